@@ -1,0 +1,162 @@
+package import Wire
+
+/// Makes VP8 packets as an encoder would send them, a frame at a time in a burst, with a stamp for a payload.
+///
+/// The picture inside cannot be decoded; everything that a forwarder or a jitter buffer looks at is real.
+package struct SyntheticVideo {
+    package struct Settings: Sendable {
+        package var bitrate = 1_500_000
+        package var framesPerSecond = 30
+        /// RTP payload bytes, descriptor included.
+        package var payloadBytesMax = 1_100
+        /// A key frame is this many times a delta frame.
+        package var keyFrameFactor = 5
+        /// `nil`: only when asked.
+        package var keyFrameInterval: Interval?
+        package init() {}
+    }
+
+    private let source: UInt32
+    private let settings: Settings
+    private let payloadType: PayloadType
+    private let ssrc: SSRC
+    private var sequence: SequenceNumber
+    private let firstTimestamp: RTPTimestamp
+    private let startedAt: Instant
+    private var packets: UInt32 = 0
+    private var frames: UInt32 = 0
+    private var pictureID: UInt16
+    private var tl0: UInt8
+    private var lastKeyFrameAt: Instant?
+    private var bytes: [UInt8] = []
+    package private(set) var nextFrameAt: Instant
+    package private(set) var keyFramesMade = 0
+    /// Packets made so far.
+    package var packetCount: UInt32 { packets }
+    package var frameCount: UInt32 { frames }
+
+    package init(
+        source: UInt32, settings: Settings, payloadType: PayloadType, ssrc: SSRC, startingAt now: Instant,
+        using generator: inout some RandomNumberGenerator
+    ) {
+        self.source = source
+        self.settings = settings
+        self.payloadType = payloadType
+        self.ssrc = ssrc
+        sequence = SequenceNumber(rawValue: .random(in: 0...0xFFFF, using: &generator))
+        firstTimestamp = RTPTimestamp(rawValue: .random(in: 0...UInt32.max, using: &generator))
+        pictureID = .random(in: 0...0x7FFF, using: &generator)
+        tl0 = .random(in: 0...0xFF, using: &generator)
+        startedAt = now
+        nextFrameAt = now
+        bytes.reserveCapacity(1500)
+    }
+
+    /// The RTP timestamp of a frame captured at `now`.
+    package func timestamp(at now: Instant) -> RTPTimestamp {
+        firstTimestamp.advanced(by: Int((now - startedAt).nanoseconds / 1_000 * 90 / 1_000))
+    }
+
+    /// Makes the frame that is due at `now`, if one is.
+    /// - Parameter send: takes each packet, valid only during the call.
+    package mutating func makeFrame(at now: Instant, keyFrameWanted: Bool, _ send: (RawSpan) -> Void) -> Bool {
+        guard now >= nextFrameAt else { return false }
+        let interval = Interval(nanoseconds: 1_000_000_000 / Int64(settings.framesPerSecond))
+        nextFrameAt = max(nextFrameAt + interval, now - interval)
+        let periodic = settings.keyFrameInterval.map { every in lastKeyFrameAt.map { now - $0 >= every } ?? true }
+        let isKeyFrame = keyFrameWanted || frames == 0 || periodic == true
+        if isKeyFrame {
+            lastKeyFrameAt = now
+            keyFramesMade += 1
+        }
+        var frameBytes = settings.bitrate / 8 / settings.framesPerSecond * (isKeyFrame ? settings.keyFrameFactor : 1)
+        frameBytes = max(frameBytes, MediaStamp.length + 8)
+        let count = (frameBytes + settings.payloadBytesMax - 1) / settings.payloadBytesMax
+        let timestamp = timestamp(at: now)
+        for index in 0..<count {
+            let size = min(settings.payloadBytesMax, frameBytes - index * settings.payloadBytesMax)
+            let stamp = MediaStamp(
+                source: source, packet: packets, frame: frames, indexInFrame: UInt16(index),
+                packetsInFrame: UInt16(count), isKeyFrame: isKeyFrame, sentAt: now)
+            build(stamp, timestamp: timestamp, size: max(size, MediaStamp.length + 7))
+            send(unsafe bytes.span.bytes)
+            packets &+= 1
+            sequence = sequence.advanced(by: 1)
+        }
+        frames &+= 1
+        pictureID = (pictureID &+ 1) & 0x7FFF
+        tl0 &+= 1
+        return true
+    }
+
+    /// VP8 descriptor with 15-bit picture id and TL0PICIDX, then one payload header byte, then the stamp.
+    private mutating func build(_ stamp: MediaStamp, timestamp: RTPTimestamp, size: Int) {
+        bytes.removeAll(keepingCapacity: true)
+        let isLast = stamp.indexInFrame + 1 == stamp.packetsInFrame
+        bytes.append(0x80)
+        bytes.append((isLast ? 0x80 : 0) | payloadType.rawValue)
+        bytes.append(bigEndian: sequence.rawValue)
+        bytes.append(bigEndian: timestamp.rawValue)
+        bytes.append(bigEndian: ssrc.rawValue)
+        bytes.append(stamp.indexInFrame == 0 ? 0x90 : 0x80)
+        bytes.append(0xE0)
+        bytes.append(bigEndian: 0x8000 | pictureID)
+        bytes.append(tl0)
+        bytes.append(0x20)
+        bytes.append(stamp.isKeyFrame ? 0x00 : 0x01)
+        stamp.append(to: &bytes)
+        while bytes.count < RTPPacketView.fixedHeaderLength + size { bytes.append(UInt8(truncatingIfNeeded: bytes.count)) }
+    }
+
+    /// Where the stamp stands in a payload that `build` made and a forwarder sent on.
+    package static let stampOffset = 7
+}
+
+/// Makes Opus-like packets: one stamp every 20 ms.
+package struct SyntheticAudio {
+    private let source: UInt32
+    private let payloadType: PayloadType
+    private let ssrc: SSRC
+    private let payloadBytes: Int
+    private var sequence: SequenceNumber
+    private var rtpTimestamp: RTPTimestamp
+    private var packets: UInt32 = 0
+    private var bytes: [UInt8] = []
+    package private(set) var nextPacketAt: Instant
+    package var packetCount: UInt32 { packets }
+    /// Of the packet that is made next.
+    package var timestamp: RTPTimestamp { rtpTimestamp }
+    package static let packetInterval = Interval.milliseconds(20)
+
+    package init(
+        source: UInt32, payloadType: PayloadType, ssrc: SSRC, bitrate: Int = 48_000, startingAt now: Instant,
+        using generator: inout some RandomNumberGenerator
+    ) {
+        self.source = source
+        self.payloadType = payloadType
+        self.ssrc = ssrc
+        payloadBytes = max(bitrate / 8 / 50, MediaStamp.length)
+        sequence = SequenceNumber(rawValue: .random(in: 0...0xFFFF, using: &generator))
+        rtpTimestamp = RTPTimestamp(rawValue: .random(in: 0...UInt32.max, using: &generator))
+        nextPacketAt = now
+    }
+
+    /// Makes the packet that is due at `now`, if one is.
+    package mutating func makePacket(at now: Instant, _ send: (RawSpan) -> Void) -> Bool {
+        guard now >= nextPacketAt else { return false }
+        nextPacketAt = max(nextPacketAt + Self.packetInterval, now - Self.packetInterval)
+        bytes.removeAll(keepingCapacity: true)
+        bytes.append(0x80)
+        bytes.append(payloadType.rawValue)
+        bytes.append(bigEndian: sequence.rawValue)
+        bytes.append(bigEndian: rtpTimestamp.rawValue)
+        bytes.append(bigEndian: ssrc.rawValue)
+        MediaStamp(source: source, packet: packets, frame: packets, sentAt: now).append(to: &bytes)
+        while bytes.count < RTPPacketView.fixedHeaderLength + payloadBytes { bytes.append(0) }
+        send(unsafe bytes.span.bytes)
+        packets &+= 1
+        sequence = sequence.advanced(by: 1)
+        rtpTimestamp = rtpTimestamp.advanced(by: 960)
+        return true
+    }
+}

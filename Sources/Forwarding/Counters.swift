@@ -1,0 +1,112 @@
+import ICE
+/// Why a datagram or packet went no further. Each is counted; none is logged on its own.
+public enum DropReason: Int, Sendable, CaseIterable {
+    /// Not STUN, DTLS, RTP or RTCP by its first byte (RFC 7983 §7).
+    case unknownProtocol
+    case malformedSTUN, unknownUsername, stunUnauthenticated, stunUnexpected
+    /// DTLS or SRTP from an address pair that ICE has not validated.
+    case unvalidatedAddress
+    case malformedDTLS
+    /// Media before the handshake completed.
+    case notSecured
+    case malformedRTP, malformedRTCP
+    case srtpAuthentication, srtpReplay, srtpSourceLimit, srtpOther
+    /// No MID, RID, announced SSRC or payload type says which track the stream is of.
+    case unknownStream
+    case streamLimit
+    case unknownPayloadType
+    case duplicate, tooOld
+    /// Probing padding, which ends here by design.
+    case padding
+    /// The subscriber did not negotiate the source's format.
+    case formatUnsupported
+    /// The datagrams of one turn exceeded the batch.
+    case batchFull
+
+    /// The `reason` label in the metrics.
+    public var label: String {
+        var text = ""
+        for character in String(describing: self) {
+            if character.isUppercase, let last = text.last, !last.isUppercase, last != "_" { text += "_" }
+            text.append(character)
+        }
+        return Self.acronyms.reduce(text) { $0.replacing($1.0, with: $1.1) }.lowercased()
+    }
+    private static let acronyms = [("RTCP", "rtcp"), ("RTP", "rtp"), ("STUN", "stun"), ("DTLS", "dtls")]
+}
+
+/// What one loop's forwarding has done since it started; plain numbers that only grow.
+public struct ForwarderCounters: Sendable {
+    public var datagramsReceived: UInt64 = 0
+    public var bytesReceived: UInt64 = 0
+    public var rtpReceived: UInt64 = 0
+    public var rtcpReceived: UInt64 = 0
+    /// Media packets sent to subscribers, retransmissions not included.
+    public var rtpSent: UInt64 = 0
+    public var rtpBytesSent: UInt64 = 0
+    public var rtcpSent: UInt64 = 0
+    public var retransmissionsSent: UInt64 = 0
+    /// Packets that subscribers asked for and that were not kept any more.
+    public var retransmissionsMissed: UInt64 = 0
+    /// Packets that publishers sent again on our request.
+    public var retransmissionsReceived: UInt64 = 0
+    public var nacksSent: UInt64 = 0
+    public var nackedPacketsRequested: UInt64 = 0
+    public var nacksReceived: UInt64 = 0
+    public var pliSent: UInt64 = 0
+    /// PLI and FIR from subscribers.
+    public var keyFrameRequestsReceived: UInt64 = 0
+    public var keyFramesReceived: UInt64 = 0
+    public var transportFeedbackSent: UInt64 = 0
+    public var transportFeedbackReceived: UInt64 = 0
+    public var packetsLostByPublishers: UInt64 = 0
+    public var iceConnected: UInt64 = 0
+    public var dtlsConnected: UInt64 = 0
+    public var peersAdded: UInt64 = 0
+    private var closed: [6 of UInt64] = .init(repeating: 0)
+    private var drops: [24 of UInt64] = .init(repeating: 0)
+
+    public init() {}
+
+    public subscript(_ reason: DropReason) -> UInt64 { drops[reason.rawValue] }
+    public subscript(_ reason: PeerCloseReason) -> UInt64 { closed[Self.index(reason)] }
+
+    mutating func drop(_ reason: DropReason) { drops[reason.rawValue] &+= 1 }
+    mutating func close(_ reason: PeerCloseReason) { closed[Self.index(reason)] &+= 1 }
+
+    private static func index(_ reason: PeerCloseReason) -> Int {
+        switch reason {
+        case .requested: 0
+        case .consentExpired: 1
+        case .setupTimedOut: 2
+        case .closedByPeer: 3
+        case .handshakeFailed: 4
+        case .fingerprintMismatch: 5
+        }
+    }
+}
+
+/// What a loop carries at this moment.
+public struct ForwarderGauges: Sendable {
+    public var peers = 0
+    public var connectedPeers = 0
+    public var receivedTracks = 0
+    public var slots = 0
+    /// Slots that a source plays into.
+    public var connectedSlots = 0
+    public var historyBytes = 0
+    public init() {}
+}
+
+extension DropReason {
+    /// How a refused STUN message counts.
+    init(_ reason: ICEDropReason) {
+        self =
+            switch reason {
+            case .fingerprint, .missingUsername, .wrongUsername, .missingIntegrity, .wrongIntegrity, .replayed:
+                .stunUnauthenticated
+            case .unsupportedMethod, .unknownTransaction, .wrongPath, .unknownAttribute, .missingAddress, .ended:
+                .stunUnexpected
+            }
+    }
+}

@@ -1,0 +1,399 @@
+public import DTLS
+import ICE
+import SRTP
+public import Wire
+
+/// What a forwarding core needs from outside: identity, entropy and the date.
+public struct ForwarderConfiguration {
+    /// Shown to every peer; its fingerprint stands in the SDP.
+    public var certificate: DTLSCertificate
+    /// Random 64-bit numbers: SSRC-like identifiers and first sequence numbers.
+    public var random: () -> UInt64
+    /// Nanoseconds since 1970 at `Instant(nanoseconds: 0)`: the wall clock of sender reports.
+    public var unixNanosecondsAtZero: Int64
+    /// Peers on one core; more are refused.
+    public var peersMax: Int
+
+    /// The same entropy in the form that the standard library asks for.
+    struct Generator: RandomNumberGenerator {
+        let random: () -> UInt64
+        mutating func next() -> UInt64 { random() }
+    }
+    var generator: Generator { Generator(random: random) }
+
+    public init(
+        certificate: DTLSCertificate, unixNanosecondsAtZero: Int64, peersMax: Int = 10_000,
+        random: @escaping () -> UInt64
+    ) {
+        self.certificate = certificate
+        self.unixNanosecondsAtZero = unixNanosecondsAtZero
+        self.peersMax = peersMax
+        self.random = random
+    }
+}
+
+/// What the owner of a forwarding core asked wrongly.
+public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
+    case unknownPeer(PeerID)
+    case unknownTrack(TrackID)
+    case kindMismatch(slot: TrackID, track: TrackID)
+    case duplicatePeer(PeerID)
+    case tooManyPeers(limit: Int)
+    case transportSetupFailed
+
+    public var description: String {
+        switch self {
+        case .unknownPeer(let id): "There is no \(id) here; it has left."
+        case .unknownTrack(let id): "There is no track \(id) here; its peer has left."
+        case .kindMismatch(let slot, let track): "\(slot) and \(track) are not of the same kind of media."
+        case .duplicatePeer(let id): "\(id) is here already."
+        case .tooManyPeers(let limit): "This loop carries \(limit) peers, which is its limit."
+        case .transportSetupFailed: "The DTLS transport could not be set up; the machine may be out of memory."
+        }
+    }
+}
+
+/// The forwarding core of one loop: every peer on it, and the one place where datagrams come in.
+///
+/// Sans-IO: bytes and an instant go in, datagrams come out into the batch that the caller passes, and events wait in
+/// `takeEvents`. After every turn in which anything was called, `endTurn` does what was put off.
+public final class Forwarder {
+    private let configuration: ForwarderConfiguration
+    private var peers: [PeerID: Peer] = [:]
+    private var peersByFragment: [String: Peer] = [:]
+    private var peersByPath: [NetworkPath: Peer] = [:]
+    private var streams: [StreamID: ReceivedStream] = [:]
+    private var deadlines = DeadlineQueue()
+    private var dirty: [PeerID] = []
+    private var events: [(PeerID, PeerEvent)] = []
+    private var nextStream: UInt64 = 0
+    /// Feedback is written here and copied into the batch; one for all, so that it is allocated once.
+    var writer = RTCPWriter()
+
+    public internal(set) var counters = ForwarderCounters()
+
+    /// Validated address pairs that one peer may be reached by at a time.
+    static let pathsPerPeerMax = 8
+
+    public init(_ configuration: ForwarderConfiguration) { self.configuration = configuration }
+
+    // MARK: - Peers
+
+    public var peerCount: Int { peers.count }
+
+    /// Adds a peer in the server's role (ICE lite).
+    public func addPeer(_ parameters: PeerParameters, at now: Instant) throws(ForwarderError) {
+        try addPeer(
+            parameters,
+            agent: .lite(
+                ICELiteAgent(
+                    local: parameters.localCredentials, remote: parameters.remote.credentials, at: now,
+                    tieBreaker: configuration.random())),
+            at: now)
+    }
+
+    /// Adds a peer in the client's role, which checks the server's candidates and nominates.
+    /// - Parameter candidates: the pairs to check; each must be used by no other peer of this core.
+    package func addClientPeer(
+        _ parameters: PeerParameters, candidates: [NetworkPath], at now: Instant
+    ) throws(ForwarderError) {
+        var generator = configuration.generator
+        let agent = ICEControllingAgent(
+            local: parameters.localCredentials, remote: parameters.remote.credentials, candidates: candidates,
+            at: now, tieBreaker: configuration.random(), using: &generator)
+        try addPeer(parameters, agent: .controlling(agent), at: now)
+        for path in candidates { controllingPeers[path] = peers[parameters.id] }
+    }
+
+    private func addPeer(
+        _ parameters: PeerParameters, agent: PeerTransport.Agent, at now: Instant
+    ) throws(ForwarderError) {
+        guard peers[parameters.id] == nil else { throw .duplicatePeer(parameters.id) }
+        guard peers.count < configuration.peersMax else { throw .tooManyPeers(limit: configuration.peersMax) }
+        let transport: PeerTransport
+        do {
+            transport = try PeerTransport(
+                agent: agent, certificate: configuration.certificate, remote: parameters.remote, at: now)
+        } catch {
+            throw .transportSetupFailed
+        }
+        let peer = Peer(parameters, transport: transport, core: self, at: now, random: configuration.random)
+        peers[parameters.id] = peer
+        peersByFragment[parameters.localCredentials.usernameFragment] = peer
+        counters.peersAdded &+= 1
+        markDirty(parameters.id)
+    }
+
+    /// Ends a peer: close_notify goes out, everything of it is freed, and `closed(.requested)` follows.
+    public func removePeer(_ id: PeerID, at now: Instant, into batch: DatagramBatch) {
+        guard let peer = peers[id] else { return }
+        peer.transport.close(into: batch)
+        tearDown(peer, .requested, at: now)
+    }
+
+    /// Puts new ICE credentials in force; media goes on over the old pair until a check nominates one with the new.
+    public func restartICE(
+        _ id: PeerID, local: ICECredentials, remote: ICECredentials, at now: Instant
+    ) throws(ForwarderError) {
+        guard let peer = peers[id] else { throw .unknownPeer(id) }
+        peer.transport.restartICE(local: local, remote: remote, at: now)
+        peer.usernameFragments.append(local.usernameFragment)
+        peersByFragment[local.usernameFragment] = peer
+        if peer.usernameFragments.count > 2 { peersByFragment[peer.usernameFragments.removeFirst()] = nil }
+        markDirty(id)
+    }
+
+    /// Lets a track play into a slot, or with `nil` nothing.
+    public func connect(
+        slot slotID: TrackID, to trackID: TrackID?, at now: Instant
+    ) throws(ForwarderError) {
+        guard let peer = peers[slotID.peer] else { throw .unknownPeer(slotID.peer) }
+        guard let slot = peer.slot(slotID.mid) else { throw .unknownTrack(slotID) }
+        guard let trackID else {
+            slot.connect(to: nil, at: now)
+            return
+        }
+        guard let publisher = peers[trackID.peer], let track = publisher.track(trackID.mid) else {
+            throw .unknownTrack(trackID)
+        }
+        guard track.parameters.kind == slot.parameters.kind else {
+            throw .kindMismatch(slot: slotID, track: trackID)
+        }
+        guard slot.source !== track else { return }
+        slot.connect(to: track, at: now)
+        markDirty(trackID.peer)
+    }
+
+    /// Lets media that is made on this side play into a slot.
+    package func connect(slot slotID: TrackID, to source: LocalSource, at now: Instant) throws(ForwarderError) {
+        guard let slot = peers[slotID.peer]?.slot(slotID.mid) else { throw .unknownTrack(slotID) }
+        register(source.stream)
+        slot.connect(to: source.track, at: now)
+    }
+
+    package func peer(_ id: PeerID) -> Peer? { peers[id] }
+
+    // MARK: - Datagrams
+
+    /// Takes one datagram, decrypting in place.
+    ///
+    /// What it is follows from its first byte (RFC 7983 §7). Nothing but authenticated STUN makes an address known.
+    /// - Parameters:
+    ///   - datagram: the datagram at the start of a buffer.
+    ///   - length: its bytes.
+    public func receive(
+        _ datagram: inout MutableRawSpan, length: Int, path: NetworkPath, at now: Instant, into batch: DatagramBatch
+    ) {
+        counters.datagramsReceived &+= 1
+        counters.bytesReceived &+= UInt64(length)
+        guard length >= 1, length <= datagram.byteCount else {
+            counters.drop(.unknownProtocol)
+            return
+        }
+        switch datagram.bytes.byte(at: 0) {
+        case 0...3: receivedSTUN(datagram.bytes.extracting(0..<length), path: path, at: now, into: batch)
+        case 20...63: receivedDTLS(datagram.bytes.extracting(0..<length), path: path, at: now, into: batch)
+        case 128...191: receivedMedia(&datagram, length: length, path: path, at: now, into: batch)
+        default: counters.drop(.unknownProtocol)
+        }
+    }
+
+    private func receivedSTUN(_ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
+        let message: STUNMessageView
+        do {
+            message = try STUNMessageView(datagram)
+        } catch {
+            counters.drop(.malformedSTUN)
+            return
+        }
+        guard let peer = findPeer(message, path: path) else {
+            counters.drop(.unknownUsername)
+            return
+        }
+        do {
+            let change = try peer.transport.receivedSTUN(message, path: path, at: now, into: batch)
+            notePaths(of: peer, path)
+            handle(change, of: peer, at: now)
+        } catch {
+            counters.drop(DropReason(error))
+        }
+    }
+
+    /// A request names our user name fragment; a response is to a check of ours and comes from where that went.
+    private func findPeer(_ message: borrowing STUNMessageView, path: NetworkPath) -> Peer? {
+        if let fragment = message.localUsernameFragment() { return peersByFragment[fragment] }
+        return message.messageClass == .request ? nil : responsePeer(path)
+    }
+
+    private func responsePeer(_ path: NetworkPath) -> Peer? { peersByPath[path] ?? controllingPeers[path] }
+
+    /// In the client role: the peer that checks each of the server's candidates.
+    private var controllingPeers: [NetworkPath: Peer] = [:]
+
+    private func notePaths(of peer: Peer, _ path: NetworkPath) {
+        guard peer.transport.isValidated(path) else { return }
+        if peersByPath[path] === peer { return }
+        peersByPath[path]?.paths.removeAll { $0 == path }
+        peersByPath[path] = peer
+        peer.paths.append(path)
+        if peer.paths.count > Self.pathsPerPeerMax {
+            // The nominated pair stays, however old.
+            let index = peer.paths.firstIndex { $0 != peer.transport.selectedPath } ?? 0
+            peersByPath[peer.paths.remove(at: index)] = nil
+        }
+    }
+
+    private func receivedDTLS(_ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
+        guard let peer = peersByPath[path] else {
+            counters.drop(.unvalidatedAddress)
+            return
+        }
+        handle(peer.transport.receivedDTLS(datagram, path: path, at: now, into: batch), of: peer, at: now)
+    }
+
+    private func receivedMedia(
+        _ datagram: inout MutableRawSpan, length: Int, path: NetworkPath, at now: Instant, into batch: DatagramBatch
+    ) {
+        guard let peer = peersByPath[path] else {
+            counters.drop(.unvalidatedAddress)
+            return
+        }
+        guard peer.transport.isConnected else {
+            counters.drop(.notSecured)
+            return
+        }
+        do {
+            if RTPPacketView.isRTCP(datagram.bytes.extracting(0..<length)) {
+                try peer.receivedRTCP(&datagram, length: length, at: now, into: batch)
+            } else {
+                try peer.receivedRTP(&datagram, length: length, at: now, into: batch)
+            }
+        } catch {
+            switch error {
+            case .drop(let reason): counters.drop(reason)
+            }
+        }
+    }
+
+    private func handle(_ change: PeerTransport.Change?, of peer: Peer, at now: Instant) {
+        switch change {
+        case .connected:
+            counters.dtlsConnected &+= 1
+            peer.becameConnected(at: now)
+            emit(.connected, of: peer.id)
+            markDirty(peer.id)
+        case .closed(let reason): tearDown(peer, reason, at: now)
+        case .pathChanged: markDirty(peer.id)
+        case nil: if !peer.transport.isConnected { markDirty(peer.id) }
+        }
+    }
+
+    private func tearDown(_ peer: Peer, _ reason: PeerCloseReason, at now: Instant) {
+        guard peers.removeValue(forKey: peer.id) != nil else { return }
+        for slot in peer.slots {
+            // A source made on this side has no peer that would take it along.
+            if let source = slot.source, source.id.peer == peer.id { source.streams.forEach(unregister) }
+        }
+        peer.detach(at: now)
+        for path in peer.paths where peersByPath[path] === peer { peersByPath[path] = nil }
+        controllingPeers = controllingPeers.filter { $0.value !== peer }
+        for fragment in peer.usernameFragments where peersByFragment[fragment] === peer {
+            peersByFragment[fragment] = nil
+        }
+        for stream in peer.streams { streams[stream.id] = nil }
+        deadlines.set(peer.id, to: nil)
+        counters.close(reason)
+        emit(.closed(reason), of: peer.id)
+    }
+
+    // MARK: - Time
+
+    /// When `handleTimeout` is due.
+    public var nextDeadline: Instant? { dirty.isEmpty ? deadlines.next : Instant(nanoseconds: .min) }
+
+    /// Does everything that is due.
+    public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
+        while let id = deadlines.popDue(at: now) {
+            guard let peer = peers[id] else { continue }
+            service(peer, at: now, into: batch)
+        }
+        endTurn(at: now, into: batch)
+    }
+
+    /// Does what the turn's datagrams and calls put off; to be called once after them.
+    public func endTurn(at now: Instant, into batch: DatagramBatch) {
+        // Serving one peer may make another one dirty, which in turn asks for nothing further.
+        var rounds = 0
+        while !dirty.isEmpty, rounds < 3 {
+            let turn = dirty
+            dirty.removeAll(keepingCapacity: true)
+            for id in turn {
+                guard let peer = peers[id] else { continue }
+                peer.isDirty = false
+                service(peer, at: now, into: batch)
+            }
+            rounds += 1
+        }
+    }
+
+    private func service(_ peer: Peer, at now: Instant, into batch: DatagramBatch) {
+        if let due = peer.transport.nextDeadline, due <= now {
+            handle(peer.transport.handleTimeout(at: now, into: batch), of: peer, at: now)
+            guard peers[peer.id] != nil else { return }
+        }
+        peer.handleTimeout(at: now, into: batch)
+        let deadline = peer.nextDeadline
+        peer.wakesAt = deadline
+        deadlines.set(peer.id, to: deadline)
+    }
+
+    /// The peer has work at the end of this turn.
+    func markDirty(_ id: PeerID) {
+        guard let peer = peers[id], !peer.isDirty else { return }
+        peer.isDirty = true
+        dirty.append(id)
+    }
+
+    /// The peer's work is due no later than `instant`.
+    func wake(_ peer: Peer, at instant: Instant) {
+        if let current = peer.wakesAt, current <= instant { return }
+        markDirty(peer.id)
+    }
+
+    // MARK: - What peers share
+
+    func emit(_ event: PeerEvent, of peer: PeerID) { events.append((peer, event)) }
+
+    /// What happened since the last call.
+    public func takeEvents() -> [(PeerID, PeerEvent)] {
+        defer { events.removeAll(keepingCapacity: true) }
+        return events
+    }
+
+    package func ntp(at now: Instant) -> NTPTimestamp {
+        NTPTimestamp(unixNanoseconds: configuration.unixNanosecondsAtZero &+ now.nanoseconds)
+    }
+
+    func makeStreamID() -> StreamID {
+        nextStream += 1
+        return StreamID(rawValue: nextStream)
+    }
+
+    func register(_ stream: ReceivedStream) { streams[stream.id] = stream }
+    func unregister(_ stream: ReceivedStream) { streams[stream.id] = nil }
+    func stream(_ id: StreamID) -> ReceivedStream? { streams[id] }
+
+    /// What the core carries now.
+    public var gauges: ForwarderGauges {
+        var gauges = ForwarderGauges()
+        for peer in peers.values {
+            gauges.peers += 1
+            gauges.connectedPeers += peer.transport.isConnected ? 1 : 0
+            gauges.receivedTracks += peer.tracks.count { $0.announcedCodec != nil }
+            gauges.slots += peer.slots.count
+            gauges.connectedSlots += peer.slots.count { $0.source != nil }
+            gauges.historyBytes += peer.streams.reduce(0) { $0 + $1.history.footprintBytes }
+        }
+        return gauges
+    }
+}

@@ -1,0 +1,140 @@
+public import Wire
+
+/// RTCP feedback that a codec was negotiated with (RFC 4585, RFC 5104, transport-wide congestion control, REMB).
+public struct FeedbackTypes: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    public static let nack = Self(rawValue: 1)
+    public static let pictureLoss = Self(rawValue: 2)
+    public static let fullIntraRequest = Self(rawValue: 4)
+    public static let transportCC = Self(rawValue: 8)
+    public static let remb = Self(rawValue: 16)
+}
+
+/// One negotiated payload format: what its payload type means toward one peer.
+public struct CodecParameters: Hashable, Sendable {
+    public var name: CodecName
+    public var payloadType: PayloadType
+    /// The retransmission payload type that is associated with it by `apt` (RFC 4588 §8.6), if negotiated.
+    public var rtxPayloadType: PayloadType?
+    /// RTP clock in Hz.
+    public var clockRate: Int
+    /// Audio channels as in `a=rtpmap`; 1 for video.
+    public var channels: Int
+    /// `a=fmtp` in its order; keys lower case. A value with no `=` (RED's `111/111`) has an empty key.
+    public var format: [FormatParameter]
+    public var feedback: FeedbackTypes
+
+    public init(
+        name: CodecName, payloadType: PayloadType, rtxPayloadType: PayloadType? = nil, clockRate: Int? = nil,
+        channels: Int? = nil, format: [FormatParameter] = [], feedback: FeedbackTypes = []
+    ) {
+        self.name = name
+        self.payloadType = payloadType
+        self.rtxPayloadType = rtxPayloadType
+        self.clockRate = clockRate ?? name.clockRate
+        self.channels = channels ?? (name.kind == .audio ? 2 : 1)
+        self.format = format
+        self.feedback = feedback
+    }
+
+    /// The value of a format parameter; `nil` when it is not there.
+    public func formatValue(_ key: String) -> String? { format.first { $0.key == key }?.value }
+}
+
+/// One `key=value` of an `a=fmtp` line.
+public struct FormatParameter: Hashable, Sendable {
+    public var key: String
+    public var value: String
+    public init(key: String, value: String) {
+        self.key = key
+        self.value = value
+    }
+}
+
+/// What a peer sends us in one m-section.
+public struct ReceiveTrackParameters: Hashable, Sendable {
+    public var mid: MID
+    public var kind: MediaKind
+    /// In order of preference; the sender may use any of them, at any time.
+    public var codecs: [CodecParameters]
+    public var extensions: HeaderExtensionMap
+    /// Simulcast layers in the order of `a=simulcast`; empty without simulcast.
+    public var rids: [RID]
+    /// Primary SSRCs that the SDP announces, in order; empty where they are to be learned from MID and RID.
+    public var ssrcs: [SSRC]
+    /// The RTX stream of a primary one (`a=ssrc-group:FID`).
+    public var rtxSSRCs: [SSRC: SSRC]
+
+    public init(
+        mid: MID, kind: MediaKind, codecs: [CodecParameters], extensions: HeaderExtensionMap = .init(),
+        rids: [RID] = [], ssrcs: [SSRC] = [], rtxSSRCs: [SSRC: SSRC] = [:]
+    ) {
+        self.mid = mid
+        self.kind = kind
+        self.codecs = codecs
+        self.extensions = extensions
+        self.rids = rids
+        self.ssrcs = ssrcs
+        self.rtxSSRCs = rtxSSRCs
+    }
+}
+
+/// What we send a peer in one m-section: a slot that one source at a time plays into.
+public struct SendTrackParameters: Hashable, Sendable {
+    public var mid: MID
+    public var kind: MediaKind
+    /// Every format that the peer can take here; the source's decides which is used.
+    public var codecs: [CodecParameters]
+    public var extensions: HeaderExtensionMap
+    public var ssrc: SSRC
+    /// Present for video where RTX was negotiated.
+    public var rtxSSRC: SSRC?
+    /// In the client's role: the simulcast layer that the slot is; `nil` without simulcast.
+    public var rid: RID?
+    /// RTCP canonical name, equal for all slots that are to be synchronised with each other.
+    public var cname: String
+
+    public init(
+        mid: MID, kind: MediaKind, codecs: [CodecParameters], extensions: HeaderExtensionMap = .init(),
+        ssrc: SSRC, rtxSSRC: SSRC? = nil, rid: RID? = nil, cname: String
+    ) {
+        self.rid = rid
+        self.mid = mid
+        self.kind = kind
+        self.codecs = codecs
+        self.extensions = extensions
+        self.ssrc = ssrc
+        self.rtxSSRC = rtxSSRC
+        self.cname = cname
+    }
+}
+
+/// What the other side's description says of its transport.
+public struct RemoteTransport: Hashable, Sendable {
+    public var credentials: ICECredentials
+    /// Any of them may match (RFC 8122 §5); never empty.
+    public var fingerprints: [Fingerprint]
+    /// Our DTLS role, by the offer's and answer's `a=setup`.
+    public var localRole: DTLSRole
+
+    public init(credentials: ICECredentials, fingerprints: [Fingerprint], localRole: DTLSRole) {
+        self.credentials = credentials
+        self.fingerprints = fingerprints
+        self.localRole = localRole
+    }
+}
+
+/// What our description says of our transport.
+public struct LocalTransport: Hashable, Sendable {
+    public var credentials: ICECredentials
+    public var fingerprint: Fingerprint
+    /// Host candidates, most preferred first.
+    public var candidates: [TransportAddress]
+
+    public init(credentials: ICECredentials, fingerprint: Fingerprint, candidates: [TransportAddress]) {
+        self.credentials = credentials
+        self.fingerprint = fingerprint
+        self.candidates = candidates
+    }
+}

@@ -1,0 +1,89 @@
+import SRTP
+import Wire
+
+/// What a peer reports and asks for.
+extension Peer {
+    /// Takes one SRTCP packet that stands at the start of `datagram`.
+    func receivedRTCP(
+        _ datagram: inout MutableRawSpan, length: Int, at now: Instant, into batch: DatagramBatch
+    ) throws(PacketRefusal) {
+        let plainLength: Int
+        do {
+            plainLength = try transport.unprotectRTCP(&datagram, length: length)
+        } catch {
+            throw .drop(DropReason(error))
+        }
+        core.counters.rtcpReceived &+= 1
+        var cursor = RTCPCompoundCursor(datagram.bytes.extracting(0..<plainLength))
+        do {
+            while let packet = try cursor.next() { handle(packet, at: now, into: batch) }
+        } catch {
+            throw .drop(.malformedRTCP)
+        }
+    }
+
+    private func handle(_ packet: borrowing RTCPPacketView, at now: Instant, into batch: DatagramBatch) {
+        switch packet.kind {
+        case .senderReport:
+            handleSenderReport(packet, at: now)
+            handleReportBlocks(packet, at: now)
+        case .receiverReport: handleReportBlocks(packet, at: now)
+        case .nack: handleNACK(packet, at: now, into: batch)
+        case .pictureLoss:
+            core.counters.keyFrameRequestsReceived &+= 1
+            if let media = packet.mediaSSRC { requestKeyFrame(of: media, at: now) }
+        case .fullIntraRequest:
+            core.counters.keyFrameRequestsReceived &+= 1
+            var requests = packet.makeFullIntraRequestCursor()
+            while let request = requests.next() { requestKeyFrame(of: request.ssrc, at: now) }
+        case .transportFeedback: core.counters.transportFeedbackReceived &+= 1
+        case .remb: if let bitrate = packet.rembBitrate { noteBandwidth(bitrate) }
+        case .sourceDescription, .goodbye, .applicationDefined, .extendedReport, .other: break
+        }
+    }
+
+    private func handleSenderReport(_ packet: borrowing RTCPPacketView, at now: Instant) {
+        guard let ssrc = packet.senderSSRC, let info = packet.senderInfo, let stream = stream(ssrc) else { return }
+        let senderTime = info.ntp.nanoseconds
+        stream.lastSenderReport = (info.ntp.compact, now)
+        // Zero means that the sender has no wall clock (RFC 3550 §6.4.1).
+        guard info.ntp.rawValue != 0 else { return }
+        stream.clock.receivedReport(senderNanoseconds: senderTime, timestamp: info.rtp)
+        clock.receivedReport(senderNanoseconds: senderTime, ourNanoseconds: core.ntp(at: now).nanoseconds)
+    }
+
+    private func handleReportBlocks(_ packet: borrowing RTCPPacketView, at now: Instant) {
+        var blocks = packet.makeReportBlockCursor()
+        while let block = blocks.next() {
+            guard let slot = slots.first(where: { $0.parameters.ssrc == block.ssrc }) else { continue }
+            slot.receivedReport(block)
+            if block.lastSR != 0 {
+                let elapsed = core.ntp(at: now).compact &- block.lastSR &- block.delaySinceLastSR
+                // A negative round trip, by the peer's rounding, wraps to a huge one.
+                if elapsed < 0x8000_0000 { noteRoundTrip(Interval(compactNTP: elapsed)) }
+            }
+        }
+    }
+
+    private func handleNACK(_ packet: borrowing RTCPPacketView, at now: Instant, into batch: DatagramBatch) {
+        core.counters.nacksReceived &+= 1
+        guard let media = packet.mediaSSRC, let slot = slots.first(where: { $0.parameters.ssrc == media }) else {
+            return
+        }
+        var lost = packet.makeLostSequenceCursor()
+        var budget = Self.retransmissionsPerRequestMax
+        while budget > 0, let number = lost.next() {
+            slot.retransmit(number, at: now, into: batch)
+            budget -= 1
+        }
+    }
+
+    /// A full datagram of NACK items could name six thousand packets; libwebrtc asks for up to a thousand at worst.
+    private static let retransmissionsPerRequestMax = 256
+
+    private func requestKeyFrame(of ssrc: SSRC, at now: Instant) {
+        guard let slot = slots.first(where: { $0.parameters.ssrc == ssrc }), let source = slot.source else { return }
+        source.wantKeyFrame(at: now)
+        core.markDirty(source.id.peer)
+    }
+}

@@ -1,0 +1,199 @@
+import SRTP
+import Wire
+
+/// The receive path of media: decrypt, find the stream, undo RTX, keep one copy, fan out.
+extension Peer {
+    /// Takes one SRTP packet that stands at the start of `datagram`.
+    func receivedRTP(
+        _ datagram: inout MutableRawSpan, length: Int, at now: Instant, into batch: DatagramBatch
+    ) throws(PacketRefusal) {
+        let plainLength = try decrypt(&datagram, length: length)
+        core.counters.rtpReceived &+= 1
+        let (stream, isRTX) = try identify(datagram.bytes.extracting(0..<plainLength), at: now)
+        guard isRTX else {
+            try accept(datagram.bytes.extracting(0..<plainLength), on: stream, restored: false, at: now, into: batch)
+            return
+        }
+        core.counters.retransmissionsReceived &+= 1
+        let restored = try restore(&datagram, length: plainLength, of: stream)
+        try accept(datagram.bytes.extracting(restored), on: stream, restored: true, at: now, into: batch)
+    }
+
+    private func decrypt(_ datagram: inout MutableRawSpan, length: Int) throws(PacketRefusal) -> Int {
+        do {
+            return try transport.unprotectRTP(&datagram, length: length)
+        } catch {
+            throw .drop(DropReason(error))
+        }
+    }
+
+    /// Which stream a packet is of: a known SSRC, else what its extensions and the SDP say (RFC 8843 §9.2).
+    private func identify(_ packet: RawSpan, at now: Instant) throws(PacketRefusal) -> (ReceivedStream, isRTX: Bool) {
+        let view = try parse(packet)
+        let ssrc = view.ssrc
+        if let number = transportSequence(of: view) { noteTransportSequence(number, at: now) }
+        if let stream = stream(ssrc) { return (stream, false) }
+        if let stream = rtxStream(ssrc) { return (stream, true) }
+        return try identifyNew(view, at: now)
+    }
+
+    private func transportSequence(of view: borrowing RTPPacketView) -> TransportSequenceNumber? {
+        guard let id = extensions[.transportSequenceNumber] else { return nil }
+        var cursor = view.makeExtensionCursor()
+        while let element = cursor.next() {
+            guard element.id == id.rawValue else { continue }
+            guard element.range.count >= 2 else { return nil }
+            return TransportSequenceNumber(rawValue: view.bytes.bigEndianUInt16(at: element.range.lowerBound))
+        }
+        return nil
+    }
+
+    private func identifyNew(
+        _ view: borrowing RTPPacketView, at now: Instant
+    ) throws(PacketRefusal) -> (ReceivedStream, isRTX: Bool) {
+        var mid: MID?
+        var rid: RID?
+        var repairedRID: RID?
+        var cursor = view.makeExtensionCursor()
+        while let element = cursor.next() {
+            switch extensions.kind(of: element.id) {
+            case .mid: mid = MID(view.data(of: element))
+            case .rtpStreamID: rid = RID(view.data(of: element))
+            case .repairedRTPStreamID: repairedRID = RID(view.data(of: element))
+            default: break
+            }
+        }
+        let ssrc = view.ssrc
+        let payloadType = view.payloadType
+        guard let track = findTrack(mid: mid, ssrc: ssrc, payloadType: payloadType) else {
+            throw .drop(.unknownStream)
+        }
+        if track.parameters.codecs.contains(where: { $0.rtxPayloadType == payloadType }) {
+            let stream =
+                track.streams.first { $0.rtxSSRC == ssrc }
+                ?? track.streams.first { repairedRID != nil && $0.rid == repairedRID }
+                ?? (track.streams.count == 1 && repairedRID == nil ? track.streams.first : nil)
+            guard let stream else { throw .drop(.unknownStream) }
+            addRTX(ssrc, of: stream)
+            return (stream, true)
+        }
+        guard track.codec(of: payloadType) != nil else { throw .drop(.unknownPayloadType) }
+        if !track.parameters.rids.isEmpty {
+            guard let rid, track.parameters.rids.contains(rid) else { throw .drop(.unknownStream) }
+            return (try addStream(ssrc, rid: rid, to: track, at: now), false)
+        }
+        return (try addStream(ssrc, rid: nil, to: track, at: now), false)
+    }
+
+    private func findTrack(mid: MID?, ssrc: SSRC, payloadType: PayloadType) -> ReceivedTrack? {
+        if let mid { return track(mid) }
+        if let announced = tracks.first(where: {
+            $0.parameters.ssrcs.contains(ssrc) || $0.parameters.rtxSSRCs.values.contains(ssrc)
+        }) {
+            return announced
+        }
+        let candidates = tracks.filter { track in
+            track.parameters.codecs.contains { $0.payloadType == payloadType || $0.rtxPayloadType == payloadType }
+        }
+        return candidates.count == 1 ? candidates.first : nil
+    }
+
+    /// Turns an RTX packet in place into the one that it repeats (RFC 4588 §4).
+    ///
+    /// The header moves two bytes up over the original sequence number, so the payload stays where it is.
+    private func restore(
+        _ datagram: inout MutableRawSpan, length: Int, of stream: ReceivedStream
+    ) throws(PacketRefusal) -> Range<Int> {
+        let original: UInt16
+        let headerLength: Int
+        let end: Int
+        let payloadType: PayloadType
+        let marker: Bool
+        do {
+            let view = try parse(datagram.bytes.extracting(0..<length))
+            guard view.payloadRange.count >= 2 else { throw .drop(.padding) }
+            original = view.payload.bigEndianUInt16(at: 0)
+            headerLength = view.headerLength
+            end = view.payloadRange.upperBound
+            marker = view.marker
+            let repeated = view.payloadType
+            guard let codec = stream.track.parameters.codecs.first(where: { $0.rtxPayloadType == repeated }) else {
+                throw .drop(.unknownPayloadType)
+            }
+            payloadType = codec.payloadType
+        }
+        var offset = headerLength - 1
+        while offset >= 0 {
+            datagram.store(datagram.bytes.byte(at: offset), at: offset + 2)
+            offset -= 1
+        }
+        // The padding was cut off, so its flag goes too.
+        datagram.store(datagram.bytes.byte(at: 2) & ~0x20, at: 2)
+        datagram.store((marker ? 0x80 : 0) | payloadType.rawValue, at: 3)
+        datagram.store(bigEndian: original, at: 4)
+        datagram.store(bigEndian: stream.ssrc.rawValue, at: 10)
+        return 2..<end
+    }
+
+    /// Keeps a packet of a known stream and hands it to every slot that plays its track.
+    private func accept(
+        _ packet: RawSpan, on stream: ReceivedStream, restored: Bool, at now: Instant, into batch: DatagramBatch
+    ) throws(PacketRefusal) {
+        let view = try parse(packet)
+        let track = stream.track
+        guard let codec = track.codec(of: view.payloadType) else { throw .drop(.unknownPayloadType) }
+        let sequence = restored ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
+        guard
+            let description = PacketDescription(
+                view, sequence: sequence, codec: codec.name, extensions: extensions, at: now)
+        else { throw .drop(.malformedRTP) }
+        if !restored { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
+        guard !stream.history.contains(sequence) else { throw .drop(.duplicate) }
+        guard stream.history.insert(packet, description) else { throw .drop(.tooOld) }
+        stream.noteArrival(bytes: packet.byteCount, at: now)
+        noteLoss(sequence, description, of: stream, codec: codec, at: now)
+        if track.announcedCodec != codec.name, description.payloadLength > 0 {
+            track.announcedCodec = codec.name
+            core.emit(.trackStarted(mid: track.id.mid, codec: codec.name), of: id)
+        }
+        track.tap?(packet, description, now)
+        for slot in track.slots { slot.forward(packet, description, of: stream, at: now, into: batch) }
+    }
+
+    private func noteLoss(
+        _ sequence: ExtendedSequenceNumber, _ description: PacketDescription, of stream: ReceivedStream,
+        codec: CodecParameters, at now: Instant
+    ) {
+        if description.startsKeyFrame {
+            core.counters.keyFramesReceived &+= 1
+            stream.keyFrames.receivedKeyFrame(at: now)
+            stream.losses.forgetBefore(sequence)
+        }
+        guard codec.feedback.contains(.nack) else { return }
+        if stream.losses.received(sequence, at: now) == .gapTooWide, stream.track.parameters.kind == .video {
+            stream.keyFrames.want(at: now)
+        }
+        if let deadline = stream.nextDeadline { core.wake(self, at: deadline) }
+    }
+
+    @_lifetime(copy packet)
+    private func parse(_ packet: RawSpan) throws(PacketRefusal) -> RTPPacketView {
+        do {
+            return try RTPPacketView(packet)
+        } catch {
+            throw .drop(.malformedRTP)
+        }
+    }
+}
+
+extension DropReason {
+    init(_ error: SRTPError) {
+        self =
+            switch error {
+            case .authentication: .srtpAuthentication
+            case .replayed, .tooOld: .srtpReplay
+            case .tooManySources: .srtpSourceLimit
+            default: .srtpOther
+            }
+    }
+}

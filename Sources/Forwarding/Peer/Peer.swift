@@ -1,0 +1,265 @@
+import CongestionControl
+import ICE
+import SRTP
+package import Wire
+
+/// One peer on the loop: its transport, what it sends us and what we send it.
+package final class Peer {
+    package let id: PeerID
+    package let transport: PeerTransport
+    unowned let core: Forwarder
+    package let tracks: [ReceivedTrack]
+    package private(set) var slots: [SendSlot] = []
+    /// Equal for all m-sections of one BUNDLE group (RFC 8843 §9.2); a packet is read before its section is known.
+    let extensions: HeaderExtensionMap
+    let clock: PeerClock
+    /// Our SSRC in feedback to this peer.
+    let feedbackSSRC: SSRC
+
+    private(set) var streams: ContiguousArray<ReceivedStream> = []
+    private var rtxSources: [(ssrc: SSRC, stream: ReceivedStream)] = []
+    private var transportFeedback: TransportFeedbackGenerator?
+    private var transportSequence: UInt16
+    private var nextTickAt: Instant
+    private var nextReportAt: Instant
+    private var wroteLoss: [SequenceNumber] = []
+    /// From our sender reports and the peer's answers; `nil` before the first.
+    package private(set) var roundTrip: Interval?
+    package private(set) var reportedBandwidth: UInt64?
+    /// The core has this peer's deadlines to look at again at the end of the turn.
+    var isDirty = false
+    /// When the core will look at the peer by itself.
+    var wakesAt: Instant?
+    /// The validated pairs under which the core knows the peer, the newest last.
+    var paths: [NetworkPath] = []
+    /// The user name fragments under which checks find the peer: the current and, after a restart, the one before.
+    var usernameFragments: [String]
+
+    /// Streams of one peer: two tracks of four layers, each with RTX, and as many again.
+    static let streamsMax = 16
+    /// How often layers are chosen and silence is noticed.
+    static let tickInterval = Interval.milliseconds(250)
+    /// RFC 3550 §6.2 would allow 5 s; browsers report every second.
+    static let reportInterval = Interval.seconds(1)
+    /// One carries hundreds of arrivals; the rest waits for the next turn.
+    private static let feedbackPacketsPerTurnMax = 4
+
+    init(
+        _ parameters: PeerParameters, transport: PeerTransport, core: Forwarder, at now: Instant,
+        random: () -> UInt64
+    ) {
+        id = parameters.id
+        self.transport = transport
+        self.core = core
+        let clock = PeerClock()
+        self.clock = clock
+        tracks = parameters.receive.map {
+            ReceivedTrack(id: TrackID(peer: parameters.id, mid: $0.mid), parameters: $0, clockOffset: clock)
+        }
+        var extensions = HeaderExtensionMap()
+        for track in parameters.receive {
+            for kind in HeaderExtension.allCases where extensions[kind] == nil {
+                extensions[kind] = track.extensions[kind]
+            }
+        }
+        self.extensions = extensions
+        feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
+        transportSequence = UInt16(truncatingIfNeeded: random())
+        nextTickAt = now + Self.tickInterval
+        nextReportAt = now + Self.reportInterval
+        usernameFragments = [parameters.localCredentials.usernameFragment]
+        if extensions[.transportSequenceNumber] != nil { transportFeedback = TransportFeedbackGenerator() }
+        slots = parameters.send.map {
+            SendSlot(id: TrackID(peer: parameters.id, mid: $0.slotName), parameters: $0, peer: self, seed: random())
+        }
+    }
+
+    package func track(_ mid: MID) -> ReceivedTrack? { tracks.first { $0.id.mid == mid } }
+    package func slot(_ mid: MID) -> SendSlot? { slots.first { $0.id.mid == mid } }
+
+    func takeTransportSequence() -> TransportSequenceNumber {
+        transportSequence &+= 1
+        return TransportSequenceNumber(rawValue: transportSequence)
+    }
+
+    /// When the peer next has something to do by itself.
+    var nextDeadline: Instant? {
+        guard transport.isConnected else { return transport.nextDeadline }
+        var deadline = earliest(transport.nextDeadline, nextReportAt)
+        guard !tracks.isEmpty else { return deadline }
+        deadline = earliest(earliest(deadline, nextTickAt), transportFeedback?.nextDeadline)
+        for stream in streams { deadline = earliest(deadline, stream.nextDeadline) }
+        return deadline
+    }
+
+    /// Media flows from now on: what was connected before waits for a key frame.
+    func becameConnected(at now: Instant) {
+        nextReportAt = now + Self.reportInterval
+        for slot in slots {
+            guard let source = slot.source else { continue }
+            source.wantKeyFrame(at: now)
+            core.markDirty(source.id.peer)
+        }
+    }
+
+    /// Takes the peer out of everything that it plays and that plays it.
+    func detach(at now: Instant) {
+        for slot in slots { slot.connect(to: nil, at: now) }
+        for track in tracks {
+            for slot in track.slots { slot.connect(to: nil, at: now) }
+        }
+    }
+
+    // MARK: - Streams
+
+    func stream(_ ssrc: SSRC) -> ReceivedStream? {
+        for stream in streams where stream.ssrc == ssrc { return stream }
+        return nil
+    }
+
+    func rtxStream(_ ssrc: SSRC) -> ReceivedStream? {
+        for source in rtxSources where source.ssrc == ssrc { return source.stream }
+        return nil
+    }
+
+    func addStream(_ ssrc: SSRC, rid: RID?, to track: ReceivedTrack, at now: Instant) throws(PacketRefusal) -> ReceivedStream {
+        if streams.count >= Self.streamsMax || track.streams.count >= ReceivedTrack.streamsMax {
+            guard let silent = track.evictSilentStream(at: now) else { throw .drop(.streamLimit) }
+            forget(silent)
+        }
+        let stream = ReceivedStream(id: core.makeStreamID(), ssrc: ssrc, rid: rid, track: track, at: now)
+        stream.rtxSSRC = track.parameters.rtxSSRCs[ssrc]
+        if let rtx = stream.rtxSSRC { rtxSources.append((rtx, stream)) }
+        streams.append(stream)
+        track.add(stream, at: now)
+        core.register(stream)
+        return stream
+    }
+
+    /// Learns which stream an RTX SSRC repeats.
+    func addRTX(_ ssrc: SSRC, of stream: ReceivedStream) {
+        rtxSources.removeAll { $0.stream === stream }
+        rtxSources.append((ssrc, stream))
+        stream.rtxSSRC = ssrc
+    }
+
+    private func forget(_ stream: ReceivedStream) {
+        streams.removeAll { $0 === stream }
+        rtxSources.removeAll { $0.stream === stream }
+        core.unregister(stream)
+        transport.forgetSource(stream.ssrc)
+        if let rtx = stream.rtxSSRC { transport.forgetSource(rtx) }
+    }
+
+    func noteTransportSequence(_ number: TransportSequenceNumber, at now: Instant) {
+        transportFeedback?.received(number, at: now)
+        if let deadline = transportFeedback?.nextDeadline { core.wake(self, at: deadline) }
+    }
+
+    func noteRoundTrip(_ sample: Interval) {
+        guard sample >= .zero, sample < .seconds(30) else { return }
+        guard let roundTrip else {
+            self.roundTrip = sample
+            return
+        }
+        self.roundTrip = Interval(nanoseconds: (roundTrip.nanoseconds * 7 + sample.nanoseconds) / 8)
+    }
+
+    func noteBandwidth(_ bitsPerSecond: UInt64) { reportedBandwidth = bitsPerSecond }
+
+    // MARK: - Time
+
+    /// Sends the feedback and reports that are due.
+    func handleTimeout(at now: Instant, into batch: DatagramBatch) {
+        guard transport.isConnected else { return }
+        if !tracks.isEmpty {
+            if now >= nextTickAt {
+                nextTickAt = now + Self.tickInterval
+                tick(at: now)
+            }
+            sendTransportFeedback(at: now, into: batch)
+            sendRequests(at: now, into: batch)
+        }
+        if now >= nextReportAt {
+            nextReportAt = now + Self.reportInterval
+            sendReports(at: now, into: batch)
+        }
+    }
+
+    private func tick(at now: Instant) {
+        for track in tracks {
+            track.selectTarget(at: now)
+            if track.announcedCodec != nil, !track.streams.contains(where: { $0.isFlowing(at: now) }) {
+                track.announcedCodec = nil
+                for stream in track.streams { stream.history.trim() }
+                core.emit(.trackPaused(mid: track.id.mid), of: id)
+            }
+        }
+    }
+
+    private func sendTransportFeedback(at now: Instant, into batch: DatagramBatch) {
+        guard let deadline = transportFeedback?.nextDeadline, deadline <= now, let media = streams.first else { return }
+        for _ in 0..<Self.feedbackPacketsPerTurnMax {
+            core.writer.removeAll()
+            guard
+                transportFeedback?.makeFeedback(
+                    at: now, writer: &core.writer, senderSSRC: feedbackSSRC, mediaSSRC: media.ssrc) == true
+            else { return }
+            if flushRTCP(into: batch) { core.counters.transportFeedbackSent &+= 1 }
+        }
+    }
+
+    /// Asks for missing packets and key frames.
+    private func sendRequests(at now: Instant, into batch: DatagramBatch) {
+        core.writer.removeAll()
+        for stream in streams {
+            if let deadline = stream.losses.nextDeadline, deadline <= now {
+                wroteLoss.removeAll(keepingCapacity: true)
+                let (gaveUp, asked) = stream.losses.takeRequests(at: now, into: &wroteLoss)
+                if asked > 0 {
+                    core.writer.appendNACK(sender: feedbackSSRC, media: stream.ssrc, lost: wroteLoss)
+                    core.counters.nacksSent &+= 1
+                    core.counters.nackedPacketsRequested &+= UInt64(asked)
+                }
+                if gaveUp, stream.track.parameters.kind == .video { stream.keyFrames.want(at: now) }
+            }
+            if stream.keyFrames.takeRequest(at: now) {
+                core.writer.appendPictureLoss(sender: feedbackSSRC, media: stream.ssrc)
+                core.counters.pliSent &+= 1
+            }
+        }
+        if !core.writer.isEmpty { _ = flushRTCP(into: batch) }
+    }
+
+    private func sendReports(at now: Instant, into batch: DatagramBatch) {
+        core.writer.removeAll()
+        for slot in slots {
+            guard let info = slot.senderInfo(at: now) else { continue }
+            core.writer.appendSenderReport(sender: slot.parameters.ssrc, info: info)
+            core.writer.appendSourceDescription(ssrc: slot.parameters.ssrc, cname: slot.parameters.cname)
+        }
+        if !core.writer.isEmpty { _ = flushRTCP(into: batch) }
+        var blocks: [ReportBlock] = []
+        for stream in streams {
+            stream.measureBitrate(at: now)
+            if let block = stream.makeReportBlock(at: now) { blocks.append(block) }
+        }
+        guard !blocks.isEmpty else { return }
+        core.writer.removeAll()
+        core.writer.appendReceiverReport(sender: feedbackSSRC, blocks: blocks)
+        core.writer.appendSourceDescription(ssrc: feedbackSSRC, cname: "nagare")
+        _ = flushRTCP(into: batch)
+    }
+
+    @discardableResult
+    private func flushRTCP(into batch: DatagramBatch) -> Bool {
+        guard !core.writer.isEmpty, transport.sendRTCP(core.writer.bytes, into: batch) else { return false }
+        core.counters.rtcpSent &+= 1
+        return true
+    }
+}
+
+/// Why a decrypted packet went no further.
+enum PacketRefusal: Error {
+    case drop(DropReason)
+}

@@ -1,0 +1,226 @@
+package import DTLS
+package import ICE
+package import SRTP
+package import Wire
+
+/// One peer's secured path: ICE, DTLS and SRTP composed. Both sides of a call use it, in the lite role or the
+/// controlling one.
+package final class PeerTransport {
+    package enum Agent {
+        case lite(ICELiteAgent)
+        case controlling(ICEControllingAgent)
+    }
+    package enum State: Equatable {
+        case connecting, connected
+        case closed(PeerCloseReason)
+    }
+    package enum Change: Equatable {
+        /// Media may be sent and is accepted from now on.
+        case connected
+        /// An ICE restart or a better pair moved the peer.
+        case pathChanged
+        case closed(PeerCloseReason)
+    }
+
+    private var agent: Agent
+    private let dtls: DTLSConnection
+    private let dtlsRole: DTLSRole
+    private var srtp: (any SRTPTransform)?
+    private var dtlsStarted = false
+    private let setupDeadline: Instant
+    /// Where DTLS answers before ICE has nominated a pair.
+    private var provisionalPath: NetworkPath?
+    package private(set) var state = State.connecting
+
+    /// ICE and DTLS together must be done by then; a browser gives up after about as long.
+    package static let setupTimeout = Interval.seconds(30)
+
+    /// - Throws: `DTLSError` when OpenSSL refuses to make a connection.
+    package init(
+        agent: Agent, certificate: DTLSCertificate, remote: RemoteTransport, at now: Instant
+    ) throws(DTLSError) {
+        self.agent = agent
+        dtlsRole = remote.localRole
+        dtls = try DTLSConnection(
+            certificate: certificate, role: remote.localRole, remoteFingerprints: remote.fingerprints)
+        setupDeadline = now + Self.setupTimeout
+    }
+
+    package var isConnected: Bool { state == .connected }
+
+    /// The pair that ICE nominated: where everything is sent.
+    package var selectedPath: NetworkPath? {
+        switch agent {
+        case .lite(let agent): agent.selectedPath
+        case .controlling(let agent): agent.selectedPath
+        }
+    }
+
+    /// Whether an authenticated check came over this pair.
+    package func isValidated(_ path: NetworkPath) -> Bool {
+        switch agent {
+        case .lite(let agent): agent.isKnown(path)
+        case .controlling(let agent): agent.isKnown(path)
+        }
+    }
+
+    /// Gives the place of a source that went silent to another one.
+    package func forgetSource(_ ssrc: SSRC) { srtp?.removeStream(ssrc) }
+
+    package var nextDeadline: Instant? {
+        guard !isClosed else { return nil }
+        let ice: Instant?
+        switch agent {
+        case .lite(let agent): ice = agent.nextDeadline
+        case .controlling(let agent): ice = agent.nextDeadline
+        }
+        return earliest(earliest(ice, dtls.nextDeadline), isConnected ? nil : setupDeadline)
+    }
+
+    private var isClosed: Bool {
+        if case .closed = state { return true }
+        return false
+    }
+
+    /// Puts new credentials in force (RFC 8445 §9) without disturbing the media.
+    package func restartICE(local: ICECredentials, remote: ICECredentials, at now: Instant) {
+        switch agent {
+        case .lite(var lite):
+            lite.restart(local: local, remote: remote, at: now)
+            agent = .lite(lite)
+        case .controlling(var controlling):
+            controlling.restart(local: local, remote: remote, at: now)
+            agent = .controlling(controlling)
+        }
+    }
+
+    /// A STUN message that named this peer.
+    package func receivedSTUN(
+        _ message: borrowing STUNMessageView, path: NetworkPath, at now: Instant, into batch: DatagramBatch
+    ) throws(ICEDropReason) -> Change? {
+        guard !isClosed else { return nil }
+        let before = selectedPath
+        let event: ICEEvent?
+        switch agent {
+        case .lite(var lite):
+            defer { agent = .lite(lite) }
+            event = try lite.handle(message, path: path, at: now, into: batch)
+        case .controlling(var controlling):
+            defer { agent = .controlling(controlling) }
+            event = try controlling.handle(message, path: path, at: now, into: batch)
+        }
+        return iceEvent(event, before: before, at: now, into: batch)
+    }
+
+    private func iceEvent(
+        _ event: ICEEvent?, before: NetworkPath?, at now: Instant, into batch: DatagramBatch
+    ) -> Change? {
+        switch event {
+        case .pathSelected(let path):
+            if dtlsRole == .client, !dtlsStarted {
+                dtlsStarted = true
+                dtls.start(at: now)
+                flushDTLS(into: batch)
+            }
+            return before != nil && before != path ? .pathChanged : nil
+        case .consentExpired: return close(.consentExpired)
+        case .failed: return close(isConnected ? .consentExpired : .setupTimedOut)
+        case nil: return nil
+        }
+    }
+
+    /// A DTLS datagram from a pair that ICE has validated.
+    package func receivedDTLS(
+        _ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch
+    ) -> Change? {
+        guard !isClosed else { return nil }
+        provisionalPath = path
+        let event = dtls.receive(datagram, at: now)
+        flushDTLS(into: batch)
+        return dtlsEvent(event)
+    }
+
+    private func dtlsEvent(_ event: DTLSEvent?) -> Change? {
+        switch event {
+        case .connected(let keys):
+            guard let transform = try? LibSRTPTransform(keys) else { return close(.handshakeFailed) }
+            srtp = transform
+            state = .connected
+            return .connected
+        case .closed: return close(.closedByPeer)
+        case .failed(.fingerprintMismatch): return close(.fingerprintMismatch)
+        case .failed(.timedOut): return close(.setupTimedOut)
+        case .failed: return close(.handshakeFailed)
+        case nil: return nil
+        }
+    }
+
+    private func close(_ reason: PeerCloseReason) -> Change? {
+        guard !isClosed else { return nil }
+        state = .closed(reason)
+        srtp = nil
+        return .closed(reason)
+    }
+
+    /// Ends the connection from this side with a close_notify.
+    package func close(into batch: DatagramBatch) {
+        guard !isClosed else { return }
+        dtls.close()
+        flushDTLS(into: batch)
+        _ = close(.requested)
+    }
+
+    package func handleTimeout(at now: Instant, into batch: DatagramBatch) -> Change? {
+        guard !isClosed else { return nil }
+        if !isConnected, now >= setupDeadline { return close(.setupTimedOut) }
+        let before = selectedPath
+        let event: ICEEvent?
+        switch agent {
+        case .lite(var lite):
+            event = lite.handleTimeout(at: now)
+            agent = .lite(lite)
+        case .controlling(var controlling):
+            event = controlling.handleTimeout(at: now, into: batch)
+            agent = .controlling(controlling)
+        }
+        if let change = iceEvent(event, before: before, at: now, into: batch) { return change }
+        guard let deadline = dtls.nextDeadline, deadline <= now else { return nil }
+        let handshake = dtls.handleTimeout(at: now)
+        flushDTLS(into: batch)
+        return dtlsEvent(handshake)
+    }
+
+    private func flushDTLS(into batch: DatagramBatch) {
+        guard let path = selectedPath ?? provisionalPath else { return }
+        dtls.drainOutput { batch.append(to: path, copying: $0) }
+    }
+
+    // MARK: - SRTP
+
+    package func unprotectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
+        guard let srtp else { throw .failed }
+        return try srtp.unprotectRTP(&packet, length: length)
+    }
+
+    package func unprotectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
+        guard let srtp else { throw .failed }
+        return try srtp.unprotectRTCP(&packet, length: length)
+    }
+
+    /// Encrypts the RTP packet that stands at the start of a batch slot; `nil` when that failed.
+    @inline(__always)
+    package func protectRTP(_ packet: inout MutableRawSpan, length: Int) -> Int? {
+        guard let srtp else { return nil }
+        return try? srtp.protectRTP(&packet, length: length)
+    }
+
+    /// Encrypts and sends one RTCP packet.
+    package func sendRTCP(_ bytes: [UInt8], into batch: DatagramBatch) -> Bool {
+        guard let srtp, let path = selectedPath else { return false }
+        return batch.append(to: path) { slot in
+            guard bytes.count + SRTPSession.overheadBytesMax <= slot.byteCount else { return nil }
+            slot.store(unsafe bytes.span.bytes, at: 0)
+            return try? srtp.protectRTCP(&slot, length: bytes.count)
+        }
+    }
+}

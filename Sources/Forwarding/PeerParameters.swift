@@ -1,0 +1,76 @@
+public import Wire
+
+/// A peer on the node: one ICE + DTLS transport with the tracks it receives and sends. Unique for the process's life.
+public struct PeerID: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt64
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+    public var description: String { "peer-\(rawValue)" }
+}
+
+/// One m-section of one peer: a published track, or a slot that plays one.
+public struct TrackID: Hashable, Sendable, CustomStringConvertible {
+    public let peer: PeerID
+    public let mid: MID
+    public init(peer: PeerID, mid: MID) {
+        self.peer = peer
+        self.mid = mid
+    }
+    public var description: String { "\(peer)/\(mid)" }
+}
+
+/// Everything a peer's media needs, as negotiation decided it.
+public struct PeerParameters: Sendable {
+    public var id: PeerID
+    public var localCredentials: ICECredentials
+    public var remote: RemoteTransport
+    /// What the peer sends us.
+    public var receive: [ReceiveTrackParameters]
+    /// What we send the peer.
+    public var send: [SendTrackParameters]
+
+    public init(
+        id: PeerID, localCredentials: ICECredentials, remote: RemoteTransport,
+        receive: [ReceiveTrackParameters] = [], send: [SendTrackParameters] = []
+    ) {
+        self.id = id
+        self.localCredentials = localCredentials
+        self.remote = remote
+        self.receive = receive
+        self.send = send
+    }
+}
+
+/// Why a peer's transport ended.
+public enum PeerCloseReason: String, Hashable, Sendable, CaseIterable {
+    /// Asked for by its owner: DELETE, a kick, shutdown.
+    case requested
+    /// No authenticated connectivity check for 30 s (RFC 7675 §5.1).
+    case consentExpired = "consent_expired"
+    /// ICE or DTLS did not complete in time.
+    case setupTimedOut = "setup_timed_out"
+    /// The peer sent close_notify.
+    case closedByPeer = "closed_by_peer"
+    /// The handshake failed: no common profile, a bad message, an alert.
+    case handshakeFailed = "handshake_failed"
+    /// The certificate is not the one that the SDP announced.
+    case fingerprintMismatch = "fingerprint_mismatch"
+}
+
+/// What the forwarding core tells whoever owns a peer.
+public enum PeerEvent: Sendable, Equatable {
+    /// ICE and DTLS are up: media flows.
+    case connected
+    /// The peer is gone and its resources are freed; the last event of a peer.
+    case closed(PeerCloseReason)
+    /// A published track's first packet arrived, or its codec changed.
+    case trackStarted(mid: MID, codec: CodecName)
+    /// Nothing of the track arrived for a while.
+    case trackPaused(mid: MID)
+    /// A slot's source sends a format that the peer did not negotiate, so it sees nothing.
+    case formatUnsupported(slot: MID, codec: CodecName)
+}
+
+extension SendTrackParameters {
+    /// What names the slot among its peer's: its MID, and with simulcast the layer.
+    package var slotName: MID { rid.flatMap { MID("\(mid).\($0)") } ?? mid }
+}

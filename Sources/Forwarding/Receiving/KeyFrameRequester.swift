@@ -1,0 +1,55 @@
+package import Wire
+
+/// Decides when a publisher is asked for a key frame: soon after it is wanted, rarely enough not to flood its
+/// encoder, and again while none comes.
+package struct KeyFrameRequester: Sendable {
+    /// Two requests closer than this would cost the publisher two key frames for one need.
+    package static let spacing = Interval.milliseconds(500)
+    /// Requests without an answer before it waits for the next wish.
+    package static let attemptsMax = 20
+
+    private enum State: Sendable {
+        case idle(lastSent: Instant?)
+        case wanted(at: Instant, attempts: Int)
+    }
+    private var state = State.idle(lastSent: nil)
+
+    package init() {}
+
+    /// When `takeRequest` is due; `nil` while no key frame is wanted.
+    package var nextDeadline: Instant? {
+        switch state {
+        case .idle: nil
+        case .wanted(let at, _): at
+        }
+    }
+
+    package mutating func want(at now: Instant) {
+        switch state {
+        case .idle(let lastSent):
+            let earliestAllowed = lastSent.map { $0 + Self.spacing } ?? now
+            state = .wanted(at: max(now, earliestAllowed), attempts: 0)
+        case .wanted(let at, let attempts) where attempts >= Self.attemptsMax:
+            state = .wanted(at: max(at, now), attempts: 0)
+        case .wanted: break
+        }
+    }
+
+    /// A key frame began to arrive.
+    package mutating func receivedKeyFrame(at now: Instant) {
+        if case .wanted(let at, let attempts) = state {
+            state = .idle(lastSent: attempts > 0 ? at - Self.spacing : nil)
+        }
+    }
+
+    /// Whether to send a request now.
+    package mutating func takeRequest(at now: Instant) -> Bool {
+        guard case .wanted(let at, let attempts) = state, at <= now else { return false }
+        guard attempts < Self.attemptsMax else {
+            state = .idle(lastSent: now)
+            return false
+        }
+        state = .wanted(at: now + Self.spacing, attempts: attempts + 1)
+        return true
+    }
+}

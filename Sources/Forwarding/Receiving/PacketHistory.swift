@@ -1,0 +1,198 @@
+package import Wire
+
+/// What forwarding needs to know of a packet, found by the one parse that it gets.
+package struct PacketDescription: Sendable {
+    /// A range of at most 255 bytes inside the packet; length 0 is "not there".
+    package struct Field: Sendable {
+        package var offset: UInt16 = 0
+        package var length: UInt8 = 0
+        package var range: Range<Int> { Int(offset)..<Int(offset) + Int(length) }
+        package var isPresent: Bool { length != 0 }
+        package init() {}
+        /// Absent when the range does not fit the field, which no header extension's does.
+        package init(_ range: Range<Int>) {
+            guard let offset = UInt16(exactly: range.lowerBound), let length = UInt8(exactly: range.count) else { return }
+            self.offset = offset
+            self.length = length
+        }
+    }
+
+    package var sequence: ExtendedSequenceNumber
+    package var timestamp: RTPTimestamp
+    package var payloadType: PayloadType
+    package var marker: Bool
+    package var payloadOffset: UInt16
+    package var payloadLength: UInt16
+    /// The packet begins a frame that decodes without any other.
+    package var startsKeyFrame = false
+    package var receivedAt: Instant
+
+    package var audioLevel = Field()
+    package var videoOrientation = Field()
+    package var playoutDelay = Field()
+    package var dependencyDescriptor = Field()
+
+    /// VP8 and VP9: where the picture id stands, its width (7 or 15 bits, 0 when absent) and its value.
+    package var pictureIDOffset: UInt16 = 0
+    package var pictureIDBits: UInt8 = 0
+    package var pictureID: UInt16 = 0
+    /// VP8: where TL0PICIDX stands; 0 when absent.
+    package var tl0Offset: UInt16 = 0
+    package var tl0: UInt8 = 0
+
+    package init(
+        sequence: ExtendedSequenceNumber, timestamp: RTPTimestamp, payloadType: PayloadType, marker: Bool,
+        payloadOffset: UInt16, payloadLength: UInt16, receivedAt: Instant
+    ) {
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.payloadType = payloadType
+        self.marker = marker
+        self.payloadOffset = payloadOffset
+        self.payloadLength = payloadLength
+        self.receivedAt = receivedAt
+    }
+
+    package var payloadRange: Range<Int> { Int(payloadOffset)..<Int(payloadOffset) + Int(payloadLength) }
+}
+
+/// The last packets of one received stream, decrypted: every subscriber's packet is made from here, now or when it
+/// asks again.
+///
+/// Bytes lie in one ring that starts small and doubles up to a limit, so a stream costs what its bitrate needs.
+/// Bounded by bytes, by packets and, through `trim`, by time.
+@safe
+package final class PacketHistory {
+    /// The ring's first size: a second of audio or an idle video stream.
+    static let bytesMin = 32 * 1024
+    /// The ring's largest size: one second at 16 Mbit/s.
+    static let bytesMax = 2 * 1024 * 1024
+    /// Index slots: a power of two above the packets in one second at 16 Mbit/s.
+    static let packetsMax = 2048
+
+    private struct Entry {
+        var description: PacketDescription
+        /// Position in the endless byte stream that the ring is a window of.
+        var position: Int
+        var length: Int
+    }
+
+    private var entries: ContiguousArray<Entry?> = []
+    private var storage: UnsafeMutableRawPointer
+    private var capacity: Int
+    /// One past the last byte written, in the endless byte stream.
+    private var writePosition = 0
+    private var newest: ExtendedSequenceNumber?
+    private var lapStartedAt: Instant?
+    private let bytesLimit: Int
+
+    package init(bytesLimit: Int = PacketHistory.bytesMax) {
+        capacity = Self.bytesMin
+        self.bytesLimit = max(bytesLimit, Self.bytesMin)
+        unsafe storage = .allocate(byteCount: Self.bytesMin, alignment: 64)
+        entries = ContiguousArray(repeating: nil, count: 64)
+    }
+
+    deinit { unsafe storage.deallocate() }
+
+    /// Bytes that the history holds of the machine's memory.
+    package var footprintBytes: Int { capacity + entries.count * MemoryLayout<Entry?>.stride }
+
+    /// Keeps a copy of `packet`.
+    /// - Returns: `false`, keeping nothing, when the packet is there already or older than what is kept.
+    package func insert(_ packet: RawSpan, _ description: PacketDescription) -> Bool {
+        let sequence = description.sequence
+        let now = description.receivedAt
+        guard packet.byteCount <= Self.bytesMin / 2 else { return false }
+        if let newest, sequence.rawValue <= newest.rawValue - Int64(Self.packetsMax) { return false }
+        growIndexIfCrowded(for: sequence, at: now)
+        let slot = index(of: sequence)
+        if let present = entries[slot], present.description.sequence >= sequence { return false }
+        if startsNextLap(adding: packet.byteCount) {
+            if let lapStartedAt, now - lapStartedAt < Self.durationWanted, capacity < bytesLimit { grow() }
+            lapStartedAt = now
+        }
+        if startsNextLap(adding: packet.byteCount) { writePosition += capacity - writePosition % capacity }
+        unsafe packet.withUnsafeBytes { bytes in
+            guard let from = bytes.baseAddress else { return }
+            unsafe (storage + writePosition % capacity).copyMemory(from: from, byteCount: bytes.count)
+        }
+        entries[slot] = Entry(description: description, position: writePosition, length: packet.byteCount)
+        writePosition += packet.byteCount
+        newest = max(newest ?? sequence, sequence)
+        return true
+    }
+
+    /// Whether the packet is kept, so that another copy of it is a duplicate.
+    package func contains(_ sequence: ExtendedSequenceNumber) -> Bool {
+        entries[index(of: sequence)]?.description.sequence == sequence
+    }
+
+    /// Lends a kept packet; `nil` when it is not there any more.
+    package func withPacket<Result>(
+        _ sequence: ExtendedSequenceNumber, _ body: (RawSpan, PacketDescription) -> Result
+    ) -> Result? {
+        guard let entry = entries[index(of: sequence)], entry.description.sequence == sequence,
+            isKept(entry)
+        else { return nil }
+        let bytes = unsafe UnsafeRawBufferPointer(start: storage + entry.position % capacity, count: entry.length)
+        return body(unsafe bytes.bytes, entry.description)
+    }
+
+    /// Gives memory back after a stream went quiet.
+    package func trim() {
+        guard capacity > Self.bytesMin || entries.count > 64 else { return }
+        unsafe storage.deallocate()
+        unsafe storage = .allocate(byteCount: Self.bytesMin, alignment: 64)
+        capacity = Self.bytesMin
+        writePosition = 0
+        lapStartedAt = nil
+        entries = ContiguousArray(repeating: nil, count: 64)
+    }
+
+    private func index(of sequence: ExtendedSequenceNumber) -> Int {
+        Int(truncatingIfNeeded: sequence.rawValue) & (entries.count - 1)
+    }
+
+    /// What a retransmission may be asked for: a ring that holds less than this grows.
+    private static let durationWanted = Interval.seconds(1)
+
+    private func isKept(_ entry: Entry) -> Bool { entry.position >= writePosition - capacity }
+
+    /// Whether the next packet does not fit before the end of the ring and so begins at its start.
+    private func startsNextLap(adding count: Int) -> Bool { writePosition % capacity + count > capacity }
+
+    private func grow() {
+        let larger = min(capacity * 2, bytesLimit)
+        let target = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 64)
+        var position = 0
+        var moved = ContiguousArray<Entry?>(repeating: nil, count: entries.count)
+        let kept = entries.compactMap { $0 }.filter(isKept).sorted { $0.position < $1.position }
+        for entry in kept {
+            unsafe (target + position).copyMemory(from: storage + entry.position % capacity, byteCount: entry.length)
+            moved[index(of: entry.description.sequence)] = Entry(
+                description: entry.description, position: position, length: entry.length)
+            position += entry.length
+        }
+        unsafe storage.deallocate()
+        unsafe storage = target
+        capacity = larger
+        writePosition = position
+        entries = moved
+    }
+
+    /// Doubles the index while the packet would push out one that is still wanted.
+    private func growIndexIfCrowded(for sequence: ExtendedSequenceNumber, at now: Instant) {
+        while entries.count < Self.packetsMax, let present = entries[index(of: sequence)],
+            present.description.sequence < sequence, isKept(present),
+            now - present.description.receivedAt < Self.durationWanted
+        {
+            let old = entries
+            entries = ContiguousArray(repeating: nil, count: old.count * 2)
+            for entry in old {
+                guard let entry else { continue }
+                entries[index(of: entry.description.sequence)] = entry
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+package import Wire
+
+/// Identifies one received stream (one SSRC of one peer) within a forwarding core; never used again.
+package struct StreamID: Hashable, Sendable {
+    package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// Makes the packets of changing sources look to one subscriber like a single unbroken stream: sequence numbers and
+/// timestamps, and the picture and frame numbers inside the payload.
+///
+/// The mapping is a short list of segments, each with constant offsets. A segment begins where a source begins to
+/// play or where a packet was left out. Old segments stay for a while, so that late packets and retransmissions map
+/// as they did first.
+package struct RTPRewriter: Sendable {
+    package struct Segment: Sendable {
+        package let stream: StreamID
+        /// The first source packet that the segment maps.
+        package let sourceStart: ExtendedSequenceNumber
+        let sequenceOffset: Int64
+        let timestampOffset: UInt32
+        let pictureIDOffset: UInt16
+        let tl0Offset: UInt8
+        let frameNumberOffset: UInt16
+
+        package func sequence(_ source: ExtendedSequenceNumber) -> ExtendedSequenceNumber {
+            ExtendedSequenceNumber(rawValue: source.rawValue &+ sequenceOffset)
+        }
+        package func source(_ sequence: ExtendedSequenceNumber) -> ExtendedSequenceNumber {
+            ExtendedSequenceNumber(rawValue: sequence.rawValue &- sequenceOffset)
+        }
+        package func timestamp(_ source: RTPTimestamp) -> RTPTimestamp {
+            RTPTimestamp(rawValue: source.rawValue &+ timestampOffset)
+        }
+        package func pictureID(_ source: UInt16, bits: UInt8) -> UInt16 {
+            (source &+ pictureIDOffset) & (bits == 7 ? 0x7F : 0x7FFF)
+        }
+        package func tl0(_ source: UInt8) -> UInt8 { source &+ tl0Offset }
+        package func frameNumber(_ source: UInt16) -> UInt16 { source &+ frameNumberOffset }
+        var outputStart: ExtendedSequenceNumber { sequence(sourceStart) }
+    }
+
+    /// The last numbers that went out, from which a next source continues.
+    private struct Output: Sendable {
+        var sequence: ExtendedSequenceNumber
+        var timestamp: RTPTimestamp
+        var sentAt: Instant
+        var pictureID: UInt16 = 0
+        var tl0: UInt8 = 0
+        var frameNumber: UInt16 = 0
+    }
+
+    /// Enough for the left-out packets of the longest time that a retransmission may reach back.
+    static let segmentsMax = 32
+
+    private let clockRate: Int
+    private let initialSequence: ExtendedSequenceNumber
+    private let initialTimestamp: RTPTimestamp
+    private var segments: ContiguousArray<Segment> = []
+    private var output: Output?
+
+    /// - Parameters:
+    ///   - clockRate: of the slot's codecs, in Hz.
+    ///   - seed: random; decides the first sequence number and timestamp (RFC 3550 §5.1).
+    package init(clockRate: Int, seed: UInt64) {
+        self.clockRate = clockRate
+        // The lower half leaves every receiver time to lock on before the first wrap.
+        initialSequence = ExtendedSequenceNumber(rawValue: 0x1_0000 + Int64(seed & 0x7FFF))
+        initialTimestamp = RTPTimestamp(rawValue: UInt32(truncatingIfNeeded: seed >> 32))
+    }
+
+    /// The stream that plays now.
+    package var currentStream: StreamID? { segments.last?.stream }
+    package var currentSegment: Segment? { segments.last }
+    /// The newest sequence number sent; `nil` before the first packet.
+    package var newestSequence: ExtendedSequenceNumber? { output?.sequence }
+    package var newestTimestamp: RTPTimestamp? { output?.timestamp }
+
+    /// Lets `stream` play from this packet on, as the continuation of what was sent before.
+    /// - Parameter alignedTimestamp: the outgoing timestamp that keeps the media's own timing, where it is known;
+    ///   used if it lies between the last one sent and a second after now.
+    package mutating func begin(
+        _ stream: StreamID, at packet: PacketDescription, frameNumber: UInt16?,
+        alignedTimestamp: RTPTimestamp?, now: Instant
+    ) {
+        let nextSequence = output?.sequence.advanced(by: 1) ?? initialSequence
+        var nextTimestamp = initialTimestamp
+        if let output {
+            let elapsed = max((now - output.sentAt).nanoseconds / 1_000, 0)
+            let ticks = max(Int(elapsed) * clockRate / 1_000_000, clockRate / 100)
+            nextTimestamp = output.timestamp.advanced(by: ticks)
+            if let alignedTimestamp {
+                let step = output.timestamp.distance(to: alignedTimestamp)
+                if step > 0, step < ticks + clockRate { nextTimestamp = alignedTimestamp }
+            }
+        }
+        append(
+            Segment(
+                stream: stream, sourceStart: packet.sequence,
+                sequenceOffset: nextSequence.rawValue &- packet.sequence.rawValue,
+                timestampOffset: nextTimestamp.rawValue &- packet.timestamp.rawValue,
+                pictureIDOffset: output.map { ($0.pictureID &+ 1) &- packet.pictureID } ?? 0,
+                tl0Offset: output.map { ($0.tl0 &+ 1) &- packet.tl0 } ?? 0,
+                frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- (frameNumber ?? 0) } ?? 0))
+    }
+
+    /// The segment that a packet of `stream` belongs to; `nil` when it is from before the stream began to play or
+    /// from longer ago than is remembered.
+    package func segment(of source: ExtendedSequenceNumber, in stream: StreamID) -> Segment? {
+        var index = segments.count - 1
+        while index >= 0, segments[index].stream == stream {
+            if source >= segments[index].sourceStart { return segments[index] }
+            index -= 1
+        }
+        return nil
+    }
+
+    /// Leaves a packet of the current stream out, closing the gap for those after it.
+    /// - Returns: `false` when later packets are sent already: then the number stays unused.
+    package mutating func leaveOut(_ source: ExtendedSequenceNumber) -> Bool {
+        guard let segment = segments.last, let newest = output?.sequence,
+            source >= segment.sourceStart, segment.sequence(source) == newest.advanced(by: 1)
+        else { return false }
+        append(
+            Segment(
+                stream: segment.stream, sourceStart: source.advanced(by: 1),
+                sequenceOffset: segment.sequenceOffset - 1, timestampOffset: segment.timestampOffset,
+                pictureIDOffset: segment.pictureIDOffset, tl0Offset: segment.tl0Offset,
+                frameNumberOffset: segment.frameNumberOffset))
+        return true
+    }
+
+    /// Notes what was sent.
+    package mutating func sent(
+        _ packet: PacketDescription, in segment: Segment, frameNumber: UInt16?, at now: Instant
+    ) {
+        let sequence = segment.sequence(packet.sequence)
+        guard output.map({ sequence > $0.sequence }) ?? true else { return }
+        var next = output ?? Output(sequence: sequence, timestamp: .init(rawValue: 0), sentAt: now)
+        next.sequence = sequence
+        next.timestamp = segment.timestamp(packet.timestamp)
+        next.sentAt = now
+        if packet.pictureIDBits != 0 {
+            next.pictureID = segment.pictureID(packet.pictureID, bits: packet.pictureIDBits)
+        }
+        if packet.tl0Offset != 0 { next.tl0 = segment.tl0(packet.tl0) }
+        if let frameNumber { next.frameNumber = segment.frameNumber(frameNumber) }
+        output = next
+    }
+
+    /// Which source packet went out under a sequence number; `nil` when that was never sent or is forgotten.
+    package func origin(of wire: SequenceNumber) -> (segment: Segment, source: ExtendedSequenceNumber)? {
+        guard let newest = output?.sequence else { return nil }
+        let sequence = newest.advanced(by: newest.wire.distance(to: wire))
+        guard sequence <= newest else { return nil }
+        for index in segments.indices.reversed() where sequence >= segments[index].outputStart {
+            return (segments[index], segments[index].source(sequence))
+        }
+        return nil
+    }
+
+    private mutating func append(_ segment: Segment) {
+        // A segment that starts where the last one did never mapped a packet.
+        if let last = segments.last, last.outputStart == segment.outputStart { segments.removeLast() }
+        if segments.count == Self.segmentsMax { segments.removeFirst() }
+        segments.append(segment)
+    }
+}

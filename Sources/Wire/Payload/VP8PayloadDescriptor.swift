@@ -1,0 +1,82 @@
+/// The VP8 payload descriptor (RFC 7741 §4.2), with the one bit of the payload header that tells a key frame (§4.3).
+///
+/// ```text
+/// |X|R|N|S|R| PID |
+/// |I|L|T|K|  RSV  |   with X
+/// |M| PictureID   |   with I; with M another 8 bits of it
+/// |   TL0PICIDX   |   with L
+/// |TID|Y| KEYIDX  |   with T or K
+/// ```
+public struct VP8PayloadDescriptor: Hashable, Sendable {
+    /// Bytes before the payload header.
+    public let headerLength: Int
+    /// S: a partition starts here.
+    public let startsPartition: Bool
+    /// PID, 0…7.
+    public let partition: UInt8
+    /// N: no other frame needs this one.
+    public let nonReference: Bool
+    /// The picture's number; `nil` where it has none.
+    public let pictureID: PictureIDField?
+    /// The number of the newest base layer frame; `nil` where it has none.
+    public let tl0PictureIndex: TL0PictureIndexField?
+    /// TID, 0…3.
+    public let temporalID: UInt8?
+    /// Y: depends on the base layer only.
+    public let layerSync: Bool
+    /// A key frame starts with this packet.
+    public let isKeyFrameStart: Bool
+
+    /// `nil` when the payload ends inside the descriptor, or with it.
+    public init?(_ payload: RawSpan) {
+        let count = payload.byteCount
+        guard count >= 1 else { return nil }
+        let first = payload.byte(at: 0)
+        nonReference = first & 0x20 != 0
+        startsPartition = first & 0x10 != 0
+        partition = first & 0x07
+        var offset = 1
+        var pictureID: PictureIDField?
+        var tl0PictureIndex: TL0PictureIndexField?
+        var temporalID: UInt8?
+        var layerSync = false
+        if first & 0x80 != 0 {
+            guard count >= 2 else { return nil }
+            let flags = payload.byte(at: 1)
+            offset = 2
+            if flags & 0x80 != 0 {
+                guard count > offset else { return nil }
+                if payload.byte(at: offset) & 0x80 != 0 {
+                    guard count >= offset + 2 else { return nil }
+                    let value = payload.bigEndianUInt16(at: offset) & 0x7FFF
+                    pictureID = PictureIDField(value: value, bits: 15, offset: offset)
+                    offset += 2
+                } else {
+                    pictureID = PictureIDField(value: UInt16(payload.byte(at: offset)), bits: 7, offset: offset)
+                    offset += 1
+                }
+            }
+            if flags & 0x40 != 0 {
+                guard count > offset else { return nil }
+                tl0PictureIndex = TL0PictureIndexField(value: payload.byte(at: offset), offset: offset)
+                offset += 1
+            }
+            if flags & 0x30 != 0 {
+                guard count > offset else { return nil }
+                if flags & 0x20 != 0 {
+                    temporalID = payload.byte(at: offset) >> 6
+                    layerSync = payload.byte(at: offset) & 0x20 != 0
+                }
+                offset += 1
+            }
+        }
+        guard count > offset else { return nil }
+        headerLength = offset
+        self.pictureID = pictureID
+        self.tl0PictureIndex = tl0PictureIndex
+        self.temporalID = temporalID
+        self.layerSync = layerSync
+        // The payload header, whose lowest bit is 0 in a key frame, stands at the first partition's start only.
+        isKeyFrameStart = startsPartition && partition == 0 && payload.byte(at: offset) & 0x01 == 0
+    }
+}

@@ -1,0 +1,210 @@
+/// The sender information of a sender report (RFC 3550 §6.4.1).
+public struct SenderInfo: Hashable, Sendable {
+    /// When the report was sent, on the sender's wall clock.
+    public var ntp: NTPTimestamp
+    /// The same moment on the stream's media clock.
+    public var rtp: RTPTimestamp
+    /// Packets sent since the start, modulo 2³².
+    public var packetCount: UInt32
+    /// Payload bytes sent since the start, modulo 2³².
+    public var octetCount: UInt32
+
+    /// Takes every field as it goes on the wire.
+    public init(ntp: NTPTimestamp, rtp: RTPTimestamp, packetCount: UInt32, octetCount: UInt32) {
+        self.ntp = ntp
+        self.rtp = rtp
+        self.packetCount = packetCount
+        self.octetCount = octetCount
+    }
+}
+
+/// What a receiver reports of one source (RFC 3550 §6.4.1).
+public struct ReportBlock: Hashable, Sendable {
+    /// Bytes of one block.
+    public static let length = 24
+
+    /// The source reported on.
+    public var ssrc: SSRC
+    /// Packets lost since the previous report, in 1/256.
+    public var fractionLost: UInt8
+    /// Packets lost since the start; negative with duplicates. Written clamped to 24 bits.
+    public var cumulativeLost: Int32
+    /// The newest sequence number, with its cycles in the high half.
+    public var highestSequence: UInt32
+    /// Interarrival jitter in clock ticks.
+    public var jitter: UInt32
+    /// The middle 32 bits of the newest sender report's NTP timestamp; 0 before the first.
+    public var lastSR: UInt32
+    /// From the newest sender report's arrival to this report, in 2⁻¹⁶ s; 0 before the first.
+    public var delaySinceLastSR: UInt32
+
+    /// A report of one source; what is left out is zero.
+    public init(
+        ssrc: SSRC,
+        fractionLost: UInt8 = 0,
+        cumulativeLost: Int32 = 0,
+        highestSequence: UInt32 = 0,
+        jitter: UInt32 = 0,
+        lastSR: UInt32 = 0,
+        delaySinceLastSR: UInt32 = 0
+    ) {
+        self.ssrc = ssrc
+        self.fractionLost = fractionLost
+        self.cumulativeLost = cumulativeLost
+        self.highestSequence = highestSequence
+        self.jitter = jitter
+        self.lastSR = lastSR
+        self.delaySinceLastSR = delaySinceLastSR
+    }
+
+    /// - Precondition: `length` bytes are there at `offset`.
+    init(_ bytes: RawSpan, at offset: Int) {
+        ssrc = SSRC(rawValue: bytes.bigEndianUInt32(at: offset))
+        fractionLost = bytes.byte(at: offset + 4)
+        cumulativeLost = Int32(bitPattern: bytes.bigEndianUInt24(at: offset + 5) << 8) >> 8
+        highestSequence = bytes.bigEndianUInt32(at: offset + 8)
+        jitter = bytes.bigEndianUInt32(at: offset + 12)
+        lastSR = bytes.bigEndianUInt32(at: offset + 16)
+        delaySinceLastSR = bytes.bigEndianUInt32(at: offset + 20)
+    }
+}
+
+/// Walks the report blocks of a sender or receiver report.
+public struct ReportBlockCursor: ~Escapable {
+    private let bytes: RawSpan
+    private var remaining: Int
+    private var offset = 0
+
+    @_lifetime(copy bytes)
+    init(_ bytes: RawSpan, count: Int) {
+        self.bytes = bytes
+        remaining = min(count, bytes.byteCount / ReportBlock.length)
+    }
+
+    /// The next block; `nil` at the end.
+    @_lifetime(self: copy self)
+    public mutating func next() -> ReportBlock? {
+        guard remaining > 0 else { return nil }
+        defer {
+            remaining -= 1
+            offset += ReportBlock.length
+        }
+        return ReportBlock(bytes, at: offset)
+    }
+}
+
+/// One item of a source description chunk (RFC 3550 §6.5).
+public struct SourceDescriptionItem: Hashable, Sendable {
+    /// The type of the canonical name item.
+    public static let cname: UInt8 = 1
+    /// Whose chunk it is in.
+    public let ssrc: SSRC
+    /// ``cname`` or another item of RFC 3550 §6.5.
+    public let type: UInt8
+    /// Where the item's text lies in the packet.
+    public let range: Range<Int>
+}
+
+/// Walks the items of all chunks of a source description.
+public struct SourceDescriptionCursor: ~Escapable {
+    private let bytes: RawSpan
+    private var offset = 4
+    private var chunksRemaining: Int
+    private var ssrc: SSRC?
+
+    @_lifetime(copy bytes)
+    init(_ bytes: RawSpan, chunkCount: Int) {
+        self.bytes = bytes
+        chunksRemaining = chunkCount
+    }
+
+    /// The next item; `nil` at the end, or where a chunk is cut short.
+    @_lifetime(self: copy self)
+    public mutating func next() -> SourceDescriptionItem? {
+        while true {
+            guard let ssrc else {
+                guard chunksRemaining > 0, bytes.byteCount - offset >= 4 else { return nil }
+                chunksRemaining -= 1
+                self.ssrc = SSRC(rawValue: bytes.bigEndianUInt32(at: offset))
+                offset += 4
+                continue
+            }
+            guard offset < bytes.byteCount else { return nil }
+            let type = bytes.byte(at: offset)
+            if type == 0 {
+                // The list ends with one to four null bytes, up to a multiple of four.
+                self.ssrc = nil
+                offset = min((offset / 4 + 1) * 4, bytes.byteCount)
+                continue
+            }
+            guard bytes.byteCount - offset >= 2 else { return nil }
+            let start = offset + 2
+            let length = Int(bytes.byte(at: offset + 1))
+            guard length <= bytes.byteCount - start else {
+                offset = bytes.byteCount
+                return nil
+            }
+            offset = start + length
+            return SourceDescriptionItem(ssrc: ssrc, type: type, range: start..<offset)
+        }
+    }
+}
+
+/// Walks a list of synchronization sources.
+public struct SSRCCursor: ~Escapable {
+    private let bytes: RawSpan
+    private var remaining: Int
+    private var offset = 0
+
+    @_lifetime(copy bytes)
+    init(_ bytes: RawSpan, count: Int) {
+        self.bytes = bytes
+        remaining = min(count, bytes.byteCount / 4)
+    }
+
+    /// The next source; `nil` at the end.
+    @_lifetime(self: copy self)
+    public mutating func next() -> SSRC? {
+        guard remaining > 0 else { return nil }
+        defer {
+            remaining -= 1
+            offset += 4
+        }
+        return SSRC(rawValue: bytes.bigEndianUInt32(at: offset))
+    }
+}
+
+extension RTCPPacketView {
+    /// What a sender report says of its sender.
+    public var senderInfo: SenderInfo? {
+        guard kind == .senderReport, bytes.byteCount >= 28 else { return nil }
+        return SenderInfo(
+            ntp: NTPTimestamp(rawValue: bytes.bigEndianUInt64(at: 8)),
+            rtp: RTPTimestamp(rawValue: bytes.bigEndianUInt32(at: 16)),
+            packetCount: bytes.bigEndianUInt32(at: 20),
+            octetCount: bytes.bigEndianUInt32(at: 24)
+        )
+    }
+
+    /// The blocks of a sender or receiver report.
+    @_lifetime(copy self)
+    public func makeReportBlockCursor() -> ReportBlockCursor {
+        switch kind {
+        case .senderReport: ReportBlockCursor(body(from: 28), count: count)
+        case .receiverReport: ReportBlockCursor(body(from: 8), count: count)
+        default: ReportBlockCursor(bytes, count: 0)
+        }
+    }
+
+    /// The items of a source description.
+    @_lifetime(copy self)
+    public func makeSourceDescriptionCursor() -> SourceDescriptionCursor {
+        SourceDescriptionCursor(bytes, chunkCount: kind == .sourceDescription ? count : 0)
+    }
+
+    /// Who leaves (RFC 3550 §6.6).
+    @_lifetime(copy self)
+    public func makeGoodbyeCursor() -> SSRCCursor {
+        SSRCCursor(body(from: 4), count: kind == .goodbye ? count : 0)
+    }
+}

@@ -1,0 +1,220 @@
+/// Builds RTCP datagrams. The storage is kept from one to the next, so that building rarely allocates.
+///
+/// Whoever sends a compound packet starts it with a report (RFC 3550 §6.1), or sends a reduced-size one (RFC 5506).
+public struct RTCPWriter: Sendable {
+    /// The most reports or chunks in one packet: a 5-bit count.
+    public static let reportBlocksMax = 31
+    /// NACK entries in one packet; more go into another one. 1 KB fits every path.
+    static let nackEntriesMax = 250
+
+    /// The datagram so far.
+    public private(set) var bytes: [UInt8] = []
+
+    /// An empty datagram, with room for one of a full packet's size.
+    public init() { bytes.reserveCapacity(1500) }
+
+    /// Bytes of the datagram so far.
+    public var count: Int { bytes.count }
+    /// Nothing has been appended.
+    public var isEmpty: Bool { bytes.isEmpty }
+
+    /// Starts the next datagram.
+    public mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+
+    /// Appends a sender report (RFC 3550 §6.4.1); blocks beyond 31 go into receiver reports behind it.
+    public mutating func appendSenderReport(
+        sender: SSRC,
+        info: SenderInfo,
+        blocks: some Collection<ReportBlock> = EmptyCollection()
+    ) {
+        let start = begin(RTCPPacketType.senderReport, format: min(blocks.count, Self.reportBlocksMax), sender)
+        bytes.append(bigEndian: info.ntp.rawValue)
+        bytes.append(bigEndian: info.rtp.rawValue)
+        bytes.append(bigEndian: info.packetCount)
+        bytes.append(bigEndian: info.octetCount)
+        for block in blocks.prefix(Self.reportBlocksMax) { append(block) }
+        finish(start)
+        let rest = blocks.dropFirst(Self.reportBlocksMax)
+        if !rest.isEmpty { appendReceiverReport(sender: sender, blocks: rest) }
+    }
+
+    /// Appends a receiver report (RFC 3550 §6.4.2), or several when there are more than 31 blocks.
+    public mutating func appendReceiverReport(
+        sender: SSRC,
+        blocks: some Collection<ReportBlock> = EmptyCollection()
+    ) {
+        var rest = blocks[...]
+        repeat {
+            let part = rest.prefix(Self.reportBlocksMax)
+            let start = begin(RTCPPacketType.receiverReport, format: part.count, sender)
+            for block in part { append(block) }
+            finish(start)
+            rest = rest.dropFirst(Self.reportBlocksMax)
+        } while !rest.isEmpty
+    }
+
+    /// Appends a source description of one chunk with a canonical name (RFC 3550 §6.5.1), cut at 255 bytes.
+    public mutating func appendSourceDescription(ssrc: SSRC, cname: String) {
+        let start = begin(RTCPPacketType.sourceDescription, format: 1, ssrc)
+        let text = cname.utf8.prefix(255)
+        bytes.append(SourceDescriptionItem.cname)
+        bytes.append(UInt8(text.count))
+        bytes.append(contentsOf: text)
+        repeat { bytes.append(0) } while (bytes.count - start) % 4 != 0
+        finish(start)
+    }
+
+    /// Appends a goodbye of one source (RFC 3550 §6.6).
+    public mutating func appendGoodbye(ssrc: SSRC) {
+        finish(begin(RTCPPacketType.goodbye, format: 1, ssrc))
+    }
+
+    /// Appends a picture loss indication (RFC 4585 §6.3.1).
+    public mutating func appendPictureLoss(sender: SSRC, media: SSRC) {
+        finish(begin(RTCPPacketType.payloadFeedback, format: RTCPFormat.pictureLoss, sender, media))
+    }
+
+    /// Appends a full intra request (RFC 5104 §4.3.1). The media source of the head is 0.
+    public mutating func appendFullIntraRequest(sender: SSRC, request: FullIntraRequest) {
+        let start = begin(
+            RTCPPacketType.payloadFeedback,
+            format: RTCPFormat.fullIntraRequest,
+            sender,
+            SSRC(rawValue: 0)
+        )
+        bytes.append(bigEndian: request.ssrc.rawValue)
+        bytes.append(bigEndian: UInt32(request.sequence) << 24)
+        finish(start)
+    }
+
+    /// Appends a generic NACK (RFC 4585 §6.2.1) of `lost`, packed best when they ascend; several when there are many,
+    /// none when there are none.
+    public mutating func appendNACK(sender: SSRC, media: SSRC, lost: some Sequence<SequenceNumber>) {
+        var start: Int?
+        var entries = 0
+        var entry: (base: SequenceNumber, mask: UInt16)?
+        for number in lost {
+            if let (base, mask) = entry {
+                let distance = base.distance(to: number)
+                if distance == 0 { continue }
+                if (1...16).contains(distance) {
+                    entry = (base, mask | 1 << UInt16(distance - 1))
+                    continue
+                }
+                appendNACKEntry(base, mask)
+                entries += 1
+            }
+            if entries == Self.nackEntriesMax, let full = start {
+                finish(full)
+                start = nil
+                entries = 0
+            }
+            if start == nil {
+                start = begin(RTCPPacketType.transportFeedback, format: RTCPFormat.nack, sender, media)
+            }
+            entry = (number, 0)
+        }
+        guard let start, let (base, mask) = entry else { return }
+        appendNACKEntry(base, mask)
+        finish(start)
+    }
+
+    /// Appends a REMB (draft-alvestrand-rmcat-remb-03 §2.2); sources beyond 255 are left out.
+    /// - Parameter bitrate: bit/s; rounded down to 18 significant bits.
+    public mutating func appendREMB(sender: SSRC, bitrate: UInt64, sources: some Collection<SSRC>) {
+        let start = begin(
+            RTCPPacketType.payloadFeedback,
+            format: RTCPFormat.applicationLayer,
+            sender,
+            SSRC(rawValue: 0)
+        )
+        let exponent = max(0, 64 - bitrate.leadingZeroBitCount - 18)
+        let mantissa = UInt32(truncatingIfNeeded: bitrate >> UInt64(exponent))
+        let listed = sources.prefix(255)
+        bytes.append(bigEndian: RTCPFormat.rembIdentifier)
+        bytes.append(bigEndian: UInt32(listed.count) << 24 | UInt32(exponent) << 18 | mantissa)
+        for source in listed { bytes.append(bigEndian: source.rawValue) }
+        finish(start)
+    }
+
+    /// Appends an extended report with a receiver reference time block (RFC 3611 §4.4).
+    public mutating func appendReceiverReferenceTime(sender: SSRC, ntp: NTPTimestamp) {
+        let start = begin(RTCPPacketType.extendedReport, format: 0, sender)
+        bytes.append(bigEndian: UInt32(ExtendedReportCursor.receiverReferenceTimeType) << 24 | 2)
+        bytes.append(bigEndian: ntp.rawValue)
+        finish(start)
+    }
+
+    /// Appends an extended report with a DLRR block of one sub-block (RFC 3611 §4.5).
+    public mutating func appendDelaySinceLastReceiverReport(
+        sender: SSRC,
+        receiver: SSRC,
+        lastRR: UInt32,
+        delay: UInt32
+    ) {
+        let start = begin(RTCPPacketType.extendedReport, format: 0, sender)
+        bytes.append(bigEndian: UInt32(ExtendedReportCursor.delaySinceLastReceiverReportType) << 24 | 3)
+        bytes.append(bigEndian: receiver.rawValue)
+        bytes.append(bigEndian: lastRR)
+        bytes.append(bigEndian: delay)
+        finish(start)
+    }
+
+    /// Appends what `encoder` gathered as transport-wide feedback; nothing when it gathered nothing.
+    /// - Parameter feedbackCount: one more than in the previous packet to this sender, modulo 256.
+    public mutating func appendTransportFeedback(
+        sender: SSRC,
+        media: SSRC,
+        feedbackCount: UInt8,
+        _ encoder: borrowing TransportFeedbackEncoder
+    ) {
+        guard encoder.statusCount > 0 else { return }
+        let start = begin(RTCPPacketType.transportFeedback, format: RTCPFormat.transportCC, sender, media)
+        encoder.write(feedbackCount: feedbackCount, to: &bytes)
+        // Padding as RFC 3550 §6.4.1 has it: the last byte counts it.
+        let padding = (4 - (bytes.count - start) % 4) % 4
+        if padding > 0 {
+            for _ in 1..<padding { bytes.append(0) }
+            bytes.append(UInt8(padding))
+            bytes[start] |= 0x20
+        }
+        finish(start)
+    }
+
+    private mutating func begin(_ type: UInt8, format: Int, _ sender: SSRC) -> Int {
+        let start = bytes.count
+        bytes.append(0x80 | UInt8(format & 0x1F))
+        bytes.append(type)
+        bytes.append(bigEndian: 0 as UInt16)
+        bytes.append(bigEndian: sender.rawValue)
+        return start
+    }
+
+    private mutating func begin(_ type: UInt8, format: UInt8, _ sender: SSRC, _ media: SSRC) -> Int {
+        let start = begin(type, format: Int(format), sender)
+        bytes.append(bigEndian: media.rawValue)
+        return start
+    }
+
+    /// Fills in the length of the packet that started at `start`.
+    private mutating func finish(_ start: Int) {
+        let length = bytes.count - start
+        precondition(length % 4 == 0 && length <= 0x4_0000, "an RTCP packet is a 16-bit count of words")
+        bytes.store(bigEndian: UInt16(length / 4 - 1), at: start + 2)
+    }
+
+    private mutating func append(_ block: ReportBlock) {
+        let lost = max(-0x80_0000, min(0x7F_FFFF, block.cumulativeLost))
+        bytes.append(bigEndian: block.ssrc.rawValue)
+        bytes.append(bigEndian: UInt32(block.fractionLost) << 24 | UInt32(bitPattern: lost) & 0xFF_FFFF)
+        bytes.append(bigEndian: block.highestSequence)
+        bytes.append(bigEndian: block.jitter)
+        bytes.append(bigEndian: block.lastSR)
+        bytes.append(bigEndian: block.delaySinceLastSR)
+    }
+
+    private mutating func appendNACKEntry(_ base: SequenceNumber, _ mask: UInt16) {
+        bytes.append(bigEndian: base.rawValue)
+        bytes.append(bigEndian: mask)
+    }
+}

@@ -1,0 +1,58 @@
+/// A 64-bit NTP timestamp: seconds since 1900 in the high half, fractions of 2⁻³² s in the low (RFC 3550 §4).
+public struct NTPTimestamp: RawRepresentable, Hashable, Sendable {
+    /// Seconds in the high half, their fraction in the low.
+    public let rawValue: UInt64
+    /// Every 64-bit pattern is a time.
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// Seconds from 1900 to 1970.
+    private static let unixEpochSeconds: UInt64 = 2_208_988_800
+
+    /// From nanoseconds since 1970; the 32-bit seconds wrap in 2036.
+    public init(unixNanoseconds: Int64) {
+        let seconds = unixNanoseconds.floorDivided(by: 1_000_000_000)
+        let rest = UInt64(unixNanoseconds &- seconds &* 1_000_000_000)
+        rawValue = (UInt64(bitPattern: seconds) &+ Self.unixEpochSeconds) << 32 | (rest << 32) / 1_000_000_000
+    }
+
+    /// The middle 32 bits: LSR and LRR, in 2⁻¹⁶ s.
+    public var compact: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 16) }
+
+    /// Signed distance, right to a nanosecond; the two must be within 68 years of each other.
+    public func distance(to other: Self) -> Interval {
+        let difference = Int64(bitPattern: other.rawValue &- rawValue)
+        let seconds = difference >> 32
+        let fraction = ((difference & 0xFFFF_FFFF) &* 1_000_000_000) >> 32
+        return Interval(nanoseconds: seconds &* 1_000_000_000 &+ fraction)
+    }
+
+    /// `interval` later, or earlier when it is negative; right to a nanosecond.
+    public func advanced(by interval: Interval) -> Self {
+        let seconds = interval.nanoseconds.floorDivided(by: 1_000_000_000)
+        let rest = UInt64(interval.nanoseconds &- seconds &* 1_000_000_000)
+        return Self(rawValue: rawValue &+ (UInt64(bitPattern: seconds) << 32) &+ (rest << 32) / 1_000_000_000)
+    }
+}
+
+extension Interval {
+    /// From units of 2⁻¹⁶ s, as DLSR counts (RFC 3550 §6.4.1).
+    public init(compactNTP units: UInt32) {
+        self.init(nanoseconds: (Int64(units) &* 1_000_000_000) >> 16)
+    }
+
+    /// In units of 2⁻¹⁶ s; negative is 0 and more than 18 hours is the most that fits.
+    public var compactNTP: UInt32 {
+        guard nanoseconds > 0 else { return 0 }
+        let seconds = nanoseconds / 1_000_000_000
+        guard seconds < 0x1_0000 else { return .max }
+        return UInt32(seconds) << 16 | UInt32(((nanoseconds % 1_000_000_000) << 16) / 1_000_000_000)
+    }
+}
+
+extension Int64 {
+    /// The quotient rounded toward minus infinity. The divisor is a positive constant.
+    package func floorDivided(by divisor: Int64) -> Int64 {
+        let quotient = self / divisor
+        return self % divisor < 0 ? quotient - 1 : quotient
+    }
+}

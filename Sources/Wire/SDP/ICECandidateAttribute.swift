@@ -1,0 +1,61 @@
+/// `a=candidate` (RFC 8839 §5.1).
+public struct ICECandidateAttribute: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable, CaseIterable { case host, srflx, prflx, relay }
+
+    /// 1…32 characters; equal for candidates that share type, base and protocol.
+    public var foundation: String
+    /// 1 is RTP, and with `a=rtcp-mux` everything.
+    public var component: UInt16
+    /// Lower case: `udp`, `tcp`, …
+    public var transport: String
+    public var priority: UInt32
+    /// An IP address, or a name: browsers hide host addresses behind `….local`.
+    public var host: String
+    public var port: UInt16
+    public var kind: Kind
+
+    /// A UDP candidate of component 1, written for one of our sockets.
+    ///
+    /// - Parameter preference: 65535 for the most preferred of an agent's addresses (RFC 8445 §5.1.2.1).
+    public init(hostAddress address: TransportAddress, preference: UInt16) {
+        let typePreference: UInt32 = 126
+        foundation = address.ip.isV4 ? "1" : "2"
+        component = 1
+        transport = "udp"
+        priority = typePreference << 24 | UInt32(preference) << 8 | 255
+        host = address.ip.description
+        port = address.port
+        kind = .host
+    }
+
+    /// From the attribute's value, or from a browser's candidate string with `candidate:` before it; `nil` when it is
+    /// malformed. What follows the type (related address, generation, `tcptype`, …) is not kept.
+    public init?(_ value: some StringProtocol) {
+        let body = value.hasPrefix("candidate:") ? value.dropFirst(10) : value[...]
+        let fields = body.split(separator: " ", maxSplits: 8)
+        guard fields.count >= 8, (1...32).contains(fields[0].utf8.count), let component = UInt16(fields[1]),
+            let priority = UInt32(fields[3]), (1...255).contains(fields[4].utf8.count), let port = UInt16(fields[5]),
+            fields[6] == "typ", let kind = Kind(rawValue: fields[7].lowercased())
+        else { return nil }
+        foundation = String(fields[0])
+        self.component = component
+        transport = fields[2].lowercased()
+        self.priority = priority
+        host = String(fields[4])
+        self.port = port
+        self.kind = kind
+    }
+
+    /// Where to send, if this is a UDP candidate with an address rather than a name; `nil` otherwise.
+    public var address: TransportAddress? {
+        guard transport == "udp", component == 1, port != 0, let ip = IPAddress(host), !ip.isUnspecified else {
+            return nil
+        }
+        return TransportAddress(ip: ip, port: port)
+    }
+
+    /// The attribute's value.
+    public var text: String {
+        "\(foundation) \(component) \(transport) \(priority) \(host) \(port) typ \(kind.rawValue)"
+    }
+}

@@ -1,0 +1,177 @@
+/// Which way media flows in a section, seen from the description's author (RFC 8866 §6.7).
+public enum MediaDirection: String, Hashable, Sendable, CaseIterable {
+    case sendrecv, sendonly, recvonly, inactive
+
+    public var sends: Bool { self == .sendrecv || self == .sendonly }
+    public var receives: Bool { self == .sendrecv || self == .recvonly }
+}
+
+/// `a=setup` (RFC 8842 §5.3): who begins the DTLS handshake.
+public enum SetupRole: String, Hashable, Sendable, CaseIterable { case active, passive, actpass, holdconn }
+
+/// `a=rtpmap:<pt> <name>/<clock>[/<channels>]` (RFC 8866 §6.6).
+public struct RTPMapAttribute: Hashable, Sendable {
+    public var payloadType: PayloadType
+    public var encodingName: String
+    /// In Hz.
+    public var clockRate: Int
+    /// 1 when the line names none.
+    public var channels: Int
+
+    public init(payloadType: PayloadType, encodingName: String, clockRate: Int, channels: Int = 1) {
+        self.payloadType = payloadType
+        self.encodingName = encodingName
+        self.clockRate = clockRate
+        self.channels = channels
+    }
+
+    /// From the attribute's value; `nil` when it is malformed.
+    public init?(_ value: some StringProtocol) {
+        let fields = value.split(separator: " ", maxSplits: 2)
+        guard fields.count == 2, let payloadType = UInt8(fields[0]).flatMap(PayloadType.init(rawValue:)) else {
+            return nil
+        }
+        let parts = fields[1].split(separator: "/", maxSplits: 3)
+        guard parts.count == 2 || parts.count == 3, let clockRate = UInt32(parts[1]), clockRate > 0 else { return nil }
+        let channels = parts.count == 3 ? UInt8(parts[2]) : 1
+        guard let channels, channels > 0 else { return nil }
+        self.init(
+            payloadType: payloadType, encodingName: String(parts[0]), clockRate: Int(clockRate), channels: Int(channels))
+    }
+
+    /// The attribute's value.
+    public var text: String {
+        "\(payloadType) \(encodingName)/\(clockRate)" + (channels > 1 ? "/\(channels)" : "")
+    }
+}
+
+/// `a=fmtp:<pt> <key>=<value>;…` (RFC 8866 §6.15).
+public struct FormatParametersAttribute: Hashable, Sendable {
+    /// No payload format that the server negotiates has half as many.
+    public static let parametersMax = 32
+
+    public var payloadType: PayloadType
+    /// In order. Keys are lower case; a parameter with no `=` (RED's `111/111`) has an empty key.
+    public var parameters: [Parameter]
+
+    /// One parameter of the line.
+    public struct Parameter: Hashable, Sendable {
+        public var key: String
+        public var value: String
+        public init(key: String, value: String) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    public init(payloadType: PayloadType, parameters: [Parameter]) {
+        self.payloadType = payloadType
+        self.parameters = parameters
+    }
+
+    /// From the attribute's value; `nil` without a payload type or with more than `parametersMax` parameters.
+    public init?(_ value: some StringProtocol) {
+        let fields = value.split(separator: " ", maxSplits: 1)
+        guard let first = fields.first, let payloadType = UInt8(first).flatMap(PayloadType.init(rawValue:)) else {
+            return nil
+        }
+        parameters = []
+        self.payloadType = payloadType
+        guard fields.count == 2 else { return }
+        let parts = fields[1].split(separator: ";", maxSplits: Self.parametersMax)
+        guard parts.count <= Self.parametersMax else { return nil }
+        for part in parts {
+            let trimmed = part.trimmingSpaces
+            guard !trimmed.isEmpty else { continue }
+            let key = trimmed.prefix { $0 != "=" }
+            if key.endIndex == trimmed.endIndex {
+                parameters.append(Parameter(key: "", value: String(trimmed)))
+            } else {
+                let value = trimmed[trimmed.index(after: key.endIndex)...]
+                parameters.append(
+                    Parameter(key: key.trimmingSpaces.lowercased(), value: String(value.trimmingSpaces)))
+            }
+        }
+    }
+
+    /// The attribute's value.
+    public var text: String {
+        let list = parameters.map { $0.key.isEmpty ? $0.value : "\($0.key)=\($0.value)" }
+        return "\(payloadType) \(list.joined(separator: ";"))"
+    }
+}
+
+/// `a=rtcp-fb:<pt|*> <feedback>` (RFC 4585 §4.2).
+public struct FeedbackAttribute: Hashable, Sendable {
+    /// `nil` for `*`: every payload type of the section.
+    public var payloadType: PayloadType?
+    /// Such as `nack pli`, lower case, single spaces.
+    public var feedback: String
+
+    public init(payloadType: PayloadType?, feedback: String) {
+        self.payloadType = payloadType
+        self.feedback = feedback
+    }
+
+    /// From the attribute's value; `nil` when it is malformed.
+    public init?(_ value: some StringProtocol) {
+        let fields = value.split(separator: " ", maxSplits: 8)
+        guard fields.count >= 2 else { return nil }
+        if fields[0] == "*" {
+            payloadType = nil
+        } else {
+            guard let parsed = UInt8(fields[0]).flatMap(PayloadType.init(rawValue:)) else { return nil }
+            payloadType = parsed
+        }
+        feedback = fields.dropFirst().joined(separator: " ").lowercased()
+    }
+
+    /// The attribute's value.
+    public var text: String { "\(payloadType.map(\.description) ?? "*") \(feedback)" }
+}
+
+/// `a=extmap:<id>[/<direction>] <uri>` (RFC 8285 §8).
+public struct ExtensionMapAttribute: Hashable, Sendable {
+    public var id: HeaderExtensionID
+    /// `nil` when the line names none: the section's.
+    public var direction: MediaDirection?
+    public var uri: String
+
+    public init(id: HeaderExtensionID, direction: MediaDirection? = nil, uri: String) {
+        self.id = id
+        self.direction = direction
+        self.uri = uri
+    }
+
+    /// From the attribute's value; `nil` when it is malformed or its identifier does not fit a packet: RFC 8285 §8
+    /// has 4096 and up for extensions that an offerer has no number left for.
+    public init?(_ value: some StringProtocol) {
+        let fields = value.split(separator: " ", maxSplits: 2)
+        guard fields.count >= 2 else { return nil }
+        let parts = fields[0].split(separator: "/", maxSplits: 1)
+        guard let first = parts.first, let id = UInt8(first).flatMap(HeaderExtensionID.init(rawValue:)) else {
+            return nil
+        }
+        if parts.count == 2 {
+            guard let parsed = MediaDirection(rawValue: String(parts[1])) else { return nil }
+            direction = parsed
+        } else {
+            direction = nil
+        }
+        self.id = id
+        uri = String(fields[1])
+    }
+
+    /// The attribute's value.
+    public var text: String { "\(id)\(direction.map { "/\($0.rawValue)" } ?? "") \(uri)" }
+}
+
+extension StringProtocol {
+    /// Without spaces and tabs at both ends.
+    package var trimmingSpaces: SubSequence {
+        let isSpace = { (character: Character) in character == " " || character == "\t" }
+        var rest = self[...]
+        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        return rest.drop(while: isSpace)
+    }
+}

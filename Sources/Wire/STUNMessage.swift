@@ -1,0 +1,103 @@
+/// What a STUN message is for (RFC 8489 §5).
+public enum STUNMessageClass: UInt8, Hashable, Sendable, CaseIterable {
+    case request = 0
+    case indication = 1
+    case success = 2
+    case error = 3
+}
+
+/// A STUN method: 12 bits (RFC 8489 §5). ICE uses Binding alone.
+public struct STUNMethod: RawRepresentable, Hashable, Sendable {
+    public let rawValue: UInt16
+    /// `nil` above 0xFFF.
+    public init?(rawValue: UInt16) {
+        guard rawValue <= 0x0FFF else { return nil }
+        self.rawValue = rawValue
+    }
+    init(wire bits: UInt16) { rawValue = bits & 0x0FFF }
+    public static let binding = STUNMethod(wire: 1)
+}
+
+/// The 96 bits that tie a response to its request (RFC 8489 §5).
+public struct STUNTransactionID: Hashable, Sendable {
+    /// The first four bytes, big-endian.
+    public let high: UInt32
+    /// The other eight bytes, big-endian.
+    public let low: UInt64
+
+    public init(high: UInt32, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+    /// A random one.
+    public init(using generator: inout some RandomNumberGenerator) {
+        self.init(high: generator.next(), low: generator.next())
+    }
+}
+
+/// A STUN attribute's type (RFC 8489 §14, RFC 8445 §16.1).
+public struct STUNAttributeType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt16
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    /// Whether a receiver that does not know the attribute must refuse the message (RFC 8489 §14).
+    public var isComprehensionRequired: Bool { rawValue < 0x8000 }
+    public var description: String { "0x" + String(rawValue, radix: 16) }
+
+    public static let mappedAddress = Self(rawValue: 0x0001)
+    public static let username = Self(rawValue: 0x0006)
+    public static let messageIntegrity = Self(rawValue: 0x0008)
+    public static let errorCode = Self(rawValue: 0x0009)
+    public static let unknownAttributes = Self(rawValue: 0x000A)
+    public static let realm = Self(rawValue: 0x0014)
+    public static let nonce = Self(rawValue: 0x0015)
+    public static let xorMappedAddress = Self(rawValue: 0x0020)
+    public static let priority = Self(rawValue: 0x0024)
+    public static let useCandidate = Self(rawValue: 0x0025)
+    public static let software = Self(rawValue: 0x8022)
+    public static let fingerprint = Self(rawValue: 0x8028)
+    public static let iceControlled = Self(rawValue: 0x8029)
+    public static let iceControlling = Self(rawValue: 0x802A)
+}
+
+/// Why bytes are not a STUN message.
+public enum STUNParseError: Error, Hashable, Sendable {
+    /// Fewer bytes than the header, or than the header says.
+    case truncated(needed: Int, available: Int)
+    /// The first two bits are not zero, or the magic cookie is not there.
+    case notSTUN
+    /// The header's length is not a multiple of four, or bytes follow the message.
+    case length
+    /// An attribute reaches past the end, or its value has a length or form that its type forbids.
+    case attribute(STUNAttributeType)
+    /// Something follows FINGERPRINT, which must come last (RFC 8489 §14.7).
+    case attributeAfterFingerprint
+    /// More attributes than `STUNMessageView.attributesMax`.
+    case tooManyAttributes
+}
+
+/// Numbers of the wire format shared by the reader and the builder.
+enum STUNFormat {
+    static let headerBytes = 20
+    static let attributeHeaderBytes = 4
+    /// RFC 8489 §5.
+    static let magicCookie: UInt32 = 0x2112_A442
+    /// RFC 8489 §14.7: ASCII "STUN", so that a FINGERPRINT is not the CRC of another protocol on the same port.
+    static let fingerprintXOR: UInt32 = 0x5354_554E
+    /// MESSAGE-INTEGRITY with its header.
+    static let integrityBytes = attributeHeaderBytes + SHA1.digestBytes
+    /// FINGERPRINT with its header.
+    static let fingerprintBytes = attributeHeaderBytes + 4
+
+    /// The HMAC over a message whose MESSAGE-INTEGRITY is at `offset`, with the header's length as if the message
+    /// ended with it (RFC 8489 §14.5).
+    static func integrity(of bytes: RawSpan, before offset: Int, key: RawSpan) -> [20 of UInt8] {
+        let length = UInt16(truncatingIfNeeded: offset - headerBytes + integrityBytes)
+        var code = HMACSHA1(key: key)
+        code.update(bytes.extracting(0..<2))
+        code.update(UInt8(truncatingIfNeeded: length >> 8))
+        code.update(UInt8(truncatingIfNeeded: length))
+        code.update(bytes.extracting(4..<offset))
+        return code.finalize()
+    }
+}

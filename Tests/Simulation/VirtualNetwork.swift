@@ -1,0 +1,103 @@
+import Wire
+
+/// A seeded generator (SplitMix64): the same seed gives the same run.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}
+
+/// How one direction of a path treats datagrams.
+struct LinkConditions {
+    var delay = Interval.milliseconds(20)
+    /// Added uniformly from zero; more than the spacing of packets reorders them.
+    var jitter = Interval.zero
+    /// 0…1.
+    var loss = 0.0
+    var duplication = 0.0
+    /// Probability that a datagram is held back by `reorderDelay`.
+    var reordering = 0.0
+    var reorderDelay = Interval.milliseconds(15)
+    /// Every datagram in these times is lost.
+    var outages: [Range<Instant>] = []
+
+    static let perfect = LinkConditions()
+}
+
+/// Datagrams under way between hosts, in virtual time.
+struct VirtualNetwork {
+    struct Datagram {
+        let deliverAt: Instant
+        let order: UInt64
+        let from: TransportAddress
+        let to: TransportAddress
+        let bytes: [UInt8]
+    }
+
+    private var heap: [Datagram] = []
+    private var order: UInt64 = 0
+    private var generator: SeededGenerator
+    /// By the sending host's address, then the receiving one's; else `standard`.
+    var conditions: [TransportAddress: LinkConditions] = [:]
+    var standard = LinkConditions.perfect
+    private(set) var sent = 0
+    private(set) var lost = 0
+
+    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+
+    var nextDelivery: Instant? { heap.first?.deliverAt }
+
+    mutating func send(_ bytes: [UInt8], from: TransportAddress, to: TransportAddress, at now: Instant) {
+        sent += 1
+        let link = conditions[from] ?? conditions[to] ?? standard
+        if link.outages.contains(where: { $0.contains(now) }) || chance(link.loss) {
+            lost += 1
+            return
+        }
+        enqueue(bytes, from, to, at: now + delay(link))
+        if chance(link.duplication) { enqueue(bytes, from, to, at: now + delay(link)) }
+    }
+
+    mutating func popDue(at now: Instant) -> Datagram? {
+        guard let first = heap.first, first.deliverAt <= now else { return nil }
+        heap.removeFirst()
+        return first
+    }
+
+    private mutating func delay(_ link: LinkConditions) -> Interval {
+        var delay = link.delay
+        if link.jitter > .zero {
+            delay = delay + Interval(nanoseconds: .random(in: 0...link.jitter.nanoseconds, using: &generator))
+        }
+        return chance(link.reordering) ? delay + link.reorderDelay : delay
+    }
+
+    private mutating func chance(_ probability: Double) -> Bool {
+        probability > 0 && Double.random(in: 0..<1, using: &generator) < probability
+    }
+
+    private mutating func enqueue(
+        _ bytes: [UInt8], _ from: TransportAddress, _ to: TransportAddress, at time: Instant
+    ) {
+        order += 1
+        let datagram = Datagram(deliverAt: time, order: order, from: from, to: to, bytes: bytes)
+        var low = 0
+        var high = heap.count
+        while low < high {
+            let middle = (low + high) / 2
+            let other = heap[middle]
+            if (other.deliverAt, other.order) < (datagram.deliverAt, datagram.order) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        heap.insert(datagram, at: low)
+    }
+}

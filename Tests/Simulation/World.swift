@@ -1,0 +1,224 @@
+import Client
+import DTLS
+import Forwarding
+import Wire
+
+/// A node and its clients on a virtual network, in virtual time: the real cores, no clock and no socket.
+final class World {
+    static let nodeAddress = TransportAddress(ip: IPAddress(v4: 0xC633_6401), port: 7000)
+    /// One for all: its key is what takes time, and no rule depends on whose it is.
+    private static let sharedCertificate = Result { try DTLSCertificate.generate() }
+    private let certificate: DTLSCertificate
+
+    /// One end of the network: a core with its batch.
+    final class Host {
+        let address: TransportAddress
+        let core: Forwarder
+        let batch = DatagramBatch(capacity: 256)
+        var client: MediaClient?
+        init(address: TransportAddress, core: Forwarder) {
+            self.address = address
+            self.core = core
+        }
+    }
+
+    let seed: UInt64
+    private(set) var now = Instant(nanoseconds: 1_000_000_000)
+    var network: VirtualNetwork
+    let node: Host
+    private(set) var hosts: [TransportAddress: Host] = [:]
+    private(set) var nodeEvents: [(PeerID, PeerEvent)] = []
+    private var generator: SeededGenerator
+    private var nextPeer: UInt64 = 1
+    /// The negotiated tracks and slots of the node's peers.
+    private(set) var published: [PeerID: [ReceiveTrackParameters]] = [:]
+    private(set) var slots: [PeerID: [SendTrackParameters]] = [:]
+
+    init(seed: UInt64) throws {
+        self.seed = seed
+        network = VirtualNetwork(seed: seed)
+        generator = SeededGenerator(seed: seed &+ 1)
+        certificate = try Self.sharedCertificate.get()
+        node = Host(address: Self.nodeAddress, core: Self.makeCore(certificate, seed: seed &+ 2))
+        attach(node)
+    }
+
+    private static func makeCore(_ certificate: DTLSCertificate, seed: UInt64) -> Forwarder {
+        var generator = SeededGenerator(seed: seed)
+        return Forwarder(
+            ForwarderConfiguration(certificate: certificate, unixNanosecondsAtZero: 1_700_000_000_000_000_000) {
+                generator.next()
+            })
+    }
+
+    private func attach(_ host: Host) {
+        hosts[host.address] = host
+        host.batch.onFull = { [weak self, weak host] batch in
+            guard let self, let host else { return }
+            self.transmit(batch, from: host)
+        }
+    }
+
+    // MARK: - Sessions
+
+    private func makeHost() throws -> (Host, PeerID) {
+        let id = PeerID(rawValue: nextPeer)
+        nextPeer += 1
+        let address = TransportAddress(
+            ip: IPAddress(v4: 0x0A00_0000 + UInt32(id.rawValue)), port: 40_000)
+        let host = Host(address: address, core: Self.makeCore(certificate, seed: generator.next()))
+        attach(host)
+        return (host, id)
+    }
+
+    private func localTransport(_ host: Host) -> LocalTransport {
+        LocalTransport(
+            credentials: ICECredentials(using: &generator),
+            fingerprint: certificate.fingerprint,
+            candidates: [host.address])
+    }
+
+    /// A client offers to publish, the node answers, and both start.
+    @discardableResult
+    func publish(_ settings: MediaClient.Settings = .init(), rids: [RID] = []) throws -> Host {
+        let (host, id) = try makeHost()
+        let clientTransport = localTransport(host)
+        let nodeTransport = localTransport(node)
+        let video: [CodecParameters] = settings.video == nil ? [] : [.standard(.vp8)]
+        let offer = ClientOffer.publish(transport: clientTransport, video: video, rids: rids, using: &generator)
+        let negotiated = try negotiatePublish(offer: offer.text, local: nodeTransport, sessionID: id.rawValue)
+        published[id] = negotiated.receive
+        try node.core.addPeer(
+            PeerParameters(
+                id: id, localCredentials: nodeTransport.credentials, remote: negotiated.remote,
+                receive: negotiated.receive), at: now)
+        try start(host, id, clientTransport, try offer.parse(answer: negotiated.answer), settings)
+        return host
+    }
+
+    /// A client offers to watch, the node answers, and both start. Slots play nothing yet.
+    @discardableResult
+    func watch() throws -> Host {
+        let (host, id) = try makeHost()
+        let clientTransport = localTransport(host)
+        let nodeTransport = localTransport(node)
+        let offer = ClientOffer.watch(transport: clientTransport, using: &generator)
+        let negotiated = try negotiateWatch(
+            offer: offer.text, local: nodeTransport, streamID: "stream", sessionID: id.rawValue, using: &generator)
+        slots[id] = negotiated.send
+        try node.core.addPeer(
+            PeerParameters(
+                id: id, localCredentials: nodeTransport.credentials, remote: negotiated.remote,
+                send: negotiated.send), at: now)
+        try start(host, id, clientTransport, try offer.parse(answer: negotiated.answer), .init())
+        return host
+    }
+
+    private func start(
+        _ host: Host, _ id: PeerID, _ transport: LocalTransport, _ answer: ClientAnswer,
+        _ settings: MediaClient.Settings
+    ) throws {
+        let paths = answer.remoteCandidates.map { NetworkPath(socket: SocketIndex(rawValue: 0), remote: $0) }
+        host.client = try MediaClient(
+            core: host.core, id: id, credentials: transport.credentials, answer: answer, paths: paths,
+            settings: settings, at: now, using: &generator)
+        settle(host)
+    }
+
+    /// Lets everything that `publisher` publishes play into the viewer's slots of its kind.
+    func connect(_ viewer: Host, to publisher: Host?) throws {
+        guard let viewerID = viewer.client?.id else { return }
+        for slot in slots[viewerID] ?? [] {
+            let track = publisher.flatMap { host in
+                host.client.flatMap { client in
+                    published[client.id]?.first { $0.kind == slot.kind }.map { TrackID(peer: client.id, mid: $0.mid) }
+                }
+            }
+            try node.core.connect(slot: TrackID(peer: viewerID, mid: slot.mid), to: track, at: now)
+        }
+        settle(node)
+    }
+
+    func remove(_ host: Host) {
+        guard let id = host.client?.id else { return }
+        node.core.removePeer(id, at: now, into: node.batch)
+        settle(node)
+    }
+
+    /// The client leaves without a word.
+    func vanish(_ host: Host) { hosts[host.address] = nil }
+
+    // MARK: - Time
+
+    /// Runs until a condition holds or `limit` has passed; answers whether it held.
+    @discardableResult
+    func run(for limit: Interval, until done: () -> Bool = { false }) -> Bool {
+        let end = now + limit
+        while !done() {
+            guard let next = nextInstant, next <= end else {
+                now = end
+                return done()
+            }
+            now = max(now, next)
+            step()
+        }
+        return true
+    }
+
+    private var nextInstant: Instant? {
+        var next = network.nextDelivery
+        for host in hosts.values {
+            next = earliest(next, host.core.nextDeadline)
+            next = earliest(next, host.client?.nextDeadline)
+        }
+        return next
+    }
+
+    private func step() {
+        while let datagram = network.popDue(at: now) {
+            guard let host = hosts[datagram.to] else { continue }
+            deliver(datagram, to: host)
+        }
+        for host in hosts.values.sorted(by: { $0.address.ip.low < $1.address.ip.low }) {
+            host.client?.handleTimeout(at: now, into: host.batch)
+            if let deadline = host.core.nextDeadline, deadline <= now {
+                host.core.handleTimeout(at: now, into: host.batch)
+            }
+            settle(host)
+        }
+    }
+
+    private func deliver(_ datagram: VirtualNetwork.Datagram, to host: Host) {
+        var buffer = datagram.bytes + Array(repeating: 0, count: 64)
+        let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: datagram.from)
+        unsafe buffer.withUnsafeMutableBytes { buffer in
+            var span = unsafe buffer.mutableBytes
+            host.core.receive(&span, length: datagram.bytes.count, path: path, at: now, into: host.batch)
+        }
+        settle(host)
+    }
+
+    /// Sends raw bytes to the node from an address of an outsider's choice.
+    func inject(_ bytes: [UInt8], from address: TransportAddress) {
+        network.send(bytes, from: address, to: Self.nodeAddress, at: now)
+    }
+
+    private func settle(_ host: Host) {
+        host.core.endTurn(at: now, into: host.batch)
+        transmit(host.batch, from: host)
+        let events = host.core.takeEvents()
+        if host === node {
+            nodeEvents += events
+        } else {
+            for (_, event) in events { host.client?.handle(event, at: now) }
+        }
+    }
+
+    private func transmit(_ batch: DatagramBatch, from host: Host) {
+        for index in 0..<batch.count {
+            let (bytes, to) = batch.withDatagram(index) { ($0.array(), $1.remote) }
+            network.send(bytes, from: host.address, to: to, at: now)
+        }
+        batch.removeAll()
+    }
+}
