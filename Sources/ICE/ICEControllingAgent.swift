@@ -54,7 +54,7 @@ public struct ICEControllingAgent: Sendable {
 
     /// Whether a check on `path` was answered.
     public func isKnown(_ path: NetworkPath) -> Bool {
-        phase.selectedPath == path || checks.contains { $0.path == path && ($0.isValid || $0.isNominating) }
+        phase.selectedPath == path || checks.contains { $0.path == path && $0.hasAnswered }
     }
 
     // MARK: - What the caller asks
@@ -83,7 +83,9 @@ public struct ICEControllingAgent: Sendable {
         phase.restart(from: current, at: now)
         current = ICEGeneration(local: local, remote: remote)
         if phase.selectedPath == nil { consent.stop() }
-        for index in checks.indices { checks[index] = ICECheck(path: checks[index].path, at: now + Self.pacing * index) }
+        for index in checks.indices {
+            checks[index] = ICECheck(path: checks[index].path, at: now + Self.pacing * index)
+        }
     }
 
     // MARK: - Time
@@ -218,14 +220,14 @@ public struct ICEControllingAgent: Sendable {
         guard message.unknownAttributeCount == 0 else { throw .unknownAttribute }
         guard message.messageClass == .success else {
             counters.errorResponses &+= 1
-            if let index { checkRefused(at: index, at: now) } else { consent.finish(id) }
+            if let index { checkRefused(at: index, at: now) } else { consent.finish(at: now, using: &generator) }
             return nil
         }
         guard let mapped = message.xorMappedAddress else { throw .missingAddress }
         mappedAddress = mapped
         phase.heard(on: path, isCurrent: index != nil || phase.previous == nil, at: now)
         guard let index else {
-            consent.finish(id)
+            consent.finish(at: now, using: &generator)
             return nil
         }
         return checkSucceeded(at: index, at: now, into: batch)
@@ -239,12 +241,13 @@ public struct ICEControllingAgent: Sendable {
 
     private mutating func checkSucceeded(at index: Int, at now: Instant, into batch: DatagramBatch) -> ICEEvent? {
         checks[index].state = .valid
+        checks[index].hasAnswered = true
         if checks[index].isNominating {
             checks[index].isNominating = false
             for other in checks.indices where !checks[other].isValid && !checks[other].isNominating {
                 checks[other].state = .idle
             }
-            consent.start(at: now, using: &generator)
+            consent.finish(at: now, using: &generator)
             return phase.select(checks[index].path, at: now)
         }
         if phase.awaitsNomination, !checks.contains(where: \.isNominating) {

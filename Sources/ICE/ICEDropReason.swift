@@ -31,7 +31,7 @@ public enum ICEDropReason: Error, Hashable, Sendable, CaseIterable {
 
 /// What happened to an agent's pairs.
 public enum ICEEvent: Hashable, Sendable {
-    /// A pair was nominated: the first, another than before, or (perhaps the same) by the first nomination after a restart.
+    /// A pair was nominated: the first, another than before, or (perhaps the same) the first after a restart.
     case pathSelected(NetworkPath)
     /// Nothing authenticated was heard on the selected pair for 30 s (RFC 7675 §5.1): sending must cease.
     case consentExpired

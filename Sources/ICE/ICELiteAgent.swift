@@ -74,7 +74,9 @@ public struct ICELiteAgent: Sendable {
 
         phase.heard(on: path, isCurrent: isCurrent, at: now)
         let validatedBy = isCurrent ? generation : generation - 1
-        if paths.use(path, generation: validatedBy, keeping: phase.selectedPath) { counters.pathsForgotten &+= 1 }
+        if paths.use(path, generation: validatedBy, keeping: phase.selectedPath) {
+            counters.pathsForgotten &+= 1
+        }
         guard isCurrent, message.useCandidate else { return nil }
         let completesRestart = phase.awaitsNomination
         let event = phase.select(path, at: now)

@@ -92,8 +92,11 @@ enum ICEPhase: Sendable {
             self = .connected(path, consentDeadline: consent)
         case .restarting(let previous, let selected, let deadline, let setupDeadline):
             self = .restarting(
-                previous: previous, selected, consentDeadline: selected == path ? consent : deadline,
-                setupDeadline: isCurrent ? now + Self.setupTimeout : setupDeadline)
+                previous: previous,
+                selected,
+                consentDeadline: selected == path ? consent : deadline,
+                setupDeadline: isCurrent ? now + Self.setupTimeout : setupDeadline
+            )
         case .connecting, .connected, .ended: break
         }
     }

@@ -64,7 +64,7 @@ public struct STUNAttributeType: RawRepresentable, Hashable, Sendable, CustomStr
 public enum STUNParseError: Error, Hashable, Sendable {
     /// Fewer bytes than the header, or than the header says.
     case truncated(needed: Int, available: Int)
-    /// The first two bits are not zero, or the magic cookie is not there.
+    /// The first byte is not 0…3, or the magic cookie is not there.
     case notSTUN
     /// The header's length is not a multiple of four, or bytes follow the message.
     case length

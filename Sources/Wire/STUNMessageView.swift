@@ -13,8 +13,8 @@ public struct STUNMessageView: ~Escapable {
     public let transactionID: STUNTransactionID
     private let index: STUNAttributeIndex
 
-    /// Whether a datagram is STUN rather than DTLS or SRTP: two leading zero bits and the magic cookie
-    /// (RFC 8489 §5, RFC 7983 §7). Says nothing about the rest of it.
+    /// Whether a datagram is STUN rather than DTLS or SRTP: a first byte of 0…3 (RFC 7983 §7) and the magic cookie
+    /// (RFC 8489 §5). Says nothing about the rest of it. Methods above 0xFF, of which none is assigned, do not pass.
     public static func isSTUN(_ bytes: RawSpan) -> Bool {
         bytes.byteCount >= STUNFormat.headerBytes && bytes.byte(at: 0) < 4
             && bytes.bigEndianUInt32(at: 4) == STUNFormat.magicCookie

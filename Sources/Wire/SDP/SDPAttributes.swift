@@ -36,7 +36,11 @@ public struct RTPMapAttribute: Hashable, Sendable {
         let channels = parts.count == 3 ? UInt8(parts[2]) : 1
         guard let channels, channels > 0 else { return nil }
         self.init(
-            payloadType: payloadType, encodingName: String(parts[0]), clockRate: Int(clockRate), channels: Int(channels))
+            payloadType: payloadType,
+            encodingName: String(parts[0]),
+            clockRate: Int(clockRate),
+            channels: Int(channels)
+        )
     }
 
     /// The attribute's value.
@@ -89,7 +93,8 @@ public struct FormatParametersAttribute: Hashable, Sendable {
             } else {
                 let value = trimmed[trimmed.index(after: key.endIndex)...]
                 parameters.append(
-                    Parameter(key: key.trimmingSpaces.lowercased(), value: String(value.trimmingSpaces)))
+                    Parameter(key: key.trimmingSpaces.lowercased(), value: String(value.trimmingSpaces))
+                )
             }
         }
     }
@@ -168,10 +173,11 @@ public struct ExtensionMapAttribute: Hashable, Sendable {
 
 extension StringProtocol {
     /// Without spaces and tabs at both ends.
-    package var trimmingSpaces: SubSequence {
-        let isSpace = { (character: Character) in character == " " || character == "\t" }
-        var rest = self[...]
-        while let last = rest.last, isSpace(last) { rest.removeLast() }
-        return rest.drop(while: isSpace)
+    var trimmingSpaces: Substring {
+        let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+        var rest = Substring(self)
+        while let last = rest.utf8.last, isSpace(last) { rest.unicodeScalars.removeLast() }
+        while let first = rest.utf8.first, isSpace(first) { rest.unicodeScalars.removeFirst() }
+        return rest
     }
 }

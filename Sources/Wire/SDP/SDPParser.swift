@@ -107,8 +107,11 @@ extension SDPOrigin {
         }
         guard isNumber(fields[1]), isNumber(fields[2]) else { return nil }
         self.init(
-            username: String(fields[0]), sessionID: String(fields[1]), version: String(fields[2]),
-            address: String(fields[3]))
+            username: String(fields[0]),
+            sessionID: String(fields[1]),
+            version: String(fields[2]),
+            address: String(fields[3])
+        )
     }
 }
 
@@ -184,7 +187,11 @@ extension MediaDescription {
             let port = fields[1].split(separator: "/", maxSplits: 1).first.flatMap({ UInt16($0) })
         else { throw .malformedField(kind: "m", number: line.number) }
         self.init(
-            type: String(fields[0]), port: port, protocolName: String(fields[2]), formats: fields[3...].map(String.init))
+            type: String(fields[0]),
+            port: port,
+            protocolName: String(fields[2]),
+            formats: fields[3...].map(String.init)
+        )
     }
 }
 
@@ -221,7 +228,10 @@ struct SDPLines {
                 line.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
             else { throw .malformedLine(number: number) }
             return SDPLine(
-                type: line[start], value: String(decoding: line.dropFirst(2), as: UTF8.self), number: number)
+                type: line[start],
+                value: String(decoding: line.dropFirst(2), as: UTF8.self),
+                number: number
+            )
         }
         return nil
     }

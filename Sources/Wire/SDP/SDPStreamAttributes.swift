@@ -14,7 +14,10 @@ public struct RIDAttribute: Hashable, Sendable {
     public var restrictions: [String]
 
     public init(
-        rid: RID, direction: StreamDirection, payloadTypes: [PayloadType] = [], restrictions: [String] = []
+        rid: RID,
+        direction: StreamDirection,
+        payloadTypes: [PayloadType] = [],
+        restrictions: [String] = []
     ) {
         self.rid = rid
         self.direction = direction
@@ -137,9 +140,12 @@ public struct SSRCAttribute: Hashable, Sendable {
         guard let first = fields.first, let number = UInt32(first) else { return nil }
         let rest = fields.count == 2 ? fields[1] : ""
         let name = rest.prefix { $0 != ":" }
+        guard !name.isEmpty || rest.isEmpty else { return nil }
         self.init(
-            ssrc: SSRC(rawValue: number), name: String(name),
-            value: name.endIndex == rest.endIndex ? nil : String(rest[rest.index(after: name.endIndex)...]))
+            ssrc: SSRC(rawValue: number),
+            name: String(name),
+            value: name.endIndex == rest.endIndex ? nil : String(rest[rest.index(after: name.endIndex)...])
+        )
     }
 
     /// The attribute's value.

@@ -11,7 +11,7 @@ public struct SDPAttribute: Hashable, Sendable {
 }
 
 /// A list of attributes, searched by name. Order is kept, because simulcast and SSRC lists depend on it.
-extension Array<SDPAttribute> {
+extension [SDPAttribute] {
     /// The value of the first attribute with this name; `nil` if there is none or it has no value. O(n).
     public func value(of name: String) -> String? { first { $0.name == name }?.value }
 
@@ -61,8 +61,13 @@ public struct MediaDescription: Hashable, Sendable {
     public var attributes: [SDPAttribute]
 
     public init(
-        type: String, port: UInt16, protocolName: String, formats: [String], connection: String? = nil,
-        bandwidths: [String] = [], attributes: [SDPAttribute] = []
+        type: String,
+        port: UInt16,
+        protocolName: String,
+        formats: [String],
+        connection: String? = nil,
+        bandwidths: [String] = [],
+        attributes: [SDPAttribute] = []
     ) {
         self.type = type
         self.port = port
@@ -91,8 +96,13 @@ public struct SessionDescription: Hashable, Sendable {
     public var media: [MediaDescription]
 
     public init(
-        origin: SDPOrigin, name: String = "-", connection: String? = nil, bandwidths: [String] = [],
-        timing: String = "0 0", attributes: [SDPAttribute] = [], media: [MediaDescription] = []
+        origin: SDPOrigin,
+        name: String = "-",
+        connection: String? = nil,
+        bandwidths: [String] = [],
+        timing: String = "0 0",
+        attributes: [SDPAttribute] = [],
+        media: [MediaDescription] = []
     ) {
         self.origin = origin
         self.name = name
@@ -105,7 +115,8 @@ public struct SessionDescription: Hashable, Sendable {
 
     /// The description as text, each line ended by CR LF.
     public func serialized() -> String {
-        var text = "v=0\r\no=\(origin.username) \(origin.sessionID) \(origin.version) \(origin.address)\r\ns=\(name)\r\n"
+        var text =
+            "v=0\r\no=\(origin.username) \(origin.sessionID) \(origin.version) \(origin.address)\r\ns=\(name)\r\n"
         if let connection { text += "c=\(connection)\r\n" }
         for bandwidth in bandwidths { text += "b=\(bandwidth)\r\n" }
         text += "t=\(timing)\r\n"

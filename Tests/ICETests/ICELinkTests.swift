@@ -1,0 +1,198 @@
+import ICE
+import Testing
+import Wire
+
+/// A controlling and a lite agent with a lossy, reordering, duplicating link between them, in virtual time.
+private struct Link {
+    struct Flight {
+        let arrival: Instant
+        let toServer: Bool
+        let path: NetworkPath
+        let bytes: [UInt8]
+    }
+    static let client = credentials(1)
+    static let server = credentials(2)
+    static let addresses = [path(1), path(2), path(3)]
+
+    var now = at(0)
+    var lossPercent = 0
+    var duplicatePercent = 0
+    /// Paths that carry nothing.
+    var dead: Set<NetworkPath> = []
+    var generator: SeededGenerator
+    var controlling: ICEControllingAgent
+    var lite = ICELiteAgent(local: server, remote: client, at: at(0), tieBreaker: 1)
+    var flights: [Flight] = []
+    var controllingEvents: [ICEEvent] = []
+    var liteEvents: [ICEEvent] = []
+    let batch = DatagramBatch(capacity: 64)
+
+    init(seed: UInt64) {
+        generator = SeededGenerator(state: seed)
+        controlling = ICEControllingAgent(
+            local: Self.client,
+            remote: Self.server,
+            candidates: Self.addresses,
+            at: at(0),
+            tieBreaker: 7,
+            using: &generator
+        )
+    }
+
+    /// Moves on, event by event, until `end`.
+    mutating func run(until end: Instant) {
+        while true {
+            var next = earliest(controlling.nextDeadline, lite.nextDeadline)
+            for flight in flights { next = earliest(next, flight.arrival) }
+            guard let next, next <= end else { break }
+            now = max(now, next)
+            deliverArrived()
+            if let event = controlling.handleTimeout(at: now, into: batch) { controllingEvents.append(event) }
+            launch(toServer: true)
+            if let event = lite.handleTimeout(at: now) { liteEvents.append(event) }
+        }
+        now = end
+    }
+
+    private mutating func deliverArrived() {
+        let arrived = flights.filter { $0.arrival <= now }
+        flights.removeAll { $0.arrival <= now }
+        for flight in arrived {
+            guard let message = try? STUNMessageView(unsafe flight.bytes.span.bytes) else { continue }
+            if flight.toServer {
+                if let event = try? lite.handle(message, path: flight.path, at: now, into: batch) {
+                    liteEvents.append(event)
+                }
+            } else if let event = try? controlling.handle(message, path: flight.path, at: now, into: batch) {
+                controllingEvents.append(event)
+            }
+            launch(toServer: !flight.toServer)
+        }
+    }
+
+    /// The paths are named alike on both sides, as if no address were translated.
+    private mutating func launch(toServer: Bool) {
+        for sent in batch.take() where !dead.contains(sent.path) {
+            let copies = Int.random(in: 0..<100, using: &generator) < duplicatePercent ? 2 : 1
+            for _ in 0..<copies where Int.random(in: 0..<100, using: &generator) >= lossPercent {
+                let delay = Interval.milliseconds(Int.random(in: 10...120, using: &generator))
+                flights.append(
+                    Flight(arrival: now + delay, toServer: toServer, path: sent.path, bytes: sent.bytes)
+                )
+            }
+        }
+    }
+}
+
+struct ICELinkTests {
+    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    func `two agents agree on a pair over a link that loses a third, duplicates and reorders`(seed: UInt64) throws {
+        var link = Link(seed: seed)
+        link.lossPercent = 33
+        link.duplicatePercent = 20
+        link.run(until: at(29))
+        let selected = try #require(link.controlling.selectedPath, "seed \(seed)")
+        #expect(link.lite.selectedPath == selected, "seed \(seed)")
+        #expect(link.controllingEvents == [.pathSelected(selected)], "seed \(seed)")
+        #expect(link.liteEvents.last == .pathSelected(selected), "seed \(seed)")
+    }
+
+    @Test(arguments: 1...3 as ClosedRange<UInt64>)
+    func `consent holds for an hour over a link that loses a tenth`(seed: UInt64) {
+        var link = Link(seed: seed)
+        link.lossPercent = 10
+        link.run(until: at(3600))
+        #expect(link.controllingEvents.count == 1, "seed \(seed)")
+        #expect(link.liteEvents.count == 1, "seed \(seed)")
+        #expect(link.lite.selectedPath != nil, "seed \(seed)")
+        #expect(link.lite.selectedPath == link.controlling.selectedPath, "seed \(seed)")
+    }
+
+    @Test func `only a live pair is selected`() {
+        var link = Link(seed: 5)
+        link.dead = [Link.addresses[0], Link.addresses[1]]
+        link.run(until: at(5))
+        #expect(link.controlling.selectedPath == Link.addresses[2])
+        #expect(link.lite.selectedPath == Link.addresses[2])
+    }
+
+    @Test func `when the link dies both sides notice within thirty seconds of what they heard last`() {
+        var link = Link(seed: 6)
+        link.run(until: at(10))
+        link.dead = Set(Link.addresses)
+        link.run(until: at(41))
+        #expect(link.controllingEvents.last == .consentExpired)
+        #expect(link.liteEvents.last == .consentExpired)
+        #expect(link.lite.selectedPath == nil)
+        #expect(link.controlling.selectedPath == nil)
+    }
+
+    @Test func `on a dead link both sides fail, and never before their time`() {
+        var link = Link(seed: 7)
+        link.dead = Set(Link.addresses)
+        link.run(until: at(29.9))
+        #expect(link.liteEvents.isEmpty && link.controllingEvents.isEmpty)
+        link.run(until: at(30))
+        #expect(link.liteEvents == [.failed])
+        #expect(link.controllingEvents == [.failed])
+    }
+
+    @Test func `a client that moves takes the server along`() {
+        var link = Link(seed: 8)
+        link.run(until: at(5))
+        let moved = path(77)
+        link.controlling.nominate(moved, at: at(5))
+        link.run(until: at(6))
+        #expect(link.controlling.selectedPath == moved)
+        #expect(link.lite.selectedPath == moved)
+        link.run(until: at(120))
+        #expect(link.lite.selectedPath == moved)
+        #expect(link.liteEvents.last == .pathSelected(moved))
+    }
+
+    @Test func `a move to a dead pair leaves both sides where they were`() throws {
+        var link = Link(seed: 8)
+        link.run(until: at(5))
+        let selected = try #require(link.controlling.selectedPath)
+        link.dead = [path(77)]
+        link.controlling.nominate(path(77), at: at(5))
+        link.run(until: at(120))
+        #expect(link.controlling.selectedPath == selected)
+        #expect(link.lite.selectedPath == selected)
+        #expect(link.controlling.isKnown(selected))
+        #expect(!link.controlling.isKnown(path(77)))
+    }
+
+    @Test(arguments: 1...10 as ClosedRange<UInt64>)
+    func `a restart on a lossy link never leaves either side without a pair`(seed: UInt64) throws {
+        var link = Link(seed: seed)
+        link.lossPercent = 20
+        link.duplicatePercent = 20
+        link.run(until: at(20))
+        let before = try #require(link.lite.selectedPath, "seed \(seed)")
+        // The server answers the restart at once; the client learns of it 100 ms later and has lost the old pair.
+        link.lite.restart(local: credentials(3), remote: credentials(4), at: link.now)
+        link.run(until: at(20.1))
+        link.dead = [before]
+        link.controlling.restart(local: credentials(4), remote: credentials(3), at: link.now)
+        for step in 1...40 {
+            link.run(until: at(20.1 + Double(step) * 0.25))
+            #expect(link.lite.selectedPath != nil, "seed \(seed)")
+            #expect(link.controlling.selectedPath != nil, "seed \(seed)")
+        }
+        let after = try #require(link.lite.selectedPath, "seed \(seed)")
+        #expect(after != before, "seed \(seed)")
+        #expect(link.controlling.selectedPath == after, "seed \(seed)")
+        #expect(link.lite.isKnown(before) == false, "seed \(seed)")
+        link.run(until: at(100))
+        #expect(link.lite.selectedPath == after, "seed \(seed)")
+    }
+
+    @Test func `an agent of another call answers nothing of this one`() {
+        var link = Link(seed: 9)
+        link.lite = ICELiteAgent(local: credentials(21), remote: credentials(22), at: at(0), tieBreaker: 1)
+        link.run(until: at(31))
+        #expect(link.controllingEvents == [.failed])
+        #expect(link.liteEvents == [.failed])
+    }
+}
