@@ -33,6 +33,15 @@ static inline void nagare_SSL_CTX_set_options(SSL_CTX *context) {
                      | SSL_OP_CIPHER_SERVER_PREFERENCE);
 }
 
+static inline void nagare_SSL_CTX_set_max_cert_list(SSL_CTX *context, long bytes) {
+    SSL_CTX_set_max_cert_list(context, bytes);
+}
+
+/// Runs on both sides when the extensions of the peer's hello are read.
+static inline void nagare_SSL_CTX_set_hello_cb(SSL_CTX *context, int (*callback)(SSL *, int *, void *)) {
+    SSL_CTX_set_tlsext_servername_callback(context, callback);
+}
+
 static inline long nagare_SSL_set_mtu(SSL *ssl, long bytes) { return SSL_set_mtu(ssl, bytes); }
 
 static inline int nagare_DTLS_timer_is_running(SSL *ssl) {
@@ -61,9 +70,3 @@ static inline void nagare_BIO_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio)
 static inline void nagare_BIO_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 
 static inline EVP_PKEY *nagare_EVP_generate_P256(void) { return EVP_EC_gen("P-256"); }
-static inline void nagare_SSL_CTX_set_max_cert_list(SSL_CTX *context, long bytes) {
-    SSL_CTX_set_max_cert_list(context, bytes);
-}
-static inline void nagare_SSL_CTX_set_hello_cb(SSL_CTX *context, int (*callback)(SSL *, int *, void *)) {
-    SSL_CTX_set_tlsext_servername_callback(context, callback);
-}

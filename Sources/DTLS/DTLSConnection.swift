@@ -117,7 +117,8 @@ public final class DTLSConnection {
 
     /// Takes one datagram that demultiplexing found to be DTLS (first byte 20…63, RFC 7983).
     ///
-    /// A server starts with its first datagram at the latest. Whatever is in it, nothing unauthenticated ends a connection that is established.
+    /// A server starts with its first datagram at the latest. Whatever is in a datagram, nothing unauthenticated ends
+    /// a connection that is established.
     public func receive(_ datagram: RawSpan, at now: Instant) -> DTLSEvent? {
         if role == .server { start(at: now) }
         var event: DTLSEvent?

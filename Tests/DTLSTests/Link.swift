@@ -1,0 +1,154 @@
+import DTLS
+import Wire
+
+/// A seeded generator (SplitMix64), so that a failure can be repeated.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
+        return value ^ value >> 31
+    }
+}
+
+/// One certificate each side, made once for all tests.
+enum Certificates {
+    static let client = make()
+    static let server = make()
+    static let stranger = make()
+
+    private static func make() -> DTLSCertificate {
+        guard let certificate = try? DTLSCertificate.generate() else { fatalError("no certificate") }
+        return certificate
+    }
+}
+
+/// Two connections and the path between them, in virtual time.
+final class Link {
+    enum Side { case client, server }
+    struct Delivery {
+        var bytes: [UInt8]
+        var delay: Interval
+    }
+
+    let client: DTLSConnection
+    let server: DTLSConnection
+    private(set) var now = Instant(nanoseconds: 0)
+    /// What each side reported, in order.
+    private(set) var events: [Side: [DTLSEvent]] = [.client: [], .server: []]
+    /// Every datagram sent, by its sender.
+    private(set) var sent: [Side: [[UInt8]]] = [.client: [], .server: []]
+    /// What becomes of a datagram: sender, its number from that sender, its bytes.
+    var fate: (Side, Int, [UInt8]) -> [Delivery]
+    private var inFlight: [(at: Instant, order: Int, to: Side, bytes: [UInt8])] = []
+    private var order = 0
+
+    static let oneWay = Interval.milliseconds(10)
+
+    init(
+        clientProfiles: [SRTPProfile] = DTLSConnection.profiles,
+        serverProfiles: [SRTPProfile] = DTLSConnection.profiles,
+        clientExpects: Fingerprint? = nil,
+        serverExpects: Fingerprint? = nil,
+        mtuBytes: Int = 1200,
+        fate: @escaping (Side, Int, [UInt8]) -> [Delivery] = { _, _, bytes in
+            [Delivery(bytes: bytes, delay: Link.oneWay)]
+        }
+    ) throws {
+        client = try DTLSConnection(
+            certificate: Certificates.client,
+            role: .client,
+            remoteFingerprints: [clientExpects ?? Certificates.server.fingerprint],
+            mtuBytes: mtuBytes,
+            profiles: clientProfiles
+        )
+        server = try DTLSConnection(
+            certificate: Certificates.server,
+            role: .server,
+            remoteFingerprints: [serverExpects ?? Certificates.client.fingerprint],
+            mtuBytes: mtuBytes,
+            profiles: serverProfiles
+        )
+        self.fate = fate
+    }
+
+    subscript(_ side: Side) -> DTLSConnection { side == .client ? client : server }
+
+    func start() {
+        server.start(at: now)
+        client.start(at: now)
+        collect()
+    }
+
+    /// Puts a datagram on the path that neither side sent.
+    func inject(_ bytes: [UInt8], to side: Side, delay: Interval = .zero) {
+        order += 1
+        inFlight.append((now + delay, order, side, bytes))
+    }
+
+    /// Delivers and fires deadlines in order of time until nothing is left to happen or `limit` is reached.
+    func run(until limit: Instant = Instant(nanoseconds: 120_000_000_000), stopWhen isDone: () -> Bool = { false }) {
+        collect()
+        while !isDone() {
+            let arrival = inFlight.map(\.at).min()
+            let deadline = earliest(client.nextDeadline, server.nextDeadline)
+            guard let next = earliest(arrival, deadline), next <= limit else { return }
+            now = max(now, next)
+            if let arrival, arrival <= now {
+                let index = inFlight.indices.min {
+                    (inFlight[$0].at, inFlight[$0].order) < (inFlight[$1].at, inFlight[$1].order)
+                }
+                guard let index else { return }
+                let datagram = inFlight.remove(at: index)
+                note(self[datagram.to].receive(unsafe datagram.bytes.span.bytes, at: now), datagram.to)
+            } else {
+                for side in [Side.client, .server] {
+                    if let due = self[side].nextDeadline, due <= now { note(self[side].handleTimeout(at: now), side) }
+                }
+            }
+            collect()
+        }
+    }
+
+    /// Takes what both sides have to send, and puts it on the path.
+    func collect() {
+        for side in [Side.client, .server] {
+            var datagrams: [[UInt8]] = []
+            self[side].drainOutput { datagrams.append($0.array()) }
+            for bytes in datagrams {
+                let number = sent[side, default: []].count
+                sent[side, default: []].append(bytes)
+                for delivery in fate(side, number, bytes) {
+                    inject(delivery.bytes, to: side == .client ? .server : .client, delay: delivery.delay)
+                }
+            }
+        }
+    }
+
+    private func note(_ event: DTLSEvent?, _ side: Side) {
+        if let event { events[side, default: []].append(event) }
+    }
+
+    func keys(_ side: Side) -> SRTPKeyingMaterial? {
+        for case .connected(let keys) in events[side] ?? [] { return keys }
+        return nil
+    }
+    func failure(_ side: Side) -> DTLSFailure? {
+        for case .failed(let failure) in events[side] ?? [] { return failure }
+        return nil
+    }
+    func isClosed(_ side: Side) -> Bool {
+        for case .closed in events[side] ?? [] { return true }
+        return false
+    }
+    var isConnected: Bool { keys(.client) != nil && keys(.server) != nil }
+    /// Whether both sides came out with the same keys, each other's way round, and no other event.
+    var isHealthy: Bool {
+        guard let client = keys(.client), let server = keys(.server) else { return false }
+        return client.profile == server.profile && client.local == server.remote && client.remote == server.local
+            && events.values.allSatisfy { $0.count == 1 }
+    }
+}

@@ -1,0 +1,69 @@
+import SRTP
+import Wire
+
+/// Two ends with each other's keys.
+struct Pair {
+    let near: LibSRTPTransform
+    let far: LibSRTPTransform
+    /// What the near end protects with.
+    let reference: Reference
+
+    static func keys(_ profile: SRTPProfile, seed: UInt8) -> [UInt8] {
+        (0..<profile.keyLength + profile.saltLength).map { UInt8(truncatingIfNeeded: $0 &* 7) ^ seed }
+    }
+
+    init(_ profile: SRTPProfile, sourcesMax: Int = 64) throws {
+        let local = Self.keys(profile, seed: 0x31)
+        let remote = Self.keys(profile, seed: 0xC4)
+        guard let near = SRTPKeyingMaterial(profile: profile, local: local, remote: remote),
+            let far = SRTPKeyingMaterial(profile: profile, local: remote, remote: local)
+        else { throw SRTPError.failed }
+        self.near = try LibSRTPTransform(near, sourcesMax: sourcesMax)
+        self.far = try LibSRTPTransform(far, sourcesMax: sourcesMax)
+        reference = Reference(profile: profile, master: local)
+    }
+}
+
+extension SRTPTransform {
+    func protectedRTP(_ packet: [UInt8]) throws(SRTPError) -> [UInt8] {
+        try inPlace(packet) { (span, length) throws(SRTPError) in try protectRTP(&span, length: length) }
+    }
+    func protectedRTCP(_ packet: [UInt8]) throws(SRTPError) -> [UInt8] {
+        try inPlace(packet) { (span, length) throws(SRTPError) in try protectRTCP(&span, length: length) }
+    }
+    func plainRTP(_ packet: [UInt8]) throws(SRTPError) -> [UInt8] {
+        try inPlace(packet) { (span, length) throws(SRTPError) in try unprotectRTP(&span, length: length) }
+    }
+    func plainRTCP(_ packet: [UInt8]) throws(SRTPError) -> [UInt8] {
+        try inPlace(packet) { (span, length) throws(SRTPError) in try unprotectRTCP(&span, length: length) }
+    }
+}
+
+/// Runs `body` on a copy of `packet` with room behind it, and returns as many bytes as it says.
+func inPlace(
+    _ packet: [UInt8],
+    room: Int = SRTPSession.overheadBytesMax,
+    _ body: (inout MutableRawSpan, Int) throws(SRTPError) -> Int
+) throws(SRTPError) -> [UInt8] {
+    var buffer = packet + [UInt8](repeating: 0xEE, count: room)
+    var elements = buffer.mutableSpan
+    var span = unsafe elements.mutableBytes
+    let length = try body(&span, packet.count)
+    return Array(buffer.prefix(length))
+}
+
+/// An RTP packet whose payload tells its sequence number.
+func rtp(_ sequence: UInt16, ssrc: UInt32 = 0xCAFE_BABE, payload: Int = 40) -> [UInt8] {
+    var packet: [UInt8] = [0x80, 0x60]
+    packet.append(bigEndian: sequence)
+    packet.append(bigEndian: UInt32(sequence) &* 3_000)
+    packet.append(bigEndian: ssrc)
+    return packet + (0..<payload).map { UInt8(truncatingIfNeeded: $0 &+ Int(sequence)) }
+}
+
+/// A receiver report with one block.
+func rtcp(ssrc: UInt32 = 0xCAFE_BABE, mark: UInt8 = 0) -> [UInt8] {
+    var packet: [UInt8] = [0x81, 201, 0, 7]
+    packet.append(bigEndian: ssrc)
+    return packet + [UInt8](repeating: mark, count: 24)
+}
