@@ -1,0 +1,61 @@
+public import Wire
+
+/// What a caller of an event loop can ask for in vain.
+public enum EventLoopError: Error, Hashable, Sendable {
+    /// Another socket has the port.
+    case addressInUse(TransportAddress)
+    /// No interface of this machine has the address.
+    case addressNotAvailable(TransportAddress)
+    /// The port needs a privilege that the process lacks.
+    case permissionDenied(TransportAddress)
+    /// The machine has no IPv6.
+    case ipv6NotAvailable(TransportAddress)
+    /// The limit on open files, of the process or of the machine, is reached.
+    case tooManyOpenFiles(TransportAddress)
+    /// The loop has as many sockets as it takes.
+    case tooManySockets(TransportAddress, max: Int)
+    /// The system refused for another reason, which its message tells.
+    case system(TransportAddress, message: String)
+    /// The loop itself could not be made; the system's message.
+    case loopFailed(message: String)
+    /// The loop was started before.
+    case alreadyStarted
+    /// The loop was stopped.
+    case stopped
+
+    /// One sentence for whoever runs the process: the address, the reason and what to do.
+    public var sentence: String {
+        switch self {
+        case .addressInUse(let address):
+            "Cannot open UDP port \(address.port) on \(address.ip): another process uses it already; "
+                + "stop that process or choose another port."
+        case .addressNotAvailable(let address):
+            "Cannot open UDP port \(address.port) on \(address.ip): this machine does not have that address; "
+                + "choose one of its own, or 0.0.0.0 or [::] for all of them."
+        case .permissionDenied(let address):
+            "Cannot open UDP port \(address.port) on \(address.ip): the system does not permit it; "
+                + "choose a port above 1023 or give the process the right to it."
+        case .ipv6NotAvailable(let address):
+            "Cannot open UDP port \(address.port) on \(address.ip): this machine has no IPv6; "
+                + "choose an IPv4 address, or 0.0.0.0 for all of them."
+        case .tooManyOpenFiles(let address):
+            "Cannot open UDP port \(address.port) on \(address.ip): too many files are open; "
+                + "raise the limit (ulimit -n)."
+        case .tooManySockets(let address, let max):
+            "Cannot open UDP port \(address.port) on \(address.ip): a loop takes \(max) sockets at most; "
+                + "use fewer addresses."
+        case .system(let address, let message):
+            "Cannot open UDP port \(address.port) on \(address.ip): \(message); choose another address or port."
+        case .loopFailed(let message):
+            "Cannot start an event loop: \(message); check the limits on open files and threads."
+        case .alreadyStarted:
+            "The event loop was started before; make another one."
+        case .stopped:
+            "The event loop was stopped; make another one."
+        }
+    }
+}
+
+extension EventLoopError: CustomStringConvertible {
+    public var description: String { sentence }
+}

@@ -1,0 +1,218 @@
+public import DTLS
+public import EventLoop
+public import Forwarding
+import Metrics
+public import Wire
+
+/// What a media loop is made with.
+public struct MediaLoopConfiguration: Sendable {
+    /// The loop's name, which its thread bears.
+    public var name: String
+    /// Shown to every peer; its fingerprint stands in the SDP.
+    public var certificate: DTLSCertificate
+    /// Peers on this loop; more are refused.
+    public var peersMax: Int
+    /// The sockets' buffers.
+    public var socketOptions: SocketOptions
+    /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
+    public var random: @Sendable () -> UInt64
+
+    public init(
+        name: String,
+        certificate: DTLSCertificate,
+        peersMax: Int = 10_000,
+        socketOptions: SocketOptions = SocketOptions(),
+        random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
+    ) {
+        self.name = name
+        self.certificate = certificate
+        self.peersMax = peersMax
+        self.socketOptions = socketOptions
+        self.random = random
+    }
+}
+
+/// The media of one event loop: its sockets, and a `Forwarder` that everything which arrives goes through.
+///
+/// A datagram goes from the kernel through the forwarder into the batch within one call on the loop's thread; at the end
+/// of the turn the batch goes to the kernel. No packet meets an `await`. The methods are the control side: adding and
+/// removing peers, connecting slots. What they cause goes out with the turn that they run in.
+@safe
+public actor MediaLoop {
+    /// What happened to peers in one turn, in its order. It is called on the loop's thread, once per turn at most.
+    public typealias EventHandler = @Sendable ([(PeerID, PeerEvent)]) -> Void
+
+    /// How long `shutdown` waits for the kernel to take the last datagrams.
+    private static let drainMax = Interval.milliseconds(200)
+
+    /// The loop, for other actors to be pinned to.
+    public nonisolated let eventLoop: EventLoop
+    /// The certificate's fingerprint, for the SDP.
+    public nonisolated let fingerprint: Fingerprint
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe eventLoop.executor.asUnownedSerialExecutor()
+    }
+
+    private let forwarder: Forwarder
+    private let batch = DatagramBatch()
+    private let socketOptions: SocketOptions
+    private let onEvents: EventHandler
+    private var peers: Set<PeerID> = []
+    private var latency = ForwardingLatency()
+    private var turnTime = DurationHistogram.shortTimes
+    private var isClosing = false
+    /// The loop's sockets as they were opened, the port of each included.
+    public private(set) var sockets: [SocketDescription] = []
+
+    // MARK: Lifecycle
+
+    /// Starts a loop that listens on `addresses`; if one of them cannot be had, nothing is left running.
+    ///
+    /// A loop that was started must be shut down, else it runs for the process's life.
+    /// - Parameter onEvents: gets what happens to peers. It must not block.
+    public static func start(
+        _ configuration: MediaLoopConfiguration,
+        listeningOn addresses: [TransportAddress],
+        onEvents: @escaping EventHandler
+    ) async throws(EventLoopError) -> MediaLoop {
+        let media = MediaLoop(configuration, onEvents: onEvents)
+        try media.eventLoop.start()
+        do throws(EventLoopError) {
+            try await media.begin(addresses)
+        } catch {
+            await media.shutdown()
+            throw error
+        }
+        return media
+    }
+
+    private init(_ configuration: MediaLoopConfiguration, onEvents: @escaping EventHandler) {
+        eventLoop = EventLoop(name: configuration.name)
+        fingerprint = configuration.certificate.fingerprint
+        socketOptions = configuration.socketOptions
+        self.onEvents = onEvents
+        forwarder = Forwarder(
+            ForwarderConfiguration(
+                certificate: configuration.certificate,
+                unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),
+                peersMax: configuration.peersMax,
+                random: configuration.random
+            )
+        )
+    }
+
+    private func begin(_ addresses: [TransportAddress]) throws(EventLoopError) {
+        // The loop lets go of its callbacks when it stops, which ends these references in a circle.
+        eventLoop.onDatagram = { [self] datagram, length, path, readAt in
+            received(&datagram, length: length, path: path, readAt: readAt)
+        }
+        eventLoop.onTimer = { [self] now in
+            latency.produce(becauseOf: nil, after: batch.count)
+            forwarder.handleTimeout(at: now, into: batch)
+        }
+        eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
+        eventLoop.onTurnMeasured = { [self] length in turnTime.observe(nanoseconds: length.nanoseconds) }
+        batch.onFull = { [unowned self] _ in flush() }
+        for address in addresses {
+            let index = try eventLoop.addSocket(bind: address, options: socketOptions)
+            if let description = eventLoop.description(of: index) { sockets.append(description) }
+        }
+    }
+
+    /// Ends everything: every peer is told by close_notify and reported as `closed(.requested)`, what is still to be sent
+    /// is sent, the sockets are closed and the loop's thread ends. It can be called any number of times; every call
+    /// returns when the loop has ended.
+    public func shutdown() async {
+        isClosing = true
+        let now = EventLoop.now()
+        latency.produce(becauseOf: nil, after: batch.count)
+        for peer in peers { forwarder.removePeer(peer, at: now, into: batch) }
+        endTurn(at: now)
+        while eventLoop.queuedDatagrams > 0, EventLoop.now() - now < Self.drainMax {
+            guard (try? await Task.sleep(for: .milliseconds(2))) != nil else { break }
+        }
+        await eventLoop.stop()
+    }
+
+    // MARK: The turn
+
+    private func received(_ datagram: inout MutableRawSpan, length: Int, path: NetworkPath, readAt: Instant) {
+        latency.produce(becauseOf: readAt, after: batch.count)
+        forwarder.receive(&datagram, length: length, path: path, at: readAt, into: batch)
+    }
+
+    private func endTurn(at now: Instant) {
+        latency.produce(becauseOf: nil, after: batch.count)
+        forwarder.endTurn(at: now, into: batch)
+        flush()
+        eventLoop.setTimer(at: forwarder.nextDeadline)
+        let events = forwarder.takeEvents()
+        guard !events.isEmpty else { return }
+        for (peer, event) in events {
+            if case .closed = event { peers.remove(peer) }
+        }
+        onEvents(events)
+    }
+
+    /// Hands the batch to the kernel: at the turn's end, and before it when the batch is full.
+    private func flush() {
+        let count = batch.count
+        guard count > 0 else { return }
+        eventLoop.send(batch)
+        latency.flushed(count, at: EventLoop.now())
+    }
+
+    /// What is put into the batch from here on is not counted as forwarding. Throws when the loop is shut down.
+    private func beginCall() throws(EventLoopError) {
+        guard !isClosing else { throw .stopped }
+        latency.produce(becauseOf: nil, after: batch.count)
+    }
+
+    // MARK: Control
+
+    /// Makes a peer known, so that its connectivity checks are answered.
+    /// - Throws: `ForwarderError`, or `EventLoopError.stopped` after a shutdown; so do the other methods that throw.
+    public func addPeer(_ parameters: PeerParameters) throws {
+        try beginCall()
+        try forwarder.addPeer(parameters, at: EventLoop.now())
+        peers.insert(parameters.id)
+    }
+
+    /// Ends a peer: it is told by close_notify, all of it is freed, and `closed(.requested)` is reported at the turn's
+    /// end. Does nothing when the peer is not here.
+    public func removePeer(_ peer: PeerID) {
+        latency.produce(becauseOf: nil, after: batch.count)
+        forwarder.removePeer(peer, at: EventLoop.now(), into: batch)
+    }
+
+    /// Puts new ICE credentials in force; media goes on over the old pair until a check nominates one with the new.
+    public func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) throws {
+        try beginCall()
+        try forwarder.restartICE(peer, local: local, remote: remote, at: EventLoop.now())
+    }
+
+    /// Lets a track play into a slot from its next key frame on, or with `nil` nothing.
+    public func connect(slot: TrackID, to track: TrackID?) throws {
+        try beginCall()
+        try forwarder.connect(slot: slot, to: track, at: EventLoop.now())
+    }
+
+    /// One peer's media as it is now; `nil` when the peer is not here.
+    public func statistics(of peer: PeerID) -> PeerStatistics? {
+        forwarder.statistics(of: peer, at: EventLoop.now())
+    }
+
+    /// What the loop has counted and measured since its start.
+    public func metrics() -> MediaMetrics {
+        MediaMetrics(
+            loop: eventLoop.statistics,
+            forwarder: forwarder.counters,
+            gauges: forwarder.gauges,
+            turnTime: turnTime,
+            forwardingLatency: latency.histogram,
+            queuedDatagrams: eventLoop.queuedDatagrams,
+            batchOverflows: batch.overflowed
+        )
+    }
+}

@@ -1,0 +1,96 @@
+import EventLoop
+import Foundation
+import Testing
+import Wire
+
+@Suite(.timeLimit(.minutes(1)))
+struct LifecycleTests {
+    @Test func `a stopped loop has run the jobs that were queued`() async throws {
+        let host = try LoopHost()
+        let count = 2 * LoopExecutor.jobsPerTurnMax
+        let tasks = await host.run { host in
+            (0..<count).map { number in Task { host.append(number) } }
+        }
+        await host.loop.stop()
+        for task in tasks { await task.value }
+        #expect(await host.numbers == Array(0..<count))
+    }
+
+    @Test func `stopping many times from many places ends every call`() async throws {
+        let host = try LoopHost()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask { await host.loop.stop() }
+                group.addTask { await host.stopFromInside() }
+            }
+        }
+        await host.loop.stop()
+        #expect(await host.numbers.count == 8)
+    }
+
+    @Test func `an actor of a stopped loop still answers, one job at a time`() async throws {
+        let host = try LoopHost()
+        await host.loop.stop()
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<500 { group.addTask { await host.append(number) } }
+        }
+        #expect(await host.numbers.sorted() == Array(0..<500))
+    }
+
+    @Test func `a stopped loop opens no socket, sends nothing and cannot start again`() async throws {
+        let host = try LoopHost()
+        let local = try await host.open().local
+        await host.loop.stop()
+        await #expect(throws: EventLoopError.stopped) { try await host.open() }
+        #expect(throws: EventLoopError.stopped) { try host.loop.start() }
+        await host.send([[1]], to: local)
+        await host.run { $0.loop.setTimer(at: EventLoop.now()) }
+        #expect(await host.statistics.datagramsSent == 0)
+        #expect(await host.statistics.sendQueueDrops == 1)
+    }
+
+    @Test func `a loop that never started can be stopped`() async throws {
+        let host = try LoopHost(isStarted: false)
+        let task = Task.immediate { await host.append(1) }
+        await host.loop.stop()
+        await task.value
+        #expect(await host.numbers == [1])
+    }
+
+    @Test func `a loop starts once`() async throws {
+        let host = try LoopHost()
+        #expect(throws: EventLoopError.alreadyStarted) { try host.loop.start() }
+        await host.loop.stop()
+    }
+
+    @Test func `stopping gives the port and the memory back`() async throws {
+        weak var loop: EventLoop?
+        let local: TransportAddress
+        do {
+            let host = try LoopHost()
+            loop = host.loop
+            local = try await host.open().local
+            _ = await host.arrivals()
+            await host.loop.stop()
+        }
+        #expect(loop == nil)
+        let next = try LoopHost()
+        #expect(try await next.open("\(local)").local == local)
+        await next.loop.stop()
+    }
+
+    @Test func `loops come and go without an open file left`() async throws {
+        let before = try openFiles()
+        for _ in 0..<200 {
+            let host = try LoopHost()
+            _ = try await host.open()
+            await host.loop.stop()
+        }
+        // Other tests run beside this one and have files of their own, but not a hundred.
+        #expect(try openFiles() < before + 100)
+    }
+
+    private func openFiles() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+    }
+}

@@ -1,0 +1,99 @@
+import EventLoop
+import Testing
+import Wire
+
+@Suite(.timeLimit(.minutes(1)))
+struct TimerTests {
+    @Test func `the timer never comes early, and comes once`() async throws {
+        let host = try LoopHost()
+        let (stream, continuation) = AsyncStream.makeStream(of: [Instant].self)
+        await host.run { host in
+            let loop = host.loop
+            var deadlines = (1...5).map { EventLoop.now() + .microseconds($0 * 3_300) }
+            loop.onTimer = { now in
+                continuation.yield([deadlines.removeFirst(), now])
+                if let next = deadlines.first { loop.setTimer(at: next) } else { continuation.finish() }
+            }
+            loop.setTimer(at: deadlines[0])
+        }
+        var pairs: [[Instant]] = []
+        for await pair in stream { pairs.append(pair) }
+        #expect(pairs.count == 5)
+        for pair in pairs { #expect(pair[1] >= pair[0]) }
+        #expect(pairs.map { $0[1] } == pairs.map { $0[1] }.sorted())
+        await host.loop.stop()
+    }
+
+    @Test func `a deadline that has passed does not make the loop spin`() async throws {
+        let host = try LoopHost()
+        let (stream, continuation) = AsyncStream.makeStream(of: Instant.self)
+        let start = EventLoop.now()
+        await host.run { host in
+            let loop = host.loop
+            loop.onTimer = { now in
+                continuation.yield(now)
+                loop.setTimer(at: start)
+            }
+            loop.setTimer(at: Instant(nanoseconds: .min))
+        }
+        let times = await stream.collect(20)
+        // At least a millisecond from one to the next, but for what the clock's granularity takes from the sum.
+        #expect(times[19] - times[0] >= .milliseconds(15))
+        await host.loop.stop()
+    }
+
+    @Test func `a deadline that never comes is no trap, and a timer turned off does not fire`() async throws {
+        let host = try LoopHost()
+        let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
+        await host.run { host in
+            let loop = host.loop
+            loop.setTimer(at: Instant(nanoseconds: .max))
+            loop.onTimer = { _ in continuation.yield(1) }
+            loop.setTimer(at: EventLoop.now() + .milliseconds(5))
+            loop.setTimer(at: nil)
+        }
+        await host.run { host in
+            let loop = host.loop
+            loop.onTimer = { _ in continuation.yield(2) }
+            loop.setTimer(at: EventLoop.now() + .milliseconds(20))
+        }
+        #expect(await stream.collect(1) == [2])
+        await host.loop.stop()
+    }
+
+    @Test func `an earlier deadline takes the place of a later one`() async throws {
+        let host = try LoopHost()
+        let (stream, continuation) = AsyncStream.makeStream(of: Instant.self)
+        let later = EventLoop.now() + .seconds(3600)
+        await host.run { host in
+            host.loop.onTimer = { continuation.yield($0) }
+            host.loop.setTimer(at: later)
+            host.loop.setTimer(at: EventLoop.now() + .milliseconds(2))
+        }
+        #expect(await stream.collect(1)[0] < later)
+        await host.loop.stop()
+    }
+
+    @Test func `each turn is measured, and ends after what happened in it`() async throws {
+        let host = try LoopHost()
+        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
+        let local = try await host.open().local
+        await host.run { host in
+            let loop = host.loop
+            var isReceived = false
+            loop.onDatagram = { _, _, _, _ in
+                isReceived = true
+                continuation.yield("datagram")
+            }
+            loop.onTurnEnd = { _ in if isReceived { continuation.yield("end") } }
+            loop.onTurnMeasured = { length in
+                guard isReceived else { return }
+                isReceived = false
+                continuation.yield(length > .zero ? "measured" : "not measured")
+            }
+        }
+        await host.send([[1]], to: local)
+        #expect(await stream.collect(3) == ["datagram", "end", "measured"])
+        await host.loop.stop()
+    }
+}
