@@ -1,0 +1,92 @@
+/// A channel's name as its users chose it: 1…255 bytes of UTF-8 without control characters.
+///
+/// Names compare byte by byte: two spellings of one character are two channels, on every node alike.
+public struct ChannelName: Hashable, Sendable, CustomStringConvertible {
+    /// The longest name in bytes of UTF-8.
+    public static let bytesMax = 255
+
+    private let bytes: [UInt8]
+    public var value: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// `nil` when the name is empty, too long, or holds a control character (U+0000…U+001F, U+007F…U+009F).
+    public init?(_ value: some StringProtocol) {
+        guard (1...Self.bytesMax).contains(value.utf8.count),
+            value.unicodeScalars.allSatisfy({ !($0.value < 0x20 || (0x7F...0x9F).contains($0.value)) })
+        else { return nil }
+        bytes = Array(value.utf8)
+    }
+    public var description: String { value }
+}
+
+/// A participant's public name: a version 4 UUID in 26 symbols of Crockford's Base32.
+///
+/// Everybody in a channel may learn it; it opens nothing.
+public struct ParticipantID: Hashable, Sendable, CustomStringConvertible {
+    public let value: String
+
+    /// `nil` unless `value` is 26 upper-case Crockford symbols that fit 128 bits.
+    public init?(_ value: some StringProtocol) {
+        guard value.utf8.count == 26, value.utf8.allSatisfy(Crockford.isSymbol),
+            value.utf8.first.map({ $0 <= UInt8(ascii: "7") }) == true
+        else { return nil }
+        self.value = String(value)
+    }
+
+    /// A fresh identifier with 122 random bits (RFC 9562 §5.4).
+    public init(using generator: inout some RandomNumberGenerator) {
+        let high = generator.next() & ~0xF000 | 0x4000
+        let low = generator.next() & ~(3 << 62) | 2 << 62
+        value = Crockford.text(high: high, low: low)
+    }
+    public var description: String { value }
+}
+
+/// The secret part of a session's URL. Whoever knows it may change and end the session, so it is never logged.
+public struct SessionID: Hashable, Sendable, CustomStringConvertible {
+    /// 52 Crockford symbols.
+    public let value: String
+
+    /// `nil` unless `value` is 52 upper-case Crockford symbols.
+    public init?(_ value: some StringProtocol) {
+        guard value.utf8.count == 52, value.utf8.allSatisfy(Crockford.isSymbol) else { return nil }
+        self.value = String(value)
+    }
+
+    /// A fresh identifier of 256 random bits; `generator` has to be cryptographically secure.
+    public init(using generator: inout some RandomNumberGenerator) {
+        value =
+            Crockford.text(high: generator.next(), low: generator.next())
+            + Crockford.text(high: generator.next(), low: generator.next())
+    }
+    public var description: String { "session (hidden)" }
+}
+
+/// One open view of a channel's membership.
+public struct ListenerID: RawRepresentable, Hashable, Sendable {
+    public let rawValue: UInt64
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// Names one version of a session's ICE credentials: what an HTTP entity tag says. Never used twice.
+public struct ICEVersion: Hashable, Sendable, CustomStringConvertible {
+    /// 26 Crockford symbols.
+    public let value: String
+    public init(using generator: inout some RandomNumberGenerator) {
+        value = Crockford.text(high: generator.next(), low: generator.next())
+    }
+    public var description: String { value }
+}
+
+/// Crockford's Base32: digits and upper-case letters without I, L, O and U.
+enum Crockford {
+    private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+
+    static func isSymbol(_ byte: UInt8) -> Bool { alphabet.contains(byte) }
+
+    /// 128 bits as 26 symbols, most significant first; the first symbol carries three bits.
+    static func text(high: UInt64, low: UInt64) -> String {
+        let value = UInt128(high) << 64 | UInt128(low)
+        let symbols = (0..<26).map { alphabet[Int(truncatingIfNeeded: value >> UInt128(125 - 5 * $0)) & 31] }
+        return String(decoding: symbols, as: UTF8.self)
+    }
+}

@@ -1,0 +1,68 @@
+import Forwarding
+import Synchronization
+import Wire
+
+/// Carries peers' events from the media threads to the rooms, keeping per peer only what still matters.
+///
+/// What waits is bounded by the peers and their tracks, however fast a peer makes events: of a track's or a slot's
+/// events the latest is kept, and nothing but `closed` of a peer that closed.
+final class PeerEventInbox: Sendable {
+    fileprivate struct Pending {
+        var isConnected = false
+        var tracks: [(mid: MID, event: PeerEvent)] = []
+        var formats: [(mid: MID, event: PeerEvent)] = []
+        var closed: PeerEvent?
+    }
+    private struct State {
+        var order: [PeerID] = []
+        var pending: [PeerID: Pending] = [:]
+    }
+    private let state = Mutex(State())
+    private let wake: AsyncStream<Void>.Continuation
+    /// Yields once after each time something arrived.
+    let arrivals: AsyncStream<Void>
+
+    init() { (arrivals, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
+
+    func post(_ event: PeerEvent, from peer: PeerID) {
+        let wasEmpty = state.withLock { state in
+            let wasEmpty = state.order.isEmpty
+            if state.pending[peer] == nil { state.order.append(peer) }
+            state.pending[peer, default: Pending()].merge(event)
+            return wasEmpty
+        }
+        if wasEmpty { wake.yield() }
+    }
+
+    /// All that arrived since the last call, peers in the order of their first event.
+    func take() -> [(peer: PeerID, event: PeerEvent)] {
+        let taken = state.withLock { state in
+            let taken = state
+            state = State()
+            return taken
+        }
+        return taken.order.flatMap { peer in (taken.pending[peer]?.events ?? []).map { (peer, $0) } }
+    }
+
+    func finish() { wake.finish() }
+}
+
+extension PeerEventInbox.Pending {
+    mutating func merge(_ event: PeerEvent) {
+        guard closed == nil else { return }
+        switch event {
+        case .connected: isConnected = true
+        case .closed: self = Self(closed: event)
+        case .trackStarted(let mid, _), .trackPaused(let mid): Self.replace(mid, with: event, in: &tracks)
+        case .formatUnsupported(let mid, _): Self.replace(mid, with: event, in: &formats)
+        }
+    }
+    private static func replace(_ mid: MID, with event: PeerEvent, in list: inout [(mid: MID, event: PeerEvent)]) {
+        list.removeAll { $0.mid == mid }
+        list.append((mid, event))
+    }
+    var events: [PeerEvent] {
+        if let closed { return [closed] }
+        return (isConnected ? [.connected] : []) + tracks.map(\.event) + formats.map(\.event)
+    }
+}

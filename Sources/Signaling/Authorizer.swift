@@ -1,0 +1,72 @@
+public import Room
+
+/// What a request wants to do, for whoever decides whether it may.
+public enum AuthorizedAction: Hashable, Sendable {
+    case publish(ChannelName)
+    case watch(ChannelName)
+    /// Read who is in the channel.
+    case observe(ChannelName)
+    /// Change or end the session of one participant of the channel.
+    case control(ChannelName)
+    /// Ask about a session that does not exist.
+    case probe
+}
+
+/// The answer to ``AuthorizedAction``.
+public enum Authorization: Hashable, Sendable {
+    case allowed
+    /// There is no valid token: 401.
+    case unauthenticated
+    /// The token is valid, and does not permit this: 403.
+    case forbidden
+}
+
+/// Decides on requests by their Bearer token (RFC 6750).
+public protocol Authorizer: Sendable {
+    /// - Parameter token: as the client sent it; `nil` when it sent none.
+    func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization
+}
+
+/// Permits everything to everybody: development, or a network that is closed by other means.
+public struct OpenAuthorizer: Authorizer {
+    public init() {}
+    public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization { .allowed }
+}
+
+/// Permits everything to those who know one token.
+public struct StaticTokenAuthorizer: Authorizer {
+    private let expected: [UInt8]
+
+    /// `nil` when the token is empty or holds a character that RFC 6750 §2.1 does not allow in one.
+    public init?(token: String) {
+        let isAllowed = { (byte: UInt8) in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "-._~+/=".utf8.contains(byte)
+            }
+        }
+        guard !token.isEmpty, token.utf8.allSatisfy(isAllowed) else { return nil }
+        expected = Array(token.utf8)
+    }
+
+    public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
+        guard let token else { return .unauthenticated }
+        return Self.isEqual(Array(token.utf8), expected) ? .allowed : .unauthenticated
+    }
+
+    /// Takes the same time wherever the two differ, so that a token cannot be found out byte by byte.
+    static func isEqual(_ given: [UInt8], _ expected: [UInt8]) -> Bool {
+        var difference = given.count ^ expected.count
+        for index in given.indices { difference |= Int(given[index] ^ expected[index % expected.count]) }
+        return difference == 0
+    }
+}
+
+/// The token of an `Authorization` header (RFC 6750 §2.1); `nil` when it is of another scheme or empty.
+func bearerToken(_ header: String?) -> String? {
+    guard let header, header.utf8.count <= 8192 else { return nil }
+    let parts = header.split(separator: " ", maxSplits: 1)
+    guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+    let token = parts[1].drop { $0 == " " }
+    return token.isEmpty ? nil : String(token)
+}

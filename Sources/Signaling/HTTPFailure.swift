@@ -1,0 +1,84 @@
+import Forwarding
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Room
+
+/// A refused request: its status, and a sentence that the client's developer can act on.
+struct HTTPFailure: Error {
+    var status: HTTPResponse.Status
+    var sentence: String
+    var headers: HTTPFields
+    /// Whether the connection is not worth keeping, because the rest of the request is not going to be read.
+    var closesConnection = false
+
+    init(
+        _ status: HTTPResponse.Status,
+        _ sentence: String,
+        headers: HTTPFields = [:],
+        closesConnection: Bool = false
+    ) {
+        self.status = status
+        self.sentence = sentence
+        self.headers = headers
+        self.closesConnection = closesConnection
+    }
+
+    /// The one place that turns errors into statuses.
+    init(_ error: any Error) {
+        switch error {
+        case let failure as HTTPFailure: self = failure
+        case let error as RoomError: self.init(error)
+        case NegotiationError.malformed(let sentence): self.init(.badRequest, sentence)
+        case NegotiationError.unsupported(let sentence): self.init(.unprocessableContent, sentence)
+        default: self.init(.internalServerError, "The server failed at this request.")
+        }
+    }
+
+    private init(_ error: RoomError) {
+        switch error {
+        case .channelsFull: self = .overloaded("The server holds as many channels as it may.")
+        case .nodeFull: self = .overloaded("The server holds as many participants as it may.")
+        case .channelFull: self = .overloaded("The channel is full.")
+        case .publishersFull: self = .overloaded("The channel has as many publishers as it may.")
+        case .listenersFull: self = .overloaded("The server serves as many event streams as it may.")
+        case .draining: self = .overloaded("The server is shutting down; connect again in a moment.")
+        case .endedDuringSetup: self = .overloaded("The session ended while it was being set up; try again.")
+        case .media(let sentence): self = .overloaded("The media part of the server refused: \(sentence)")
+        case .participantUnknown: self.init(.notFound, "There is no such participant in this channel.")
+        case .sessionUnknown: self = .sessionUnknown
+        case .restartUnderWay:
+            self.init(.conflict, "Another ICE restart is under way.", headers: [.retryAfter: "1"])
+        case .versionMismatch: self = .preconditionFailed
+        }
+    }
+
+    static let sessionUnknown = HTTPFailure(.notFound, "There is no such session; it may have ended.")
+    static let preconditionFailed = HTTPFailure(
+        .preconditionFailed,
+        "If-Match does not name the session's current ETag; it changed by an ICE restart."
+    )
+
+    static func overloaded(_ sentence: String) -> Self {
+        HTTPFailure(.serviceUnavailable, sentence, headers: [.retryAfter: "5"])
+    }
+
+    static func methodNotAllowed(_ allowed: [HTTPRequest.Method]) -> Self {
+        let list = allowed.map(\.rawValue).joined(separator: ", ")
+        return HTTPFailure(.methodNotAllowed, "This resource takes \(list).", headers: [.allow: list])
+    }
+
+    /// An RFC 9457 problem document.
+    var response: Response {
+        struct Problem: Encodable {
+            let title: String
+            let status: Int
+            let detail: String
+        }
+        var headers = headers
+        headers[.contentType] = "application/problem+json"
+        headers[.cacheControl] = "no-store"
+        let problem = Problem(title: status.reasonPhrase, status: status.code, detail: sentence)
+        return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: encodedJSON(problem)))
+    }
+}

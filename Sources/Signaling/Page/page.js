@@ -1,0 +1,1027 @@
+'use strict';
+/*
+ * Nagare's built-in page: publishes by WHIP (RFC 9725), watches by WHEP, and shows the numbers that tell how it goes.
+ *
+ * The parts, in order: clock worker · small helpers · plain words for failures · SDP fragments · Session (one WHIP or
+ * WHEP session with its retries) · sources (camera, synthetic) · numbers · tiles · channel events · the form · hook.
+ */
+
+if (typeof document === 'undefined') {
+  // The same file serves as a worker that only ticks: a page in the background has its own timers slowed down to one a
+  // second, and a synthetic picture published from there would freeze.
+  let timer;
+  onmessage = ({ data: milliseconds }) => {
+    clearInterval(timer);
+    if (milliseconds > 0) timer = setInterval(() => postMessage(0), milliseconds);
+  };
+} else {
+  start();
+}
+
+function start() {
+  const element = (id) => document.getElementById(id);
+  const ui = Object.fromEntries(['channel', 'watch', 'name', 'token', 'codec', 'size', 'simulcast', 'publish', 'mute',
+    'camera-off', 'live-controls', 'source-note', 'status', 'problem', 'remedy', 'unmute', 'presence', 'presence-text',
+    'empty', 'empty-text', 'tiles', 'tile-template', 'channel-form', 'publish-form'].map((id) => [id, element(id)]));
+
+  // ---- small helpers ------------------------------------------------------------------------------------------------
+
+  const sleep = (milliseconds, signal) => new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
+  });
+
+  const backoffSecondsMax = 15;
+  /** Seconds before try number `attempt` (from 1): doubling, bounded, spread so that pages do not return as one. */
+  const backoffSeconds = (attempt) =>
+    Math.min(backoffSecondsMax, 0.5 * 2 ** (attempt - 1)) * (0.75 + Math.random() / 2);
+
+  const remembered = {
+    get(key) { try { return localStorage.getItem('nagare.' + key) ?? ''; } catch { return ''; } },
+    set(key, value) { try { localStorage.setItem('nagare.' + key, value); } catch { /* Private mode: forget. */ } },
+  };
+
+  const authorization = () => (ui.token.value ? { Authorization: 'Bearer ' + ui.token.value } : {});
+
+  function say(text) { ui.status.textContent = text; }
+  function complain(text, remedy) {
+    ui.problem.textContent = text ?? '';
+    ui.problem.hidden = !text;
+    ui.remedy.hidden = !remedy;
+    ui.remedy.textContent = remedy?.label ?? '';
+    ui.remedy.onclick = remedy?.act ?? null;
+  }
+
+  // ---- plain words for failures -------------------------------------------------------------------------------------
+
+  const words = {
+    unreachable: () => `The server at ${location.host} does not answer.`,
+    ice: (answer = '') => {
+      const addresses = [...answer.matchAll(/^a=candidate:\S+ \d+ \S+ \d+ (\S+)/gm)].map((found) => found[1]);
+      const loopback = addresses.length > 0 && addresses.every((one) => /^(127\.|::1$)/.test(one));
+      if (loopback && /Firefox\//.test(navigator.userAgent)) {
+        return 'Firefox sends no media to 127.0.0.1, the only address that the server gave. Let the server listen ' +
+          'for media on this machine’s address in its network (--media), or use another browser.';
+      }
+      return 'No way for media to the server was found. Its UDP media port (7000 and up unless set otherwise) must ' +
+        'be open in every firewall between, and the server must announce an address that this device can reach.';
+    },
+    interrupted: () => 'The connection for media broke off.',
+    insecure: () => 'Browsers give camera and microphone to pages on https:// or localhost only.',
+    refused: () => 'Permission for camera and microphone was refused. Allow it beside the address bar and try again, ' +
+      'or publish the moving picture instead.',
+    missing: () => 'No camera or microphone was found on this device.',
+    busy: () => 'The camera is in use by another program, or the system does not give it out.',
+    codecAnswer: () => 'The server does not take this codec. Choose Auto or another codec.',
+  };
+
+  /** A failed HTTP answer as a sentence, and whether trying again can help. */
+  async function failureOf(response, session) {
+    let detail = '';
+    try {
+      detail = (await response.text()).trim();
+      if (/json/.test(response.headers.get('Content-Type') ?? '')) {
+        const problem = JSON.parse(detail);
+        detail = problem.detail ?? problem.message ?? problem.title ?? problem.error ?? '';
+      } else if (detail.startsWith('<')) {
+        detail = '';
+      }
+    } catch { /* The status says enough. */ }
+    detail = String(detail).slice(0, 200);
+    const retryAfter = Number(response.headers.get('Retry-After')) || 0;
+    const { status } = response;
+    const final = (text) => ({ text, final: true, status });
+    const again = (text) => ({ text, final: false, status, retryAfter });
+    if (status === 401) {
+      return final(ui.token.value
+        ? 'The server did not accept the access token (401). Correct it under “Name and access”.'
+        : 'The server asks for an access token (401). Enter it under “Name and access”.');
+    }
+    if (status === 403) return final(`The access token does not permit this in this channel (403). ${detail}`);
+    if (status === 404) return again(`The server knows nothing at this address (404). ${detail}`);
+    if (status === 409) {
+      return again(session?.kind === 'publish' ? `The channel does not take this picture now (409). ${detail}`
+        : 'Nobody publishes here at the moment (409).');
+    }
+    if (status === 503 || status === 429) {
+      return again(`The server is full, busy or being restarted (${status}). ${detail}`);
+    }
+    if (status >= 500) return again(`The server failed (${status}). ${detail}`);
+    const chosen = session?.kind === 'publish' && ui.codec.value;
+    const hint = chosen ? ' Perhaps it does not take this codec: choose Auto.' : '';
+    return final(`The server refused the offer (${status}). ${detail}${hint}`);
+  }
+
+  // ---- SDP fragments (RFC 8840) -------------------------------------------------------------------------------------
+
+  const linesOf = (sdp) => sdp.split(/\r?\n/).filter(Boolean);
+  const firstLine = (lines, prefix) => lines.find((line) => line.startsWith(prefix));
+
+  /** A trickle-ice-sdpfrag of `candidates` under the ICE credentials of the local description `sdp`. */
+  function fragmentOf(sdp, candidates, complete) {
+    const lines = linesOf(sdp);
+    const media = firstLine(lines, 'm=');
+    return [firstLine(lines, 'a=group:BUNDLE'), firstLine(lines, 'a=ice-options:'), media,
+      firstLine(lines, 'a=mid:'), firstLine(lines, 'a=ice-ufrag:'), firstLine(lines, 'a=ice-pwd:'),
+      ...candidates.map((candidate) => 'a=' + candidate), complete ? 'a=end-of-candidates' : null]
+      .filter(Boolean).join('\r\n') + '\r\n';
+  }
+
+  /** The remote description `sdp` with the credentials and candidates of the restart's answer, `fragment`. */
+  function withRestart(sdp, fragment) {
+    const fresh = linesOf(fragment);
+    const ufrag = firstLine(fresh, 'a=ice-ufrag:');
+    const password = firstLine(fresh, 'a=ice-pwd:');
+    if (!ufrag || !password) throw new Error('restart answer without credentials');
+    const candidates = fresh.filter((line) => line.startsWith('a=candidate:'));
+    let sections = 0;
+    const result = [];
+    for (const line of linesOf(sdp)) {
+      if (line.startsWith('a=candidate:') || line.startsWith('a=end-of-candidates')) continue;
+      if (line.startsWith('m=') && ++sections === 2) result.push(...candidates, 'a=end-of-candidates');
+      result.push(line.startsWith('a=ice-ufrag:') ? ufrag : line.startsWith('a=ice-pwd:') ? password : line);
+    }
+    if (sections < 2) result.push(...candidates, 'a=end-of-candidates');
+    return result.join('\r\n') + '\r\n';
+  }
+
+  // ---- one WHIP or WHEP session -------------------------------------------------------------------------------------
+
+  const connectTimeoutMilliseconds = 15000;
+  const disconnectedGraceMilliseconds = 1500;
+
+  /**
+   * One session: posts an offer, trickles, restarts ICE when the path breaks, starts anew with growing pauses when that
+   * does not help, deletes itself at the end. `state` is one of connecting, live, waiting, failed, ended.
+   */
+  class Session {
+    constructor({ kind, url, prepare, answered, changed }) {
+      Object.assign(this, { kind, url, prepare, answered, changed, state: 'connecting', text: 'Connecting …' });
+      this.attempt = 0;
+      this.restarts = 0;
+      this.connections = 0;
+      this.aborter = new AbortController();
+      this.numbers = {};
+    }
+
+    /** Runs until `end()`, or until a failure that another try cannot mend. */
+    async run() {
+      while (this.state !== 'ended' && this.state !== 'failed') {
+        this.attempt += 1;
+        const failure = await this.connectOnce();
+        this.release();
+        if (this.state === 'ended') return;
+        if (failure.final) {
+          this.become('failed', failure.text);
+          return;
+        }
+        const pause = Math.max(backoffSeconds(this.attempt), failure.retryAfter ?? 0);
+        this.become('waiting', `${failure.text} Trying again in ${Math.max(1, Math.round(pause))} s.`);
+        await sleep(pause * 1000, this.aborter.signal);
+      }
+    }
+
+    become(state, text) {
+      if (this.state === 'ended') return;
+      this.state = state;
+      this.text = text;
+      this.changed?.(this);
+    }
+
+    /** One peer connection from offer to its end. Gives the failure that ended it. */
+    async connectOnce() {
+      this.become('connecting', this.attempt > 1 ? 'Connecting again …' : 'Connecting …');
+      const connection = new RTCPeerConnection({ bundlePolicy: 'max-bundle' });
+      const over = new Promise((resolve) => { this.over = resolve; });
+      Object.assign(this, { connection, location: null, etag: null, pending: [], gathered: false, restarting: false });
+      this.connections += 1;
+      this.wasLive = false;
+      connection.onicecandidate = ({ candidate }) => this.trickle(candidate);
+      connection.onconnectionstatechange = () => this.followConnection(connection);
+      try {
+        this.prepare(connection);
+        await connection.setLocalDescription();
+        const response = await this.send('POST', this.url, 'application/sdp', connection.localDescription.sdp);
+        if (response.status !== 201) return await failureOf(response, this);
+        this.location = new URL(response.headers.get('Location') ?? '', new URL(this.url, location.href)).href;
+        this.etag = response.headers.get('ETag');
+        const sdp = await response.text();
+        if (this.state === 'ended') { this.remove(); return { text: '' }; }
+        this.answered?.(response);
+        await connection.setRemoteDescription({ type: 'answer', sdp });
+        const refused = connection.getTransceivers().some((one) =>
+          !one.currentDirection || ['inactive', 'stopped'].includes(one.currentDirection));
+        if (this.kind === 'publish' && refused) {
+          return { text: words.codecAnswer(), final: true };
+        }
+        this.flush();
+      } catch (error) {
+        if (error instanceof TypeError) return { text: words.unreachable() };
+        return { text: `The browser does not accept what the server answered: ${error.message}`, final: true };
+      }
+      this.timer = setTimeout(() => { if (!this.wasLive) this.giveUp(); }, connectTimeoutMilliseconds);
+      return over;
+    }
+
+    giveUp() {
+      this.over({ text: words.ice(this.connection?.remoteDescription?.sdp) });
+    }
+
+    followConnection(connection) {
+      if (connection !== this.connection || this.state === 'ended') return;
+      const { connectionState } = connection;
+      clearTimeout(this.graceTimer);
+      if (connectionState === 'connected') {
+        this.wasLive = true;
+        this.attempt = 0;
+        this.restarts = 0;
+        this.restarting = false;
+        clearTimeout(this.restartTimer);
+        this.connectedAt ??= Date.now();
+        this.become('live', 'Live');
+      } else if (connectionState === 'disconnected') {
+        this.become('connecting', `${words.interrupted()} Finding a new way …`);
+        this.graceTimer = setTimeout(() => this.restart(), disconnectedGraceMilliseconds);
+      } else if (connectionState === 'failed') {
+        if (this.wasLive) this.restart();
+        else this.giveUp();
+      } else if (connectionState === 'closed') {
+        this.over({ text: words.interrupted() });
+      }
+    }
+
+    /** ICE restart in place (RFC 9725 section 4.3.3); gives the connection up if the server knows it no more. */
+    async restart() {
+      const { connection } = this;
+      if (!connection || !this.location || this.restarting || this.state === 'ended') return;
+      if (this.restarts >= 2) { this.giveUp(); return; }
+      this.restarting = true;
+      this.restarts += 1;
+      this.become('connecting', `${words.interrupted()} Finding a new way …`);
+      try {
+        this.pending = [];
+        this.gathered = false;
+        this.holding = true;
+        await connection.setLocalDescription(await connection.createOffer({ iceRestart: true }));
+        const body = fragmentOf(connection.localDescription.sdp, [], false);
+        const response = await this.patch(body, '*');
+        if (connection !== this.connection) return;
+        if (response.status !== 200) {
+          const failure = await failureOf(response, this);
+          this.over({ ...failure, final: [401, 403].includes(failure.status) });
+          return;
+        }
+        this.etag = response.headers.get('ETag') ?? this.etag;
+        const sdp = withRestart(connection.remoteDescription.sdp, await response.text());
+        await connection.setRemoteDescription({ type: 'answer', sdp });
+        this.holding = false;
+        this.flush();
+        // The state can stay `connected` all through a restart: its end is that event or this timer.
+        this.restartTimer = setTimeout(() => {
+          if (connection !== this.connection) return;
+          this.restarting = false;
+          if (connection.connectionState === 'connected') this.followConnection(connection);
+          else this.restart();
+        }, connection.connectionState === 'connected' ? 1000 : 8000);
+      } catch (error) {
+        if (connection !== this.connection) return;
+        this.over({ text: error instanceof TypeError ? words.unreachable() : words.interrupted() });
+      }
+    }
+
+    /** Collects candidates; what is gathered before the answer waits for its ETag. */
+    trickle(candidate) {
+      // All media shares the first line's transport, and RTCP shares RTP's (RFC 9725 section 4.4).
+      const usable = candidate?.candidate && (candidate.sdpMLineIndex ?? 0) === 0 && candidate.component !== 'rtcp';
+      if (usable) this.pending.push(candidate.candidate);
+      if (!candidate) this.gathered = true;
+      clearTimeout(this.trickleTimer);
+      this.trickleTimer = setTimeout(() => this.flush(), 20);
+    }
+
+    /** Sends what was gathered. To be refused is no failure: the server learns addresses from the checks too. */
+    async flush() {
+      const { connection } = this;
+      if (!this.location || !this.etag || this.holding || (!this.pending.length && !this.gathered)) return;
+      const body = fragmentOf(connection.localDescription.sdp, this.pending.splice(0), this.gathered);
+      this.gathered = false;
+      try {
+        await this.patch(body, this.etag);
+      } catch { /* Found out by the connection itself. */ }
+    }
+
+    patch(body, etag) {
+      return this.send('PATCH', this.location, 'application/trickle-ice-sdpfrag', body, { 'If-Match': etag });
+    }
+
+    send(method, url, type, body, headers = {}) {
+      return fetch(url, { method, body, headers: { 'Content-Type': type, ...authorization(), ...headers } });
+    }
+
+    /** Tells the server that this session is over, also while the page goes away. */
+    remove() {
+      if (!this.location) return;
+      fetch(this.location, { method: 'DELETE', keepalive: true, headers: authorization() }).catch(() => {});
+      this.location = null;
+    }
+
+    release() {
+      for (const timer of [this.timer, this.graceTimer, this.restartTimer, this.trickleTimer]) clearTimeout(timer);
+      this.holding = false;
+      this.remove();
+      if (!this.connection) return;
+      this.connection.onconnectionstatechange = this.connection.onicecandidate = this.connection.ontrack = null;
+      this.connection.close();
+      this.connection = null;
+      this.previous = null;
+    }
+
+    end() {
+      if (this.state === 'ended') return;
+      this.state = 'ended';
+      this.over?.({ text: '' });
+      this.release();
+      this.aborter.abort();
+    }
+  }
+
+  // ---- sources ------------------------------------------------------------------------------------------------------
+
+  const [microphoneOptions, framesPerSecond] = [{ echoCancellation: true, noiseSuppression: true }, 30];
+  const pictureSize = () => ui.size.value.split('x').map(Number);
+
+  async function openCamera() {
+    if (!navigator.mediaDevices?.getUserMedia) throw new DOMException(words.insecure(), 'SecurityError');
+    const [width, height] = pictureSize();
+    const video = { width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: framesPerSecond } };
+    const open = (constraints) => navigator.mediaDevices.getUserMedia(constraints);
+    let stream;
+    try {
+      stream = await open({ video, audio: microphoneOptions });
+    } catch (error) {
+      if (!['NotFoundError', 'OverconstrainedError', 'NotReadableError'].includes(error.name)) throw error;
+      // One of the two is missing or taken: publish the other alone rather than nothing.
+      stream = await open({ video }).catch(() => open({ audio: microphoneOptions })).catch(() => { throw error; });
+      const isPicture = stream.getVideoTracks().length > 0;
+      say(isPicture ? 'No microphone was found: picture only.' : 'No camera was found: sound only.');
+    }
+    const close = () => stream.getTracks().forEach((track) => track.stop());
+    return { stream, mirrored: stream.getVideoTracks().length > 0, close };
+  }
+
+  const cameraFailures = {
+    NotAllowedError: words.refused, SecurityError: words.insecure, NotFoundError: words.missing,
+    NotReadableError: words.busy, AbortError: words.busy, OverconstrainedError: words.missing,
+  };
+
+  /** A moving picture with a clock and a frame counter, and a tone that beeps with each white flash. */
+  function openSynthetic() {
+    const canvas = document.createElement('canvas');
+    [canvas.width, canvas.height] = pictureSize();
+    const pen = canvas.getContext('2d', { alpha: false, willReadFrequently: true });
+    let frame = 0;
+    paint(pen, frame);
+    const stream = canvas.captureStream();
+    const audio = new AudioContext();
+    const [tone, level, out] = [audio.createOscillator(), audio.createGain(), audio.createMediaStreamDestination()];
+    tone.frequency.value = 330;
+    level.gain.value = 0.03;
+    tone.connect(level).connect(out);
+    tone.start();
+    audio.resume().catch(() => {});
+    stream.addTrack(out.stream.getAudioTracks()[0]);
+    let second = 0;
+    const clock = new Worker(document.querySelector('script[src]').src);
+    clock.onmessage = () => {
+      paint(pen, ++frame);
+      const now = Math.floor(Date.now() / 1000);
+      if (now === second) return;
+      second = now;
+      level.gain.setValueAtTime(0.25, audio.currentTime);
+      level.gain.setTargetAtTime(0.03, audio.currentTime + 0.1, 0.03);
+    };
+    clock.postMessage(1000 / framesPerSecond);
+    return { stream, mirrored: false, close() {
+      clock.terminate();
+      stream.getTracks().forEach((track) => track.stop());
+      audio.close();
+    } };
+  }
+
+  const night = ['#0c2028', '#123a45'];
+  function paint(pen, frame) {
+    const { width, height } = pen.canvas;
+    const now = Date.now();
+    const phase = now / 1000;
+    const sky = pen.createLinearGradient(0, 0, 0, height);
+    sky.addColorStop(0, night[0]);
+    sky.addColorStop(1, night[1]);
+    pen.fillStyle = sky;
+    pen.fillRect(0, 0, width, height);
+    for (let wave = 0; wave < 4; wave += 1) {
+      pen.beginPath();
+      pen.moveTo(0, height);
+      for (let step = 0; step <= 48; step += 1) {
+        const x = step * width / 48;
+        const swing = Math.sin(x / width * (5 + wave) + phase * (1.1 - wave * 0.2) + wave * 1.7);
+        pen.lineTo(x, height * (0.58 + wave * 0.1) + swing * height * 0.05);
+      }
+      pen.lineTo(width, height);
+      pen.fillStyle = `hsl(${190 - wave * 6} 55% ${24 + wave * 9}% / 70%)`;
+      pen.fill();
+    }
+    pen.textAlign = 'center';
+    pen.fillStyle = '#f2fafa';
+    pen.font = `600 ${height / 7}px ui-monospace, "DejaVu Sans Mono", monospace`;
+    const time = new Date(now);
+    const two = (number) => String(number).padStart(2, '0');
+    pen.fillText(`${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.` +
+      String(time.getMilliseconds()).padStart(3, '0'), width / 2, height * 0.34);
+    pen.font = `${height / 20}px ui-monospace, "DejaVu Sans Mono", monospace`;
+    pen.fillText(`frame ${frame}`, width / 2, height * 0.45);
+    // One turn of the dot is one second; the disc is white for the first tenth of each, with the beep.
+    const angle = (now % 1000) / 1000 * 2 * Math.PI - Math.PI / 2;
+    const [x, y, radius] = [width * 0.9, height * 0.16, height * 0.08];
+    pen.beginPath();
+    pen.arc(x, y, radius, 0, 2 * Math.PI);
+    pen.fillStyle = now % 1000 < 100 ? '#ffffff' : 'rgb(255 255 255 / 12%)';
+    pen.fill();
+    pen.beginPath();
+    pen.arc(x + Math.cos(angle) * radius, y + Math.sin(angle) * radius, radius * 0.2, 0, 2 * Math.PI);
+    pen.fillStyle = '#ffd479';
+    pen.fill();
+  }
+
+  // ---- codecs -------------------------------------------------------------------------------------------------------
+
+  const codecLabel = (mimeType) => (mimeType ?? '').replace(/^.*\//, '').replace(/^H264$/i, 'H.264')
+    .replace(/^H265$/i, 'H.265').replace(/^opus$/i, 'Opus');
+  const capabilities = () => RTCRtpSender.getCapabilities?.('video')?.codecs ?? [];
+  const isCodec = (name) => (codec) => codec.mimeType.toLowerCase() === 'video/' + name.toLowerCase();
+
+  /** Leaves `name` alone among the transceiver's codecs, its most widely understood form first. */
+  function preferCodec(transceiver, name) {
+    if (!name || !transceiver.setCodecPreferences) return;
+    const isCommon = ({ sdpFmtpLine = '' }) => /packetization-mode=1/.test(sdpFmtpLine) && /42e01f/i.test(sdpFmtpLine);
+    const common = (codec) => (isCommon(codec) ? 0 : 1);
+    const chosen = capabilities().filter(isCodec(name)).sort((a, b) => common(a) - common(b));
+    const helpers = capabilities().filter((codec) => /\/(rtx|red|ulpfec|flexfec-03)$/i.test(codec.mimeType));
+    transceiver.setCodecPreferences([...chosen, ...helpers]);
+  }
+
+  for (const option of ui.codec.options) {
+    if (option.value && capabilities().length && !capabilities().some(isCodec(option.value))) {
+      option.disabled = true;
+      option.textContent += ' (not in this browser)';
+    }
+  }
+
+  // ---- numbers ------------------------------------------------------------------------------------------------------
+
+  const total = (list, key) => list.reduce((sum, one) => sum + (one[key] ?? 0), 0);
+  const rate = (now, before, seconds) =>
+    (seconds > 0 && before !== undefined ? Math.max(0, now - before) / seconds : undefined);
+
+  /** What one getStats report says, as plain numbers; rates are against `previous`. Times in ms, bitrate in kbit/s. */
+  function summarise(report, previous, publishing) {
+    const all = [...report.values()];
+    const streams = all.filter((one) => one.type === (publishing ? 'outbound-rtp' : 'inbound-rtp'));
+    const video = streams.filter((one) => one.kind === 'video');
+    const audio = streams.filter((one) => one.kind === 'audio');
+    const remote = all.filter((one) => one.type === (publishing ? 'remote-inbound-rtp' : 'remote-outbound-rtp'));
+    const pair = all.find((one) =>
+      one.type === 'candidate-pair' && (one.selected || (one.nominated && one.state === 'succeeded')));
+    const largest = video.toSorted((a, b) => (b.frameWidth ?? 0) - (a.frameWidth ?? 0))[0];
+    const codecOf = (one) => codecLabel(report.get(one?.codecId)?.mimeType);
+    const receivers = publishing ? remote : streams;
+    const numbers = {
+      at: Date.now(),
+      bytes: total(streams, publishing ? 'bytesSent' : 'bytesReceived'),
+      videoBytes: total(video, publishing ? 'bytesSent' : 'bytesReceived'),
+      audioBytes: total(audio, publishing ? 'bytesSent' : 'bytesReceived'),
+      packets: total(streams, publishing ? 'packetsSent' : 'packetsReceived'),
+      packetsLost: total(receivers, 'packetsLost'),
+      frames: largest?.[publishing ? 'framesEncoded' : 'framesDecoded'],
+      framesReceived: largest?.framesReceived, framesDropped: largest?.framesDropped,
+      keyFrames: largest?.[publishing ? 'keyFramesEncoded' : 'keyFramesDecoded'],
+      width: largest?.frameWidth, height: largest?.frameHeight,
+      freezes: largest?.freezeCount, freezeSeconds: largest?.totalFreezesDuration,
+      limit: largest?.qualityLimitationReason,
+      nacks: total(streams, 'nackCount'), plis: total(streams, 'pliCount'),
+      codec: codecOf(largest), audioCodec: codecOf(audio[0]),
+      encoder: largest?.encoderImplementation, decoder: largest?.decoderImplementation,
+      audioEnergy: audio[0]?.totalAudioEnergy, audioSamples: audio[0]?.totalSamplesReceived,
+      concealedSamples: audio[0]?.concealedSamples,
+      layers: publishing ? video.filter((one) => one.active !== false).length : undefined,
+    };
+    const roundTrip = pair?.currentRoundTripTime ?? remote.find((one) => one.roundTripTime)?.roundTripTime;
+    numbers.rtt = roundTrip === undefined ? undefined : roundTrip * 1000;
+    const [videoAt, audioAt] = [largest?.estimatedPlayoutTimestamp, audio[0]?.estimatedPlayoutTimestamp];
+    if (videoAt && audioAt) numbers.skew = videoAt - audioAt;
+    const seconds = previous ? (numbers.at - previous.at) / 1000 : 0;
+    const bitrate = rate(numbers.bytes, previous?.bytes, seconds);
+    numbers.kbps = bitrate === undefined ? undefined : bitrate * 8 / 1000;
+    numbers.fps = rate(numbers.frames ?? 0, previous?.frames, seconds);
+    const lost = Math.max(0, numbers.packetsLost - (previous?.packetsLost ?? 0));
+    const passed = Math.max(0, numbers.packets - (previous?.packets ?? 0));
+    numbers.loss = lost + passed > 0 ? 100 * lost / (publishing ? Math.max(passed, lost) : lost + passed) : 0;
+    return numbers;
+  }
+
+  const historyMax = 60;
+  async function measure(session, publishing) {
+    const { connection } = session;
+    if (!connection || connection.connectionState === 'closed') return;
+    const report = await connection.getStats();
+    if (connection !== session.connection) return;
+    // Asked twice within a moment, rates would be noise: keep the older base.
+    const base = session.previous;
+    const numbers = summarise(report, base, publishing);
+    session.numbers = numbers;
+    if (base && numbers.at - base.at < 500) return;
+    session.previous = numbers;
+    session.history ??= [];
+    session.history.push(numbers.kbps ?? 0);
+    if (session.history.length > historyMax) session.history.shift();
+  }
+
+  function drawSpark(canvas, history) {
+    const pen = canvas.getContext('2d');
+    const { width, height } = canvas;
+    pen.clearRect(0, 0, width, height);
+    if (!history || history.length < 2) return;
+    const top = Math.max(100, ...history) * 1.15;
+    const x = (index) => width - (history.length - 1 - index) * width / (historyMax - 1);
+    const y = (value) => height - 3 - value / top * (height - 6);
+    pen.strokeStyle = pen.fillStyle = getComputedStyle(canvas).color;
+    pen.lineWidth = 3;
+    pen.lineJoin = 'round';
+    pen.beginPath();
+    history.forEach((value, index) => pen.lineTo(x(index), y(value)));
+    pen.stroke();
+    pen.lineTo(width, height);
+    pen.lineTo(x(0), height);
+    pen.globalAlpha = 0.14;
+    pen.fill();
+    pen.globalAlpha = 1;
+  }
+
+  // ---- tiles --------------------------------------------------------------------------------------------------------
+
+  let soundWanted = true;
+
+  class Tile {
+    constructor(title, own) {
+      this.root = ui['tile-template'].content.firstElementChild.cloneNode(true);
+      this.find = (selector) => this.root.querySelector(selector);
+      this.video = this.find('video');
+      this.own = own;
+      this.video.muted = own;
+      this.video.setAttribute('aria-label', `Picture of ${title}`);
+      this.find('.who').textContent = title;
+      const toggle = this.find('.sound-toggle');
+      toggle.hidden = own;
+      toggle.setAttribute('aria-label', `Mute ${title}`);
+      toggle.onclick = () => { this.silenced = !this.silenced; this.applySound(); };
+      if (own) this.find('[data-label="last"]').textContent = 'Held back by';
+      (own ? ui.tiles.prepend(this.root) : ui.tiles.append(this.root));
+      refreshEmpty();
+      const seen = () => { this.firstFrameAt ??= Date.now(); };
+      if (this.video.requestVideoFrameCallback) this.video.requestVideoFrameCallback(seen);
+      else this.video.addEventListener('timeupdate', seen, { once: true });
+    }
+
+    show(stream) {
+      this.video.srcObject = stream;
+      this.play();
+    }
+
+    /** Plays with sound where the browser lets us, silent otherwise, and then offers the button that turns it on. */
+    async play() {
+      this.applySound();
+      try {
+        await this.video.play();
+      } catch (error) {
+        if (error.name !== 'NotAllowedError' || this.video.muted) return;
+        soundWanted = false;
+        for (const tile of tiles()) tile.applySound();
+        this.video.play().catch(() => {});
+        ui.unmute.hidden = false;
+      }
+    }
+
+    applySound() {
+      this.video.muted = this.own || this.silenced || !soundWanted;
+      const toggle = this.find('.sound-toggle');
+      toggle.setAttribute('aria-pressed', String(Boolean(this.silenced)));
+      toggle.textContent = this.silenced ? 'Unmute' : 'Mute';
+    }
+
+    follow(session) {
+      this.root.dataset.state = session.state;
+      this.find('.veil').textContent = session.state === 'live' ? '' : session.text;
+    }
+
+    draw(session) {
+      const numbers = session.numbers;
+      const put = (name, text, tone = '') => {
+        const cell = this.find(`[data-number="${name}"]`);
+        cell.textContent = text;
+        cell.dataset.tone = tone;
+      };
+      const known = (value, text) => (value === undefined || Number.isNaN(value) ? '–' : text(value));
+      const tone = (value, warn, bad) => (value >= bad ? 'bad' : value >= warn ? 'warn' : '');
+      const bitrate = (v) => (v >= 1000 ? `${(v / 1000).toFixed(2)} Mbit/s` : `${Math.round(v)} kbit/s`);
+      const time = (v) => `${v < 10 ? v.toFixed(1) : Math.round(v)} ms`;
+      put('bitrate', known(numbers.kbps, bitrate));
+      put('loss', known(numbers.loss, (v) => `${v.toFixed(1)} %`), tone(numbers.loss, 1, 5));
+      put('rtt', known(numbers.rtt, time), tone(numbers.rtt, 200, 400));
+      put('fps', known(numbers.fps, (v) => `${Math.round(v)} /s`));
+      put('size', known(numbers.width, (v) => `${v} × ${numbers.height}`));
+      put('codec', [numbers.codec, numbers.audioCodec].filter(Boolean).join(' + ') || '–');
+      if (this.own) put('last', { none: 'nothing', cpu: 'processor', bandwidth: 'network' }[numbers.limit] ?? '–');
+      else put('last', known(numbers.freezes, String), tone(numbers.freezes, 1, 5));
+      drawSpark(this.find('.spark'), session.history);
+    }
+
+    close() {
+      this.video.srcObject = null;
+      this.root.remove();
+      refreshEmpty();
+    }
+  }
+
+  function refreshEmpty() {
+    ui.empty.hidden = ui.tiles.childElementCount > 0;
+    ui['empty-text'].textContent = watching
+      ? `Nobody publishes in “${watching.channel}” yet. Whoever does appears here.`
+      : 'Choose a channel and press Watch, or publish into it.';
+  }
+
+  // ---- watching a channel -------------------------------------------------------------------------------------------
+
+  /** { channel, aborter, participants, viewers, events, peers: Map(id → { session, tile, name }) } */
+  let watching = null;
+  /** { session, source, tile, id, clickedAt } */
+  let publishing = null;
+  const ownIdentifiers = new Set();
+  const everyone = () => [publishing, ...(watching?.peers.values() ?? [])].filter((one) => one?.session);
+  const tiles = () => everyone().map((one) => one.tile);
+  const sessions = () => everyone().map((one) => one.session);
+  const pathOf = (...parts) => '/' + parts.map(encodeURIComponent).join('/');
+
+  function watch(channel) {
+    if (watching?.channel === channel && watching.events !== 'failed') return;
+    leave();
+    const aborter = new AbortController();
+    watching = { channel, aborter, participants: [], viewers: 0, events: 'trying', peers: new Map() };
+    ui.watch.textContent = 'Leave';
+    refreshEmpty();
+    followEvents(watching);
+  }
+
+  function leave() {
+    if (!watching) return;
+    watching.aborter.abort();
+    for (const id of [...watching.peers.keys()]) drop(watching, id);
+    watching = null;
+    ui.watch.textContent = 'Watch';
+    refreshEmpty();
+    presence();
+    ui.unmute.hidden = true;
+  }
+
+  /** Reads the channel's server-sent events. By fetch, since EventSource cannot send an access token. */
+  async function followEvents(room) {
+    const { signal } = room.aborter;
+    for (let attempt = 1; !signal.aborted; attempt += 1) {
+      let text = words.unreachable();
+      let pause = backoffSeconds(attempt);
+      try {
+        const response = await fetch(pathOf('api', 'channels', room.channel, 'events'),
+          { headers: { Accept: 'text/event-stream', ...authorization() }, signal, cache: 'no-store' });
+        if (response.ok && response.body) {
+          room.events = 'open';
+          presence();
+          text = 'The server closed the connection.';
+          await readEvents(response.body, (data) => { attempt = 0; occupy(room, data); });
+        } else {
+          const failure = await failureOf(response);
+          text = failure.text;
+          pause = Math.max(pause, failure.retryAfter ?? 0);
+          if (failure.final) {
+            room.events = 'failed';
+            presence();
+            complain(text);
+            return;
+          }
+        }
+      } catch { /* Aborted, or out of reach: said below. */ }
+      if (signal.aborted) return;
+      room.events = 'trying';
+      room.text = text;
+      presence();
+      await sleep(pause * 1000, signal);
+    }
+  }
+
+  const silenceMillisecondsMax = 45000;
+
+  async function readEvents(body, take) {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let buffer = '';
+    for (;;) {
+      // The server speaks every 15 s. A stream that broke while this device slept would stay silent for ever.
+      const silence = new AbortController();
+      const silent = sleep(silenceMillisecondsMax, silence.signal).then(() => ({ done: true }));
+      const { value, done } = await Promise.race([reader.read(), silent]);
+      silence.abort();
+      if (done) {
+        reader.cancel().catch(() => {});
+        return;
+      }
+      buffer += value;
+      const events = buffer.split(/\r?\n\r?\n/);
+      buffer = events.pop();
+      for (const event of events) {
+        const data = event.split(/\r?\n/).filter((line) => line.startsWith('data:'))
+          .map((line) => line.slice(5).replace(/^ /, '')).join('\n');
+        if (!data) continue;
+        let parsed = null;
+        try { parsed = JSON.parse(data); } catch { continue; }
+        if (parsed && typeof parsed === 'object') take(parsed);
+      }
+    }
+  }
+
+  function occupy(room, data) {
+    room.participants = Array.isArray(data.participants) ? data.participants : [];
+    room.viewers = Number(data.viewers) || 0;
+    reconcile(room);
+    presence();
+  }
+
+  const publishers = (room) => room.participants.filter((one) => one?.id && one.publishing !== false);
+
+  /** Makes the open sessions match the list of those who publish. */
+  function reconcile(room) {
+    if (room !== watching) return;
+    const here = publishing && publishing.channel === room.channel;
+    // Until the server has told us our own name, the newcomer may be ourselves.
+    if (here && !publishing.id && publishing.session?.state === 'connecting') return;
+    const others = publishers(room).filter((one) => !ownIdentifiers.has(one.id));
+    const wanted = new Map(others.map((one) => [one.id, one]));
+    for (const id of [...room.peers.keys()]) if (!wanted.has(id)) drop(room, id);
+    for (const [id, one] of wanted) if (!room.peers.has(id)) pick(room, id, one);
+  }
+
+  function pick(room, id, participant) {
+    const name = participant.name || `Guest ${String(id).slice(-4)}`;
+    const tile = new Tile(name, false);
+    const stream = new MediaStream();
+    const session = new Session({
+      kind: 'watch',
+      url: pathOf('whep', room.channel, id),
+      prepare(connection) {
+        connection.addTransceiver('video', { direction: 'recvonly' });
+        connection.addTransceiver('audio', { direction: 'recvonly' });
+        stream.getTracks().forEach((track) => stream.removeTrack(track));
+        connection.ontrack = ({ track }) => { stream.addTrack(track); tile.show(stream); };
+      },
+      changed: () => { tile.follow(session); presence(); },
+    });
+    room.peers.set(id, { session, tile, name });
+    session.run();
+  }
+
+  function drop(room, id) {
+    const peer = room.peers.get(id);
+    room.peers.delete(id);
+    peer.session.end();
+    peer.tile.close();
+  }
+
+  function presence() {
+    const room = watching;
+    ui.presence.dataset.state = room?.events ?? (publishing?.session?.state === 'live' ? 'open' : 'idle');
+    const count = room ? publishers(room).length : 0;
+    ui['presence-text'].textContent = !room ? (publishing ? 'Publishing' : 'Not connected')
+      : room.events === 'open' ? `${room.channel} · ${count} publishing · ${room.viewers} watching`
+        : room.events === 'failed' ? 'Not admitted' : room.text ?? 'Connecting …';
+  }
+
+  // ---- publishing ---------------------------------------------------------------------------------------------------
+
+  async function publish(clickedAt = Date.now()) {
+    if (publishing) return;
+    const channel = ui.channel.value.trim();
+    const kind = ui['publish-form'].elements.source.value;
+    const attempt = publishing = { channel, clickedAt, id: null };
+    complain();
+    lockForm(true);
+    let source;
+    try {
+      if (kind === 'camera') say('Waiting for camera and microphone …');
+      source = kind === 'camera' ? await openCamera() : openSynthetic();
+    } catch (error) {
+      publishing = null;
+      lockForm(false);
+      say('');
+      complain((cameraFailures[error.name] ?? (() => `The camera does not start: ${error.message}`))(),
+        { label: 'Publish the moving picture instead', act: () => { chooseSource('synthetic'); publish(); } });
+      chooseSource('synthetic');
+      return;
+    }
+    if (publishing !== attempt) { source.close(); return; }
+    attempt.source = source;
+    openPublication(attempt);
+  }
+
+  function openPublication(publication) {
+    const { source, channel } = publication;
+    const [codec, simulcast] = [ui.codec.value, ui.simulcast.checked];
+    const name = ui.name.value.trim();
+    const tile = publication.tile = new Tile(name ? `${name} (you)` : 'You', true);
+    tile.root.classList.toggle('mirrored', source.mirrored);
+    tile.show(source.stream);
+    const session = publication.session = new Session({
+      kind: 'publish',
+      url: pathOf('whip', channel) + (name ? `?name=${encodeURIComponent(name)}` : ''),
+      prepare(connection) {
+        for (const track of source.stream.getTracks()) {
+          const layered = track.kind === 'video' && simulcast;
+          const transceiver = connection.addTransceiver(track, { direction: 'sendonly', streams: [source.stream],
+            sendEncodings: layered ? layers() : [track.kind === 'video' ? { maxBitrate: bitrateMax() } : {}] });
+          if (track.kind === 'video') preferCodec(transceiver, codec);
+        }
+        publication.id = null;
+      },
+      answered(response) {
+        publication.id = response.headers.get('Nagare-Participant') ?? 'unknown';
+        ownIdentifiers.add(publication.id);
+        if (watching) reconcile(watching);
+      },
+      changed() {
+        tile.follow(session);
+        presence();
+        if (session.state === 'live') { say(`You are live in “${channel}”.`); complain(); } else say('');
+        if (session.state === 'waiting') complain(session.text);
+        if (session.state === 'failed') { stop(); complain(session.text); }
+        if (watching && session.state !== 'connecting') reconcile(watching);
+      },
+    });
+    session.run();
+    watch(channel);
+  }
+
+  /** Bit/s that a picture of the chosen size is worth. */
+  const bitrateMax = () => ({ 1920: 4_500_000, 1280: 2_500_000 })[pictureSize()[0]] ?? 1_200_000;
+  const layers = () => [
+    { rid: 'q', scaleResolutionDownBy: 4, maxBitrate: 150_000 },
+    { rid: 'h', scaleResolutionDownBy: 2, maxBitrate: 500_000 },
+    { rid: 'f', maxBitrate: bitrateMax() },
+  ];
+
+  function stop() {
+    const past = publishing;
+    if (!past) return;
+    publishing = null;
+    past.session?.end();
+    past.tile?.close();
+    past.source?.close();
+    lockForm(false);
+    say('');
+    presence();
+    if (watching) reconcile(watching);
+  }
+
+  function lockForm(live) {
+    ui.publish.toggleAttribute('data-live', live);
+    ui.publish.textContent = live ? 'Stop publishing' : 'Publish';
+    ui['live-controls'].hidden = !live;
+    for (const control of ui['publish-form'].querySelectorAll('input, select')) control.disabled = live;
+    for (const button of [ui.mute, ui['camera-off']]) button.setAttribute('aria-pressed', 'false');
+    ui.mute.textContent = 'Mute';
+    ui['camera-off'].textContent = 'Camera off';
+  }
+
+  function chooseSource(value, note = '') {
+    for (const radio of ui['publish-form'].elements.source) radio.checked = radio.value === value;
+    ui['source-note'].textContent = note;
+    ui['source-note'].hidden = !note;
+  }
+
+  function toggleTracks(button, kind, [off, on]) {
+    const muted = button.getAttribute('aria-pressed') !== 'true';
+    button.setAttribute('aria-pressed', String(muted));
+    button.textContent = muted ? on : off;
+    for (const track of publishing?.source?.stream.getTracks() ?? []) if (track.kind === kind) track.enabled = !muted;
+  }
+
+  // ---- the form -----------------------------------------------------------------------------------------------------
+
+  function enterChannel() {
+    const channel = ui.channel.value.trim();
+    remembered.set('channel', channel);
+    const address = new URL(location.href);
+    address.searchParams.set('channel', channel);
+    history.replaceState(null, '', address);
+    return channel;
+  }
+
+  ui['channel-form'].addEventListener('submit', (event) => {
+    event.preventDefault();
+    complain();
+    if (watching && watching.channel === ui.channel.value.trim()) leave();
+    else watch(enterChannel());
+  });
+  ui['publish-form'].addEventListener('submit', (event) => {
+    event.preventDefault();
+    if (publishing) { stop(); return; }
+    if (!ui.channel.reportValidity()) return;
+    enterChannel();
+    publish();
+  });
+  ui.channel.addEventListener('input', () => {
+    ui.watch.textContent = watching && watching.channel === ui.channel.value.trim() ? 'Leave' : 'Watch';
+  });
+  ui.mute.addEventListener('click', () => toggleTracks(ui.mute, 'audio', ['Mute', 'Unmute']));
+  ui['camera-off'].addEventListener('click', () =>
+    toggleTracks(ui['camera-off'], 'video', ['Camera off', 'Camera on']));
+  ui.unmute.addEventListener('click', () => {
+    soundWanted = true;
+    ui.unmute.hidden = true;
+    for (const tile of tiles()) tile.play();
+  });
+  for (const key of ['name', 'codec', 'size']) {
+    const saved = remembered.get(key);
+    const offered = [...(ui[key].options ?? [])].filter((one) => !one.disabled).map((one) => one.value);
+    if (saved && (!ui[key].options || offered.includes(saved))) ui[key].value = saved;
+    ui[key].addEventListener('change', () => remembered.set(key, ui[key].value));
+  }
+  addEventListener('pagehide', () => { stop(); leave(); });
+
+  async function proposeSource() {
+    if (!navigator.mediaDevices?.enumerateDevices) {
+      chooseSource('synthetic', `${words.insecure()} The moving picture works everywhere.`);
+      return;
+    }
+    const devices = await navigator.mediaDevices.enumerateDevices().catch(() => []);
+    if (!devices.some((one) => one.kind === 'videoinput') && !publishing) {
+      chooseSource('synthetic', 'No camera was found, so the moving picture is chosen.');
+    }
+  }
+
+  setInterval(async () => {
+    await Promise.all(sessions().map((session) => measure(session, session.kind === 'publish').catch(() => {})));
+    for (const { tile, session } of everyone()) tile.draw(session);
+  }, 1000);
+
+  // ---- the hook for tests and the console ---------------------------------------------------------------------------
+
+  const describe = (session, tile) => ({
+    state: session.state, text: session.text, connections: session.connections, connectedAt: session.connectedAt,
+    firstFrameAt: tile.firstFrameAt, ...session.numbers,
+  });
+
+  window.nagare = {
+    /** The latest numbers of everything open. */
+    stats: () => ({
+      channel: watching?.channel, events: watching?.events, viewers: watching?.viewers,
+      participants: watching?.participants ?? [],
+      publish: publishing?.session ? { id: publishing.id, clickedAt: publishing.clickedAt,
+        ...describe(publishing.session, publishing.tile) } : null,
+      watch: Object.fromEntries([...(watching?.peers ?? [])].map(([id, one]) =>
+        [id, { name: one.name, ...describe(one.session, one.tile) }])),
+    }),
+    /** Measures now instead of waiting for the next second. */
+    async sample() {
+      await Promise.all(sessions().map((session) => measure(session, session.kind === 'publish')));
+      return window.nagare.stats();
+    },
+    /** Fills the form in and publishes: { source: 'camera' | 'synthetic', codec, size, simulcast, name, channel }. */
+    publish({ source = 'synthetic', codec = '', size, simulcast = false, name, channel } = {}) {
+      if (channel) ui.channel.value = channel;
+      if (name !== undefined) ui.name.value = name;
+      if (size) ui.size.value = size;
+      ui.codec.value = codec;
+      ui.simulcast.checked = simulcast;
+      chooseSource(source);
+      return publish();
+    },
+    stop,
+    watch(channel = ui.channel.value.trim()) { ui.channel.value = channel; watch(channel); },
+    leave,
+    /** The open sessions themselves, for what the numbers do not say. */
+    sessions,
+    /** Restarts ICE of every open session, as a change of network would. */
+    restartIce: () => Promise.all(sessions().map((session) => session.restart())),
+  };
+
+  const asked = new URLSearchParams(location.search).get('channel')?.trim();
+  ui.channel.value = asked || remembered.get('channel') || 'lobby';
+  refreshEmpty();
+  presence();
+  proposeSource();
+  if (asked) watch(asked);
+}

@@ -1,0 +1,143 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Room
+import ServiceLifecycle
+
+extension PublicResponder {
+    /// `GET /api/channels/{channel}`.
+    func channel(_ name: ChannelName, isHead: Bool) async -> Response {
+        let document = await rooms.snapshot(of: name).map { ChannelDocument($0) } ?? ChannelDocument(empty: name)
+        let response = Response(
+            status: .ok,
+            headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: document.json)
+        )
+        return isHead ? response.createHeadResponse() : response
+    }
+
+    /// `GET /api/channels/{channel}/events`: a server-sent event with the whole document after every change.
+    func events(of name: ChannelName, _ request: Request, _ context: PublicContext) async throws -> Response {
+        let headers: HTTPFields = [
+            .contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no",
+        ]
+        guard request.method == .get else { return Response(status: .ok, headers: headers) }
+        let (listener, changes) = try await rooms.listen(to: name)
+        let stream = ChannelEventStream(
+            rooms: rooms,
+            channelName: name,
+            listener: listener,
+            changes: changes,
+            configuration: configuration,
+            connection: context.channel
+        )
+        let body = request.body
+        return Response(
+            status: .ok,
+            headers: headers,
+            body: ResponseBody { writer in
+                try await body.consumeWithInboundCloseHandler { _ in
+                    try await stream.write(to: &writer)
+                } onInboundClosed: {
+                    stream.finish()
+                }
+                let last = writer
+                try await last.finish(nil)
+            }
+        )
+    }
+}
+
+extension HTTPField.Name {
+    /// Tells a reverse proxy of the nginx family not to hold events back.
+    static let xAccelBuffering = Self("X-Accel-Buffering")!
+}
+
+/// Writes one listener's events. Letting go of it ends the listener, whether it was ever written or not.
+final class ChannelEventStream: Sendable {
+    private let rooms: Rooms
+    private let channelName: ChannelName
+    private let listener: ListenerID
+    private let changes: AsyncStream<Void>
+    private let configuration: SignalingConfiguration
+    private let connection: any Channel
+    /// Says that there may be something to write. One waiting signal stands for any number.
+    private let signals: AsyncStream<Void>
+    private let signal: AsyncStream<Void>.Continuation
+
+    init(
+        rooms: Rooms,
+        channelName: ChannelName,
+        listener: ListenerID,
+        changes: AsyncStream<Void>,
+        configuration: SignalingConfiguration,
+        connection: any Channel
+    ) {
+        self.rooms = rooms
+        self.channelName = channelName
+        self.listener = listener
+        self.changes = changes
+        self.configuration = configuration
+        self.connection = connection
+        (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    deinit {
+        let (rooms, listener) = (rooms, listener)
+        Task { await rooms.stopListening(listener) }
+    }
+
+    /// Ends the stream after what is being written.
+    func finish() { signal.finish() }
+
+    /// Returns when the client or the server ends the stream; throws when the client cannot be written to.
+    @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
+        let (changes, signal) = (changes, signal)
+        let interval = configuration.heartbeatInterval
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for await _ in changes { signal.yield() }
+                signal.finish()
+            }
+            group.addTask {
+                while !Task.isCancelled {
+                    try await Task.sleep(for: interval)
+                    signal.yield()
+                }
+            }
+            try await withGracefulShutdownHandler {
+                try await writeEvents(to: &writer)
+            } onGracefulShutdown: {
+                signal.finish()
+            }
+            group.cancelAll()
+        }
+        await rooms.stopListening(listener)
+    }
+
+    @concurrent private func writeEvents(to writer: inout any ResponseBodyWriter) async throws {
+        var revision: UInt64?
+        for await _ in signals {
+            guard let snapshot = await rooms.snapshot(of: channelName) else { return }
+            guard snapshot.revision != revision else {
+                try await write(ByteBuffer(string: ": still here\n\n"), to: &writer)
+                continue
+            }
+            revision = snapshot.revision
+            var event = ByteBuffer(string: "id: \(snapshot.revision)\ndata: ")
+            event.writeImmutableBuffer(ChannelDocument(snapshot).json)
+            event.writeString("\n\n")
+            try await write(event, to: &writer)
+            try await Task.sleep(for: configuration.eventInterval)
+        }
+    }
+
+    /// Writes, and closes the connection of a client that does not read for too long.
+    @concurrent private func write(_ bytes: ByteBuffer, to writer: inout any ResponseBodyWriter) async throws {
+        let connection = connection
+        let timeout = TimeAmount(configuration.limits.writeTimeout)
+        let watchdog = connection.eventLoop.scheduleTask(in: timeout) { connection.close(promise: nil) }
+        defer { watchdog.cancel() }
+        try await writer.write(bytes)
+    }
+}

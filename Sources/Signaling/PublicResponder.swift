@@ -1,0 +1,253 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import Room
+import Synchronization
+import Wire
+
+/// Answers everything that arrives at the public listener.
+///
+/// Routing is done here and not by a router: names are percent-decoded before they are compared, every path answers
+/// with the CORS headers, and an unknown method is told from an unknown path.
+final class PublicResponder: HTTPResponder {
+    typealias Context = PublicContext
+
+    let rooms: Rooms
+    let authorizer: any Authorizer
+    let configuration: SignalingConfiguration
+    private let limiter: Mutex<RateLimiter>
+
+    init(rooms: Rooms, authorizer: any Authorizer, configuration: SignalingConfiguration) {
+        self.rooms = rooms
+        self.authorizer = authorizer
+        self.configuration = configuration
+        let limits = configuration.limits
+        limiter = Mutex(RateLimiter(burst: limits.requestBurst, perSecond: limits.requestsPerSecond))
+    }
+
+    func respond(to request: Request, context: PublicContext) async throws -> Response {
+        var response: Response
+        var closes = hasUnwantedBody(request)
+        do {
+            response = try await route(request, context)
+        } catch {
+            let failure = HTTPFailure(error)
+            if failure.status.kind == .serverError {
+                context.logger.debug("request failed", metadata: ["error": "\(failure.sentence)"])
+            }
+            response = failure.response
+            closes = closes || failure.closesConnection
+            if request.method == .head { response = response.createHeadResponse() }
+        }
+        addCORS(to: &response)
+        return closes ? response.closingConnection() : response
+    }
+
+    private func route(_ request: Request, _ context: PublicContext) async throws -> Response {
+        let target = RequestTarget(request.head.path ?? "/")
+        let route = try Route(target: target)
+        let methods = route.methods
+        guard methods.contains(request.method) else { throw HTTPFailure.methodNotAllowed(methods) }
+        // A preflight request carries no token, and never may need one.
+        if request.method == .options { return options(for: route) }
+        if request.method == .post || request.method == .patch { try checkRate(context) }
+        switch route {
+        case .asset(let asset):
+            return asset.response(isHead: request.method == .head)
+        case .whip(let channel):
+            try await authorize(.publish(channel), request)
+            return try await publish(request, to: channel, displayName: displayName(of: target))
+        case .whep(let channel):
+            try await authorize(.watch(channel), request)
+            return try await watch(request, in: channel, following: .currentPublisher)
+        case .whepParticipant(let channel, let participant):
+            try await authorize(.watch(channel), request)
+            return try await watch(request, in: channel, following: .participant(participant))
+        case .session(let id):
+            return try await session(request, id)
+        case .channel(let channel):
+            try await authorize(.observe(channel), request)
+            return await self.channel(channel, isHead: request.method == .head)
+        case .channelEvents(let channel):
+            try await authorize(.observe(channel), request)
+            return try await events(of: channel, request, context)
+        }
+    }
+
+    /// - Throws: 401 or 403.
+    func authorize(_ action: AuthorizedAction, _ request: Request) async throws(HTTPFailure) {
+        let token = bearerToken(request.headers[.authorization])
+        switch await authorizer.authorize(action, token: token) {
+        case .allowed: return
+        case .unauthenticated where token == nil:
+            throw HTTPFailure(
+                .unauthorized,
+                "This server wants a token: send Authorization: Bearer with it.",
+                headers: [.wwwAuthenticate: "Bearer"]
+            )
+        case .unauthenticated:
+            throw HTTPFailure(
+                .unauthorized,
+                "The token is not valid.",
+                headers: [.wwwAuthenticate: "Bearer error=\"invalid_token\""]
+            )
+        case .forbidden: throw HTTPFailure(.forbidden, "The token does not permit this.")
+        }
+    }
+
+    private func checkRate(_ context: PublicContext) throws(HTTPFailure) {
+        let client = RateLimiter.key(of: context.channel.remoteAddress)
+        let wait = limiter.withLock { $0.take(for: client, at: .now) }
+        guard let wait else { return }
+        throw HTTPFailure(
+            .tooManyRequests,
+            "Too many requests came from this address.",
+            headers: [.retryAfter: String(wait)]
+        )
+    }
+
+    /// - Throws: 400 for a name that is too long to be shown.
+    private func displayName(of target: RequestTarget) throws(HTTPFailure) -> String? {
+        guard let name = target.queryValue("name"), !name.isEmpty else { return nil }
+        let isPrintable = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+        guard name.unicodeScalars.count <= 64, isPrintable else {
+            throw HTTPFailure(.badRequest, "A name has at most 64 characters, none of them a control character.")
+        }
+        return name
+    }
+}
+
+// MARK: - Methods, OPTIONS and CORS
+
+extension Route {
+    /// What may be done with it, as in `Allow`.
+    var methods: [HTTPRequest.Method] {
+        switch self {
+        case .asset, .channel, .channelEvents: [.get, .head, .options]
+        case .whip, .whep, .whepParticipant: [.post, .get, .head, .options]
+        case .session: [.patch, .delete, .get, .head, .options]
+        }
+    }
+}
+
+extension PublicResponder {
+    private func options(for route: Route) -> Response {
+        var headers: HTTPFields = [
+            .allow: route.methods.map(\.rawValue).joined(separator: ", "),
+            .accessControlMaxAge: "86400",
+        ]
+        switch route {
+        case .whip, .whep, .whepParticipant: headers[.acceptPost] = ContentType.sdp.rawValue
+        case .session: headers[.acceptPatch] = ContentType.fragment.rawValue
+        case .asset, .channel, .channelEvents: break
+        }
+        return Response(status: .ok, headers: headers)
+    }
+
+    private func addCORS(to response: inout Response) {
+        response.headers[.accessControlAllowOrigin] = "*"
+        response.headers[.accessControlAllowMethods] = "POST, GET, HEAD, OPTIONS, PATCH, DELETE"
+        response.headers[.accessControlAllowHeaders] = "Authorization, Content-Type, If-Match, Link"
+        response.headers[.accessControlExposeHeaders] =
+            "Location, Link, ETag, Retry-After, Accept-Post, WWW-Authenticate, Nagare-Participant"
+    }
+}
+
+// MARK: - Bodies
+
+/// The media types of WHIP and WHEP.
+enum ContentType: String {
+    case sdp = "application/sdp"
+    case fragment = "application/trickle-ice-sdpfrag"
+}
+
+extension PublicResponder {
+    /// Reads a request's body as text.
+    ///
+    /// - Throws: 415 for another media type, 413 when it is too long, 408 when it takes too long, 400 when it is not
+    ///   UTF-8.
+    func text(of request: Request, as type: ContentType) async throws -> String {
+        let given = request.headers[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
+        guard given == type.rawValue else {
+            throw HTTPFailure(.unsupportedMediaType, "This request takes Content-Type: \(type.rawValue).")
+        }
+        if let encoding = request.headers[.contentEncoding], encoding.lowercased() != "identity" {
+            throw HTTPFailure(.unsupportedMediaType, "Send the body without Content-Encoding.")
+        }
+        let bytes = try await body(of: request)
+        guard let text = String(validating: bytes.readableBytesView, as: UTF8.self) else {
+            throw HTTPFailure(.badRequest, "The body is not UTF-8.")
+        }
+        return text
+    }
+
+    private func body(of request: Request) async throws -> ByteBuffer {
+        let limits = configuration.limits
+        let tooLong = HTTPFailure(.contentTooLarge, "The body may have at most \(limits.bodyBytesMax) bytes.")
+        // One of declared length is read to its end by the HTTP server while that is affordable, so that the client
+        // finishes sending before it reads why it was refused.
+        if let declared = request.headers[.contentLength].flatMap({ Int($0) }), declared > limits.bodyBytesMax {
+            throw tooLong
+        }
+        let body = request.body
+        return try await withThrowingTaskGroup(of: ByteBuffer.self) { group in
+            group.addTask { try await Self.collect(body, limits: limits, tooLong: tooLong) }
+            group.addTask {
+                try await Task.sleep(for: limits.bodyTimeout)
+                throw HTTPFailure(.requestTimeout, "The body took too long to arrive.", closesConnection: true)
+            }
+            defer { group.cancelAll() }
+            guard let collected = try await group.next() else { throw tooLong }
+            return collected
+        }
+    }
+
+    private static func collect(
+        _ body: RequestBody,
+        limits: HTTPLimits,
+        tooLong: HTTPFailure
+    ) async throws -> ByteBuffer {
+        var collected = ByteBuffer()
+        var total = 0
+        for try await chunk in body {
+            total += chunk.readableBytes
+            if total <= limits.bodyBytesMax {
+                collected.writeImmutableBuffer(chunk)
+            } else if total > limits.drainBytesMax {
+                var failure = tooLong
+                failure.closesConnection = true
+                throw failure
+            }
+        }
+        guard total <= limits.bodyBytesMax else { throw tooLong }
+        return collected
+    }
+
+    /// Whether a request announces a body that nobody reads and that is too long to be skipped.
+    private func hasUnwantedBody(_ request: Request) -> Bool {
+        if let declared = request.headers[.contentLength] {
+            return Int(declared).map { $0 > configuration.limits.drainBytesMax } ?? true
+        }
+        let isRead = request.method == .post || request.method == .patch
+        return !isRead && request.headers[.transferEncoding] != nil
+    }
+}
+
+extension Response {
+    /// The response, after which the connection is closed whatever else the client has sent.
+    func closingConnection() -> Response {
+        struct ConnectionClosed: Error {}
+        var response = self
+        let body = self.body
+        response.headers[.connection] = "close"
+        let length = body.contentLength
+        response.body = ResponseBody(contentLength: length) { writer in
+            let parent = writer
+            try await body.write(parent)
+            // The HTTP server closes a connection whose response ends in an error; this one is complete.
+            throw ConnectionClosed()
+        }
+        return response
+    }
+}

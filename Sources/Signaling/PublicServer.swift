@@ -1,0 +1,124 @@
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+public import Logging
+import NIOCore
+import NIOSSL
+public import Room
+public import ServiceLifecycle
+
+/// Why a listener cannot be started, as a sentence for the operator.
+public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendable {
+    public let sentence: String
+    public var description: String { sentence }
+}
+
+/// The listener that clients speak to: WHIP, WHEP, the channel API and the built-in page.
+///
+/// At a graceful shutdown it stops accepting, refuses newcomers on open connections, ends event streams and returns
+/// when the requests under way are answered.
+public struct PublicServer: Service {
+    private let application: Application<PublicResponder>
+    private let configuration: SignalingConfiguration
+    private let rooms: Rooms
+
+    /// - Parameter onRunning: called with the bound port when the listener accepts.
+    /// - Throws: when the certificate or the key cannot be used.
+    public init(
+        configuration: SignalingConfiguration,
+        rooms: Rooms,
+        authorizer: any Authorizer,
+        logger: Logger,
+        onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
+    ) throws(ServerStartError) {
+        self.configuration = configuration
+        self.rooms = rooms
+        let responder = PublicResponder(rooms: rooms, authorizer: authorizer, configuration: configuration)
+        application = Application(
+            responder: responder,
+            server: try Self.server(configuration),
+            configuration: ApplicationConfiguration(
+                address: .hostname(configuration.host, port: configuration.port),
+                serverName: nil,
+                availableConnectionsDelegate: MaximumAvailableConnections(configuration.limits.connectionsMax)
+            ),
+            onServerRunning: { channel in await onRunning(channel.localAddress?.port ?? configuration.port) },
+            logger: logger
+        )
+    }
+
+    /// The application, for tests that do not bind a port.
+    var testable: Application<PublicResponder> { application }
+
+    public func run() async throws {
+        let rooms = rooms
+        try await withGracefulShutdownHandler {
+            do {
+                try await application.run()
+            } catch let error as IOError {
+                throw ServerStartError(binding: configuration.host, configuration.port, error)
+            }
+        } onGracefulShutdown: {
+            Task { await rooms.startDraining() }
+        }
+    }
+
+    /// - Throws: a sentence that names the file.
+    private static func server(_ configuration: SignalingConfiguration) throws(ServerStartError) -> HTTPServerBuilder {
+        let http = HTTPServerBuilder.http1(limits: configuration.limits)
+        guard let files = configuration.tls else { return http }
+        let chain: [NIOSSLCertificate]
+        let key: NIOSSLPrivateKey
+        do {
+            chain = try NIOSSLCertificate.fromPEMFile(files.certificatePath)
+        } catch {
+            throw ServerStartError(sentence: "The TLS certificate \(files.certificatePath) cannot be read: \(error).")
+        }
+        do {
+            key = try NIOSSLPrivateKey(file: files.keyPath, format: .pem)
+        } catch {
+            throw ServerStartError(sentence: "The TLS key \(files.keyPath) cannot be read: \(error).")
+        }
+        var tls = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain.map { .certificate($0) },
+            privateKey: .privateKey(key)
+        )
+        tls.minimumTLSVersion = .tlsv12
+        tls.applicationProtocols = ["http/1.1"]
+        do {
+            // Tells a key that does not belong to the certificate before anything is started.
+            _ = try NIOSSLContext(configuration: tls)
+            return try .tls(http, tlsConfiguration: tls)
+        } catch {
+            throw ServerStartError(
+                sentence: "The TLS certificate \(files.certificatePath) and the key \(files.keyPath) do not work "
+                    + "together: \(error)."
+            )
+        }
+    }
+}
+
+extension HTTPServerBuilder {
+    /// HTTP/1.1 with bounds on heads and on idle connections.
+    static func http1(limits: HTTPLimits) -> Self {
+        .http1(
+            configuration: HTTP1Channel.Configuration(
+                idleTimeout: TimeAmount(limits.idleTimeout),
+                httpDecoderConfiguration: .init(
+                    maxHeaderFieldSize: 16 * 1024,
+                    maxHeaderListSize: 32 * 1024,
+                    maxHeaderFieldCount: 100
+                )
+            )
+        )
+    }
+}
+
+extension ServerStartError {
+    init(binding host: String, _ port: Int, _ error: IOError) {
+        self.init(
+            sentence: "Cannot listen on \(host):\(port) (TCP): \(error.description). "
+                + "Is another program using the port, and is the address one of this machine?"
+        )
+    }
+}

@@ -1,0 +1,64 @@
+import Forwarding
+public import Logging
+public import Room
+public import ServiceLifecycle
+import Wire
+
+/// Keeps rooms running, and ends every participant at a graceful shutdown.
+///
+/// Services end in the reverse order of their list: put it before ``PublicServer`` and behind the media loops.
+public struct RoomsService: Service {
+    private let rooms: Rooms
+    public init(_ rooms: Rooms) { self.rooms = rooms }
+
+    public func run() async throws {
+        let rooms = rooms
+        await withGracefulShutdownHandler {
+            await rooms.run()
+        } onGracefulShutdown: {
+            Task { await rooms.shutdown() }
+        }
+        await rooms.shutdown()
+    }
+}
+
+/// What ``Rooms`` is to be made with so that its notices are logged.
+public func logNotices(to logger: Logger) -> @Sendable (Rooms.Notice) -> Void {
+    { notice in
+        switch notice {
+        case .joined(let participant, let peer, let channel, let role):
+            logger.info(
+                "participant joined",
+                metadata: [
+                    "participant": "\(participant)", "peer": "\(peer)", "channel": "\(channel)",
+                    "role": "\(role.rawValue)",
+                ]
+            )
+        case .connected(let peer):
+            logger.info("peer connected", metadata: ["peer": "\(peer)"])
+        case .ended(let participant, let reason):
+            logger.info(
+                "participant ended",
+                metadata: ["participant": "\(participant)", "reason": "\(reason.sentence)"]
+            )
+        case .formatUnsupported(let peer, let slot, let codec):
+            logger.warning(
+                "viewer cannot play the publisher's codec, so it sees nothing",
+                metadata: ["peer": "\(peer)", "slot": "\(slot)", "codec": "\(codec.rawValue)"]
+            )
+        case .connectionFailed(let slot, let error):
+            logger.debug("subscription refused", metadata: ["slot": "\(slot)", "error": "\(error)"])
+        }
+    }
+}
+
+extension EndReason {
+    fileprivate var sentence: String {
+        switch self {
+        case .left: "left"
+        case .shutdown: "the server shut down"
+        case .setupFailed: "setup failed"
+        case .transport(let reason): reason.rawValue
+        }
+    }
+}

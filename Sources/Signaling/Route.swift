@@ -1,0 +1,116 @@
+import HTTPTypes
+import Room
+
+/// What a request's path stands for.
+enum Route: Hashable, Sendable {
+    case asset(PageAsset)
+    case whip(ChannelName)
+    case whep(ChannelName)
+    case whepParticipant(ChannelName, ParticipantID)
+    /// `nil` for a name that no session can have.
+    case session(SessionID?)
+    case channel(ChannelName)
+    case channelEvents(ChannelName)
+
+    /// - Throws: 404 for a path that stands for nothing, 400 for one with broken percent-encoding or a bad name.
+    init(target: RequestTarget) throws(HTTPFailure) {
+        var segments: [String] = []
+        for raw in target.segments {
+            guard let segment = percentDecoded(raw) else {
+                throw HTTPFailure(.badRequest, "The path has broken percent-encoding; encode names as UTF-8.")
+            }
+            segments.append(segment)
+        }
+        switch (segments.first, segments.count) {
+        case ("whip", 2): self = .whip(try Self.channel(segments[1]))
+        case ("whep", 2): self = .whep(try Self.channel(segments[1]))
+        case ("whep", 3):
+            let channel = try Self.channel(segments[1])
+            guard let participant = ParticipantID(segments[2]) else {
+                throw HTTPFailure(.notFound, "There is no such participant in this channel.")
+            }
+            self = .whepParticipant(channel, participant)
+        case ("sessions", 2): self = .session(SessionID(segments[1]))
+        case ("api", 3) where segments[1] == "channels": self = .channel(try Self.channel(segments[2]))
+        case ("api", 4) where segments[1] == "channels" && segments[3] == "events":
+            self = .channelEvents(try Self.channel(segments[2]))
+        case (_, 0), (_, 1):
+            guard let asset = PageAsset(name: segments.first ?? "") else { throw .unknownPath }
+            self = .asset(asset)
+        default: throw .unknownPath
+        }
+    }
+
+    private static func channel(_ name: String) throws(HTTPFailure) -> ChannelName {
+        guard let channel = ChannelName(name) else {
+            throw HTTPFailure(
+                .badRequest,
+                "A channel's name has 1 to \(ChannelName.bytesMax) bytes of UTF-8 without control characters."
+            )
+        }
+        return channel
+    }
+}
+
+extension HTTPFailure {
+    static let unknownPath = HTTPFailure(.notFound, "There is nothing at this path.")
+}
+
+/// A request target's path and query (RFC 9112 §3.2), still encoded.
+struct RequestTarget: Hashable, Sendable {
+    /// The path's parts between slashes; none for `/`.
+    let segments: [Substring]
+    let query: Substring?
+
+    init(_ target: String) {
+        var rest = target[...]
+        // Absolute form, which proxies send: the authority is not looked at.
+        if rest.first != "/", let scheme = rest.firstRange(of: "://") {
+            rest = rest[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
+        }
+        rest = rest.prefix { $0 != "#" }
+        let parts = rest.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        query = parts.count == 2 ? parts[1] : nil
+        let path = parts.first ?? ""
+        segments =
+            path.isEmpty || path == "/"
+            ? [] : (path.first == "/" ? path.dropFirst() : path).split(separator: "/", omittingEmptySubsequences: false)
+    }
+
+    /// The first value of a query parameter; `nil` when it is not there or not valid UTF-8.
+    func queryValue(_ name: String) -> String? {
+        for pair in query?.split(separator: "&") ?? [] {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.first.flatMap({ percentDecoded($0, plusIsSpace: true) }) == name else { continue }
+            return percentDecoded(parts.count == 2 ? parts[1] : "", plusIsSpace: true)
+        }
+        return nil
+    }
+}
+
+/// RFC 3986 §2.1. `nil` when a `%` is not followed by two hexadecimal digits, or the bytes are not UTF-8.
+func percentDecoded(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
+    var bytes: [UInt8] = []
+    var iterator = text.utf8.makeIterator()
+    while let byte = iterator.next() {
+        switch byte {
+        case UInt8(ascii: "%"):
+            guard let high = iterator.next().flatMap(hexadecimalValue),
+                let low = iterator.next().flatMap(hexadecimalValue)
+            else { return nil }
+            bytes.append(high << 4 | low)
+        case UInt8(ascii: "+") where plusIsSpace: bytes.append(UInt8(ascii: " "))
+        default: bytes.append(byte)
+        }
+    }
+    return String(validating: bytes, as: UTF8.self)
+}
+
+private func hexadecimalValue(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case 0x30...0x39: byte - 0x30
+    case 0x41...0x46: byte - 0x41 + 10
+    case 0x61...0x66: byte - 0x61 + 10
+    default: nil
+    }
+}

@@ -1,0 +1,375 @@
+import Forwarding
+import Testing
+import Wire
+
+@testable import Room
+
+/// A generator with a known sequence (SplitMix64), so that a failure can be repeated by its seed.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}
+
+/// A model with short names for what tests do all the time.
+struct ModelBench {
+    var model: RoomModel
+    private var generator = SeededGenerator(seed: 1)
+    private var peerNext: UInt64 = 1
+    var peers: [ParticipantID: PeerID] = [:]
+    static let channel = ChannelName("lobby")!
+    static let audio = MID("0")!
+    static let video = MID("1")!
+
+    init(limits: RoomLimits = RoomLimits(), homeCount: Int = 2) {
+        model = RoomModel(limits: limits, homeCount: homeCount)
+    }
+
+    mutating func reserve(
+        _ role: Role,
+        following: Following = .currentPublisher,
+        in channel: ChannelName = Self.channel
+    ) throws -> ParticipantID {
+        let id = ParticipantID(using: &generator)
+        let peer = PeerID(rawValue: peerNext)
+        peerNext += 1
+        let request = JoinRequest(channel: channel, role: role, following: following)
+        _ = try model.joinRequested(request, id: id, peer: peer)
+        peers[id] = peer
+        return id
+    }
+
+    mutating func activate(_ id: ParticipantID, kinds: [MediaKind] = [.audio, .video]) throws -> [RoomModel.Decision] {
+        let mids = kinds.map { $0 == .audio ? Self.audio : Self.video }
+        return try model.setupCompleted(
+            id,
+            publications: zip(mids, kinds).map { Publication(mid: $0, kind: $1) },
+            slots: zip(mids, kinds).map { Slot(mid: $0, kind: $1) }
+        )
+    }
+
+    mutating func publisher(in channel: ChannelName = Self.channel) throws -> ParticipantID {
+        let id = try reserve(.sendonly, in: channel)
+        _ = try activate(id)
+        return id
+    }
+
+    mutating func livePublisher(in channel: ChannelName = Self.channel) throws -> ParticipantID {
+        let id = try publisher(in: channel)
+        _ = receive(.connected, from: id)
+        return id
+    }
+
+    mutating func viewer(
+        _ following: Following = .currentPublisher,
+        in channel: ChannelName = Self.channel
+    ) throws -> ParticipantID {
+        let id = try reserve(.recvonly, following: following, in: channel)
+        _ = try activate(id)
+        return id
+    }
+
+    mutating func receive(_ event: PeerEvent, from id: ParticipantID) -> [RoomModel.Decision] {
+        model.received(event, from: peers[id]!)
+    }
+
+    /// The participants that a viewer's slots play, in the slots' order.
+    func sources(of id: ParticipantID) -> [ParticipantID?] {
+        (model.slots(of: id) ?? []).map { slot in peers.first { $0.value == slot.source?.peer }?.key }
+    }
+
+    func track(_ id: ParticipantID, _ mid: MID) -> TrackID { TrackID(peer: peers[id]!, mid: mid) }
+}
+
+struct RoomModelTests {
+    @Test func `a viewer that came first plays the publisher from the moment that it is live`() throws {
+        var bench = ModelBench()
+        let viewer = try bench.viewer()
+        #expect(bench.sources(of: viewer) == [nil, nil])
+        let publisher = try bench.publisher()
+        #expect(bench.sources(of: viewer) == [nil, nil])
+        let decisions = bench.receive(.connected, from: publisher)
+        #expect(
+            decisions == [
+                .connect(
+                    slot: bench.track(viewer, ModelBench.audio),
+                    to: bench.track(publisher, ModelBench.audio),
+                    home: 0
+                ),
+                .connect(
+                    slot: bench.track(viewer, ModelBench.video),
+                    to: bench.track(publisher, ModelBench.video),
+                    home: 0
+                ),
+                .channelChanged(ModelBench.channel),
+            ]
+        )
+    }
+
+    @Test func `viewers follow the publisher that went live last and fall back when it ends`() throws {
+        var bench = ModelBench()
+        let viewer = try bench.viewer()
+        let first = try bench.livePublisher()
+        let second = try bench.publisher()
+        #expect(bench.sources(of: viewer) == [first, first], "one that is not live takes nothing over")
+        _ = bench.receive(.connected, from: second)
+        #expect(bench.sources(of: viewer) == [second, second])
+        _ = bench.receive(.closed(.consentExpired), from: second)
+        #expect(bench.sources(of: viewer) == [first, first])
+        _ = bench.model.left(first, reason: .left)
+        #expect(bench.sources(of: viewer) == [nil, nil])
+        let third = try bench.livePublisher()
+        #expect(bench.sources(of: viewer) == [third, third])
+    }
+
+    @Test func `the end of a publisher that is not the current one moves nobody`() throws {
+        var bench = ModelBench()
+        _ = try bench.viewer()
+        let first = try bench.livePublisher()
+        _ = try bench.livePublisher()
+        let decisions = bench.model.left(first, reason: .left)
+        #expect(
+            decisions == [
+                .removePeer(bench.peers[first]!, home: 0), .ended(first, .left), .channelChanged(ModelBench.channel),
+            ]
+        )
+    }
+
+    @Test func `a viewer of one participant sees that one only and nothing after its end`() throws {
+        var bench = ModelBench()
+        let first = try bench.livePublisher()
+        let viewer = try bench.viewer(.participant(first))
+        let second = try bench.livePublisher()
+        #expect(bench.sources(of: viewer) == [first, first])
+        _ = bench.model.left(first, reason: .left)
+        #expect(bench.sources(of: viewer) == [nil, nil])
+        _ = bench.model.left(second, reason: .left)
+        #expect(bench.sources(of: viewer) == [nil, nil])
+    }
+
+    @Test func `a participant that is still being set up can be followed`() throws {
+        var bench = ModelBench()
+        let publisher = try bench.reserve(.sendonly)
+        let viewer = try bench.viewer(.participant(publisher))
+        #expect(bench.sources(of: viewer) == [nil, nil])
+        _ = try bench.activate(publisher)
+        #expect(bench.sources(of: viewer) == [publisher, publisher])
+    }
+
+    @Test func `who is not a publisher of the channel cannot be followed`() throws {
+        var bench = ModelBench()
+        let elsewhere = try bench.livePublisher(in: ChannelName("elsewhere")!)
+        let viewer = try bench.viewer()
+        for target in [elsewhere, viewer] {
+            #expect(throws: RoomError.participantUnknown) {
+                try bench.reserve(.recvonly, following: .participant(target))
+            }
+        }
+    }
+
+    @Test func `a slot plays the track of its own kind, or none`() throws {
+        var bench = ModelBench()
+        let publisher = try bench.reserve(.sendonly)
+        _ = try bench.activate(publisher, kinds: [.video])
+        _ = bench.receive(.connected, from: publisher)
+        let viewer = try bench.viewer()
+        #expect(
+            bench.model.slots(of: viewer)?.map(\.source)
+                == [nil, bench.track(publisher, ModelBench.video)]
+        )
+    }
+
+    @Test func `a member that publishes and watches does not see itself`() throws {
+        var bench = ModelBench()
+        let first = try bench.reserve(.sendrecv)
+        _ = try bench.activate(first)
+        _ = bench.receive(.connected, from: first)
+        #expect(bench.sources(of: first) == [nil, nil])
+        let second = try bench.reserve(.sendrecv)
+        _ = try bench.activate(second)
+        _ = bench.receive(.connected, from: second)
+        #expect(bench.sources(of: first) == [second, second])
+        #expect(bench.sources(of: second) == [first, first])
+        _ = bench.model.left(first, reason: .left)
+        #expect(bench.sources(of: second) == [nil, nil])
+    }
+
+    @Test func `a transport that comes up before setup is complete counts from its completion`() throws {
+        var bench = ModelBench()
+        let viewer = try bench.viewer()
+        let publisher = try bench.reserve(.sendonly)
+        #expect(bench.receive(.connected, from: publisher) == [])
+        #expect(bench.sources(of: viewer) == [nil, nil])
+        _ = try bench.activate(publisher)
+        #expect(bench.sources(of: viewer) == [publisher, publisher])
+    }
+
+    @Test(arguments: [EndReason.left, .shutdown, .setupFailed, .transport(.setupTimedOut)])
+    func `an end during setup frees the place and completion is refused`(reason: EndReason) throws {
+        var bench = ModelBench()
+        let publisher = try bench.reserve(.sendonly)
+        #expect(bench.model.left(publisher, reason: reason) == [.ended(publisher, reason)])
+        #expect(throws: RoomError.endedDuringSetup) { try bench.activate(publisher) }
+        #expect(bench.model.isEmpty)
+    }
+
+    @Test func `events of unknown, ended and doubly ended peers change nothing`() throws {
+        var bench = ModelBench()
+        #expect(bench.model.received(.closed(.closedByPeer), from: PeerID(rawValue: 99)) == [])
+        let publisher = try bench.livePublisher()
+        #expect(bench.receive(.connected, from: publisher) == [], "connected twice")
+        let end = bench.receive(.closed(.closedByPeer), from: publisher)
+        #expect(end == [.ended(publisher, .transport(.closedByPeer)), .channelChanged(ModelBench.channel)])
+        #expect(bench.receive(.closed(.closedByPeer), from: publisher) == [])
+        #expect(bench.model.left(publisher, reason: .left) == [])
+        #expect(bench.model.isEmpty)
+    }
+
+    @Test func `tracks show their codec and whether media flows, and each change is told once`() throws {
+        var bench = ModelBench()
+        let publisher = try bench.livePublisher()
+        let changed = [RoomModel.Decision.channelChanged(ModelBench.channel)]
+        #expect(bench.receive(.trackStarted(mid: ModelBench.video, codec: .vp8), from: publisher) == changed)
+        #expect(bench.receive(.trackStarted(mid: ModelBench.video, codec: .vp8), from: publisher) == [])
+        #expect(bench.receive(.trackPaused(mid: ModelBench.video), from: publisher) == changed)
+        #expect(bench.receive(.trackStarted(mid: MID("9")!, codec: .vp8), from: publisher) == [])
+        let track = bench.model.snapshot(of: ModelBench.channel)?.participants.first?.publications.last
+        #expect(track?.codec == .vp8)
+        #expect(track?.isActive == false)
+    }
+
+    @Test func `a channel has one home, chosen by the least load, and chooses again when it was empty`() throws {
+        var bench = ModelBench(homeCount: 2)
+        let names = ["a", "b", "c"].map { ChannelName($0)! }
+        let first = try bench.livePublisher(in: names[0])
+        _ = try bench.viewer(in: names[0])
+        _ = try bench.viewer(in: names[1])
+        #expect(bench.model.loads == [2, 1])
+        _ = try bench.viewer(in: names[2])
+        #expect(bench.model.loads == [2, 2])
+        _ = try bench.viewer(in: names[0])
+        #expect(bench.model.loads == [3, 2], "members of one channel share its home")
+        _ = bench.model.left(first, reason: .left)
+        #expect(bench.model.loads == [2, 2])
+    }
+
+    @Test func `a channel lives as long as it has a participant or a listener`() throws {
+        var bench = ModelBench()
+        let listener = ListenerID(rawValue: 1)
+        try bench.model.listenerArrived(listener, at: ModelBench.channel)
+        let publisher = try bench.livePublisher()
+        _ = bench.model.left(publisher, reason: .left)
+        let snapshot = try #require(bench.model.snapshot(of: ModelBench.channel))
+        #expect(snapshot.participants.isEmpty && snapshot.revision > 0)
+        bench.model.listenerLeft(listener, from: ModelBench.channel)
+        bench.model.listenerLeft(listener, from: ModelBench.channel)
+        #expect(bench.model.snapshot(of: ModelBench.channel) == nil)
+        #expect(bench.model.isEmpty)
+    }
+
+    struct LimitRow: Sendable {
+        let name: String
+        let limits: RoomLimits
+        let error: RoomError
+        let attempt: @Sendable (inout ModelBench) throws -> Void
+    }
+    static let limitRows = [
+        LimitRow(name: "channels", limits: RoomLimits(channelsMax: 1), error: .channelsFull) {
+            _ = try $0.viewer(in: ChannelName("other")!)
+        },
+        LimitRow(name: "channels by listeners", limits: RoomLimits(channelsMax: 1), error: .channelsFull) {
+            try $0.model.listenerArrived(ListenerID(rawValue: 9), at: ChannelName("other")!)
+        },
+        LimitRow(name: "node", limits: RoomLimits(participantsMax: 2), error: .nodeFull) { _ = try $0.viewer() },
+        LimitRow(name: "channel", limits: RoomLimits(participantsPerChannelMax: 2), error: .channelFull) {
+            _ = try $0.viewer()
+        },
+        LimitRow(name: "publishers", limits: RoomLimits(publishersPerChannelMax: 1), error: .publishersFull) {
+            _ = try $0.publisher()
+        },
+        LimitRow(name: "listeners", limits: RoomLimits(listenersMax: 1), error: .listenersFull) {
+            try $0.model.listenerArrived(ListenerID(rawValue: 9), at: ModelBench.channel)
+        },
+        LimitRow(name: "listeners here", limits: RoomLimits(listenersPerChannelMax: 1), error: .listenersFull) {
+            try $0.model.listenerArrived(ListenerID(rawValue: 9), at: ModelBench.channel)
+        },
+    ]
+
+    @Test(arguments: limitRows.indices)
+    func `each limit refuses with its own error and changes nothing`(index: Int) throws {
+        let row = Self.limitRows[index]
+        var bench = ModelBench(limits: row.limits)
+        _ = try bench.publisher()
+        _ = try bench.viewer()
+        try bench.model.listenerArrived(ListenerID(rawValue: 1), at: ModelBench.channel)
+        let before = bench.model.counts
+        #expect(throws: row.error, "\(row.name)") { try row.attempt(&bench) }
+        #expect(bench.model.counts == before)
+    }
+
+    @Test func `a node that closes refuses newcomers and ends everybody in the order of joining`() throws {
+        var bench = ModelBench()
+        let publisher = try bench.livePublisher()
+        let viewer = try bench.viewer()
+        bench.model.drainingStarted()
+        #expect(throws: RoomError.draining) { try bench.viewer() }
+        #expect(throws: RoomError.draining) {
+            try bench.model.listenerArrived(ListenerID(rawValue: 1), at: ModelBench.channel)
+        }
+        let ended = bench.model.shutdownRequested().compactMap { decision in
+            if case .ended(let id, .shutdown) = decision { id } else { nil }
+        }
+        #expect(ended == [publisher, viewer])
+        #expect(bench.model.isEmpty)
+    }
+}
+
+struct IdentifierTests {
+    @Test func `identifiers have their format and read back`() {
+        var generator = SeededGenerator(seed: 7)
+        for _ in 0..<100 {
+            let id = ParticipantID(using: &generator)
+            #expect(ParticipantID(id.value) == id)
+            let session = SessionID(using: &generator)
+            #expect(SessionID(session.value) == session)
+            #expect(!"\(session)".contains(session.value))
+        }
+    }
+
+    @Test(arguments: [
+        "", "0", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "0ZZZZZZZZZZZZZZZZZZZZZZZZU", "0zzzzzzzzzzzzzzzzzzzzzzzzz",
+        "0ZZZZZZZZZZZZZZZZZZZZZZZZZZ",
+    ])
+    func `what is no identifier is refused`(text: String) { #expect(ParticipantID(text) == nil) }
+
+    @Test func `the largest value is all ones and the version is where it belongs`() {
+        #expect(Crockford.text(high: .max, low: .max) == "7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
+        #expect(Crockford.text(high: 0, low: 1) == "00000000000000000000000001")
+        struct Ones: RandomNumberGenerator { mutating func next() -> UInt64 { .max } }
+        var ones = Ones()
+        #expect(
+            ParticipantID(using: &ones).value
+                == Crockford.text(high: 0xFFFF_FFFF_FFFF_4FFF, low: 0xBFFF_FFFF_FFFF_FFFF)
+        )
+    }
+
+    @Test(arguments: [
+        ("a", true), ("", false), (String(repeating: "x", count: 255), true),
+        (String(repeating: "x", count: 256), false),
+        (String(repeating: "é", count: 128), false), ("sp ace/slash", true), ("tab\t", false), ("\u{85}", false),
+        ("流れ", true),
+    ])
+    func `channel names are bounded in bytes and hold no control characters`(name: String, isValid: Bool) {
+        #expect((ChannelName(name) != nil) == isValid)
+    }
+
+    @Test func `names that differ in bytes are different channels`() {
+        #expect(ChannelName("caf\u{E9}") != ChannelName("cafe\u{301}"))
+    }
+}

@@ -1,0 +1,151 @@
+import Forwarding
+import Testing
+import Wire
+
+@testable import Room
+
+/// Any order of events leaves exactly the subscriptions that the rules give. The rules are written down a second time
+/// here, as one look at the whole history instead of a step at a time.
+struct RoomPropertyTests {
+    private struct Member {
+        let id: ParticipantID
+        let channel: ChannelName
+        let role: Role
+        let following: Following
+        var kinds: [MediaKind] = []
+        var isActive = false
+        var isConnected = false
+        /// When it became active and connected.
+        var liveSince: Int?
+    }
+
+    private struct World {
+        var bench = ModelBench(limits: RoomLimits(participantsPerChannelMax: 12, publishersPerChannelMax: 6))
+        var members: [Member] = []
+        var listeners: [(ListenerID, ChannelName)] = []
+        /// What a media plane would have after carrying the decisions out.
+        var played: [TrackID: TrackID?] = [:]
+        var plane: Set<PeerID> = []
+        var step = 0
+        let channels = ["a", "b", "c"].map { ChannelName($0)! }
+
+        mutating func carryOut(_ decisions: [RoomModel.Decision]) {
+            for decision in decisions {
+                switch decision {
+                case .connect(let slot, let source, _): played[slot] = .some(source)
+                case .removePeer(let peer, _):
+                    #expect(plane.remove(peer) != nil, "each peer is removed once")
+                case .ended, .channelChanged: break
+                }
+            }
+        }
+
+        mutating func advance(using generator: inout SeededGenerator) throws {
+            step += 1
+            switch Int.random(in: 0..<12, using: &generator) {
+            case 0...2: join(using: &generator)
+            case 3...5: try activate(using: &generator)
+            case 6...7:
+                if let index = pick(using: &generator) { connect(index) }
+            case 8: leave(.left, using: &generator)
+            case 9: leave(.transport(.consentExpired), using: &generator)
+            case 10:
+                let id = ListenerID(rawValue: UInt64(step))
+                let channel = channels.randomElement(using: &generator)!
+                try bench.model.listenerArrived(id, at: channel)
+                listeners.append((id, channel))
+            default:
+                guard let index = listeners.indices.randomElement(using: &generator) else { return }
+                let (id, channel) = listeners.remove(at: index)
+                bench.model.listenerLeft(id, from: channel)
+            }
+        }
+
+        private func pick(using generator: inout SeededGenerator) -> Int? {
+            members.indices.randomElement(using: &generator)
+        }
+
+        private mutating func join(using generator: inout SeededGenerator) {
+            let channel = channels.randomElement(using: &generator)!
+            let role = Role.allCases.randomElement(using: &generator)!
+            var following = Following.currentPublisher
+            if Bool.random(using: &generator), let target = members.randomElement(using: &generator) {
+                following = .participant(target.id)
+            }
+            guard let id = try? bench.reserve(role, following: following, in: channel) else { return }
+            members.append(Member(id: id, channel: channel, role: role, following: following))
+        }
+
+        private mutating func activate(using generator: inout SeededGenerator) throws {
+            guard let index = pick(using: &generator), !members[index].isActive else { return }
+            let kinds: [MediaKind] = [[.audio], [.video], [.audio, .video], [.video, .audio]]
+                .randomElement(using: &generator)!
+            plane.insert(bench.peers[members[index].id]!)
+            members[index].isActive = true
+            members[index].kinds = kinds
+            if members[index].isConnected { members[index].liveSince = step }
+            carryOut(try bench.activate(members[index].id, kinds: kinds))
+        }
+
+        private mutating func connect(_ index: Int) {
+            if members[index].isActive, !members[index].isConnected { members[index].liveSince = step }
+            members[index].isConnected = true
+            carryOut(bench.receive(.connected, from: members[index].id))
+        }
+
+        mutating func leave(_ reason: EndReason, using generator: inout SeededGenerator) {
+            guard let index = pick(using: &generator) else { return }
+            let member = members.remove(at: index)
+            let peer = bench.peers[member.id]!
+            if case .transport(let why) = reason {
+                plane.remove(peer)
+                carryOut(bench.receive(.closed(why), from: member.id))
+            } else {
+                carryOut(bench.model.left(member.id, reason: reason))
+            }
+            for mid in [ModelBench.audio, ModelBench.video] { played[TrackID(peer: peer, mid: mid)] = nil }
+        }
+
+        /// Compares every slot with what the rules say.
+        func check() {
+            for viewer in members where viewer.isActive && viewer.role.watches {
+                let source: Member?
+                switch viewer.following {
+                case .currentPublisher:
+                    source = members.filter {
+                        $0.channel == viewer.channel && $0.role.publishes && $0.liveSince != nil && $0.id != viewer.id
+                    }.max { $0.liveSince! < $1.liveSince! }
+                case .participant(let id):
+                    source = members.first { $0.id == id && $0.isActive }
+                }
+                for kind in viewer.kinds {
+                    let mid = kind == .audio ? ModelBench.audio : ModelBench.video
+                    let slot = bench.track(viewer.id, mid)
+                    let expected = source.flatMap { $0.kinds.contains(kind) ? bench.track($0.id, mid) : nil }
+                    #expect((played[slot] ?? nil) == expected)
+                    #expect(bench.model.slots(of: viewer.id)?.first { $0.mid == mid }?.source == expected)
+                }
+            }
+            #expect(plane == Set(members.filter(\.isActive).map { bench.peers[$0.id]! }))
+            #expect(bench.model.counts.viewers == members.filter { $0.isActive && $0.role.watches }.count)
+            let inUse = Set(members.map(\.channel)).union(listeners.map(\.1))
+            #expect(Set(bench.model.channels.keys) == inUse)
+        }
+    }
+
+    @Test(arguments: 0..<40)
+    func `any order of events leaves what the rules give, and nothing at the end`(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        var world = World()
+        for _ in 0..<400 {
+            try world.advance(using: &generator)
+            world.check()
+        }
+        while !world.members.isEmpty {
+            world.leave(.left, using: &generator)
+            world.check()
+        }
+        for (id, channel) in world.listeners { world.bench.model.listenerLeft(id, from: channel) }
+        #expect(world.bench.model.isEmpty && world.plane.isEmpty, "seed \(seed)")
+    }
+}

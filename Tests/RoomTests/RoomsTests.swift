@@ -1,0 +1,290 @@
+import Forwarding
+import Room
+import Synchronization
+import Testing
+import Wire
+
+/// Rooms over one fake plane, and the few parameters that joining needs.
+struct RoomsBench {
+    let plane = FakeMediaPlane()
+    let rooms: Rooms
+    static let channel = ChannelName("lobby")!
+    static let mid = MID("0")!
+
+    init(limits: RoomLimits = RoomLimits(), notice: @escaping @Sendable (Rooms.Notice) -> Void = { _ in }) {
+        rooms = Rooms(planes: [plane], limits: limits, notice: notice)
+    }
+
+    static func credentials(_ name: String) -> ICECredentials {
+        ICECredentials(usernameFragment: name, password: String(repeating: "p", count: 22))!
+    }
+    static let remote = RemoteTransport(
+        credentials: credentials("remote"),
+        fingerprints: [Fingerprint(algorithm: .sha256, digest: Array(repeating: 1, count: 32))!],
+        localRole: .server
+    )
+    static let vp8 = CodecParameters(name: .vp8, payloadType: PayloadType(rawValue: 96)!)
+
+    func activate(_ reservation: Rooms.Reservation, _ role: Role) async throws -> Rooms.Session {
+        let receive = ReceiveTrackParameters(mid: Self.mid, kind: .video, codecs: [Self.vp8])
+        let send = SendTrackParameters(
+            mid: Self.mid,
+            kind: .video,
+            codecs: [Self.vp8],
+            ssrc: SSRC(rawValue: 1),
+            cname: "c"
+        )
+        return try await rooms.activate(
+            reservation,
+            remote: Self.remote,
+            receive: role.publishes ? [receive] : [],
+            send: role.watches ? [send] : [],
+            headKind: .video,
+            mids: [Self.mid]
+        )
+    }
+
+    func join(_ role: Role, following: Following = .currentPublisher) async throws -> (SessionID, Rooms.Session) {
+        let request = JoinRequest(channel: Self.channel, role: role, following: following)
+        let reservation = try await rooms.reserve(request)
+        return (reservation.session, try await activate(reservation, role))
+    }
+
+    func report(_ event: PeerEvent, from peer: PeerID) async {
+        rooms.eventHandler(peer, event)
+        await rooms.takeEvents()
+    }
+
+    func expectNothingLeft(_ location: SourceLocation = #_sourceLocation) async {
+        await rooms.settle()
+        #expect(await rooms.isEmpty, sourceLocation: location)
+        #expect(await plane.peers.isEmpty, sourceLocation: location)
+        #expect(await plane.sources.isEmpty, sourceLocation: location)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct RoomsTests {
+    @Test func `decisions reach the media plane, and the source follows the publisher`() async throws {
+        let bench = RoomsBench()
+        let (_, viewer) = try await bench.join(.recvonly)
+        let (first, publisher) = try await bench.join(.sendonly)
+        await bench.report(.connected, from: publisher.peer)
+        await bench.rooms.settle()
+        let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
+        #expect(await bench.plane.sources == [slot: TrackID(peer: publisher.peer, mid: RoomsBench.mid)])
+        let (_, second) = try await bench.join(.sendonly)
+        await bench.report(.connected, from: second.peer)
+        await bench.rooms.settle()
+        #expect(await bench.plane.sources == [slot: TrackID(peer: second.peer, mid: RoomsBench.mid)])
+        await bench.plane.lose(second.peer)
+        await bench.report(.closed(.consentExpired), from: second.peer)
+        await bench.rooms.settle()
+        #expect(await bench.plane.sources == [slot: TrackID(peer: publisher.peer, mid: RoomsBench.mid)])
+        #expect(await bench.rooms.end(first))
+        await bench.rooms.settle()
+        #expect(await bench.plane.sources == [:])
+        #expect(await bench.plane.removed == [publisher.peer])
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `a thousand joins and leaves leave nothing`() async throws {
+        let bench = RoomsBench()
+        for round in 0..<1000 {
+            let (session, joined) = try await bench.join(round % 3 == 0 ? .sendonly : .recvonly)
+            await bench.report(.connected, from: joined.peer)
+            if round % 2 == 0 {
+                #expect(await bench.rooms.end(session))
+            } else {
+                await bench.plane.lose(joined.peer)
+                await bench.report(.closed(.closedByPeer), from: joined.peer)
+            }
+            #expect(await bench.rooms.session(session) == nil)
+            #expect(await bench.rooms.end(session) == false)
+        }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `a thousand at once and their end leave nothing`() async throws {
+        let bench = RoomsBench()
+        let sessions = try await withThrowingTaskGroup(of: SessionID.self) { group in
+            for index in 0..<1000 { group.addTask { try await bench.join(index % 50 == 0 ? .sendonly : .recvonly).0 } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(await bench.rooms.counts.viewers == 980)
+        await withTaskGroup(of: Void.self) { group in
+            for session in sessions { group.addTask { _ = await bench.rooms.end(session) } }
+        }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `negotiation that fails gives the place back`() async throws {
+        let bench = RoomsBench(limits: RoomLimits(participantsMax: 1))
+        for _ in 0..<3 {
+            let request = JoinRequest(channel: RoomsBench.channel, role: .recvonly)
+            await bench.rooms.cancel(try await bench.rooms.reserve(request))
+        }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `a media plane that refuses a peer gives the place back`() async throws {
+        let bench = RoomsBench()
+        await bench.plane.refuse(true)
+        await #expect(throws: RoomError.self) { try await bench.join(.sendonly) }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `a peer that closes while it is being added ends cleanly`() async throws {
+        let bench = RoomsBench()
+        let reservation = try await bench.rooms.reserve(JoinRequest(channel: RoomsBench.channel, role: .sendonly))
+        await bench.plane.closeGate()
+        let activation = Task { try await bench.activate(reservation, .sendonly) }
+        await bench.plane.waitForArrival()
+        await bench.report(.connected, from: reservation.peer)
+        await bench.report(.closed(.handshakeFailed), from: reservation.peer)
+        await bench.plane.openGate()
+        await #expect(throws: RoomError.endedDuringSetup) { try await activation.value }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `shutdown while a peer is being added removes the peer`() async throws {
+        let bench = RoomsBench()
+        let reservation = try await bench.rooms.reserve(JoinRequest(channel: RoomsBench.channel, role: .recvonly))
+        await bench.plane.closeGate()
+        let activation = Task { try await bench.activate(reservation, .recvonly) }
+        await bench.plane.waitForArrival()
+        await bench.rooms.shutdown()
+        await bench.plane.openGate()
+        await #expect(throws: RoomError.endedDuringSetup) { try await activation.value }
+        await bench.expectNothingLeft()
+        await #expect(throws: RoomError.draining) { try await bench.join(.recvonly) }
+    }
+
+    @Test func `events that come after shutdown and for unknown peers are harmless`() async throws {
+        let bench = RoomsBench()
+        await bench.report(.closed(.closedByPeer), from: PeerID(rawValue: 1234))
+        await bench.rooms.shutdown()
+        await bench.report(.connected, from: PeerID(rawValue: 1))
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `run carries events until shutdown`() async throws {
+        let (ended, signal) = AsyncStream.makeStream(of: ParticipantID.self)
+        let bench = RoomsBench { notice in
+            if case .ended(let id, _) = notice { signal.yield(id) }
+        }
+        async let running: Void = bench.rooms.run()
+        let (_, publisher) = try await bench.join(.sendonly)
+        bench.rooms.eventHandler(publisher.peer, .closed(.closedByPeer))
+        var iterator = ended.makeAsyncIterator()
+        #expect(await iterator.next() == publisher.participant)
+        await bench.rooms.shutdown()
+        await running
+    }
+
+    @Test func `of a flood of events the last of each track is kept`() async throws {
+        let bench = RoomsBench()
+        let (_, publisher) = try await bench.join(.sendonly)
+        for round in 0..<10_000 {
+            bench.rooms.eventHandler(
+                publisher.peer,
+                .trackStarted(mid: RoomsBench.mid, codec: round % 2 == 0 ? .vp8 : .vp9)
+            )
+        }
+        await bench.rooms.takeEvents()
+        let snapshot = try #require(await bench.rooms.snapshot(of: RoomsBench.channel))
+        #expect(snapshot.participants.first?.publications.first?.codec == .vp9)
+        #expect(snapshot.revision == 2, "one change for the join, one for all the events")
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct RestartTests {
+    @Test func `a restart puts both sides' credentials in force and changes the version`() async throws {
+        let bench = RoomsBench()
+        let (id, before) = try await bench.join(.sendonly)
+        let remote = RoomsBench.credentials("again")
+        let after = try await bench.rooms.restartICE(id, expected: before.iceVersion, remote: remote)
+        #expect(after.iceVersion != before.iceVersion)
+        #expect(after.local.credentials != before.local.credentials)
+        #expect(await bench.plane.peers[after.peer]?.localCredentials == after.local.credentials)
+        #expect(await bench.plane.peers[after.peer]?.remote.credentials == remote)
+        await #expect(throws: RoomError.versionMismatch) {
+            try await bench.rooms.restartICE(id, expected: before.iceVersion, remote: remote)
+        }
+        _ = try await bench.rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("third"))
+    }
+
+    @Test func `a restart that fails leaves the session as it was`() async throws {
+        let bench = RoomsBench()
+        let (id, before) = try await bench.join(.sendonly)
+        await bench.plane.refuse(true)
+        await #expect(throws: RoomError.self) {
+            try await bench.rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("again"))
+        }
+        let session = try #require(await bench.rooms.session(id))
+        #expect(session.iceVersion == before.iceVersion)
+        #expect(session.local == before.local)
+        await bench.plane.refuse(false)
+        _ = try await bench.rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("again"))
+    }
+
+    @Test func `two restarts at once do not mix, and one that outlives its session says so`() async throws {
+        let bench = RoomsBench()
+        let (id, _) = try await bench.join(.sendonly)
+        await bench.plane.closeGate()
+        let first = Task {
+            try await bench.rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("first"))
+        }
+        await bench.plane.waitForArrival()
+        await #expect(throws: RoomError.restartUnderWay) {
+            try await bench.rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("second"))
+        }
+        #expect(await bench.rooms.end(id))
+        await bench.plane.openGate()
+        await #expect(throws: RoomError.sessionUnknown) { try await first.value }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `a session that never was cannot be restarted`() async throws {
+        var generator = SystemRandomNumberGenerator()
+        let id = SessionID(using: &generator)
+        await #expect(throws: RoomError.sessionUnknown) {
+            try await RoomsBench().rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("again"))
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ListenerTests {
+    @Test func `a listener is told at the start and after changes, and merged changes are one`() async throws {
+        let bench = RoomsBench()
+        let (id, changes) = try await bench.rooms.listen(to: RoomsBench.channel)
+        var iterator = changes.makeAsyncIterator()
+        #expect(await iterator.next() != nil)
+        #expect(await bench.rooms.snapshot(of: RoomsBench.channel)?.participants.isEmpty == true)
+        let (session, _) = try await bench.join(.sendonly)
+        _ = try await bench.join(.recvonly)
+        #expect(await iterator.next() != nil)
+        let snapshot = try #require(await bench.rooms.snapshot(of: RoomsBench.channel))
+        #expect(snapshot.participants.count == 1 && snapshot.viewerCount == 1)
+        #expect(await bench.rooms.end(session))
+        #expect(await iterator.next() != nil)
+        await bench.rooms.stopListening(id)
+        #expect(await iterator.next() == nil)
+        await bench.rooms.stopListening(id)
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `shutdown ends the streams of listeners`() async throws {
+        let bench = RoomsBench()
+        let (_, changes) = try await bench.rooms.listen(to: RoomsBench.channel)
+        await bench.rooms.shutdown()
+        for await _ in changes {}
+        await bench.expectNothingLeft()
+        await #expect(throws: RoomError.draining) { try await bench.rooms.listen(to: RoomsBench.channel) }
+    }
+}

@@ -1,0 +1,81 @@
+import NIOCore
+import NIOPosix
+import Room
+import ServiceLifecycle
+import Testing
+
+@testable import Signaling
+
+/// The public listener on a loopback port, for as long as the body runs, and ended gracefully after it.
+func withLiveServer<Value: Sendable>(
+    http: HTTPLimits = HTTPLimits(),
+    heartbeatInterval: Duration = .seconds(3600),
+    _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
+) async throws -> Value {
+    let (ports, announce) = AsyncStream.makeStream(of: Int.self)
+    let bench = try SignalingBench(http: http, heartbeatInterval: heartbeatInterval) { announce.yield($0) }
+    let group = ServiceGroup(
+        services: [RoomsService(bench.rooms), bench.server],
+        gracefulShutdownSignals: [],
+        logger: SignalingBench.quiet
+    )
+    return try await withThrowingTaskGroup(of: Void.self) { tasks in
+        tasks.addTask { try await group.run() }
+        var iterator = ports.makeAsyncIterator()
+        let port = try #require(await iterator.next())
+        let value = try await body(bench, port, group)
+        await group.triggerGracefulShutdown()
+        try await tasks.waitForAll()
+        return value
+    }
+}
+
+/// Reads and writes bytes on one connection.
+struct RawClient: Sendable {
+    let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+
+    func send(_ text: String) async throws { try await outbound.write(ByteBuffer(string: text)) }
+    func send(_ bytes: [UInt8]) async throws { try await outbound.write(ByteBuffer(bytes: bytes)) }
+}
+
+/// What a connection delivers, piece by piece.
+struct RawInput {
+    var iterator: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
+    private(set) var text = ""
+
+    init(_ iterator: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator) { self.iterator = iterator }
+
+    /// Reads until `marker` came or the server closed; returns what was read up to then and forgets it.
+    @concurrent mutating func read(until marker: String) async -> String {
+        while !text.contains(marker) {
+            guard let next = try? await iterator.next() else { break }
+            text += String(buffer: next)
+        }
+        guard let range = text.firstRange(of: marker) else {
+            defer { text = "" }
+            return text
+        }
+        let read = String(text[..<range.upperBound])
+        text = String(text[range.upperBound...])
+        return read
+    }
+
+    /// Reads until the server closes.
+    @concurrent mutating func readToEnd() async -> String { await read(until: "\u{0}never\u{0}") }
+}
+
+@concurrent func withConnection<Value: Sendable>(
+    to port: Int,
+    _ body: @concurrent (RawClient, inout RawInput) async throws -> Value
+) async throws -> Value {
+    let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .connect(host: "127.0.0.1", port: port) { channel in
+            channel.eventLoop.makeCompletedFuture {
+                try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+            }
+        }
+    return try await channel.executeThenClose { inbound, outbound in
+        var input = RawInput(inbound.makeAsyncIterator())
+        return try await body(RawClient(outbound: outbound), &input)
+    }
+}

@@ -1,0 +1,91 @@
+import NIOCore
+import Room
+import Testing
+import Wire
+
+@testable import Signaling
+
+struct RequestTargetTests {
+    @Test(
+        arguments: [
+            ("/", [], nil), ("/a/b", ["a", "b"], nil), ("/a/", ["a", ""], nil), ("/a?x=1?2#f", ["a"], "x=1?2"),
+            ("http://host:1/a/b?c", ["a", "b"], "c"), ("http://host", [], nil), ("http://host?q", [], "q"),
+            ("*", ["*"], nil), ("", [], nil),
+            ("//a", ["", "a"], nil), ("?", [], ""), ("/%2F", ["%2F"], nil),
+        ] as [(String, [Substring], Substring?)]
+    )
+    func `targets are taken apart`(target: String, segments: [Substring], query: Substring?) {
+        let parsed = RequestTarget(target)
+        #expect(parsed.segments == segments)
+        #expect(parsed.query == query)
+    }
+
+    @Test(
+        arguments: [
+            ("name=x", "x"), ("a=1&name=x&name=y", "x"), ("name", ""), ("name=", ""), ("names=x", nil), ("", nil),
+            ("n%61me=a+b%20c", "a b c"), ("name=%ff", nil), ("name=%", nil), ("&&=&name=1=2", "1=2"),
+        ] as [(String, String?)]
+    )
+    func `query values are found and decoded`(query: String, value: String?) {
+        #expect(RequestTarget("/?" + query).queryValue("name") == value)
+    }
+
+    @Test(
+        arguments: [
+            ("abc", "abc"), ("%41%62", "Ab"), ("%2f", "/"), ("a+b", "a+b"), ("%", nil), ("%4", nil), ("%4g", nil),
+            ("%%41", nil), ("%c3%a9", "é"), ("%c3", nil), ("", ""),
+        ] as [(String, String?)]
+    )
+    func `percent-encoding is strict`(text: String, decoded: String?) { #expect(percentDecoded(text) == decoded) }
+}
+
+struct RateLimiterTests {
+    private let start = ContinuousClock.now
+
+    @Test func `a burst is allowed, then one at the rate`() {
+        var limiter = RateLimiter(burst: 3, perSecond: 2)
+        let client = IPAddress("192.0.2.1")!
+        for _ in 0..<3 { #expect(limiter.take(for: client, at: start) == nil) }
+        #expect(limiter.take(for: client, at: start) == 1)
+        #expect(limiter.take(for: IPAddress("192.0.2.2")!, at: start) == nil, "others are not affected")
+        #expect(limiter.take(for: client, at: start + .milliseconds(500)) == nil)
+        #expect(limiter.take(for: client, at: start + .milliseconds(500)) == 1)
+        for _ in 0..<3 { #expect(limiter.take(for: client, at: start + .seconds(100)) == nil) }
+        #expect(limiter.take(for: client, at: start + .seconds(100)) == 1)
+    }
+
+    @Test func `the table is bounded, and full buckets go first`() {
+        var limiter = RateLimiter(burst: 1, perSecond: 1)
+        for index in 0..<RateLimiter.clientsMax * 3 {
+            _ = limiter.take(for: IPAddress(v4: UInt32(index)), at: start + .microseconds(index))
+            #expect(limiter.clientCount <= RateLimiter.clientsMax)
+        }
+    }
+
+    @Test func `zero lifts the limit`() {
+        var limiter = RateLimiter(burst: 0, perSecond: 0)
+        for _ in 0..<100 { #expect(limiter.take(for: .loopbackV4, at: start) == nil) }
+        #expect(limiter.clientCount == 0)
+    }
+
+    @Test func `an IPv6 client is its prefix, a mapped IPv4 client its address`() throws {
+        func key(_ text: String) throws -> IPAddress {
+            RateLimiter.key(of: try SocketAddress(ipAddress: text, port: 1))
+        }
+        #expect(try key("2001:db8::1") == key("2001:db8::ffff:1"))
+        #expect(try key("2001:db8::1") != key("2001:db8:0:1::1"))
+        #expect(try key("::ffff:192.0.2.1") == key("192.0.2.1"))
+        #expect(try key("192.0.2.1") != key("192.0.2.2"))
+        #expect(RateLimiter.key(of: nil) == .anyV4)
+    }
+}
+
+struct IfMatchTests {
+    @Test(
+        arguments: [
+            ([], .missing), ([""], .missing), (["*"], .any), (["\"*\""], .any), (["\"a\""], .tags(["\"a\""])),
+            (["\"a\"", "\"b\" , W/\"c\""], .tags(["\"a\"", "\"b\"", "W/\"c\""])),
+        ] as [([String], IfMatch)]
+    )
+    func `conditions are read`(fields: [String], condition: IfMatch) { #expect(IfMatch(fields) == condition) }
+}

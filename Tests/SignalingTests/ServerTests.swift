@@ -1,0 +1,112 @@
+import Forwarding
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import NIOCore
+import Room
+import Testing
+import Wire
+
+@testable import Signaling
+
+@Suite(.timeLimit(.minutes(1)))
+struct PageTests {
+    @Test(arguments: [
+        ("/", "text/html; charset=utf-8"), ("/index.html", "text/html; charset=utf-8"),
+        ("/page.js", "text/javascript; charset=utf-8"), ("/page.css", "text/css; charset=utf-8"),
+    ])
+    func `the page's files are served with their type and a strict policy`(path: String, type: String) async throws {
+        try await SignalingBench().test { http in
+            let response = try await http.send(.get, path)
+            #expect(response.status == .ok && response.body.readableBytes > 0)
+            #expect(response.headers[.contentType] == type)
+            let policy = try #require(response.headers[.contentSecurityPolicy])
+            #expect(policy.contains("default-src 'none'") && !policy.contains("unsafe"))
+            #expect(response.headers[.xContentTypeOptions] == "nosniff")
+            let head = try await http.send(.head, path)
+            #expect(head.status == .ok && head.body.readableBytes == 0)
+            #expect(head.headers[.contentLength] == String(response.body.readableBytes))
+            #expect(try await http.post(path, "x").status == .methodNotAllowed)
+        }
+    }
+
+    @Test func `the page needs nothing that its policy forbids`() async throws {
+        try await SignalingBench().test { http in
+            let page = try await http.send(.get, "/").text
+            #expect(!page.contains("style=\"") && !page.contains("onclick=") && !page.contains("<style"))
+            #expect(!page.contains("src=\"http") && !page.contains("href=\"http") && !page.contains("<script>"))
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ChannelDocumentTests {
+    @Test func `a channel shows its publishers with their tracks, and its viewers as a number`() async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            let empty = try await http.send(.get, "/api/channels/lobby")
+            #expect(empty.headers[.contentType] == "application/json")
+            #expect(empty.text == #"{"channel":"lobby","participants":[],"revision":0,"viewers":0}"#)
+            let publisher = try await http.publish("/whip/lobby?name=Mika")
+            _ = try await http.watch()
+            await bench.report(.connected, .trackStarted(mid: .init("1")!, codec: .vp8))
+            let text = try await http.send(.get, "/api/channels/lobby").text
+            let expected =
+                #"{"channel":"lobby","current":"\#(publisher.participant)","participants":[{"#
+                + #""id":"\#(publisher.participant)","name":"Mika","publishing":true,"tracks":["#
+                + #"{"active":false,"kind":"audio","mid":"0","simulcast":false},"#
+                + #"{"active":true,"codec":"VP8","kind":"video","mid":"1","simulcast":false}]}],"#
+                + #""revision":4,"viewers":1}"#
+            #expect(text == expected)
+            #expect(try await http.send(.head, "/api/channels/lobby").body.readableBytes == 0)
+            #expect(try await http.post("/api/channels/lobby", "x").status == .methodNotAllowed)
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct AdminTests {
+    @Test func `metrics, health and readiness are served`() async throws {
+        let rooms = Rooms(planes: [FakeMediaPlane()])
+        let server = AdminServer(
+            host: "127.0.0.1",
+            port: 0,
+            logger: SignalingBench.quiet,
+            metrics: { "nagare_rooms 0\n" },
+            isReady: { !(await rooms.isDraining) }
+        )
+        try await server.testable.test(.router) { client in
+            let http = HTTPTester(client: client)
+            let metrics = try await http.send(.get, "/metrics")
+            #expect(metrics.text == "nagare_rooms 0\n")
+            #expect(metrics.headers[.contentType] == "text/plain; version=0.0.4; charset=utf-8")
+            #expect(try await http.send(.get, "/healthz").status == .ok)
+            #expect(try await http.send(.get, "/readyz").status == .ok)
+            #expect(try await http.send(.get, "/other").status == .notFound)
+            #expect(try await http.send(.get, "/").status == .notFound)
+            #expect(try await http.send(.post, "/metrics").status == .methodNotAllowed)
+            await rooms.startDraining()
+            #expect(try await http.send(.get, "/readyz").status == .serviceUnavailable)
+            #expect(try await http.send(.get, "/healthz").status == .ok)
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct StartTests {
+    @Test func `a certificate that cannot be read is named`() {
+        let configuration = SignalingConfiguration(
+            port: 0,
+            tls: .init(certificatePath: "/nonexistent/cert.pem", keyPath: "/nonexistent/key.pem")
+        )
+        let error = #expect(throws: ServerStartError.self) {
+            try PublicServer(
+                configuration: configuration,
+                rooms: Rooms(planes: [FakeMediaPlane()]),
+                authorizer: OpenAuthorizer(),
+                logger: SignalingBench.quiet
+            )
+        }
+        #expect(error?.sentence.contains("/nonexistent/cert.pem") == true)
+    }
+}

@@ -1,0 +1,175 @@
+import Forwarding
+import HTTPTypes
+import HummingbirdTesting
+import NIOCore
+import Room
+import Testing
+import Wire
+
+@testable import Signaling
+
+@Suite(.timeLimit(.minutes(1)))
+struct SessionTests {
+    @Test func `trickled candidates are taken without content and without a new tag`() async throws {
+        try await SignalingBench().test { http in
+            let session = try await http.publish()
+            for condition in [session.tag, "\"other\", \(session.tag)", "*", "\"*\""] {
+                let response = try await http.patch(session, ifMatch: condition, Offers.trickle)
+                #expect(response.status == .noContent)
+                #expect(response.headers[.eTag] == nil)
+                #expect(response.body.readableBytes == 0)
+            }
+        }
+    }
+
+    @Test(arguments: ["*", "\"*\"", "tag"])
+    func `new credentials restart ICE, and the tag before is then stale`(condition: String) async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            let session = try await http.publish()
+            let old = try #require(await bench.plane.peers[PeerID(rawValue: 1)]).localCredentials
+            let condition = condition == "tag" ? session.tag : condition
+            let response = try await http.patch(session, ifMatch: condition, Offers.restart)
+            #expect(response.status == .ok)
+            #expect(response.headers[.contentType] == "application/trickle-ice-sdpfrag")
+            let tag = try #require(response.headers[.eTag])
+            #expect(tag != session.tag)
+            let peer = try #require(await bench.plane.peers[PeerID(rawValue: 1)])
+            #expect(peer.localCredentials != old)
+            #expect(peer.remote.credentials.usernameFragment == "Nw2b")
+            #expect(response.text.contains("a=ice-ufrag:\(peer.localCredentials.usernameFragment)\r\n"))
+            #expect(response.text.contains("a=ice-pwd:\(peer.localCredentials.password)\r\n"))
+            #expect(response.text.contains("typ host"))
+            #expect(try await http.patch(session, ifMatch: session.tag, Offers.restart).status == .preconditionFailed)
+            #expect(try await http.patch(session, ifMatch: tag, Offers.restart).status == .noContent)
+        }
+    }
+
+    @Test func `a restart that fails keeps the session and its tag`() async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            let session = try await http.publish()
+            await bench.plane.refuse(true)
+            #expect(try await http.patch(session, ifMatch: "*", Offers.restart).status == .serviceUnavailable)
+            #expect(try await http.patch(session, ifMatch: session.tag, Offers.trickle).status == .noContent)
+        }
+    }
+
+    @Test func `two restarts at once answer 409 to the second`() async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            let session = try await http.publish()
+            await bench.plane.closeGate()
+            let first = Task { try await http.patch(session, ifMatch: "*", Offers.restart) }
+            await bench.plane.waitForArrival()
+            let second = try await http.patch(session, ifMatch: "*", Offers.restart)
+            #expect(second.status == .conflict && second.headers[.retryAfter] == "1")
+            await bench.plane.openGate()
+            #expect(try await first.value.status == .ok)
+        }
+    }
+
+    struct Refusal: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let ifMatch: String?
+        let type: String?
+        let body: String
+        let status: HTTPResponse.Status
+        init(
+            _ name: String,
+            ifMatch: String? = "*",
+            type: String? = "application/trickle-ice-sdpfrag",
+            body: String = Offers.trickle,
+            _ status: HTTPResponse.Status
+        ) {
+            testDescription = name
+            (self.ifMatch, self.type, self.body, self.status) = (ifMatch, type, body, status)
+        }
+    }
+    static let refusals = [
+        Refusal("no If-Match", ifMatch: nil, .preconditionRequired),
+        Refusal("empty If-Match", ifMatch: " ", .preconditionRequired),
+        Refusal("wrong tag", ifMatch: "\"wrong\"", .preconditionFailed),
+        Refusal("tag without quotes", ifMatch: "wrong", .preconditionFailed),
+        Refusal("no media type", type: nil, .unsupportedMediaType),
+        Refusal("SDP", type: "application/sdp", body: Offers.publish, .unsupportedMediaType),
+        Refusal("empty fragment", body: "", .badRequest),
+        Refusal("garbage", body: "hello", .badRequest),
+        Refusal("fragment without a password", body: "a=ice-ufrag:EsAw\r\nm=audio 9 X 0\r\na=mid:0\r\n", .badRequest),
+        Refusal("fragment too large", body: String(repeating: "a=x\r\n", count: 20_000), .contentTooLarge),
+    ]
+
+    @Test(arguments: refusals)
+    func `a wrong PATCH gets its status and changes nothing`(row: Refusal) async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            let session = try await http.publish()
+            let response = try await http.send(
+                .patch,
+                session.path,
+                type: row.type,
+                ifMatch: row.ifMatch,
+                body: row.body
+            )
+            #expect(response.status == row.status, "\(response.text)")
+            #expect(try await http.patch(session, ifMatch: session.tag, Offers.trickle).status == .noContent)
+        }
+    }
+
+    @Test func `a weak tag never matches`() async throws {
+        try await SignalingBench().test { http in
+            let session = try await http.publish()
+            let response = try await http.patch(session, ifMatch: "W/\(session.tag)", Offers.trickle)
+            #expect(response.status == .preconditionFailed)
+        }
+    }
+
+    @Test func `DELETE ignores If-Match, frees everything, and the URL is gone`() async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            for session in [try await http.publish(), try await http.watch()] {
+                #expect(try await http.send(.delete, session.path, ifMatch: "\"bogus\"").status == .ok)
+                #expect(try await http.send(.delete, session.path).status == .notFound)
+                #expect(try await http.send(.get, session.path).status == .notFound)
+                #expect(try await http.patch(session, ifMatch: "*", Offers.restart).status == .notFound)
+            }
+        }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `a session whose transport ended is gone`() async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            let session = try await http.publish()
+            await bench.plane.lose(PeerID(rawValue: 1))
+            bench.rooms.eventHandler(PeerID(rawValue: 1), .closed(.consentExpired))
+            await bench.rooms.takeEvents()
+            #expect(try await http.send(.delete, session.path).status == .notFound)
+        }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `GET, HEAD, OPTIONS and other methods of a session answer as they must`() async throws {
+        try await SignalingBench().test { http in
+            let session = try await http.publish()
+            #expect(try await http.send(.get, session.path).status == .noContent)
+            #expect(try await http.send(.head, session.path).status == .noContent)
+            let options = try await http.send(.options, session.path)
+            #expect(options.status == .ok)
+            #expect(options.headers[.acceptPatch] == "application/trickle-ice-sdpfrag")
+            let post = try await http.post(session.path, Offers.publish)
+            #expect(post.status == .methodNotAllowed)
+            #expect(post.headers[.allow] == "PATCH, DELETE, GET, HEAD, OPTIONS")
+        }
+    }
+
+    @Test func `session URLs are long, of their own, and say nothing of the participant`() async throws {
+        try await SignalingBench().test { http in
+            let session = try await http.publish()
+            #expect(session.path.count >= 60)
+            #expect(!session.path.contains(session.participant))
+            let guess = "/sessions/" + session.participant
+            #expect(try await http.send(.delete, guess).status == .notFound)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Room
+import ServiceLifecycle
+import Testing
+
+@testable import Signaling
+
+@Suite(.timeLimit(.minutes(1)))
+struct TLSTests {
+    /// A self-signed certificate for `localhost`, and its key.
+    static let certificate = """
+        -----BEGIN CERTIFICATE-----
+        MIIBljCCATugAwIBAgIUUasMqjrgqTqESjWG9OMITrYQiPAwCgYIKoZIzj0EAwIw
+        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTAzNDc0NFoYDzIxMjYxMDI4
+        MDM0NzQ0WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+        PQMBBwNCAAQLs+WrjDBqwj6F9gHPXcWo3bnUlpCmBhwVoMUQ/DztxhBBRqMX8QZj
+        xzyC4KuLXtTpNr8kcIQRLKk5bGoflvRmo2kwZzAdBgNVHQ4EFgQUNvWUAup0kYjh
+        gJBCjttMhWGeV5EwHwYDVR0jBBgwFoAUNvWUAup0kYjhgJBCjttMhWGeV5EwDwYD
+        VR0TAQH/BAUwAwEB/zAUBgNVHREEDTALgglsb2NhbGhvc3QwCgYIKoZIzj0EAwID
+        SQAwRgIhALO4YRw8HqUa7kk+VWNCiUeBKdjNoTiWcVqUFL4bmTuUAiEA+KNf72Vt
+        nZFm0Msvj7B4bXsg2J+l136YP/niCP92pu8=
+        -----END CERTIFICATE-----
+        """
+    static let key = """
+        -----BEGIN EC PRIVATE KEY-----
+        MHcCAQEEIBCZXIiYCmKbfnwOK59aVuMFOF+f62osaUPn+bymz3looAoGCCqGSM49
+        AwEHoUQDQgAEC7Plq4wwasI+hfYBz13FqN251JaQpgYcFaDFEPw87cYQQUajF/EG
+        Y8c8guCri17U6Ta/JHCEESypOWxqH5b0Zg==
+        -----END EC PRIVATE KEY-----
+        """
+    static let otherKey = """
+        -----BEGIN EC PRIVATE KEY-----
+        MHcCAQEEIJIp2XwrhvxM4eLpnsnU1RaHTDlYz5qSBFEA9xZdqMh4oAoGCCqGSM49
+        AwEHoUQDQgAEejuTLF8IJBo9cRZvh5Ka1mlqglMkQpVcngJol5/7E/eswEKpH9ic
+        cGnLMx+MgRUZWTyxLlShfhAqAFE4p3RjKA==
+        -----END EC PRIVATE KEY-----
+        """
+
+    /// A server whose files exist while the body runs.
+    private func withServer(
+        certificate: String,
+        key: String,
+        onRunning: @escaping @Sendable (Int) async -> Void = { _ in },
+        _ body: (PublicServer, Rooms) async throws -> Void
+    ) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let files = (folder.appending(path: "certificate.pem"), folder.appending(path: "key.pem"))
+        try certificate.write(to: files.0, atomically: true, encoding: .utf8)
+        try key.write(to: files.1, atomically: true, encoding: .utf8)
+        let rooms = Rooms(planes: [FakeMediaPlane()])
+        let tls = SignalingConfiguration.TLS(certificatePath: files.0.path, keyPath: files.1.path)
+        let server = try PublicServer(
+            configuration: SignalingConfiguration(port: 0, tls: tls),
+            rooms: rooms,
+            authorizer: OpenAuthorizer(),
+            logger: SignalingBench.quiet,
+            onRunning: onRunning
+        )
+        try await body(server, rooms)
+    }
+
+    @Test func `a key that is another certificate's is refused with a sentence`() async throws {
+        let error = await #expect(throws: ServerStartError.self) {
+            try await withServer(certificate: Self.certificate, key: Self.otherKey) { _, _ in }
+        }
+        #expect(error?.sentence.contains("do not work together") == true)
+    }
+
+    @Test(arguments: ["", "garbage"])
+    func `files without PEM in them are refused with a sentence`(text: String) async throws {
+        let first = await #expect(throws: ServerStartError.self) {
+            try await withServer(certificate: text, key: Self.key) { _, _ in }
+        }
+        #expect(first?.sentence.contains("certificate.pem") == true)
+        let second = await #expect(throws: ServerStartError.self) {
+            try await withServer(certificate: Self.certificate, key: text) { _, _ in }
+        }
+        #expect(second?.sentence.contains("key.pem") == true)
+    }
+
+    @Test func `the page is served over TLS`() async throws {
+        let (ports, announce) = AsyncStream.makeStream(of: Int.self)
+        try await withServer(
+            certificate: Self.certificate,
+            key: Self.key,
+            onRunning: { announce.yield($0) },
+            { server, _ in
+                let group = ServiceGroup(
+                    services: [server],
+                    gracefulShutdownSignals: [],
+                    logger: SignalingBench.quiet
+                )
+                try await withThrowingTaskGroup(of: Void.self) { tasks in
+                    tasks.addTask { try await group.run() }
+                    var iterator = ports.makeAsyncIterator()
+                    let port = try #require(await iterator.next())
+                    #expect(try await Self.get(port: port).hasPrefix("HTTP/1.1 200"))
+                    await group.triggerGracefulShutdown()
+                    try await tasks.waitForAll()
+                }
+            }
+        )
+    }
+
+    @concurrent private static func get(port: Int) async throws -> String {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.trustRoots = .certificates(
+            [try NIOSSLCertificate(bytes: Array(Self.certificate.utf8), format: .pem)])
+        let context = try NIOSSLContext(configuration: configuration)
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(host: "127.0.0.1", port: port) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let handler = try NIOSSLClientHandler(context: context, serverHostname: "localhost")
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                    return try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                }
+            }
+        return try await channel.executeThenClose { inbound, outbound in
+            let request = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            try await outbound.write(ByteBuffer(string: request))
+            var text = ""
+            for try await bytes in inbound where !text.contains("\r\n\r\n") { text += String(buffer: bytes) }
+            return text
+        }
+    }
+}
