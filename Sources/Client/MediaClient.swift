@@ -12,16 +12,40 @@ package final class MediaClient {
         package var sendsAudio = true
         /// Names the publisher in its packets' stamps; unique in a run.
         package var sourceNumber: UInt32 = 1
+        /// Where to note the one-way delay of each packet that is received, by kind of media.
+        package var videoDelays: DelayRecorder?
+        package var audioDelays: DelayRecorder?
         package init() {}
     }
 
     private struct VideoSender {
+        let rid: RID?
+        var isPaused = false
         var maker: SyntheticVideo
         let source: LocalSource
     }
     private struct AudioSender {
         var maker: SyntheticAudio
         let source: LocalSource
+    }
+
+    /// What arrives in one m-section.
+    package final class Listener {
+        package let mid: MID
+        package let kind: MediaKind
+        package fileprivate(set) var verifier = StampVerifier()
+        fileprivate let delays: DelayRecorder?
+
+        fileprivate init(mid: MID, kind: MediaKind, delays: DelayRecorder?) {
+            self.mid = mid
+            self.kind = kind
+            self.delays = delays
+        }
+
+        fileprivate func received(_ stamped: RawSpan, at now: Instant) {
+            guard let stamp = verifier.received(stamped, at: now) else { return }
+            delays?.histogram.observe(now - stamp.sentAt)
+        }
     }
 
     package let id: PeerID
@@ -32,12 +56,11 @@ package final class MediaClient {
     package private(set) var isConnected = false
     package private(set) var closedFor: PeerCloseReason?
     package private(set) var connectedAt: Instant?
-    /// What was received, by m-section.
-    package private(set) var received: [MID: StampVerifier] = [:]
-    private var kinds: [MID: MediaKind] = [:]
+    /// What is received, by m-section in the order of the offer.
+    package private(set) var listeners: [Listener] = []
 
-    package var video: StampVerifier? { received.first { kinds[$0.key] == .video }?.value }
-    package var audioReceived: StampVerifier? { received.first { kinds[$0.key] == .audio }?.value }
+    package var video: StampVerifier? { listeners.first { $0.kind == .video }?.verifier }
+    package var audioReceived: StampVerifier? { listeners.first { $0.kind == .audio }?.verifier }
     package var videoPacketsMade: Int { videos.reduce(0) { $0 + Int($1.maker.packetCount) } }
     package var videoFramesMade: Int { videos.reduce(0) { $0 + Int($1.maker.frameCount) } }
     package var keyFramesMade: Int { videos.reduce(0) { $0 + $1.maker.keyFramesMade } }
@@ -63,40 +86,54 @@ package final class MediaClient {
         let parameters = PeerParameters(
             id: id, localCredentials: credentials, remote: answer.remote, receive: answer.receive, send: sends)
         try core.addClientPeer(parameters, candidates: paths, at: now)
-        for track in answer.receive { listen(to: track) }
+        for track in answer.receive { listen(to: track, settings) }
+        let layers = sends.count { $0.rid != nil }
         for (index, send) in sends.enumerated() {
-            try addSender(send, layer: index, settings: settings, at: now, using: &generator)
+            var settings = settings
+            if send.rid != nil {
+                // Lowest first; a layer halves the bitrate of the one above it, and stamps as a source of its own.
+                let layer = videos.count
+                settings.video?.bitrate >>= max(layers - 1 - layer, 0)
+                settings.sourceNumber = Self.source(settings.sourceNumber, layer: layer)
+            }
+            try addSender(send, index: index, settings: settings, at: now, using: &generator)
         }
     }
 
-    private func listen(to track: ReceiveTrackParameters) {
-        received[track.mid] = StampVerifier()
-        kinds[track.mid] = track.kind
+    private func listen(to track: ReceiveTrackParameters, _ settings: Settings) {
+        let listener = Listener(
+            mid: track.mid, kind: track.kind, delays: track.kind == .video ? settings.videoDelays : settings.audioDelays)
+        listeners.append(listener)
         let stampOffset = track.kind == .video ? SyntheticVideo.stampOffset : 0
-        core.peer(id)?.track(track.mid)?.tap = { [weak self] packet, description, now in
+        core.peer(id)?.track(track.mid)?.tap = { packet, description, now in
             let start = Int(description.payloadOffset) + stampOffset
             let end = Int(description.payloadOffset) + Int(description.payloadLength)
             guard start < end else { return }
-            self?.received[track.mid]?.received(packet.extracting(start..<end), at: now)
+            listener.received(packet.extracting(start..<end), at: now)
         }
     }
 
+    /// Counts losses and gaps of what is received from here on.
+    package func beginWindow() {
+        for listener in listeners { listener.verifier.beginWindow() }
+    }
+
     private func addSender(
-        _ send: SendTrackParameters, layer: Int, settings: Settings, at now: Instant,
+        _ send: SendTrackParameters, index: Int, settings: Settings, at now: Instant,
         using generator: inout some RandomNumberGenerator
     ) throws(ForwarderError) {
         guard let codec = send.codecs.first else { return }
         let track = TrackID(peer: id, mid: send.slotName)
-        // A layer halves the bitrate of the one above it.
         let parameters = ReceiveTrackParameters(mid: send.slotName, kind: send.kind, codecs: [codec], ssrcs: [send.ssrc])
         let source = LocalSource(
             id: track, parameters: parameters,
-            streamID: StreamID(rawValue: 1 << 63 | id.rawValue << 8 | UInt64(layer)), at: now)
+            streamID: StreamID(rawValue: 1 << 63 | id.rawValue << 8 | UInt64(index)), at: now)
         switch send.kind {
         case .video:
             guard let video = settings.video else { return }
             videos.append(
                 VideoSender(
+                    rid: send.rid,
                     maker: SyntheticVideo(
                         source: settings.sourceNumber, settings: video, payloadType: codec.payloadType,
                         ssrc: send.ssrc, startingAt: now, using: &generator),
@@ -130,10 +167,18 @@ package final class MediaClient {
     /// Stops and starts making media, as a muted or covered source does.
     package func setSending(_ sending: Bool) { isSending = sending && isConnected }
 
+    /// Stops and starts one simulcast layer, as an encoder that lacks bandwidth does.
+    package func setSending(_ sending: Bool, layer: RID) {
+        for index in videos.indices where videos[index].rid == layer { videos[index].isPaused = !sending }
+    }
+
+    /// The source number in the stamps of a simulcast layer, counted from the lowest.
+    package static func source(_ number: UInt32, layer: Int) -> UInt32 { number &+ UInt32(layer) &* 0x10000 }
+
     /// When the next frame or packet is due; `nil` while nothing is sent.
     package var nextDeadline: Instant? {
         guard isSending else { return nil }
-        let video = videos.map(\.maker.nextFrameAt).min()
+        let video = videos.lazy.filter { !$0.isPaused }.map(\.maker.nextFrameAt).min()
         return earliest(video, audio?.maker.nextPacketAt)
     }
 
@@ -142,17 +187,17 @@ package final class MediaClient {
         guard isSending else { return }
         for index in videos.indices {
             let source = videos[index].source
-            guard now >= videos[index].maker.nextFrameAt else { continue }
+            guard !videos[index].isPaused, now >= videos[index].maker.nextFrameAt else { continue }
             source.noteCapture(videos[index].maker.timestamp(at: now), ntp: core.ntp(at: now))
             let wanted = source.takeKeyFrameRequest(at: now)
             _ = videos[index].maker.makeFrame(at: now, keyFrameWanted: wanted) { packet in
                 source.send(packet, at: now, into: batch)
             }
         }
-        while let source = audio?.source, let timestamp = audio?.maker.timestamp {
-            source.noteCapture(timestamp, ntp: core.ntp(at: now))
-            let made = audio?.maker.makePacket(at: now) { source.send($0, at: now, into: batch) }
-            guard made == true else { break }
+        while let source = audio?.source, let maker = audio?.maker, now >= maker.nextPacketAt {
+            // A packet that is made late was captured when it was due.
+            source.noteCapture(maker.timestamp, ntp: core.ntp(at: maker.nextPacketAt))
+            _ = audio?.maker.makePacket(at: now) { source.send($0, at: now, into: batch) }
         }
     }
 }

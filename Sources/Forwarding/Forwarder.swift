@@ -74,6 +74,8 @@ public final class Forwarder {
 
     /// Validated address pairs that one peer may be reached by at a time.
     static let pathsPerPeerMax = 8
+    /// Between two times that a peer is served by its own deadline.
+    static let serviceSpacing = Interval.milliseconds(1)
 
     public init(_ configuration: ForwarderConfiguration) { self.configuration = configuration }
 
@@ -342,7 +344,8 @@ public final class Forwarder {
             guard peers[peer.id] != nil else { return }
         }
         peer.handleTimeout(at: now, into: batch)
-        let deadline = peer.nextDeadline
+        // What is still due could not be done now; waiting a moment keeps one peer from holding the loop.
+        let deadline = peer.nextDeadline.map { max($0, now + Self.serviceSpacing) }
         peer.wakesAt = deadline
         deadlines.set(peer.id, to: deadline)
     }
@@ -395,5 +398,13 @@ public final class Forwarder {
             gauges.historyBytes += peer.streams.reduce(0) { $0 + $1.history.footprintBytes }
         }
         return gauges
+    }
+}
+
+extension Forwarder {
+    /// Whether no table holds anything of any peer: what a leak would show in.
+    package var isEmpty: Bool {
+        peers.isEmpty && peersByFragment.isEmpty && peersByPath.isEmpty && streams.isEmpty
+            && controllingPeers.isEmpty && deadlines.count == 0 && dirty.isEmpty
     }
 }

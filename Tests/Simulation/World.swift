@@ -12,7 +12,7 @@ final class World {
 
     /// One end of the network: a core with its batch.
     final class Host {
-        let address: TransportAddress
+        fileprivate(set) var address: TransportAddress
         let core: Forwarder
         let batch = DatagramBatch(capacity: 256)
         var client: MediaClient?
@@ -33,6 +33,10 @@ final class World {
     /// The negotiated tracks and slots of the node's peers.
     private(set) var published: [PeerID: [ReceiveTrackParameters]] = [:]
     private(set) var slots: [PeerID: [SendTrackParameters]] = [:]
+    /// The credentials in force, as each side told them.
+    private(set) var credentials: [PeerID: (client: ICECredentials, node: ICECredentials)] = [:]
+    /// Sees every datagram that a host sends, before the network treats it: from, to and its bytes.
+    var onTransmit: ((TransportAddress, TransportAddress, [UInt8]) -> Void)?
 
     init(seed: UInt64) throws {
         self.seed = seed
@@ -80,14 +84,19 @@ final class World {
 
     /// A client offers to publish, the node answers, and both start.
     @discardableResult
-    func publish(_ settings: MediaClient.Settings = .init(), rids: [RID] = []) throws -> Host {
+    func publish(
+        _ settings: MediaClient.Settings = .init(), rids: [RID] = [],
+        audio: [CodecParameters] = [.standard(.opus)], video: [CodecParameters] = [.standard(.vp8)]
+    ) throws -> Host {
         let (host, id) = try makeHost()
         let clientTransport = localTransport(host)
         let nodeTransport = localTransport(node)
-        let video: [CodecParameters] = settings.video == nil ? [] : [.standard(.vp8)]
-        let offer = ClientOffer.publish(transport: clientTransport, video: video, rids: rids, using: &generator)
+        let video = settings.video == nil ? [] : video
+        let offer = ClientOffer.publish(
+            transport: clientTransport, audio: audio, video: video, rids: rids, using: &generator)
         let negotiated = try negotiatePublish(offer: offer.text, local: nodeTransport, sessionID: id.rawValue)
         published[id] = negotiated.receive
+        credentials[id] = (clientTransport.credentials, nodeTransport.credentials)
         try node.core.addPeer(
             PeerParameters(
                 id: id, localCredentials: nodeTransport.credentials, remote: negotiated.remote,
@@ -98,14 +107,18 @@ final class World {
 
     /// A client offers to watch, the node answers, and both start. Slots play nothing yet.
     @discardableResult
-    func watch() throws -> Host {
+    func watch(
+        audio: [CodecParameters] = [.standard(.opus), .standard(.red)],
+        video: [CodecParameters] = [.standard(.vp8), .standard(.vp9), .standard(.h264), .standard(.av1)]
+    ) throws -> Host {
         let (host, id) = try makeHost()
         let clientTransport = localTransport(host)
         let nodeTransport = localTransport(node)
-        let offer = ClientOffer.watch(transport: clientTransport, using: &generator)
+        let offer = ClientOffer.watch(transport: clientTransport, audio: audio, video: video, using: &generator)
         let negotiated = try negotiateWatch(
             offer: offer.text, local: nodeTransport, streamID: "stream", sessionID: id.rawValue, using: &generator)
         slots[id] = negotiated.send
+        credentials[id] = (clientTransport.credentials, nodeTransport.credentials)
         try node.core.addPeer(
             PeerParameters(
                 id: id, localCredentials: nodeTransport.credentials, remote: negotiated.remote,
@@ -143,6 +156,25 @@ final class World {
         guard let id = host.client?.id else { return }
         node.core.removePeer(id, at: now, into: node.batch)
         settle(node)
+    }
+
+    /// Both sides take new credentials, as after an exchange over signaling.
+    func restartICE(_ host: Host) throws {
+        guard let id = host.client?.id else { return }
+        let client = ICECredentials(using: &generator)
+        let server = ICECredentials(using: &generator)
+        credentials[id] = (client, server)
+        try node.core.restartICE(id, local: server, remote: client, at: now)
+        try host.core.restartICE(id, local: client, remote: server, at: now)
+        settle(node)
+        settle(host)
+    }
+
+    /// The client's datagrams come from another address from now on, and only those to it arrive.
+    func move(_ host: Host, to address: TransportAddress) {
+        hosts[host.address] = nil
+        host.address = address
+        hosts[address] = host
     }
 
     /// The client leaves without a word.
@@ -203,7 +235,25 @@ final class World {
         network.send(bytes, from: address, to: Self.nodeAddress, at: now)
     }
 
-    private func settle(_ host: Host) {
+    /// Sends bytes from a host's address as they are.
+    func send(_ bytes: [UInt8], from host: Host) { network.send(bytes, from: host.address, to: Self.nodeAddress, at: now) }
+
+    /// Sends a packet of the test's choice as the client would: encrypted with the keys of its session.
+    func sendSecured(_ packet: [UInt8], isRTCP: Bool = false, from host: Host) {
+        guard let id = host.client?.id, let transport = host.core.peer(id)?.transport else { return }
+        if isRTCP {
+            _ = transport.sendRTCP(packet, into: host.batch)
+        } else if let path = transport.selectedPath {
+            host.batch.append(to: path) { slot in
+                guard packet.count + 32 <= slot.byteCount else { return nil }
+                slot.store(unsafe packet.span.bytes, at: 0)
+                return transport.protectRTP(&slot, length: packet.count)
+            }
+        }
+        settle(host)
+    }
+
+    func settle(_ host: Host) {
         host.core.endTurn(at: now, into: host.batch)
         transmit(host.batch, from: host)
         let events = host.core.takeEvents()
@@ -217,6 +267,7 @@ final class World {
     private func transmit(_ batch: DatagramBatch, from host: Host) {
         for index in 0..<batch.count {
             let (bytes, to) = batch.withDatagram(index) { ($0.array(), $1.remote) }
+            onTransmit?(host.address, to, bytes)
             network.send(bytes, from: host.address, to: to, at: now)
         }
         batch.removeAll()

@@ -10,8 +10,12 @@ extension RemoteDescription {
         return LocalDescription(
             sessionID: sessionID,
             lines: LocalTransportLines(
-                transport: local, setup: localRole == .client ? .active : .passive, isLite: true),
-            bundle: bundle, allowsMixedExtensions: session.attributes.has("extmap-allow-mixed"),
+                transport: local,
+                setup: localRole == .client ? .active : .passive,
+                isLite: true
+            ),
+            bundle: bundle,
+            allowsMixedExtensions: session.attributes.has("extmap-allow-mixed"),
             sections: sections.map { section in
                 guard section.kind != nil, !section.isRejected, let local = rest.popFirst() else {
                     return .rejected(section.media, mid: section.mid)
@@ -29,7 +33,8 @@ extension RemoteDescription {
             ? "Opus (opus/48000/2)" : "VP8, VP9, AV1, H264 (packetization-mode 0 or 1) and H265"
         throw .unsupported(
             "The \(section.label) offers no codec that the server forwards; add one of \(names), "
-                + "or leave the section out.")
+                + "or leave the section out."
+        )
     }
 }
 
@@ -42,19 +47,26 @@ extension RemoteSection {
 
     /// The answer to this section with all that depends on the section alone.
     func answerSection(
-        direction: MediaDirection, formats: NegotiatedFormats, flow: MediaFlow
+        direction: MediaDirection,
+        formats: NegotiatedFormats,
+        flow: MediaFlow
     ) -> LocalSection {
         var answered = formats.codecs
         for index in answered.indices { answered[index].format = answerFormat(for: answered[index], flow: flow) }
         return LocalSection(
-            kind: kind ?? .audio, mid: mid, protocolName: media.protocolName, direction: direction, codecs: answered,
+            kind: kind ?? .audio,
+            mid: mid,
+            protocolName: media.protocolName,
+            direction: direction,
+            codecs: answered,
             extensionLines: formats.extensionLines.map {
                 var line = $0
                 line.direction = $0.direction?.reversed
                 return line
             },
             allowsMixedExtensions: attributes.has("extmap-allow-mixed"),
-            usesReducedSizeRTCP: attributes.has("rtcp-rsize"))
+            usesReducedSizeRTCP: attributes.has("rtcp-rsize")
+        )
     }
 }
 

@@ -22,10 +22,12 @@ extension CodecParameters {
         case .av1: (numbers, format) = ((45, 46), [("level-idx", "5"), ("profile", "0"), ("tier", "0")])
         }
         return Self(
-            name: name, payloadType: PayloadType(wire: numbers.payload),
+            name: name,
+            payloadType: PayloadType(wire: numbers.payload),
             rtxPayloadType: numbers.rtx.map { PayloadType(wire: $0) },
             format: format.map { FormatParameter(key: $0.0, value: $0.1) },
-            feedback: .known(for: name.kind))
+            feedback: .known(for: name.kind)
+        )
     }
 }
 
@@ -50,8 +52,8 @@ public struct ClientSendTrack: Hashable, Sendable {
     public var cname: String
 }
 
-/// The client's side of WHIP and WHEP: makes the offer, keeps what was offered, reads the answer. For load generators and
-/// simulations; it speaks like a browser and accepts what a browser accepts.
+/// The client's side of WHIP and WHEP: makes the offer, keeps what was offered, reads the answer. For load generators
+/// and simulations; it speaks like a browser and accepts what a browser accepts.
 public struct ClientOffer: Sendable {
     /// The SDP offer.
     public let text: String
@@ -68,8 +70,10 @@ public struct ClientOffer: Sendable {
     ///   - rids: Simulcast layers of video, lowest first; empty without simulcast. At most eight, each once.
     ///   - generator: Chooses SSRCs, names and the session identifier.
     public static func publish(
-        transport: LocalTransport, audio: [CodecParameters] = [.standard(.opus)],
-        video: [CodecParameters] = [.standard(.vp8)], rids: [RID] = [],
+        transport: LocalTransport,
+        audio: [CodecParameters] = [.standard(.opus)],
+        video: [CodecParameters] = [.standard(.vp8)],
+        rids: [RID] = [],
         using generator: inout some RandomNumberGenerator
     ) -> Self {
         precondition(rids.count <= SimulcastAttribute.streamsMax && Set(rids).count == rids.count, "rids are distinct")
@@ -83,8 +87,10 @@ public struct ClientOffer: Sendable {
             let layers: [RID?] = kind == .audio || rids.isEmpty ? [nil] : rids
             let streams = layers.map { rid in
                 ClientEncoding(
-                    rid: rid, ssrc: chooser.next(using: &generator),
-                    rtxSSRC: usesRTX ? chooser.next(using: &generator) : nil)
+                    rid: rid,
+                    ssrc: chooser.next(using: &generator),
+                    rtxSSRC: usesRTX ? chooser.next(using: &generator) : nil
+                )
             }
             var section = Self.section(kind, codecs: codecs, direction: .sendonly, index: sections.count)
             section.msid = (stream, kind.rawValue)
@@ -100,12 +106,18 @@ public struct ClientOffer: Sendable {
             encodings.append(streams)
         }
         return Self(
-            transport: transport, direction: .sendonly, sections: sections, encodings: encodings, using: &generator)
+            transport: transport,
+            direction: .sendonly,
+            sections: sections,
+            encodings: encodings,
+            using: &generator
+        )
     }
 
     /// An offer to watch: a `recvonly` section for each kind that has codecs.
     public static func watch(
-        transport: LocalTransport, audio: [CodecParameters] = [.standard(.opus), .standard(.red)],
+        transport: LocalTransport,
+        audio: [CodecParameters] = [.standard(.opus), .standard(.red)],
         video: [CodecParameters] = [
             .standard(.vp8), .standard(.vp9), .standard(.h264), .standard(.av1), .standard(.h265),
         ],
@@ -116,12 +128,19 @@ public struct ClientOffer: Sendable {
             sections.append(Self.section(kind, codecs: codecs, direction: .recvonly, index: sections.count))
         }
         return Self(
-            transport: transport, direction: .recvonly, sections: sections,
-            encodings: sections.map { _ in [] }, using: &generator)
+            transport: transport,
+            direction: .recvonly,
+            sections: sections,
+            encodings: sections.map { _ in [] },
+            using: &generator
+        )
     }
 
     private init(
-        transport: LocalTransport, direction: MediaDirection, sections: [LocalSection], encodings: [[ClientEncoding]],
+        transport: LocalTransport,
+        direction: MediaDirection,
+        sections: [LocalSection],
+        encodings: [[ClientEncoding]],
         using generator: inout some RandomNumberGenerator
     ) {
         precondition(!sections.isEmpty, "an offer has audio or video")
@@ -132,12 +151,17 @@ public struct ClientOffer: Sendable {
             LocalDescription(
                 sessionID: UInt64.random(in: 1...UInt64.max, using: &generator),
                 lines: LocalTransportLines(transport: transport, setup: .actpass, isLite: false),
-                bundle: sections.compactMap(\.mid), allowsMixedExtensions: true, sections: sections.map { .live($0) }
+                bundle: sections.compactMap(\.mid),
+                allowsMixedExtensions: true,
+                sections: sections.map { .live($0) }
             ).serialized()
     }
 
     private static func section(
-        _ kind: MediaKind, codecs: [CodecParameters], direction: MediaDirection, index: Int
+        _ kind: MediaKind,
+        codecs: [CodecParameters],
+        direction: MediaDirection,
+        index: Int
     ) -> LocalSection {
         let usable = direction.sends ? HeaderExtension.published(kind) : HeaderExtension.watched(kind)
         let lines = HeaderExtension.allCases.compactMap { known -> ExtensionMapAttribute? in
@@ -145,8 +169,13 @@ public struct ClientOffer: Sendable {
             return ExtensionMapAttribute(id: id, uri: known.uri)
         }
         return LocalSection(
-            kind: kind, mid: MID("\(index)"), direction: direction, codecs: codecs, extensionLines: lines,
-            allowsMixedExtensions: true)
+            kind: kind,
+            mid: MID("\(index)"),
+            direction: direction,
+            codecs: codecs,
+            extensionLines: lines,
+            allowsMixedExtensions: true
+        )
     }
 }
 
@@ -168,7 +197,11 @@ extension ClientOffer {
     ///
     /// - Throws: `NegotiationError` when it is not a legal answer to it, or refuses a section.
     public func parse(answer text: String) throws(NegotiationError) -> ClientAnswer {
-        let remote = try RemoteDescription(parsing: text, type: .answer, layerDirection: direction.sends ? .recv : .send)
+        let remote = try RemoteDescription(
+            parsing: text,
+            type: .answer,
+            layerDirection: direction.sends ? .recv : .send
+        )
         guard remote.sections.count == sections.count else {
             throw .malformed("The answer has \(remote.sections.count) m-lines to the offer's \(sections.count).")
         }
@@ -182,34 +215,54 @@ extension ClientOffer {
             guard answered.direction == direction.reversed else {
                 throw .malformed(
                     "The answer has the \(answered.label) \(answered.direction.rawValue), not "
-                        + "\(direction.reversed.rawValue).")
+                        + "\(direction.reversed.rawValue)."
+                )
             }
             let formats = answered.negotiated(
                 flow: direction.sends ? .toPeer : .fromPeer,
                 usable: direction.sends
-                    ? HeaderExtension.published(offered.kind) : HeaderExtension.watched(offered.kind))
+                    ? HeaderExtension.published(offered.kind) : HeaderExtension.watched(offered.kind)
+            )
             try Self.check(answered, formats, against: offered)
             if direction.sends {
                 send.append(
                     ClientSendTrack(
-                        mid: mid, kind: offered.kind, codecs: formats.codecs, extensions: formats.extensions,
-                        encodings: try accepted(encodings[index], by: answered), cname: offered.cname))
+                        mid: mid,
+                        kind: offered.kind,
+                        codecs: formats.codecs,
+                        extensions: formats.extensions,
+                        encodings: try accepted(encodings[index], by: answered),
+                        cname: offered.cname
+                    )
+                )
             } else {
                 receive.append(
                     ReceiveTrackParameters(
-                        mid: mid, kind: offered.kind, codecs: formats.codecs, extensions: formats.extensions,
-                        rids: answered.layers.map(\.attribute.rid), ssrcs: answered.ssrcs,
-                        rtxSSRCs: answered.rtxSSRCs))
+                        mid: mid,
+                        kind: offered.kind,
+                        codecs: formats.codecs,
+                        extensions: formats.extensions,
+                        rids: answered.layers.map(\.attribute.rid),
+                        ssrcs: answered.ssrcs,
+                        rtxSSRCs: answered.rtxSSRCs
+                    )
+                )
             }
         }
         return ClientAnswer(
-            remote: remote.remoteTransport, remoteCandidates: remote.candidates, send: send, receive: receive,
-            mids: remote.bundle ?? remote.live.compactMap(\.mid))
+            remote: remote.remoteTransport,
+            remoteCandidates: remote.candidates,
+            send: send,
+            receive: receive,
+            mids: remote.bundle ?? remote.live.compactMap(\.mid)
+        )
     }
 
     /// Formats and extensions keep the numbers of the offer, and none is invented (RFC 3264 §6.1, RFC 8285 §6).
     private static func check(
-        _ answered: RemoteSection, _ formats: NegotiatedFormats, against offered: LocalSection
+        _ answered: RemoteSection,
+        _ formats: NegotiatedFormats,
+        against offered: LocalSection
     ) throws(NegotiationError) {
         guard !formats.codecs.isEmpty else {
             throw .unsupported("The answer accepts no codec of the \(answered.label).")
@@ -233,7 +286,8 @@ extension ClientOffer {
     /// The layers that the server asks for; without simulcast in the answer only the first one may be sent
     /// (RFC 8853 §5.3.2).
     private func accepted(
-        _ offered: [ClientEncoding], by answered: RemoteSection
+        _ offered: [ClientEncoding],
+        by answered: RemoteSection
     ) throws(NegotiationError) -> [ClientEncoding] {
         let usesRTX = answered.codecs.contains { $0.rtxPayloadType != nil }
         let usable = offered.map { encoding in

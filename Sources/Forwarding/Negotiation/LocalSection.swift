@@ -1,6 +1,6 @@
 internal import Wire
 
-/// One m-section of ours, before it is written. Answers, offers to a server and offers to a client are all made of these.
+/// One m-section of ours, before it is written. Answers, and offers in either role, are made of these.
 struct LocalSection {
     /// A stream that we send in the section.
     struct Stream {
@@ -43,7 +43,8 @@ struct LocalTransportLines {
         transport.candidates.prefix(RemoteSection.candidatesMax).enumerated().map { index, address in
             SDPAttribute(
                 "candidate",
-                ICECandidateAttribute(hostAddress: address, preference: UInt16(truncatingIfNeeded: 65_535 - index)).text)
+                ICECandidateAttribute(hostAddress: address, preference: UInt16(truncatingIfNeeded: 65_535 - index)).text
+            )
         } + [SDPAttribute("end-of-candidates")]
     }
 
@@ -84,21 +85,29 @@ extension LocalSection {
         attributes += layerAttributes + streamAttributes
         if isBundleHead { attributes += lines.candidateAttributes }
         return MediaDescription(
-            type: kind.rawValue, port: address.port, protocolName: protocolName,
+            type: kind.rawValue,
+            port: address.port,
+            protocolName: protocolName,
             formats: codecs.flatMap { [$0.payloadType, $0.rtxPayloadType].compactMap { $0?.description } },
-            connection: address.connection, attributes: attributes)
+            connection: address.connection,
+            attributes: attributes
+        )
     }
 
     private static func attributes(of codec: CodecParameters) -> [SDPAttribute] {
         let map = RTPMapAttribute(
-            payloadType: codec.payloadType, encodingName: codec.name.rawValue, clockRate: codec.clockRate,
-            channels: codec.channels)
+            payloadType: codec.payloadType,
+            encodingName: codec.name.rawValue,
+            clockRate: codec.clockRate,
+            channels: codec.channels
+        )
         var attributes = [SDPAttribute("rtpmap", map.text)]
         attributes += codec.feedback.sdpNames.map { SDPAttribute("rtcp-fb", "\(codec.payloadType) \($0)") }
         if !codec.format.isEmpty {
             let line = FormatParametersAttribute(
                 payloadType: codec.payloadType,
-                parameters: codec.format.map { .init(key: $0.key, value: $0.value) })
+                parameters: codec.format.map { .init(key: $0.key, value: $0.value) }
+            )
             attributes.append(SDPAttribute("fmtp", line.text))
         }
         if let rtx = codec.rtxPayloadType {
@@ -168,13 +177,19 @@ struct LocalDescription {
                 return local.media(lines, isBundleHead: isHead)
             case .rejected(let offered, let mid):
                 return MediaDescription(
-                    type: offered.type, port: 0, protocolName: offered.protocolName, formats: offered.formats,
+                    type: offered.type,
+                    port: 0,
+                    protocolName: offered.protocolName,
+                    formats: offered.formats,
                     connection: "IN IP4 0.0.0.0",
-                    attributes: [mid.map { SDPAttribute("mid", $0.value) }, SDPAttribute("inactive")].compactMap { $0 })
+                    attributes: [mid.map { SDPAttribute("mid", $0.value) }, SDPAttribute("inactive")].compactMap { $0 }
+                )
             }
         }
         return SessionDescription(
-            origin: SDPOrigin(sessionID: sessionID, version: version), attributes: attributes, media: media
+            origin: SDPOrigin(sessionID: sessionID, version: version),
+            attributes: attributes,
+            media: media
         ).serialized()
     }
 }

@@ -21,7 +21,9 @@ public struct PublishNegotiation: Hashable, Sendable {
 ///   - sessionID: For the answer's `o=` line.
 /// - Throws: `NegotiationError`; then nothing is accepted.
 public func negotiatePublish(
-    offer: String, local: LocalTransport, sessionID: UInt64
+    offer: String,
+    local: LocalTransport,
+    sessionID: UInt64
 ) throws(NegotiationError) -> PublishNegotiation {
     let remote = try RemoteDescription(parsing: offer, type: .offer, layerDirection: .send)
     var receive: [ReceiveTrackParameters] = []
@@ -30,7 +32,8 @@ public func negotiatePublish(
         guard section.direction.sends, let kind = section.kind else {
             throw .malformed(
                 "The \(section.label) is \(section.direction.rawValue); to publish, offer it sendonly or sendrecv, "
-                    + "and leave out m-lines that send nothing.")
+                    + "and leave out m-lines that send nothing."
+            )
         }
         let formats = section.negotiated(flow: .fromPeer, usable: HeaderExtension.published(kind))
         try remote.checkCodecs(section, formats)
@@ -39,13 +42,22 @@ public func negotiatePublish(
         answers.append(answer)
         receive.append(
             ReceiveTrackParameters(
-                mid: try RemoteSection.localMID(section.mid), kind: kind, codecs: formats.codecs,
-                extensions: formats.extensions, rids: answer.layers.map(\.attribute.rid), ssrcs: section.ssrcs,
-                rtxSSRCs: section.rtxSSRCs))
+                mid: try RemoteSection.localMID(section.mid),
+                kind: kind,
+                codecs: formats.codecs,
+                extensions: formats.extensions,
+                rids: answer.layers.map(\.attribute.rid),
+                ssrcs: section.ssrcs,
+                rtxSSRCs: section.rtxSSRCs
+            )
+        )
     }
     return PublishNegotiation(
         answer: remote.answer(local: local, sessionID: sessionID, live: answers),
-        remote: remote.remoteTransport, receive: receive, remoteCandidates: remote.candidates)
+        remote: remote.remoteTransport,
+        receive: receive,
+        remoteCandidates: remote.candidates
+    )
 }
 
 extension RemoteSection {
@@ -56,7 +68,8 @@ extension RemoteSection {
         guard formats.extensions[.rtpStreamID] != nil, formats.extensions[.mid] != nil else {
             throw .unsupported(
                 "The \(label) offers simulcast without the header extensions \(HeaderExtension.mid.uri) and "
-                    + "\(HeaderExtension.rtpStreamID.uri); layers cannot be told apart without them: offer both.")
+                    + "\(HeaderExtension.rtpStreamID.uri); layers cannot be told apart without them: offer both."
+            )
         }
         let accepted = Set(formats.codecs.map(\.payloadType))
         return layers.compactMap { layer in

@@ -22,7 +22,9 @@ struct RemoteDescription {
 
     /// - Parameter layerDirection: `send` to read the simulcast layers that the author sends.
     init(
-        parsing text: String, type: DescriptionType, layerDirection: StreamDirection
+        parsing text: String,
+        type: DescriptionType,
+        layerDirection: StreamDirection
     ) throws(NegotiationError) {
         self.type = type
         do { session = try SessionDescription(parsing: text) } catch { throw NegotiationError(error) }
@@ -31,7 +33,8 @@ struct RemoteDescription {
         var sections: [RemoteSection] = []
         for media in session.media {
             sections.append(
-                try RemoteSection(media, sessionDirection: sessionDirection, layerDirection: layerDirection))
+                try RemoteSection(media, sessionDirection: sessionDirection, layerDirection: layerDirection)
+            )
         }
         self.sections = sections
         live = sections.filter { $0.kind != nil && !$0.isRejected }
@@ -56,21 +59,28 @@ struct RemoteDescription {
 
     /// At most one audio and one video section, and nothing else but data channels.
     private static func checkKinds(
-        _ sections: [RemoteSection], live: [RemoteSection], type: DescriptionType
+        _ sections: [RemoteSection],
+        live: [RemoteSection],
+        type: DescriptionType
     ) throws(NegotiationError) {
         for kind in MediaKind.allCases where live.count(where: { $0.kind == kind }) > 1 {
             throw .unsupported(
-                "The \(type.rawValue) has more than one \(kind.rawValue) m-line; a session carries one audio and one video "
-                    + "track: offer one of each, and open further sessions for more.")
+                "The \(type.rawValue) has more than one \(kind.rawValue) m-line; a session carries one audio and "
+                    + "one video track: offer one of each, and open further sessions for more."
+            )
         }
         for section in sections
         where section.kind == nil && section.media.type != "application" && !section.isRejected {
             throw .unsupported(
-                "The \(type.rawValue) has an m=\(section.media.type) section; only audio and video are carried: remove it.")
+                "The \(type.rawValue) has an m=\(section.media.type) section; only audio and video are carried: "
+                    + "remove it."
+            )
         }
         guard !live.isEmpty else {
             throw .malformed(
-                "The \(type.rawValue) has no audio or video m-line in use; add a track or transceiver before createOffer().")
+                "The \(type.rawValue) has no audio or video m-line in use; add a track or transceiver "
+                    + "before createOffer()."
+            )
         }
         var mids: Set<MID> = []
         for section in sections {
@@ -86,7 +96,9 @@ struct RemoteDescription {
     ///
     /// Deviation: a group may name sections that are not there. FFmpeg always writes `BUNDLE 0 1`.
     private static func bundleOrder(
-        session: SessionDescription, live: [RemoteSection], type: DescriptionType
+        session: SessionDescription,
+        live: [RemoteSection],
+        type: DescriptionType
     ) throws(NegotiationError) -> [RemoteSection]? {
         var groups: [GroupAttribute] = []
         for value in session.attributes.values(of: "group").prefix(SDPLimits.mediaSectionsMax) {
@@ -99,7 +111,8 @@ struct RemoteDescription {
             guard live.count == 1 else {
                 throw .unsupported(
                     "The \(type.rawValue) has no a=group:BUNDLE line; audio and video share one transport here: "
-                        + "use bundlePolicy \"max-bundle\".")
+                        + "use bundlePolicy \"max-bundle\"."
+                )
             }
             return nil
         }
@@ -107,7 +120,8 @@ struct RemoteDescription {
         for section in live {
             guard let mid = section.mid else {
                 throw .malformed(
-                    "The \(section.media.type) section has no a=mid line; BUNDLE needs one in each section.")
+                    "The \(section.media.type) section has no a=mid line; BUNDLE needs one in each section."
+                )
             }
             byMID[mid] = section
         }
@@ -118,7 +132,8 @@ struct RemoteDescription {
         guard byMID.isEmpty else {
             throw .unsupported(
                 "a=group:BUNDLE of the \(type.rawValue) does not list every audio and video m-line; they share one "
-                    + "transport here: use bundlePolicy \"max-bundle\".")
+                    + "transport here: use bundlePolicy \"max-bundle\"."
+            )
         }
         return ordered
     }
@@ -134,12 +149,14 @@ struct RemoteDescription {
             guard protocols.contains(section.media.protocolName) else {
                 throw .unsupported(
                     "The \(section.label) uses the protocol \(section.media.protocolName.prefix(40)); only WebRTC's "
-                        + "UDP/TLS/RTP/SAVPF is supported.")
+                        + "UDP/TLS/RTP/SAVPF is supported."
+                )
             }
             guard section.attributes.has("rtcp-mux") || section.attributes.has("rtcp-mux-only") else {
                 throw .unsupported(
                     "The \(section.label) of the \(type.rawValue) has no a=rtcp-mux line; RTP and RTCP share one port "
-                        + "here: use rtcpMuxPolicy \"require\".")
+                        + "here: use rtcpMuxPolicy \"require\"."
+                )
             }
         }
     }
@@ -154,22 +171,25 @@ struct RemoteDescription {
                 guard payloadTypes[codec.payloadType] ?? codec.name == codec.name else {
                     throw .malformed(
                         "Payload type \(codec.payloadType) of the \(type.rawValue) means different codecs in two "
-                            + "bundled sections; give each codec a payload type of its own.")
+                            + "bundled sections; give each codec a payload type of its own."
+                    )
                 }
                 payloadTypes[codec.payloadType] = codec.name
             }
             for line in section.extensionLines {
                 guard extensions[line.id] ?? line.uri == line.uri else {
                     throw .malformed(
-                        "a=extmap id \(line.id) of the \(type.rawValue) means different extensions in bundled sections; "
-                            + "use one id for one URI throughout.")
+                        "a=extmap id \(line.id) of the \(type.rawValue) means different extensions in bundled "
+                            + "sections; use one id for one URI throughout."
+                    )
                 }
                 extensions[line.id] = line.uri
             }
             for ssrc in section.allSSRCs {
                 guard sources.insert(ssrc).inserted else {
                     throw .malformed(
-                        "SSRC \(ssrc) of the \(type.rawValue) is in two sections; each source belongs to one.")
+                        "SSRC \(ssrc) of the \(type.rawValue) is in two sections; each source belongs to one."
+                    )
                 }
             }
         }
@@ -178,31 +198,37 @@ struct RemoteDescription {
     /// Credentials, fingerprints and DTLS role: a section's own lines come before the session's, and the section that
     /// heads the bundle comes first.
     private static func transport(
-        session: SessionDescription, levels: [[SDPAttribute]], type: DescriptionType
+        session: SessionDescription,
+        levels: [[SDPAttribute]],
+        type: DescriptionType
     ) throws(NegotiationError) -> (credentials: ICECredentials, fingerprints: [Fingerprint], setup: SetupRole) {
         let withICE = levels.first { $0.has("ice-ufrag") || $0.has("ice-pwd") } ?? session.attributes
         guard let credentials = try ICECredentials(attributes: withICE) else {
             throw .malformed(
                 "The \(type.rawValue) has no a=ice-ufrag and a=ice-pwd lines; take the sdp string of a WebRTC peer "
-                    + "connection's local description.")
+                    + "connection's local description."
+            )
         }
         if type == .offer, session.attributes.has("ice-lite") {
             throw .unsupported(
                 "The offer says a=ice-lite, and so does the server; one side must run connectivity checks: "
-                    + "use a full ICE agent.")
+                    + "use a full ICE agent."
+            )
         }
         let withFingerprint = levels.first { $0.has("fingerprint") } ?? session.attributes
         let lines = withFingerprint.values(of: "fingerprint")
         guard !lines.isEmpty else {
             throw .malformed(
                 "The \(type.rawValue) has no a=fingerprint line; media is encrypted with DTLS-SRTP only: give the "
-                    + "certificate's SHA-256 fingerprint.")
+                    + "certificate's SHA-256 fingerprint."
+            )
         }
         let fingerprints = lines.prefix(RemoteSection.fingerprintsMax).compactMap { Fingerprint(attribute: $0) }
         guard !fingerprints.isEmpty else {
             throw .unsupported(
                 "No a=fingerprint line of the \(type.rawValue) can be used; give one of sha-256, sha-384 or sha-512 "
-                    + "with all its bytes.")
+                    + "with all its bytes."
+            )
         }
         let withSetup = levels.first { $0.has("setup") } ?? session.attributes
         // Absent means `active` in an offer (RFC 4145 §4.1), and an answerer is then passive as for `actpass`.
@@ -213,7 +239,8 @@ struct RemoteDescription {
         guard setup != .holdconn, type == .offer || setup != .actpass else {
             throw .unsupported(
                 "a=setup:\(setup.rawValue) is not possible in this \(type.rawValue); use "
-                    + (type == .offer ? "actpass, active or passive." : "active or passive."))
+                    + (type == .offer ? "actpass, active or passive." : "active or passive.")
+            )
         }
         return (credentials, fingerprints, setup)
     }
@@ -230,7 +257,8 @@ extension ICECredentials {
         }
         guard let credentials = Self(usernameFragment: fragment, password: password) else {
             throw .malformed(
-                "a=ice-ufrag must have 4 to 256 and a=ice-pwd 22 to 256 characters out of letters, digits, + and /.")
+                "a=ice-ufrag must have 4 to 256 and a=ice-pwd 22 to 256 characters out of letters, digits, + and /."
+            )
         }
         self = credentials
     }

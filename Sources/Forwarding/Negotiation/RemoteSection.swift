@@ -39,7 +39,9 @@ struct RemoteSection {
     ///   - sessionDirection: The session's direction, which a section without one of its own inherits.
     ///   - layerDirection: `send` to read the layers that the author sends.
     init(
-        _ media: MediaDescription, sessionDirection: MediaDirection?, layerDirection: StreamDirection
+        _ media: MediaDescription,
+        sessionDirection: MediaDirection?,
+        layerDirection: StreamDirection
     ) throws(NegotiationError) {
         self.media = media
         kind = MediaKind(rawValue: media.type)
@@ -82,17 +84,19 @@ struct RemoteSection {
                     throw .malformed(
                         "The a=simulcast line of the \(label) cannot be read or has more than "
                             + "\(SimulcastAttribute.streamsMax) streams; write it as RFC 8853 has it, "
-                            + "like a=simulcast:send q;h;f.")
+                            + "like a=simulcast:send q;h;f."
+                    )
                 }
                 simulcast = layerDirection == .send ? line.send : line.receive
             case "ssrc":
                 guard let line = SSRCAttribute(value) else { throw .malformed("An a=ssrc line cannot be read.") }
                 if allSSRCs.insert(line.ssrc).inserted { ssrcs.append(line.ssrc) }
             case "ssrc-group":
+                guard groups.count < Self.ssrcsMax else { continue }
                 guard let line = SSRCGroupAttribute(value) else {
                     throw .malformed("An a=ssrc-group line cannot be read.")
                 }
-                if groups.count < Self.ssrcsMax { groups.append(line) }
+                groups.append(line)
             case "candidate":
                 // What cannot be used, or read, is skipped (RFC 8839 §5.1, RFC 9725 §4.4).
                 if candidates.count < Self.candidatesMax, let address = ICECandidateAttribute(value)?.address {
@@ -126,7 +130,8 @@ struct RemoteSection {
     }
 
     private mutating func sortLayers(
-        _ simulcast: [[SimulcastAttribute.Version]], rids: [RID: RIDAttribute]
+        _ simulcast: [[SimulcastAttribute.Version]],
+        rids: [RID: RIDAttribute]
     ) throws(NegotiationError) {
         var seen: Set<RID> = []
         for alternatives in simulcast {
@@ -154,13 +159,17 @@ extension RemoteSection {
             guard let value = attribute.value else { continue }
             switch attribute.name {
             case "rtpmap":
-                if let line = RTPMapAttribute(value), maps[line.payloadType] == nil { maps[line.payloadType] = line }
+                guard maps[PayloadType(leading: value)] == nil, let line = RTPMapAttribute(value) else { continue }
+                maps[line.payloadType] = line
             case "fmtp":
-                if let line = FormatParametersAttribute(value), formats[line.payloadType] == nil {
-                    formats[line.payloadType] = line.parameters.map { FormatParameter(key: $0.key, value: $0.value) }
+                guard formats[PayloadType(leading: value)] == nil, let line = FormatParametersAttribute(value) else {
+                    continue
                 }
+                formats[line.payloadType] = line.parameters.map { FormatParameter(key: $0.key, value: $0.value) }
             case "rtcp-fb":
-                guard let line = FeedbackAttribute(value), let type = FeedbackTypes(sdp: line.feedback) else { continue }
+                guard let line = FeedbackAttribute(value), let type = FeedbackTypes(sdp: line.feedback) else {
+                    continue
+                }
                 if let payloadType = line.payloadType {
                     feedback[payloadType, default: []].insert(type)
                 } else {
@@ -188,9 +197,13 @@ extension RemoteSection {
             guard let name = CodecName(sdpName: map.encodingName), name.kind == kind, name.clockRate == map.clockRate
             else { continue }
             let codec = CodecParameters(
-                name: name, payloadType: payloadType, clockRate: map.clockRate, channels: map.channels,
+                name: name,
+                payloadType: payloadType,
+                clockRate: map.clockRate,
+                channels: map.channels,
                 format: formats[payloadType] ?? [],
-                feedback: commonFeedback.union(feedback[payloadType] ?? []).intersection(.known(for: kind)))
+                feedback: commonFeedback.union(feedback[payloadType] ?? []).intersection(.known(for: kind))
+            )
             if isForwardable(codec) { codecs.append(codec) }
         }
         for index in codecs.indices { codecs[index].rtxPayloadType = retransmissions[codecs[index].payloadType] }
@@ -204,7 +217,18 @@ extension RemoteSection {
     }
 }
 
+extension Dictionary {
+    /// `nil` for no key, as for one that is not there.
+    fileprivate subscript(key: Key?) -> Value? { key.flatMap { self[$0] } }
+}
+
 extension PayloadType {
+    /// The number that a line begins with. Looking at it first keeps a line that is there a thousand times cheap.
+    fileprivate init?(leading text: String) {
+        guard let number = UInt8(text.prefix { $0 != " " }) else { return nil }
+        self.init(rawValue: number)
+    }
+
     /// With the marker bit set these look like RTCP's packet types 192…223 (RFC 5761 §4).
     var isMistakenForRTCP: Bool { (64...95).contains(rawValue) }
 }
@@ -258,7 +282,9 @@ extension RemoteSection {
             if !hasExtension { codecs[index].feedback.remove(.transportCC) }
             if codecs[index].feedback.contains(.transportCC) { codecs[index].feedback.remove(.remb) }
         }
-        if !codecs.contains(where: { $0.feedback.contains(.transportCC) }) { lines.removeAll { $0.uri == transportURI } }
+        if !codecs.contains(where: { $0.feedback.contains(.transportCC) }) {
+            lines.removeAll { $0.uri == transportURI }
+        }
         var extensions = HeaderExtensionMap()
         for line in lines {
             if let known = HeaderExtension(uri: line.uri) { extensions[known] = line.id }

@@ -34,7 +34,8 @@ public func parse(fragment text: String) throws(NegotiationError) -> TrickleFrag
     guard credentials != nil || endOfCandidates || levels.contains(where: { $0.has("candidate") }) else {
         throw .malformed(
             "The fragment has neither a=candidate, a=end-of-candidates nor a=ice-ufrag and a=ice-pwd lines; "
-                + "send what RFC 8840 section 9 shows.")
+                + "send what RFC 8840 section 9 shows."
+        )
     }
     return TrickleFragment(credentials: credentials, candidates: candidates, endOfCandidates: endOfCandidates)
 }
@@ -52,6 +53,11 @@ public func restartFragment(local: LocalTransport, mids: [MID], kind: MediaKind 
     var attributes = mids.prefix(1).map { SDPAttribute("mid", $0.value) }
     attributes += lines.credentialAttributes + lines.candidateAttributes
     let media = MediaDescription(
-        type: kind.rawValue, port: 9, protocolName: "UDP/TLS/RTP/SAVPF", formats: ["0"], attributes: attributes)
+        type: kind.rawValue,
+        port: 9,
+        protocolName: "UDP/TLS/RTP/SAVPF",
+        formats: ["0"],
+        attributes: attributes
+    )
     return SDPFragment(attributes: session, media: [media]).serialized()
 }

@@ -11,7 +11,8 @@ public struct WatchNegotiation: Hashable, Sendable {
     public let remoteCandidates: [TransportAddress]
 }
 
-/// Answers an offer to watch (WHEP, draft-ietf-wish-whep §4.2): at most one audio and one video section, each receiving.
+/// Answers an offer to watch (WHEP, draft-ietf-wish-whep §4.2): at most one audio and one video section,
+/// each receiving.
 ///
 /// The answer accepts every format that the server can forward, since what a publisher sends may change later.
 ///
@@ -23,7 +24,10 @@ public struct WatchNegotiation: Hashable, Sendable {
 ///   - generator: Chooses SSRCs and the canonical name.
 /// - Throws: `NegotiationError`; then nothing is accepted.
 public func negotiateWatch(
-    offer: String, local: LocalTransport, streamID: String, sessionID: UInt64,
+    offer: String,
+    local: LocalTransport,
+    streamID: String,
+    sessionID: UInt64,
     using generator: inout some RandomNumberGenerator
 ) throws(NegotiationError) -> WatchNegotiation {
     let remote = try RemoteDescription(parsing: offer, type: .offer, layerDirection: .recv)
@@ -36,15 +40,21 @@ public func negotiateWatch(
         guard section.direction.receives, let kind = section.kind else {
             throw .malformed(
                 "The \(section.label) is \(section.direction.rawValue); to watch, offer it recvonly or sendrecv, "
-                    + "and leave out m-lines that receive nothing.")
+                    + "and leave out m-lines that receive nothing."
+            )
         }
         let formats = section.negotiated(flow: .toPeer, usable: HeaderExtension.watched(kind))
         try remote.checkCodecs(section, formats)
         let usesRTX = formats.codecs.contains { $0.rtxPayloadType != nil }
         let track = SendTrackParameters(
-            mid: try RemoteSection.localMID(section.mid), kind: kind, codecs: formats.codecs,
-            extensions: formats.extensions, ssrc: sources.next(using: &generator),
-            rtxSSRC: usesRTX ? sources.next(using: &generator) : nil, cname: cname)
+            mid: try RemoteSection.localMID(section.mid),
+            kind: kind,
+            codecs: formats.codecs,
+            extensions: formats.extensions,
+            ssrc: sources.next(using: &generator),
+            rtxSSRC: usesRTX ? sources.next(using: &generator) : nil,
+            cname: cname
+        )
         var answer = section.answerSection(direction: .sendonly, formats: formats, flow: .toPeer)
         answer.msid = (stream, kind.rawValue)
         answer.cname = cname
@@ -54,7 +64,10 @@ public func negotiateWatch(
     }
     return WatchNegotiation(
         answer: remote.answer(local: local, sessionID: sessionID, live: answers),
-        remote: remote.remoteTransport, send: send, remoteCandidates: remote.candidates)
+        remote: remote.remoteTransport,
+        send: send,
+        remoteCandidates: remote.candidates
+    )
 }
 
 /// A name as `a=msid` can carry it: 1…64 token characters.

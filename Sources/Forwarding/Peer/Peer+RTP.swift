@@ -72,7 +72,8 @@ extension Peer {
             let stream =
                 track.streams.first { $0.rtxSSRC == ssrc }
                 ?? track.streams.first { repairedRID != nil && $0.rid == repairedRID }
-                ?? (track.streams.count == 1 && repairedRID == nil ? track.streams.first : nil)
+                // Without layers a source that began anew has taken the track over, and this repeats it.
+                ?? (track.parameters.rids.isEmpty && repairedRID == nil ? track.target : nil)
             guard let stream else { throw .drop(.unknownStream) }
             addRTX(ssrc, of: stream)
             return (stream, true)
@@ -167,7 +168,6 @@ extension Peer {
         if description.startsKeyFrame {
             core.counters.keyFramesReceived &+= 1
             stream.keyFrames.receivedKeyFrame(at: now)
-            stream.losses.forgetBefore(sequence)
         }
         guard codec.feedback.contains(.nack) else { return }
         if stream.losses.received(sequence, at: now) == .gapTooWide, stream.track.parameters.kind == .video {

@@ -198,12 +198,14 @@ package final class Peer {
     }
 
     private func sendTransportFeedback(at now: Instant, into batch: DatagramBatch) {
-        guard let deadline = transportFeedback?.nextDeadline, deadline <= now, let media = streams.first else { return }
+        guard let deadline = transportFeedback?.nextDeadline, deadline <= now else { return }
+        // Packets that belong to no stream count too; feedback is about the transport, whatever source it names.
+        let media = streams.first?.ssrc ?? feedbackSSRC
         for _ in 0..<Self.feedbackPacketsPerTurnMax {
             core.writer.removeAll()
             guard
                 transportFeedback?.makeFeedback(
-                    at: now, writer: &core.writer, senderSSRC: feedbackSSRC, mediaSSRC: media.ssrc) == true
+                    at: now, writer: &core.writer, senderSSRC: feedbackSSRC, mediaSSRC: media) == true
             else { return }
             if flushRTCP(into: batch) { core.counters.transportFeedbackSent &+= 1 }
         }

@@ -22,7 +22,15 @@ package final class PeerTransport {
         case closed(PeerCloseReason)
     }
 
-    private var agent: Agent
+    private var agent: Agent {
+        didSet {
+            selectedPath =
+                switch agent {
+                case .lite(let agent): agent.selectedPath
+                case .controlling(let agent): agent.selectedPath
+                }
+        }
+    }
     private let dtls: DTLSConnection
     private let dtlsRole: DTLSRole
     private var srtp: (any SRTPTransform)?
@@ -48,13 +56,8 @@ package final class PeerTransport {
 
     package var isConnected: Bool { state == .connected }
 
-    /// The pair that ICE nominated: where everything is sent.
-    package var selectedPath: NetworkPath? {
-        switch agent {
-        case .lite(let agent): agent.selectedPath
-        case .controlling(let agent): agent.selectedPath
-        }
-    }
+    /// The pair that ICE nominated: where everything is sent. Kept beside the agent because every packet reads it.
+    package private(set) var selectedPath: NetworkPath?
 
     /// Whether an authenticated check came over this pair.
     package func isValidated(_ path: NetworkPath) -> Bool {

@@ -37,9 +37,8 @@ package struct KeyFrameRequester: Sendable {
 
     /// A key frame began to arrive.
     package mutating func receivedKeyFrame(at now: Instant) {
-        if case .wanted(let at, let attempts) = state {
-            state = .idle(lastSent: attempts > 0 ? at - Self.spacing : nil)
-        }
+        // The next request was due one spacing after the last one, or at once when none was sent within it.
+        if case .wanted(let at, _) = state { state = .idle(lastSent: at - Self.spacing) }
     }
 
     /// Whether to send a request now.

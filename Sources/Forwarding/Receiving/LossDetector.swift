@@ -4,6 +4,8 @@ package import Wire
 package struct LossDetector: Sendable {
     /// A gap wider than this is not asked for packet by packet: a key frame mends it sooner.
     package static let missingMax = 256
+    /// A key frame's worth of packets.
+    private static let startGapMax = 64
     /// Reordering on real paths is mostly within a few milliseconds; asking at once would ask in vain.
     package static let reorderingTolerance = Interval.milliseconds(5)
     /// As libwebrtc's NACK module: ten requests, then it is given up.
@@ -22,6 +24,8 @@ package struct LossDetector: Sendable {
 
     private var missing: ContiguousArray<Missing> = []
     private var newest: ExtendedSequenceNumber?
+    /// Where the stream is known to have begun, as far as arrivals tell.
+    private var oldest: ExtendedSequenceNumber?
     /// From a request to the packet it brought, smoothed.
     private var roundTrip = Interval.milliseconds(80)
 
@@ -36,9 +40,11 @@ package struct LossDetector: Sendable {
     package mutating func received(_ sequence: ExtendedSequenceNumber, at now: Instant) -> Outcome {
         guard let newest else {
             self.newest = sequence
+            oldest = sequence
             return .inOrder
         }
         if sequence <= newest {
+            if let oldest, sequence < oldest { return startedEarlier(at: sequence, than: oldest, now) }
             guard let index = missing.firstIndex(where: { $0.sequence == sequence }) else { return .late }
             if missing[index].attempts == 1, let asked = missing[index].lastRequestAt {
                 let sample = max(now - asked, .milliseconds(1))
@@ -59,6 +65,21 @@ package struct LossDetector: Sendable {
                 Missing(sequence: newest.advanced(by: offset), nextRequestAt: now + Self.reorderingTolerance))
         }
         return .inOrder
+    }
+
+    /// A stream that begins with a burst may be overtaken by its own second packet; what lies between is missing.
+    private mutating func startedEarlier(
+        at sequence: ExtendedSequenceNumber, than oldest: ExtendedSequenceNumber, _ now: Instant
+    ) -> Outcome {
+        let gap = sequence.distance(to: oldest) - 1
+        guard gap + missing.count <= Self.startGapMax else { return .late }
+        self.oldest = sequence
+        guard gap > 0 else { return .late }
+        for offset in 1...gap {
+            missing.append(
+                Missing(sequence: sequence.advanced(by: offset), nextRequestAt: now + Self.reorderingTolerance))
+        }
+        return .late
     }
 
     /// What to ask for now, and whether any packet was given up.
@@ -85,10 +106,5 @@ package struct LossDetector: Sendable {
             index += 1
         }
         return (gaveUp, asked)
-    }
-
-    /// A key frame came: what was missing before it is not needed any more.
-    package mutating func forgetBefore(_ sequence: ExtendedSequenceNumber) {
-        missing.removeAll { $0.sequence < sequence }
     }
 }

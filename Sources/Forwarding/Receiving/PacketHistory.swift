@@ -108,6 +108,7 @@ package final class PacketHistory {
         growIndexIfCrowded(for: sequence, at: now)
         let slot = index(of: sequence)
         if let present = entries[slot], present.description.sequence >= sequence { return false }
+        if lapStartedAt == nil { lapStartedAt = now }
         if startsNextLap(adding: packet.byteCount) {
             if let lapStartedAt, now - lapStartedAt < Self.durationWanted, capacity < bytesLimit { grow() }
             lapStartedAt = now

@@ -68,7 +68,8 @@ package final class ReceivedTrack {
 
     package func attach(_ slot: SendSlot, at now: Instant) {
         slots.append(slot)
-        wantKeyFrame(at: now)
+        // One that is still connecting asks when it can be sent something.
+        if slot.peer.transport.isConnected { wantKeyFrame(at: now) }
     }
 
     package func detach(_ slot: SendSlot) { slots.removeAll { $0 === slot } }

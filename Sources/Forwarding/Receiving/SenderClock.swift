@@ -40,7 +40,7 @@ extension NTPTimestamp {
     /// Nanoseconds since 1900: at most 4.3·10¹⁸, which fits.
     package var nanoseconds: Int64 {
         let seconds = Int64(rawValue >> 32)
-        let fraction = Int64((rawValue & 0xFFFF_FFFF) &* 1_000_000_000 >> 32)
+        let fraction = Int64(((rawValue & 0xFFFF_FFFF) &* 1_000_000_000) >> 32)
         return seconds * 1_000_000_000 + fraction
     }
 }

@@ -74,7 +74,8 @@ package struct RTPRewriter: Sendable {
     package var currentSegment: Segment? { segments.last }
     /// The newest sequence number sent; `nil` before the first packet.
     package var newestSequence: ExtendedSequenceNumber? { output?.sequence }
-    package var newestTimestamp: RTPTimestamp? { output?.timestamp }
+    /// The timestamp of that packet, and when it was sent.
+    package var newestTimestamp: (timestamp: RTPTimestamp, sentAt: Instant)? { output.map { ($0.timestamp, $0.sentAt) } }
 
     /// Lets `stream` play from this packet on, as the continuation of what was sent before.
     /// - Parameter alignedTimestamp: the outgoing timestamp that keeps the media's own timing, where it is known;
@@ -108,8 +109,16 @@ package struct RTPRewriter: Sendable {
     /// from longer ago than is remembered.
     package func segment(of source: ExtendedSequenceNumber, in stream: StreamID) -> Segment? {
         var index = segments.count - 1
+        var end: ExtendedSequenceNumber?
         while index >= 0, segments[index].stream == stream {
-            if source >= segments[index].sourceStart { return segments[index] }
+            let segment = segments[index]
+            if source >= segment.sourceStart {
+                // What lies beyond the segment's end was left out, or came while the stream did not play: its number
+                // went to another packet.
+                if let end, segment.sequence(source) >= end { return nil }
+                return segment
+            }
+            end = segment.outputStart
             index -= 1
         }
         return nil

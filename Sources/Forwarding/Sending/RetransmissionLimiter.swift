@@ -8,6 +8,9 @@ package struct RetransmissionLimiter: Sendable {
     /// As often as libwebrtc asks.
     static let attemptsMax = 10
     private static let size = 256
+    /// Retransmissions in a row, and in a second after that: a third of a stream of 16 Mbit/s.
+    static let burstMax = 256
+    static let ratePerSecond = 500
 
     private struct Record: Sendable {
         var sequence: SequenceNumber
@@ -15,6 +18,9 @@ package struct RetransmissionLimiter: Sendable {
         var attempts: UInt8
     }
     private var records: ContiguousArray<Record?> = []
+    /// The packets that may still be sent, in billionths, as of `refilledAt`.
+    private var allowance = Int64(burstMax) * 1_000_000_000
+    private var refilledAt: Instant?
 
     package init() {}
 
@@ -23,13 +29,25 @@ package struct RetransmissionLimiter: Sendable {
         if records.isEmpty { records = ContiguousArray(repeating: nil, count: Self.size) }
         let index = Int(sequence.rawValue) % Self.size
         guard var record = records[index], record.sequence == sequence, now - record.sentAt < .seconds(5) else {
+            guard takeAllowance(at: now) else { return false }
             records[index] = Record(sequence: sequence, sentAt: now, attempts: 1)
             return true
         }
-        guard now - record.sentAt >= Self.spacing, record.attempts < Self.attemptsMax else { return false }
+        guard now - record.sentAt >= Self.spacing, record.attempts < Self.attemptsMax, takeAllowance(at: now)
+        else { return false }
         record.attempts += 1
         record.sentAt = now
         records[index] = record
+        return true
+    }
+
+    private mutating func takeAllowance(at now: Instant) -> Bool {
+        let packet: Int64 = 1_000_000_000
+        let elapsed = min(max(now - (refilledAt ?? now), .zero), .seconds(1))
+        refilledAt = now
+        allowance = min(allowance + elapsed.nanoseconds * Int64(Self.ratePerSecond), Int64(Self.burstMax) * packet)
+        guard allowance >= packet else { return false }
+        allowance -= packet
         return true
     }
 }

@@ -9,6 +9,8 @@ package final class SendSlot {
     /// The stream whose packets go out; `nil` until one began since the source was connected.
     private var playing: StreamID?
     private(set) var rewriter: RTPRewriter
+    /// When the present source, or the last one that played, began to.
+    private var sourceBeganAt: Instant?
     private var mappings: [(PayloadType, PayloadMapping)] = []
     private var rtxSequence: SequenceNumber
     private var limiter = RetransmissionLimiter()
@@ -24,8 +26,6 @@ package final class SendSlot {
     package private(set) var octetsSent: UInt32 = 0
     package private(set) var bytesSent: UInt64 = 0
     package private(set) var retransmitted: UInt64 = 0
-    package private(set) var firstSentAt: Instant?
-    package private(set) var lastSentAt: Instant?
     /// The receiver's newest report on us.
     package private(set) var lastReport: ReportBlock?
 
@@ -71,13 +71,18 @@ package final class SendSlot {
         }
         if description.payloadLength == 0, rewriter.leaveOut(description.sequence) { return }
         let mapping = mapping(of: description.payloadType, in: stream.track)
+        if case .unsupported(let codec) = mapping {
+            announceUnsupported(codec)
+            // The decoder missed frames: it starts anew at a key frame when a format that it knows returns. A late
+            // packet from before that changes nothing.
+            if rewriter.newestSequence.map({ segment.sequence(description.sequence) > $0 }) ?? true { playing = nil }
+            return
+        }
         guard let length = send(packet, description, segment, mapping, at: now, into: batch) else { return }
         rewriter.sent(description, in: segment, frameNumber: frameNumber(packet, description), at: now)
         packetsSent &+= 1
         octetsSent &+= UInt32(description.payloadLength)
         bytesSent &+= UInt64(length)
-        if firstSentAt == nil { firstSentAt = now }
-        lastSentAt = now
         peer.core.counters.rtpSent &+= 1
         peer.core.counters.rtpBytesSent &+= UInt64(length)
     }
@@ -99,6 +104,7 @@ package final class SendSlot {
         rewriter.begin(
             stream.id, at: description, frameNumber: frameNumber(packet, description),
             alignedTimestamp: alignedTimestamp(description.timestamp, of: stream), now: now)
+        if playing == nil { sourceBeganAt = now }
         playing = stream.id
         return true
     }
@@ -146,7 +152,12 @@ package final class SendSlot {
             return
         }
         let sent = stream.history.withPacket(sourceSequence) { packet, description in
-            let mapping = mapping(of: description.payloadType, in: stream.track)
+            // The payload types of a source that played before are its own.
+            let mapping =
+                stream.track === source
+                ? mapping(of: description.payloadType, in: stream.track)
+                : PayloadMapping(description.payloadType, of: stream.track.parameters, to: parameters)
+            guard let mapping else { return false }
             return send(packet, description, segment, mapping, retransmission: true, at: now, into: batch) != nil
         }
         if sent == true {
@@ -173,9 +184,7 @@ package final class SendSlot {
             outgoing = payloadType
             if retransmission, let rtxPayloadType, let ssrc = parameters.rtxSSRC { rtx = (rtxPayloadType, ssrc) }
         case .red(let payloadType, _), .redPrimary(let payloadType): outgoing = payloadType
-        case .unsupported(let codec):
-            announceUnsupported(codec)
-            return nil
+        case .unsupported: return nil
         }
         if retransmission, rtx == nil, !isRepeatable { return nil }
         let sequence = segment.sequence(description.sequence).wire
@@ -278,7 +287,7 @@ package final class SendSlot {
 
     /// The sender report that ties the outgoing timestamps to our clock (RFC 3550 §6.4.1); `nil` before media.
     func senderInfo(at now: Instant) -> SenderInfo? {
-        guard packetsSent > 0, let lastSentAt, let firstSentAt, let newest = rewriter.newestTimestamp else { return nil }
+        guard packetsSent > 0, let newest = rewriter.newestTimestamp else { return nil }
         let ntp = peer.core.ntp(at: now)
         var rtp: RTPTimestamp?
         if let segment = rewriter.currentSegment, let stream = source?.stream(segment.stream),
@@ -286,9 +295,9 @@ package final class SendSlot {
             let sourceTime = stream.clock.timestamp(atSenderNanoseconds: ntp.nanoseconds &- offset)
         {
             rtp = segment.timestamp(sourceTime)
-        } else if now - firstSentAt > Self.senderReportPatience {
-            rtp = newest.advanced(
-                by: Int((now - lastSentAt).nanoseconds / 1_000) * parameters.kind.clockRate / 1_000_000)
+        } else if let sourceBeganAt, now - sourceBeganAt > Self.senderReportPatience {
+            let elapsed = Int((now - newest.sentAt).nanoseconds / 1_000)
+            rtp = newest.timestamp.advanced(by: elapsed * parameters.kind.clockRate / 1_000_000)
         }
         return rtp.map {
             SenderInfo(ntp: ntp, rtp: $0, packetCount: packetsSent, octetCount: octetsSent)

@@ -1,0 +1,271 @@
+import Testing
+import Wire
+
+@testable import Forwarding
+
+@Suite struct LossDetectorTests {
+    private func requests(_ detector: inout LossDetector, at now: Instant) -> (lost: [UInt16], gaveUp: Bool) {
+        var lost: [SequenceNumber] = []
+        let (gaveUp, asked) = detector.takeRequests(at: now, into: &lost)
+        #expect(asked == lost.count)
+        return (lost.map(\.rawValue), gaveUp)
+    }
+
+    @Test func `an unbroken stream asks for nothing`() {
+        var detector = LossDetector()
+        for number in 65_500..<65_600 {
+            #expect(detector.received(ExtendedSequenceNumber(rawValue: Int64(number)), at: .ms(number)) == .inOrder)
+        }
+        #expect(detector.nextDeadline == nil)
+        #expect(requests(&detector, at: .ms(1_000_000)).lost.isEmpty)
+    }
+
+    @Test func `a gap is asked for after the reordering tolerance, across the wrap`() {
+        var detector = LossDetector()
+        _ = detector.received(65_534, at: .ms(0))
+        #expect(detector.received(65_538, at: .ms(1)) == .inOrder)
+        #expect(detector.nextDeadline == .ms(1) + LossDetector.reorderingTolerance)
+        #expect(requests(&detector, at: .ms(5)).lost.isEmpty)
+        #expect(requests(&detector, at: .ms(6)).lost == [65_535, 0, 1])
+    }
+
+    @Test func `a packet that was only reordered is not asked for`() {
+        var detector = LossDetector()
+        _ = detector.received(10, at: .ms(0))
+        _ = detector.received(12, at: .ms(1))
+        #expect(detector.received(11, at: .ms(3)) == .recovered)
+        #expect(detector.missingCount == 0)
+        #expect(detector.nextDeadline == nil)
+    }
+
+    @Test func `a request is repeated after the round trip and no sooner`() {
+        var detector = LossDetector()
+        _ = detector.received(10, at: .ms(0))
+        _ = detector.received(12, at: .ms(0))
+        #expect(requests(&detector, at: .ms(5)).lost == [11])
+        #expect(requests(&detector, at: .ms(20)).lost.isEmpty)
+        #expect(requests(&detector, at: .ms(105)).lost == [11])
+        #expect(detector.received(11, at: .ms(150)) == .recovered)
+        #expect(requests(&detector, at: .ms(1_000)).lost.isEmpty)
+    }
+
+    @Test func `a short measured round trip shortens the wait`() {
+        var detector = LossDetector()
+        var now = 0
+        for round in 0..<40 {
+            _ = detector.received(ExtendedSequenceNumber(rawValue: Int64(round * 2)), at: .ms(now))
+            _ = detector.received(ExtendedSequenceNumber(rawValue: Int64(round * 2 + 2)), at: .ms(now))
+            #expect(requests(&detector, at: .ms(now + 5)).lost.count == 1)
+            _ = detector.received(ExtendedSequenceNumber(rawValue: Int64(round * 2 + 1)), at: .ms(now + 15))
+            now += 100
+        }
+        _ = detector.received(82, at: .ms(now))
+        _ = requests(&detector, at: .ms(now + 5))
+        #expect(requests(&detector, at: .ms(now + 26)).lost.count == 1)
+    }
+
+    @Test func `after ten requests a packet is given up and never asked for again`() {
+        var detector = LossDetector()
+        _ = detector.received(1, at: .ms(0))
+        _ = detector.received(3, at: .ms(0))
+        var asked = 0
+        var gaveUp = false
+        for now in stride(from: 0, through: 5_000, by: 5) where !gaveUp {
+            let (lost, given) = requests(&detector, at: .ms(now))
+            asked += lost.count
+            gaveUp = given
+        }
+        #expect(asked == LossDetector.attemptsMax)
+        #expect(gaveUp)
+        #expect(detector.nextDeadline == nil)
+        #expect(detector.received(2, at: .ms(6_000)) == .late)
+    }
+
+    @Test func `a gap too wide is not asked for and clears what was missing`() {
+        var detector = LossDetector()
+        _ = detector.received(100, at: .ms(0))
+        _ = detector.received(103, at: .ms(0))
+        #expect(detector.received(ExtendedSequenceNumber(rawValue: 104 + Int64(LossDetector.missingMax)), at: .ms(1)) == .gapTooWide)
+        #expect(detector.missingCount == 0)
+        #expect(detector.nextDeadline == nil)
+    }
+
+    @Test func `the widest gap that is asked for stays within the bound`() {
+        var detector = LossDetector()
+        _ = detector.received(0, at: .ms(0))
+        #expect(detector.received(ExtendedSequenceNumber(rawValue: Int64(LossDetector.missingMax) + 1), at: .ms(0)) == .inOrder)
+        #expect(detector.missingCount == LossDetector.missingMax)
+        #expect(detector.received(ExtendedSequenceNumber(rawValue: Int64(LossDetector.missingMax) + 3), at: .ms(0)) == .gapTooWide)
+    }
+
+    @Test func `a start that was overtaken by its own second packet is asked for in between`() {
+        var detector = LossDetector()
+        _ = detector.received(105, at: .ms(0))
+        #expect(detector.received(102, at: .ms(1)) == .late)
+        #expect(requests(&detector, at: .ms(10)).lost == [103, 104])
+        // Far before the start is another life of the stream.
+        #expect(detector.received(1, at: .ms(11)) == .late)
+        #expect(detector.missingCount == 2)
+    }
+
+    @Test func `duplicates change nothing`() {
+        var detector = LossDetector()
+        _ = detector.received(1, at: .ms(0))
+        _ = detector.received(2, at: .ms(0))
+        #expect(detector.received(2, at: .ms(1)) == .late)
+        #expect(detector.received(1, at: .ms(1)) == .late)
+        #expect(detector.missingCount == 0)
+    }
+}
+
+
+@Suite struct KeyFrameRequesterTests {
+    @Test func `a first wish is granted at once, and only once`() {
+        var requester = KeyFrameRequester()
+        #expect(requester.nextDeadline == nil)
+        #expect(requester.takeRequest(at: .ms(0)) == false)
+        requester.want(at: .ms(10))
+        requester.want(at: .ms(10))
+        #expect(requester.nextDeadline == .ms(10))
+        #expect(requester.takeRequest(at: .ms(10)) == true)
+        #expect(requester.takeRequest(at: .ms(10)) == false)
+        #expect(requester.takeRequest(at: .ms(509)) == false)
+        #expect(requester.takeRequest(at: .ms(510)) == true)
+    }
+
+    @Test func `a key frame ends the asking`() {
+        var requester = KeyFrameRequester()
+        requester.want(at: .ms(0))
+        _ = requester.takeRequest(at: .ms(0))
+        requester.receivedKeyFrame(at: .ms(80))
+        #expect(requester.nextDeadline == nil)
+        #expect(requester.takeRequest(at: .ms(1_000)) == false)
+    }
+
+    @Test(arguments: [100, 250, 499])
+    func `two requests are never closer than the spacing`(second: Int) {
+        var requester = KeyFrameRequester()
+        requester.want(at: .ms(0))
+        #expect(requester.takeRequest(at: .ms(0)) == true)
+        requester.receivedKeyFrame(at: .ms(20))
+        requester.want(at: .ms(second))
+        #expect(requester.takeRequest(at: .ms(second)) == false)
+        // A key frame that nobody asked for does not shorten the wait either.
+        requester.receivedKeyFrame(at: .ms(second))
+        requester.want(at: .ms(second))
+        #expect(requester.takeRequest(at: .ms(499)) == false)
+        #expect(requester.takeRequest(at: .ms(500)) == true)
+    }
+
+    @Test func `a source that never answers is left in peace until the next wish`() {
+        var requester = KeyFrameRequester()
+        requester.want(at: .ms(0))
+        var sent = 0
+        for now in stride(from: 0, through: 60_000, by: 100) where requester.takeRequest(at: .ms(now)) { sent += 1 }
+        #expect(sent == KeyFrameRequester.attemptsMax)
+        #expect(requester.nextDeadline == nil)
+        requester.want(at: .ms(61_000))
+        #expect(requester.takeRequest(at: .ms(61_000)) == true)
+    }
+
+    @Test func `a wish that comes every frame does not ask faster than the spacing`() {
+        var requester = KeyFrameRequester()
+        var sent = 0
+        for now in stride(from: 0, to: 10_000, by: 33) {
+            requester.want(at: .ms(now))
+            if requester.takeRequest(at: .ms(now)) { sent += 1 }
+        }
+        #expect((15...20).contains(sent))
+    }
+}
+
+@Suite struct RetransmissionLimiterTests {
+    private func number(_ value: Int) -> SequenceNumber { SequenceNumber(rawValue: UInt16(truncatingIfNeeded: value)) }
+
+    @Test func `a packet is repeated at most ten times, never twice within ten milliseconds`() {
+        var limiter = RetransmissionLimiter()
+        var allowed: [Int] = []
+        for now in 0..<1_000 where limiter.allow(number(7), at: .ms(now)) { allowed.append(now) }
+        #expect(allowed == Array(stride(from: 0, to: 100, by: 10)))
+    }
+
+    @Test func `a number that comes round again starts anew`() {
+        var limiter = RetransmissionLimiter()
+        for now in 0..<200 { _ = limiter.allow(number(7), at: .ms(now)) }
+        #expect(limiter.allow(number(7), at: .ms(300)) == false)
+        #expect(limiter.allow(number(7), at: .ms(6_000)) == true)
+    }
+
+    @Test func `different packets do not hinder each other`() {
+        var limiter = RetransmissionLimiter()
+        for value in 0..<200 { #expect(limiter.allow(number(65_500 + value), at: .ms(0)) == true) }
+    }
+
+    @Test func `a flood over the whole range stays within the rate`() {
+        var limiter = RetransmissionLimiter()
+        var allowed = 0
+        for now in 0..<5_000 {
+            for value in 0..<50 where limiter.allow(number(now * 50 + value), at: .ms(now)) { allowed += 1 }
+        }
+        #expect(allowed <= RetransmissionLimiter.burstMax + 5 * RetransmissionLimiter.ratePerSecond)
+        #expect(allowed >= 5 * RetransmissionLimiter.ratePerSecond)
+    }
+}
+
+@Suite struct DeadlineQueueTests {
+    @Test func `deadlines come due least first and leave`() {
+        var queue = DeadlineQueue()
+        for (peer, deadline) in [(1, 30), (2, 10), (3, 20)] {
+            queue.set(PeerID(rawValue: UInt64(peer)), to: .ms(deadline))
+        }
+        #expect(queue.next == .ms(10))
+        #expect(queue.popDue(at: .ms(9)) == nil)
+        #expect(queue.popDue(at: .ms(25)) == PeerID(rawValue: 2))
+        #expect(queue.popDue(at: .ms(25)) == PeerID(rawValue: 3))
+        #expect(queue.popDue(at: .ms(25)) == nil)
+        #expect(queue.count == 1)
+    }
+
+    @Test func `a peer stands in the queue once, wherever its deadline moves`() {
+        var queue = DeadlineQueue()
+        let peer = PeerID(rawValue: 1)
+        queue.set(PeerID(rawValue: 2), to: .ms(50))
+        for deadline in [10, 90, 40, 60] { queue.set(peer, to: .ms(deadline)) }
+        #expect(queue.count == 2)
+        #expect(queue.next == .ms(50))
+        queue.set(peer, to: nil)
+        queue.set(peer, to: nil)
+        #expect(queue.count == 1)
+    }
+
+    @Test(arguments: [1, 2, 3, 4, 5] as [UInt64])
+    func `whatever is set, moved and removed, the least comes first`(seed: UInt64) {
+        var queue = DeadlineQueue()
+        var model: [UInt64: Int] = [:]
+        var state = seed
+        func random(_ bound: Int) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(state >> 33) % bound
+        }
+        for step in 0..<2_000 {
+            let peer = UInt64(random(40))
+            switch random(4) {
+            case 0:
+                queue.set(PeerID(rawValue: peer), to: nil)
+                model[peer] = nil
+            case 1:
+                let due = queue.popDue(at: .ms(random(1_000)))
+                if let due {
+                    #expect(model[due.rawValue] == model.values.min(), "step \(step)")
+                    model[due.rawValue] = nil
+                }
+            default:
+                let deadline = random(1_000)
+                queue.set(PeerID(rawValue: peer), to: .ms(deadline))
+                model[peer] = deadline
+            }
+            #expect(queue.next == model.values.min().map { .ms($0) })
+            #expect(queue.count == model.count)
+        }
+    }
+}

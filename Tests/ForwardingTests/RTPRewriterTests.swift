@@ -1,0 +1,270 @@
+import Testing
+import Wire
+
+@testable import Forwarding
+
+@Suite struct RTPRewriterTests {
+    private static let first = StreamID(rawValue: 1)
+    private static let second = StreamID(rawValue: 2)
+
+    /// Begins a stream at a packet and sends it.
+    private func begin(
+        _ rewriter: inout RTPRewriter, _ stream: StreamID, _ packet: PacketDescription, frameNumber: UInt16? = nil,
+        aligned: RTPTimestamp? = nil, at now: Instant
+    ) {
+        rewriter.begin(stream, at: packet, frameNumber: frameNumber, alignedTimestamp: aligned, now: now)
+        _ = send(&rewriter, stream, packet, frameNumber: frameNumber, at: now)
+    }
+
+    /// Sends a packet on.
+    /// - Returns: the number that it went out with; `nil` when it could not.
+    private func send(
+        _ rewriter: inout RTPRewriter, _ stream: StreamID, _ packet: PacketDescription, frameNumber: UInt16? = nil,
+        at now: Instant = .ms(0)
+    ) -> Int64? {
+        guard let segment = rewriter.segment(of: packet.sequence, in: stream) else { return nil }
+        rewriter.sent(packet, in: segment, frameNumber: frameNumber, at: now)
+        return segment.sequence(packet.sequence).rawValue
+    }
+
+    @Test(arguments: [0, 1, 0x7FFF_FFFF_FFFF_FFFF, UInt64.max] as [UInt64])
+    func `the first number leaves room before the wrap`(seed: UInt64) throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: seed)
+        #expect(rewriter.newestSequence == nil)
+        #expect(rewriter.origin(of: SequenceNumber(rawValue: 0)) == nil)
+        begin(&rewriter, Self.first, describe(5), at: .ms(0))
+        let newest = try #require(rewriter.newestSequence)
+        #expect(newest.wire.rawValue < 0x8000)
+        #expect(rewriter.newestTimestamp?.timestamp.rawValue == UInt32(truncatingIfNeeded: seed >> 32))
+    }
+
+    @Test func `numbers keep their distances, through the wrap and out of order`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(65_530), at: .ms(0))
+        let base = try #require(rewriter.newestSequence).rawValue
+        for number in [65_531, 65_535, 65_536, 65_533, 65_540, 131_072] as [Int64] {
+            #expect(send(&rewriter, Self.first, describe(number)) == base + number - 65_530)
+        }
+        #expect(rewriter.newestSequence?.rawValue == base + 131_072 - 65_530)
+    }
+
+    @Test func `a late packet does not move what was sent last`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100, timestamp: 1_000), at: .ms(0))
+        _ = send(&rewriter, Self.first, describe(103, timestamp: 4_000), at: .ms(10))
+        let newest = rewriter.newestSequence
+        let timestamp = try #require(rewriter.newestTimestamp)
+        _ = send(&rewriter, Self.first, describe(101, timestamp: 2_000), at: .ms(50))
+        #expect(rewriter.newestSequence == newest)
+        #expect(rewriter.newestTimestamp?.timestamp == timestamp.timestamp)
+        #expect(rewriter.newestTimestamp?.sentAt == .ms(10))
+    }
+
+    @Test func `a packet from before the stream began to play is not sent`() {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        #expect(send(&rewriter, Self.first, describe(99)) == nil)
+        #expect(send(&rewriter, Self.second, describe(100)) == nil)
+    }
+
+    @Test func `another source continues the numbers and the time`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100, timestamp: 1_000), at: .ms(0))
+        _ = send(&rewriter, Self.first, describe(110, timestamp: 1_000), at: .ms(0))
+        let last = try #require(rewriter.newestSequence).rawValue
+        let time = try #require(rewriter.newestTimestamp).timestamp
+        begin(&rewriter, Self.second, describe(40_000, timestamp: 0xFFFF_FF00), at: .ms(500))
+        #expect(rewriter.newestSequence?.rawValue == last + 1)
+        #expect(try #require(rewriter.newestTimestamp).timestamp == time.advanced(by: 45_000))
+        #expect(rewriter.currentStream == Self.second)
+        // Late packets of the first one have no number any more.
+        #expect(send(&rewriter, Self.first, describe(111)) == nil)
+        #expect(send(&rewriter, Self.second, describe(40_001)) == last + 2)
+    }
+
+    @Test(arguments: [
+        (offset: 3_000, used: true), (offset: 1, used: true), (offset: 90_000, used: true), (offset: 0, used: false),
+        (offset: -3_000, used: false), (offset: 200_000, used: false),
+    ])
+    func `the media's own timing is used where it is plausible`(offset: Int, used: Bool) throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100, timestamp: 1_000), at: .ms(0))
+        let time = try #require(rewriter.newestTimestamp).timestamp
+        begin(
+            &rewriter, Self.second, describe(7, timestamp: 77), aligned: time.advanced(by: offset), at: .ms(40))
+        let next = try #require(rewriter.newestTimestamp).timestamp
+        #expect(time.distance(to: next) == (used ? offset : 3_600))
+    }
+
+    @Test func `a switch in the same instant still moves the time`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        let time = try #require(rewriter.newestTimestamp).timestamp
+        begin(&rewriter, Self.second, describe(7), at: .ms(0))
+        #expect(time.distance(to: try #require(rewriter.newestTimestamp).timestamp) == 900)
+    }
+
+    @Test func `a packet that is left out leaves no gap`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        let base = try #require(rewriter.newestSequence).rawValue
+        #expect(rewriter.leaveOut(101) == true)
+        #expect(rewriter.leaveOut(102) == true)
+        #expect(send(&rewriter, Self.first, describe(103)) == base + 1)
+        // The number 102's would be is 103's now.
+        #expect(send(&rewriter, Self.first, describe(102)) == nil)
+        #expect(send(&rewriter, Self.first, describe(101)) == nil)
+        #expect(rewriter.origin(of: SequenceNumber(rawValue: UInt16(base + 1)))?.source == 103)
+        #expect(rewriter.origin(of: SequenceNumber(rawValue: UInt16(base)))?.source == 100)
+    }
+
+    @Test func `a packet is not left out when it is late or something before it is missing`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        #expect(rewriter.leaveOut(1) == false)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        #expect(rewriter.leaveOut(102) == false)
+        #expect(rewriter.leaveOut(100) == false)
+        #expect(rewriter.leaveOut(99) == false)
+        let base = try #require(rewriter.newestSequence).rawValue
+        #expect(send(&rewriter, Self.first, describe(101)) == base + 1)
+    }
+
+    @Test func `a late packet before one that was left out keeps its number`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        let base = try #require(rewriter.newestSequence).rawValue
+        _ = send(&rewriter, Self.first, describe(103))
+        #expect(rewriter.leaveOut(104) == true)
+        #expect(send(&rewriter, Self.first, describe(105)) == base + 4)
+        #expect(send(&rewriter, Self.first, describe(102)) == base + 2)
+    }
+
+    @Test func `a source that plays again gives no number out twice`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        let base = try #require(rewriter.newestSequence).rawValue
+        // Disconnected for 399 packets, then played again.
+        begin(&rewriter, Self.first, describe(500), at: .ms(4_000))
+        #expect(rewriter.newestSequence?.rawValue == base + 1)
+        // A packet of the time between comes late: it was never to be seen.
+        #expect(send(&rewriter, Self.first, describe(499)) == nil)
+        #expect(send(&rewriter, Self.first, describe(101)) == nil)
+        #expect(send(&rewriter, Self.first, describe(501)) == base + 2)
+        #expect(rewriter.newestSequence?.rawValue == base + 2)
+    }
+
+    @Test func `there and back again maps to the last time that a source played`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        begin(&rewriter, Self.second, describe(900), at: .ms(10))
+        begin(&rewriter, Self.first, describe(120), at: .ms(20))
+        let newest = try #require(rewriter.newestSequence)
+        #expect(send(&rewriter, Self.first, describe(119)) == nil)
+        #expect(send(&rewriter, Self.second, describe(901)) == nil)
+        let origins = (0..<3).map { rewriter.origin(of: newest.advanced(by: -$0).wire) }
+        #expect(origins.map { $0?.segment.stream } == [Self.first, Self.second, Self.first])
+        #expect(origins.map { $0?.source } == [120, 900, 100])
+        #expect(rewriter.origin(of: newest.advanced(by: 1).wire) == nil)
+        #expect(rewriter.origin(of: newest.advanced(by: -3).wire) == nil)
+    }
+
+    @Test func `what goes out and where it came from are each other's inverse`() throws {
+        var state: UInt64 = 3
+        func random(_ bound: Int) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(state >> 33) % bound
+        }
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 0x7FF0)
+        var position: [StreamID: Int64] = [Self.first: 65_000, Self.second: 131_000]
+        var playing = Self.first
+        var sent: [Int64: (StreamID, Int64)] = [:]
+        begin(&rewriter, playing, describe(65_000), at: .ms(0))
+        sent[try #require(rewriter.newestSequence).rawValue] = (playing, 65_000)
+        for step in 1..<20_000 {
+            let next = (position[playing] ?? 0) + 1
+            switch random(100) {
+            case 0:
+                playing = playing == Self.first ? Self.second : Self.first
+                let start = (position[playing] ?? 0) + Int64(random(500)) + 1
+                position[playing] = start
+                begin(&rewriter, playing, describe(start), at: .ms(step))
+                let number = try #require(rewriter.newestSequence).rawValue
+                #expect(sent.updateValue((playing, start), forKey: number) == nil)
+            case 1...3:
+                position[playing] = next
+                _ = rewriter.leaveOut(ExtendedSequenceNumber(rawValue: next))
+            case 4...8: position[playing] = next
+            case 9...12:
+                // Late or repeated: either what it was before, or a number of its own, or nothing.
+                let late = next - Int64(random(20)) - 1
+                if let number = send(&rewriter, playing, describe(late), at: .ms(step)) {
+                    let before = sent.updateValue((playing, late), forKey: number)
+                    #expect(before == nil || before! == (playing, late), "step \(step)")
+                }
+            default:
+                position[playing] = next
+                let number = try #require(send(&rewriter, playing, describe(next), at: .ms(step)))
+                #expect(sent.updateValue((playing, next), forKey: number) == nil, "step \(step)")
+            }
+            guard let newest = rewriter.newestSequence else { continue }
+            let asked = newest.advanced(by: -random(200))
+            if let origin = rewriter.origin(of: asked.wire), let known = sent[asked.rawValue] {
+                #expect(known == (origin.segment.stream, origin.source.rawValue), "step \(step)")
+            }
+        }
+    }
+
+    @Test func `segments are bounded, and what is forgotten is not answered`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(0), at: .ms(0))
+        let base = try #require(rewriter.newestSequence).rawValue
+        var number: Int64 = 0
+        for _ in 0..<(RTPRewriter.segmentsMax * 3) {
+            #expect(rewriter.leaveOut(ExtendedSequenceNumber(rawValue: number + 1)) == true)
+            number += 2
+            _ = send(&rewriter, Self.first, describe(number))
+        }
+        #expect(rewriter.origin(of: SequenceNumber(rawValue: UInt16(base))) == nil)
+        #expect(rewriter.origin(of: SequenceNumber(rawValue: UInt16(base + 95))) != nil)
+        #expect(send(&rewriter, Self.first, describe(1)) == nil)
+    }
+
+    @Test(arguments: [
+        (bits: 15, last: 0x7FFF, next: 0), (bits: 15, last: 41, next: 42), (bits: 7, last: 0x7F, next: 0),
+        (bits: 7, last: 41, next: 42),
+    ] as [(bits: UInt8, last: UInt16, next: UInt16)])
+    func `picture ids go on across a switch and wrap at their width`(bits: UInt8, last: UInt16, next: UInt16) throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(1, pictureID: last, bits: bits, tl0: 255), at: .ms(0))
+        // The first source's own numbers go out as they are.
+        #expect(rewriter.currentSegment?.pictureID(last, bits: bits) == last)
+        begin(&rewriter, Self.second, describe(1, pictureID: 99, bits: bits, tl0: 7), at: .ms(10))
+        let segment = try #require(rewriter.currentSegment)
+        #expect(segment.pictureID(99, bits: bits) == next)
+        #expect(segment.pictureID(98, bits: bits) == last)
+        #expect(segment.pictureID(100, bits: bits) == (next &+ 1) & (bits == 7 ? 0x7F : 0x7FFF))
+        #expect(segment.tl0(7) == 0)
+        #expect(segment.tl0(8) == 1)
+        #expect(segment.tl0(6) == 255)
+    }
+
+    @Test func `picture ids go on through a source without any`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(1, pictureID: 500, tl0: 50), at: .ms(0))
+        begin(&rewriter, Self.second, describe(1), at: .ms(10))
+        begin(&rewriter, Self.first, describe(90, pictureID: 900, tl0: 90), at: .ms(20))
+        let segment = try #require(rewriter.currentSegment)
+        #expect(segment.pictureID(900, bits: 15) == 501)
+        #expect(segment.tl0(90) == 51)
+    }
+
+    @Test func `frame numbers of the dependency descriptor go on across a switch`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(1), frameNumber: 65_535, at: .ms(0))
+        begin(&rewriter, Self.second, describe(1), frameNumber: 10, at: .ms(10))
+        let segment = try #require(rewriter.currentSegment)
+        #expect(segment.frameNumber(10) == 0)
+        #expect(segment.frameNumber(9) == 65_535)
+        #expect(segment.frameNumber(12) == 2)
+    }
+}

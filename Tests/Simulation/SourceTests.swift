@@ -1,0 +1,210 @@
+import Client
+import Testing
+import Wire
+
+@testable import Forwarding
+
+/// What a publisher may do with its sources under one negotiation.
+@Suite struct SourceTests {
+    private static let h264Key: [UInt8] = [0x65, 0x88, 0x84, 0x00]
+    private static let h264Delta: [UInt8] = [0x61, 0x00, 0x00, 0x00]
+
+    private func vp8(_ picture: Int, isKey: Bool) -> [UInt8] {
+        [0x90, 0xE0, 0x80 | UInt8(picture >> 8 & 0x7F), UInt8(picture & 0xFF), UInt8(picture & 0xFF), 0x20, isKey ? 0 : 1]
+    }
+
+    /// A publisher whose own media is off, so that a test makes every packet.
+    private func quietPublisher(
+        _ world: World, audio: [CodecParameters] = [.standard(.opus)], video: [CodecParameters] = [.standard(.vp8)]
+    ) throws -> World.Host {
+        let publisher = try world.publish(audio: audio, video: video)
+        #expect(world.run(for: .seconds(3)) { publisher.client?.isConnected == true })
+        publisher.client?.setSending(false)
+        world.run(for: .milliseconds(200))
+        return publisher
+    }
+
+    @Test func `a viewer that comes before its publisher sees it from the first frame on`() throws {
+        let world = try World(seed: 131)
+        let viewer = try world.watch()
+        world.run(for: .seconds(5))
+        #expect(viewer.client?.isConnected == true)
+        #expect(viewer.client?.video?.packets == 0)
+        let publisher = try world.publish()
+        try world.connect(viewer, to: publisher)
+        let start = world.now
+        #expect(world.run(for: .seconds(3)) { viewer.client?.video?.framesDecoded ?? 0 > 0 })
+        #expect(world.now - start < .seconds(1))
+        world.run(for: .seconds(2))
+        #expect(viewer.client?.video?.lost == 0)
+    }
+
+    @Test func `a new SSRC without a negotiation plays on as the same stream, and its RTX is known`() throws {
+        let world = try World(seed: 132)
+        let publisher = try quietPublisher(world)
+        let viewer = try world.watch()
+        world.run(for: .seconds(1))
+        let recording = Recording(viewer, .video)
+        try world.connect(viewer, to: publisher)
+        let rtx = try #require(
+            world.publishedTrack(publisher, .video)?.codecs.first?.rtxPayloadType)
+        for ssrc in [5_001, 5_002] as [UInt32] {
+            var stream = try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: ssrc))
+            stream.sequence = UInt16(ssrc &* 7_919)
+            for frame in 0..<30 {
+                let packet = stream.next(vp8(frame + Int(ssrc), isKey: frame == 0))
+                if frame == 20 {
+                    // Lost, and repeated under an SSRC that no description named.
+                    var repeated = packet
+                    let header = 12 + 4 + 4
+                    repeated.insert(contentsOf: [packet[2], packet[3]], at: header)
+                    repeated[1] = packet[1] & 0x80 | rtx.rawValue
+                    repeated.store(bigEndian: 1, at: 2)
+                    repeated[11] ^= 0x80
+                    world.sendSecured(repeated, from: publisher)
+                } else {
+                    world.sendSecured(packet, from: publisher)
+                }
+                world.run(for: .milliseconds(33))
+            }
+        }
+        world.run(for: .milliseconds(200))
+        #expect(recording.packets.count == 60)
+        #expect(recording.flaws == [])
+        #expect(world.node.core.counters.retransmissionsReceived == 2)
+        #expect(viewer.core.counters.nackedPacketsRequested == 0)
+    }
+
+    @Test func `a change of codec within one SSRC goes out under the viewer's number for it`() throws {
+        let world = try World(seed: 133)
+        var h264 = CodecParameters.standard(.h264)
+        h264.payloadType = PayloadType(wire: 120)
+        h264.rtxPayloadType = PayloadType(wire: 121)
+        let publisher = try quietPublisher(world, video: [.standard(.vp8), h264])
+        let viewer = try world.watch()
+        let narrow = try world.watch(video: [.standard(.vp8)])
+        world.run(for: .seconds(1))
+        let wide = Recording(viewer, .video)
+        let restricted = Recording(narrow, .video)
+        try world.connect(viewer, to: publisher)
+        try world.connect(narrow, to: publisher)
+        var stream = try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: 6_001))
+        for round in 0..<2 {
+            stream.payloadType = 96
+            for frame in 0..<10 { send(&stream, vp8(round * 10 + frame, isKey: frame == 0)) }
+            stream.payloadType = 120
+            for frame in 0..<10 { send(&stream, frame == 0 ? Self.h264Key : Self.h264Delta) }
+        }
+        // Back to VP8 in the middle of a group of pictures: the narrow viewer waits for the key frame.
+        stream.payloadType = 96
+        for frame in 0..<5 { send(&stream, vp8(20 + frame, isKey: frame == 3)) }
+        func send(_ stream: inout HandMadeStream, _ payload: [UInt8]) {
+            world.sendSecured(stream.next(payload), from: publisher)
+            world.run(for: .milliseconds(33))
+        }
+        let expected: [UInt8] = [96, 106, 96, 106].flatMap { Array(repeating: $0, count: 10) }
+        #expect(wide.bySequence.map(\.payloadType) == expected + Array(repeating: 96, count: 5))
+        #expect(zip(wide.bySequence, wide.bySequence.dropFirst()).allSatisfy { $1.sequence == $0.sequence + 1 })
+        let seen = restricted.bySequence
+        #expect(seen.count == 22)
+        #expect(seen.allSatisfy { $0.payloadType == 96 })
+        #expect(zip(seen, seen.dropFirst()).allSatisfy { $1.sequence == $0.sequence + 1 })
+        #expect(seen.dropFirst(20).first?.startsKeyFrame == true)
+        #expect(narrow.core.counters.nackedPacketsRequested == 0)
+        let reports = world.nodeEvents.filter {
+            if case .formatUnsupported = $0.1 { true } else { false }
+        }
+        #expect(reports.count == 1)
+        #expect(reports.first?.0 == narrow.client?.id)
+    }
+
+    @Test func `a codec that one viewer lacks is reported once and disturbs no other`() throws {
+        let world = try World(seed: 134)
+        let publisher = try quietPublisher(world, video: [.standard(.h264)])
+        let able = try world.watch()
+        let unable = try world.watch(video: [.standard(.vp8)])
+        world.run(for: .seconds(1))
+        let recording = Recording(able, .video)
+        let nothing = Recording(unable, .video)
+        try world.connect(able, to: publisher)
+        try world.connect(unable, to: publisher)
+        var stream = try #require(HandMadeStream(world, publisher, .video, codec: .h264, ssrc: 6_002))
+        for frame in 0..<100 {
+            world.sendSecured(stream.next(frame % 30 == 0 ? Self.h264Key : Self.h264Delta), from: publisher)
+            world.run(for: .milliseconds(10))
+        }
+        #expect(recording.packets.count == 100)
+        #expect(nothing.packets.isEmpty)
+        let slot = try #require(world.nodeSlot(unable, .video))
+        let reported = world.nodeEvents.filter { $0.1 == .formatUnsupported(slot: slot.id.mid, codec: .h264) }
+        #expect(reported.map(\.0) == [slot.id.peer])
+    }
+
+    @Test func `RED passes through to who takes it and loses its redundancy for who does not`() throws {
+        let world = try World(seed: 135)
+        let publisher = try quietPublisher(world, audio: [.standard(.opus), .standard(.red)])
+        var opus = CodecParameters.standard(.opus)
+        opus.payloadType = PayloadType(wire: 109)
+        var red = CodecParameters.standard(.red)
+        red.payloadType = PayloadType(wire: 110)
+        red.format = [FormatParameter(key: "", value: "109/109")]
+        let able = try world.watch(audio: [opus, red])
+        let plain = try world.watch(audio: [.standard(.opus)])
+        world.run(for: .seconds(1))
+        let redundant = Recording(able, .audio)
+        let stripped = Recording(plain, .audio)
+        try world.connect(able, to: publisher)
+        try world.connect(plain, to: publisher)
+        var stream = try #require(HandMadeStream(world, publisher, .audio, codec: .red, ssrc: 6_003))
+        for number in 0..<50 as Range<UInt8> {
+            world.sendSecured(
+                stream.next(step: 960, [0x80 | 111, 0x0F, 0, 2, 111, number &- 1, 7, number, 8, 9]), from: publisher)
+            world.run(for: .milliseconds(20))
+        }
+        #expect(redundant.packets.map(\.payload) == (0..<50).map { [0x80 | 109, 0x0F, 0, 2, 109, $0 &- 1, 7, $0, 8, 9] })
+        #expect(redundant.packets.allSatisfy { $0.payloadType == 110 })
+        #expect(stripped.packets.map(\.payload) == (0..<50).map { [$0, 8, 9] })
+        #expect(stripped.packets.allSatisfy { $0.payloadType == 111 })
+        // One that is no RED at all goes to no one who would have to read it.
+        world.sendSecured(stream.next(step: 960, [0xFF, 0xFF]), from: publisher)
+        world.run(for: .milliseconds(100))
+        #expect(stripped.packets.count == 50)
+    }
+
+    @Test func `probing padding is not passed on and leaves no gap`() throws {
+        let world = try World(seed: 136)
+        let publisher = try quietPublisher(world)
+        let viewer = try world.watch()
+        world.run(for: .seconds(1))
+        let recording = Recording(viewer, .video)
+        try world.connect(viewer, to: publisher)
+        var stream = try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: 6_004))
+        for frame in 0..<40 {
+            world.sendSecured(stream.next(vp8(frame, isKey: frame == 0)), from: publisher)
+            for _ in 0..<(frame % 4) {
+                var padding = stream.next(step: 0, [0, 0, 0, 4])
+                padding[0] |= 0x20
+                world.sendSecured(padding, from: publisher)
+            }
+            world.run(for: .milliseconds(33))
+        }
+        #expect(recording.packets.count == 40)
+        #expect(recording.flaws == [])
+        #expect(viewer.core.counters.nackedPacketsRequested == 0)
+    }
+
+    @Test func `a track says when it starts, stops and starts again`() throws {
+        let world = try World(seed: 137)
+        let publisher = try world.publish()
+        world.run(for: .seconds(2))
+        publisher.client?.setSending(false)
+        world.run(for: .seconds(4))
+        publisher.client?.setSending(true)
+        world.run(for: .seconds(1))
+        let mid = try #require(world.publishedTrack(publisher, .video)?.mid)
+        let events = world.nodeEvents.map(\.1).filter {
+            $0 == .trackStarted(mid: mid, codec: .vp8) || $0 == .trackPaused(mid: mid)
+        }
+        #expect(events == [.trackStarted(mid: mid, codec: .vp8), .trackPaused(mid: mid), .trackStarted(mid: mid, codec: .vp8)])
+    }
+}
