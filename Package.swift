@@ -21,12 +21,32 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
     .testTarget(name: name, dependencies: dependencies, path: "Tests/\(name)", resources: resources, swiftSettings: settings)
 }
 
+/// Hummingbird's own metrics go by another name here, because `Metrics` is a module of ours.
+func hummingbird(_ product: String) -> Target.Dependency {
+    .product(name: product, package: "hummingbird", moduleAliases: ["Metrics": "SwiftMetrics"])
+}
+
 let package = Package(
     name: "nagare",
     platforms: [.macOS(.v26)],
+    products: [
+        .executable(name: "nagare", targets: ["nagare"])
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: [.defaults, "YAML"]),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
     targets: [
+        .systemLibrary(name: "CUV", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
+        .target(name: "CDatagram"),
 
         module("Wire"),
         module("ICE", ["Wire"]),
@@ -35,7 +55,83 @@ let package = Package(
         module("CongestionControl", ["Wire"]),
         module("Metrics"),
         module("Forwarding", ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics"]),
+        module("EventLoop", ["Wire", "CUV", "CDatagram"]),
+        module("Media", ["Wire", "DTLS", "Metrics", "Forwarding", "EventLoop"]),
+        module("Room", ["Wire", "Forwarding"]),
+        module(
+            "Signaling",
+            [
+                "Wire", "Forwarding", "Metrics", "Room",
+                hummingbird("Hummingbird"),
+                hummingbird("HummingbirdCore"),
+                hummingbird("HummingbirdTLS"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            resources: [.embedInCode("Page")]
+        ),
         module("Client", ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Forwarding"]),
-        tests("Simulation", ["Wire", "DTLS", "Forwarding", "Client"]),
+        module(
+            "Load",
+            [
+                "Wire", "DTLS", "Forwarding", "EventLoop", "Client", "Metrics",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ]),
+        .executableTarget(
+            name: "nagare",
+            dependencies: [
+                "Wire", "DTLS", "Metrics", "Forwarding", "EventLoop", "Media", "Room", "Signaling", "Load",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings
+        ),
+
+        tests("WireTests", ["Wire"]),
+        tests("ICETests", ["ICE", "Wire"]),
+        tests("DTLSTests", ["DTLS", "SRTP", "Wire"]),
+        tests("SRTPTests", ["SRTP", "Wire", "COpenSSL"]),
+        tests("CongestionControlTests", ["CongestionControl", "Wire"]),
+        tests("MetricsTests", ["Metrics"]),
+        tests("ForwardingTests", ["Forwarding", "Wire"]),
+        tests("EventLoopTests", ["EventLoop", "Wire"]),
+        tests("MediaTests", ["Media", "EventLoop", "Forwarding", "DTLS", "SRTP", "ICE", "Metrics", "Wire"]),
+        tests("RoomTests", ["Room", "Forwarding", "Wire"]),
+        tests(
+            "SignalingTests",
+            [
+                "Signaling", "Room", "Forwarding", "Wire",
+                hummingbird("Hummingbird"),
+                hummingbird("HummingbirdTesting"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]),
+        tests(
+            "NagareTests",
+            [
+                "nagare", "EventLoop", "Forwarding", "Media", "Metrics", "Wire",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests("ClientTests", ["Client", "Wire"]),
+        tests(
+            "LoadTests",
+            [
+                "Load", "Client", "DTLS", "EventLoop", "Forwarding", "Media", "Wire",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+        tests("Simulation", ["Client", "DTLS", "Forwarding", "Wire"]),
+        tests("TidyTests", []),
     ]
 )

@@ -71,20 +71,38 @@ package final class MediaClient {
     ///   - answer: the server's, to this client's offer.
     ///   - paths: our socket with each of the server's candidates.
     package init(
-        core: Forwarder, id: PeerID, credentials: ICECredentials, answer: ClientAnswer, paths: [NetworkPath],
-        settings: Settings = Settings(), at now: Instant, using generator: inout some RandomNumberGenerator
+        core: Forwarder,
+        id: PeerID,
+        credentials: ICECredentials,
+        answer: ClientAnswer,
+        paths: [NetworkPath],
+        settings: Settings = Settings(),
+        at now: Instant,
+        using generator: inout some RandomNumberGenerator
     ) throws(ForwarderError) {
         self.core = core
         self.id = id
         let sends = answer.send.flatMap { track in
             track.encodings.map { encoding in
                 SendTrackParameters(
-                    mid: track.mid, kind: track.kind, codecs: track.codecs, extensions: track.extensions,
-                    ssrc: encoding.ssrc, rtxSSRC: encoding.rtxSSRC, rid: encoding.rid, cname: track.cname)
+                    mid: track.mid,
+                    kind: track.kind,
+                    codecs: track.codecs,
+                    extensions: track.extensions,
+                    ssrc: encoding.ssrc,
+                    rtxSSRC: encoding.rtxSSRC,
+                    rid: encoding.rid,
+                    cname: track.cname
+                )
             }
         }
         let parameters = PeerParameters(
-            id: id, localCredentials: credentials, remote: answer.remote, receive: answer.receive, send: sends)
+            id: id,
+            localCredentials: credentials,
+            remote: answer.remote,
+            receive: answer.receive,
+            send: sends
+        )
         try core.addClientPeer(parameters, candidates: paths, at: now)
         for track in answer.receive { listen(to: track, settings) }
         let layers = sends.count { $0.rid != nil }
@@ -102,7 +120,10 @@ package final class MediaClient {
 
     private func listen(to track: ReceiveTrackParameters, _ settings: Settings) {
         let listener = Listener(
-            mid: track.mid, kind: track.kind, delays: track.kind == .video ? settings.videoDelays : settings.audioDelays)
+            mid: track.mid,
+            kind: track.kind,
+            delays: track.kind == .video ? settings.videoDelays : settings.audioDelays
+        )
         listeners.append(listener)
         let stampOffset = track.kind == .video ? SyntheticVideo.stampOffset : 0
         core.peer(id)?.track(track.mid)?.tap = { packet, description, now in
@@ -119,15 +140,26 @@ package final class MediaClient {
     }
 
     private func addSender(
-        _ send: SendTrackParameters, index: Int, settings: Settings, at now: Instant,
+        _ send: SendTrackParameters,
+        index: Int,
+        settings: Settings,
+        at now: Instant,
         using generator: inout some RandomNumberGenerator
     ) throws(ForwarderError) {
         guard let codec = send.codecs.first else { return }
         let track = TrackID(peer: id, mid: send.slotName)
-        let parameters = ReceiveTrackParameters(mid: send.slotName, kind: send.kind, codecs: [codec], ssrcs: [send.ssrc])
+        let parameters = ReceiveTrackParameters(
+            mid: send.slotName,
+            kind: send.kind,
+            codecs: [codec],
+            ssrcs: [send.ssrc]
+        )
         let source = LocalSource(
-            id: track, parameters: parameters,
-            streamID: StreamID(rawValue: 1 << 63 | id.rawValue << 8 | UInt64(index)), at: now)
+            id: track,
+            parameters: parameters,
+            streamID: StreamID(rawValue: 1 << 63 | id.rawValue << 8 | UInt64(index)),
+            at: now
+        )
         switch send.kind {
         case .video:
             guard let video = settings.video else { return }
@@ -135,16 +167,28 @@ package final class MediaClient {
                 VideoSender(
                     rid: send.rid,
                     maker: SyntheticVideo(
-                        source: settings.sourceNumber, settings: video, payloadType: codec.payloadType,
-                        ssrc: send.ssrc, startingAt: now, using: &generator),
-                    source: source))
+                        source: settings.sourceNumber,
+                        settings: video,
+                        payloadType: codec.payloadType,
+                        ssrc: send.ssrc,
+                        startingAt: now,
+                        using: &generator
+                    ),
+                    source: source
+                )
+            )
         case .audio:
             guard settings.sendsAudio else { return }
             audio = AudioSender(
                 maker: SyntheticAudio(
-                    source: settings.sourceNumber, payloadType: codec.payloadType, ssrc: send.ssrc, startingAt: now,
-                    using: &generator),
-                source: source)
+                    source: settings.sourceNumber,
+                    payloadType: codec.payloadType,
+                    ssrc: send.ssrc,
+                    startingAt: now,
+                    using: &generator
+                ),
+                source: source
+            )
         }
         try core.connect(slot: track, to: source, at: now)
     }

@@ -18,8 +18,13 @@ package struct MediaStamp: Hashable, Sendable {
     package var sentAt: Instant
 
     package init(
-        source: UInt32, packet: UInt32, frame: UInt32, indexInFrame: UInt16 = 0, packetsInFrame: UInt16 = 1,
-        isKeyFrame: Bool = true, sentAt: Instant
+        source: UInt32,
+        packet: UInt32,
+        frame: UInt32,
+        indexInFrame: UInt16 = 0,
+        packetsInFrame: UInt16 = 1,
+        isKeyFrame: Bool = true,
+        sentAt: Instant
     ) {
         self.source = source
         self.packet = packet

@@ -36,7 +36,11 @@ package struct SyntheticVideo {
     package var frameCount: UInt32 { frames }
 
     package init(
-        source: UInt32, settings: Settings, payloadType: PayloadType, ssrc: SSRC, startingAt now: Instant,
+        source: UInt32,
+        settings: Settings,
+        payloadType: PayloadType,
+        ssrc: SSRC,
+        startingAt now: Instant,
         using generator: inout some RandomNumberGenerator
     ) {
         self.source = source
@@ -62,7 +66,8 @@ package struct SyntheticVideo {
     package mutating func makeFrame(at now: Instant, keyFrameWanted: Bool, _ send: (RawSpan) -> Void) -> Bool {
         guard now >= nextFrameAt else { return false }
         let interval = Interval(nanoseconds: 1_000_000_000 / Int64(settings.framesPerSecond))
-        nextFrameAt = max(nextFrameAt + interval, now - interval)
+        // A late source catches up, but no two pictures are of one instant.
+        nextFrameAt = max(nextFrameAt + interval, now + Interval(nanoseconds: interval.nanoseconds / 2))
         let periodic = settings.keyFrameInterval.map { every in lastKeyFrameAt.map { now - $0 >= every } ?? true }
         let isKeyFrame = keyFrameWanted || frames == 0 || periodic == true
         if isKeyFrame {
@@ -76,8 +81,14 @@ package struct SyntheticVideo {
         for index in 0..<count {
             let size = min(settings.payloadBytesMax, frameBytes - index * settings.payloadBytesMax)
             let stamp = MediaStamp(
-                source: source, packet: packets, frame: frames, indexInFrame: UInt16(index),
-                packetsInFrame: UInt16(count), isKeyFrame: isKeyFrame, sentAt: now)
+                source: source,
+                packet: packets,
+                frame: frames,
+                indexInFrame: UInt16(index),
+                packetsInFrame: UInt16(count),
+                isKeyFrame: isKeyFrame,
+                sentAt: now
+            )
             build(stamp, timestamp: timestamp, size: max(size, MediaStamp.length + 7))
             send(unsafe bytes.span.bytes)
             packets &+= 1
@@ -105,7 +116,9 @@ package struct SyntheticVideo {
         bytes.append(0x20)
         bytes.append(stamp.isKeyFrame ? 0x00 : 0x01)
         stamp.append(to: &bytes)
-        while bytes.count < RTPPacketView.fixedHeaderLength + size { bytes.append(UInt8(truncatingIfNeeded: bytes.count)) }
+        while bytes.count < RTPPacketView.fixedHeaderLength + size {
+            bytes.append(UInt8(truncatingIfNeeded: bytes.count))
+        }
     }
 
     /// Where the stamp stands in a payload that `build` made and a forwarder sent on.
@@ -129,7 +142,11 @@ package struct SyntheticAudio {
     package static let packetInterval = Interval.milliseconds(20)
 
     package init(
-        source: UInt32, payloadType: PayloadType, ssrc: SSRC, bitrate: Int = 48_000, startingAt now: Instant,
+        source: UInt32,
+        payloadType: PayloadType,
+        ssrc: SSRC,
+        bitrate: Int = 48_000,
+        startingAt now: Instant,
         using generator: inout some RandomNumberGenerator
     ) {
         self.source = source

@@ -1,4 +1,5 @@
 import ICE
+
 /// Why a datagram or packet went no further. Each is counted; none is logged on its own.
 public enum DropReason: Int, Sendable, CaseIterable {
     /// Not STUN, DTLS, RTP or RTCP by its first byte (RFC 7983 §7).

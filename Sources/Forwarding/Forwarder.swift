@@ -22,7 +22,9 @@ public struct ForwarderConfiguration {
     var generator: Generator { Generator(random: random) }
 
     public init(
-        certificate: DTLSCertificate, unixNanosecondsAtZero: Int64, peersMax: Int = 10_000,
+        certificate: DTLSCertificate,
+        unixNanosecondsAtZero: Int64,
+        peersMax: Int = 10_000,
         random: @escaping () -> UInt64
     ) {
         self.certificate = certificate
@@ -89,33 +91,51 @@ public final class Forwarder {
             parameters,
             agent: .lite(
                 ICELiteAgent(
-                    local: parameters.localCredentials, remote: parameters.remote.credentials, at: now,
-                    tieBreaker: configuration.random())),
-            at: now)
+                    local: parameters.localCredentials,
+                    remote: parameters.remote.credentials,
+                    at: now,
+                    tieBreaker: configuration.random()
+                )
+            ),
+            at: now
+        )
     }
 
     /// Adds a peer in the client's role, which checks the server's candidates and nominates.
     /// - Parameter candidates: the pairs to check; each must be used by no other peer of this core.
     package func addClientPeer(
-        _ parameters: PeerParameters, candidates: [NetworkPath], at now: Instant
+        _ parameters: PeerParameters,
+        candidates: [NetworkPath],
+        at now: Instant
     ) throws(ForwarderError) {
         var generator = configuration.generator
         let agent = ICEControllingAgent(
-            local: parameters.localCredentials, remote: parameters.remote.credentials, candidates: candidates,
-            at: now, tieBreaker: configuration.random(), using: &generator)
+            local: parameters.localCredentials,
+            remote: parameters.remote.credentials,
+            candidates: candidates,
+            at: now,
+            tieBreaker: configuration.random(),
+            using: &generator
+        )
         try addPeer(parameters, agent: .controlling(agent), at: now)
         for path in candidates { controllingPeers[path] = peers[parameters.id] }
     }
 
     private func addPeer(
-        _ parameters: PeerParameters, agent: PeerTransport.Agent, at now: Instant
+        _ parameters: PeerParameters,
+        agent: PeerTransport.Agent,
+        at now: Instant
     ) throws(ForwarderError) {
         guard peers[parameters.id] == nil else { throw .duplicatePeer(parameters.id) }
         guard peers.count < configuration.peersMax else { throw .tooManyPeers(limit: configuration.peersMax) }
         let transport: PeerTransport
         do {
             transport = try PeerTransport(
-                agent: agent, certificate: configuration.certificate, remote: parameters.remote, at: now)
+                agent: agent,
+                certificate: configuration.certificate,
+                remote: parameters.remote,
+                at: now
+            )
         } catch {
             throw .transportSetupFailed
         }
@@ -135,7 +155,10 @@ public final class Forwarder {
 
     /// Puts new ICE credentials in force; media goes on over the old pair until a check nominates one with the new.
     public func restartICE(
-        _ id: PeerID, local: ICECredentials, remote: ICECredentials, at now: Instant
+        _ id: PeerID,
+        local: ICECredentials,
+        remote: ICECredentials,
+        at now: Instant
     ) throws(ForwarderError) {
         guard let peer = peers[id] else { throw .unknownPeer(id) }
         peer.transport.restartICE(local: local, remote: remote, at: now)
@@ -147,7 +170,9 @@ public final class Forwarder {
 
     /// Lets a track play into a slot, or with `nil` nothing.
     public func connect(
-        slot slotID: TrackID, to trackID: TrackID?, at now: Instant
+        slot slotID: TrackID,
+        to trackID: TrackID?,
+        at now: Instant
     ) throws(ForwarderError) {
         guard let peer = peers[slotID.peer] else { throw .unknownPeer(slotID.peer) }
         guard let slot = peer.slot(slotID.mid) else { throw .unknownTrack(slotID) }
@@ -184,7 +209,11 @@ public final class Forwarder {
     ///   - datagram: the datagram at the start of a buffer.
     ///   - length: its bytes.
     public func receive(
-        _ datagram: inout MutableRawSpan, length: Int, path: NetworkPath, at now: Instant, into batch: DatagramBatch
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
     ) {
         counters.datagramsReceived &+= 1
         counters.bytesReceived &+= UInt64(length)
@@ -254,7 +283,11 @@ public final class Forwarder {
     }
 
     private func receivedMedia(
-        _ datagram: inout MutableRawSpan, length: Int, path: NetworkPath, at now: Instant, into batch: DatagramBatch
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
     ) {
         guard let peer = peersByPath[path] else {
             counters.drop(.unvalidatedAddress)

@@ -29,8 +29,11 @@ public struct PeerParameters: Sendable {
     public var send: [SendTrackParameters]
 
     public init(
-        id: PeerID, localCredentials: ICECredentials, remote: RemoteTransport,
-        receive: [ReceiveTrackParameters] = [], send: [SendTrackParameters] = []
+        id: PeerID,
+        localCredentials: ICECredentials,
+        remote: RemoteTransport,
+        receive: [ReceiveTrackParameters] = [],
+        send: [SendTrackParameters] = []
     ) {
         self.id = id
         self.localCredentials = localCredentials

@@ -42,22 +42,38 @@ extension Forwarder {
     public func statistics(of id: PeerID, at now: Instant) -> PeerStatistics? {
         guard let peer = peer(id) else { return nil }
         return PeerStatistics(
-            isConnected: peer.transport.isConnected, path: peer.transport.selectedPath, roundTrip: peer.roundTrip,
+            isConnected: peer.transport.isConnected,
+            path: peer.transport.selectedPath,
+            roundTrip: peer.roundTrip,
             received: peer.streams.map { stream in
                 let parameters = stream.track.parameters
                 let clockRate = Int64(parameters.kind.clockRate)
                 let jitter = Int64(stream.statistics.jitterTicks) * 1_000_000_000 / clockRate
                 return PeerStatistics.Received(
-                    mid: parameters.mid, kind: parameters.kind, rid: stream.rid, ssrc: stream.ssrc,
-                    codec: stream.track.announcedCodec, bitsPerSecond: stream.bitrate,
-                    packets: stream.statistics.receivedCount, packetsLost: stream.statistics.cumulativeLost,
-                    jitter: Interval(nanoseconds: jitter), isFlowing: stream.isFlowing(at: now))
+                    mid: parameters.mid,
+                    kind: parameters.kind,
+                    rid: stream.rid,
+                    ssrc: stream.ssrc,
+                    codec: stream.track.announcedCodec,
+                    bitsPerSecond: stream.bitrate,
+                    packets: stream.statistics.receivedCount,
+                    packetsLost: stream.statistics.cumulativeLost,
+                    jitter: Interval(nanoseconds: jitter),
+                    isFlowing: stream.isFlowing(at: now)
+                )
             },
             sent: peer.slots.map { slot in
                 PeerStatistics.Sent(
-                    mid: slot.id.mid, kind: slot.parameters.kind, ssrc: slot.parameters.ssrc, source: slot.source?.id,
-                    packets: slot.packetsSent, bytes: slot.bytesSent, retransmissions: slot.retransmitted,
-                    fractionLost: slot.lastReport.map { Double($0.fractionLost) / 256 })
-            })
+                    mid: slot.id.mid,
+                    kind: slot.parameters.kind,
+                    ssrc: slot.parameters.ssrc,
+                    source: slot.source?.id,
+                    packets: slot.packetsSent,
+                    bytes: slot.bytesSent,
+                    retransmissions: slot.retransmitted,
+                    fractionLost: slot.lastReport.map { Double($0.fractionLost) / 256 }
+                )
+            }
+        )
     }
 }

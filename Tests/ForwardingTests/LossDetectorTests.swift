@@ -85,7 +85,10 @@ import Wire
         var detector = LossDetector()
         _ = detector.received(100, at: .ms(0))
         _ = detector.received(103, at: .ms(0))
-        #expect(detector.received(ExtendedSequenceNumber(rawValue: 104 + Int64(LossDetector.missingMax)), at: .ms(1)) == .gapTooWide)
+        #expect(
+            detector.received(ExtendedSequenceNumber(rawValue: 104 + Int64(LossDetector.missingMax)), at: .ms(1))
+                == .gapTooWide
+        )
         #expect(detector.missingCount == 0)
         #expect(detector.nextDeadline == nil)
     }
@@ -93,9 +96,15 @@ import Wire
     @Test func `the widest gap that is asked for stays within the bound`() {
         var detector = LossDetector()
         _ = detector.received(0, at: .ms(0))
-        #expect(detector.received(ExtendedSequenceNumber(rawValue: Int64(LossDetector.missingMax) + 1), at: .ms(0)) == .inOrder)
+        #expect(
+            detector.received(ExtendedSequenceNumber(rawValue: Int64(LossDetector.missingMax) + 1), at: .ms(0))
+                == .inOrder
+        )
         #expect(detector.missingCount == LossDetector.missingMax)
-        #expect(detector.received(ExtendedSequenceNumber(rawValue: Int64(LossDetector.missingMax) + 3), at: .ms(0)) == .gapTooWide)
+        #expect(
+            detector.received(ExtendedSequenceNumber(rawValue: Int64(LossDetector.missingMax) + 3), at: .ms(0))
+                == .gapTooWide
+        )
     }
 
     @Test func `a start that was overtaken by its own second packet is asked for in between`() {
@@ -117,7 +126,6 @@ import Wire
         #expect(detector.missingCount == 0)
     }
 }
-
 
 @Suite struct KeyFrameRequesterTests {
     @Test func `a first wish is granted at once, and only once`() {

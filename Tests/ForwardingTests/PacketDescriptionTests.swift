@@ -5,7 +5,9 @@ import Wire
 
 @Suite struct PacketDescriptionTests {
     private func parse(
-        _ bytes: [UInt8], _ codec: CodecName, _ extensions: HeaderExtensionMap = .init()
+        _ bytes: [UInt8],
+        _ codec: CodecName,
+        _ extensions: HeaderExtensionMap = .init()
     ) throws -> PacketDescription {
         let view = try RTPPacketView(unsafe bytes.span.bytes)
         let description = PacketDescription(view, sequence: 7, codec: codec, extensions: extensions, at: .ms(3))
@@ -14,7 +16,13 @@ import Wire
 
     @Test func `the header's fields and the payload's place are taken over`() throws {
         let bytes = makePacket(
-            sequence: 9, timestamp: 77, payloadType: 100, marker: true, extensions: [(1, [1, 2, 3])], payload: [0x10, 0x01, 0])
+            sequence: 9,
+            timestamp: 77,
+            payloadType: 100,
+            marker: true,
+            extensions: [(1, [1, 2, 3])],
+            payload: [0x10, 0x01, 0]
+        )
         let description = try parse(bytes, .vp8)
         #expect(description.sequence == 7)
         #expect(description.timestamp.rawValue == 77)
@@ -72,20 +80,24 @@ import Wire
         #expect(none.startsKeyFrame)
     }
 
-    @Test(arguments: [
-        (codec: .vp8, payload: [0x10, 0x00], isKey: true), (codec: .vp8, payload: [0x10, 0x01], isKey: false),
-        (codec: .vp8, payload: [0x00, 0x00], isKey: false), (codec: .vp8, payload: [0x90], isKey: false),
-        // VP9: B and no P, then P, then not the beginning of a frame.
-        (codec: .vp9, payload: [0x08, 0x00], isKey: true), (codec: .vp9, payload: [0x48, 0x00], isKey: false),
-        (codec: .vp9, payload: [0x00, 0x00], isKey: false),
-        (codec: .h264, payload: [0x67, 0x42, 0], isKey: true), (codec: .h264, payload: [0x65, 0, 0], isKey: true),
-        (codec: .h264, payload: [0x61, 0, 0], isKey: false), (codec: .h264, payload: [0x7C, 0x85, 0], isKey: true),
-        (codec: .h264, payload: [0x7C, 0x05, 0], isKey: false),
-        (codec: .h264, payload: [0x78, 0, 2, 0x67, 0x42], isKey: true),
-        (codec: .h265, payload: [0x40, 0x01, 0], isKey: true), (codec: .h265, payload: [0x26, 0x01, 0], isKey: true),
-        (codec: .h265, payload: [0x02, 0x01, 0], isKey: false),
-        (codec: .av1, payload: [0x18, 0x0A, 0x01], isKey: true), (codec: .av1, payload: [0x10, 0x32, 0x01], isKey: false),
-    ] as [(codec: CodecName, payload: [UInt8], isKey: Bool)])
+    @Test(
+        arguments: [
+            (codec: .vp8, payload: [0x10, 0x00], isKey: true), (codec: .vp8, payload: [0x10, 0x01], isKey: false),
+            (codec: .vp8, payload: [0x00, 0x00], isKey: false), (codec: .vp8, payload: [0x90], isKey: false),
+            // VP9: B and no P, then P, then not the beginning of a frame.
+            (codec: .vp9, payload: [0x08, 0x00], isKey: true), (codec: .vp9, payload: [0x48, 0x00], isKey: false),
+            (codec: .vp9, payload: [0x00, 0x00], isKey: false),
+            (codec: .h264, payload: [0x67, 0x42, 0], isKey: true), (codec: .h264, payload: [0x65, 0, 0], isKey: true),
+            (codec: .h264, payload: [0x61, 0, 0], isKey: false), (codec: .h264, payload: [0x7C, 0x85, 0], isKey: true),
+            (codec: .h264, payload: [0x7C, 0x05, 0], isKey: false),
+            (codec: .h264, payload: [0x78, 0, 2, 0x67, 0x42], isKey: true),
+            (codec: .h265, payload: [0x40, 0x01, 0], isKey: true),
+            (codec: .h265, payload: [0x26, 0x01, 0], isKey: true),
+            (codec: .h265, payload: [0x02, 0x01, 0], isKey: false),
+            (codec: .av1, payload: [0x18, 0x0A, 0x01], isKey: true),
+            (codec: .av1, payload: [0x10, 0x32, 0x01], isKey: false),
+        ] as [(codec: CodecName, payload: [UInt8], isKey: Bool)]
+    )
     func `a key frame is told by its codec's own signs`(codec: CodecName, payload: [UInt8], isKey: Bool) throws {
         #expect(try parse(makePacket(payload: payload), codec).startsKeyFrame == isKey)
     }
@@ -109,7 +121,8 @@ import Wire
         }
         let seed = makePacket(
             extensions: [(6, [1]), (7, [1]), (8, [1, 2, 3]), (9, [0x80, 1, 2, 0x80])],
-            payload: [0x90, 0xE0, 0x81, 0x23, 9, 0x20, 0, 1, 2, 3, 4, 5])
+            payload: [0x90, 0xE0, 0x81, 0x23, 9, 0x20, 0, 1, 2, 3, 4, 5]
+        )
         var state: UInt64 = 11
         for _ in 0..<20_000 {
             var bytes = seed

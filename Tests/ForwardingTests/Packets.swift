@@ -12,13 +12,24 @@ extension ExtendedSequenceNumber: ExpressibleByIntegerLiteral {
 
 /// A description as a parse of a packet gives it.
 func describe(
-    _ sequence: Int64, timestamp: UInt32 = 0, payloadType: UInt8 = 96, payloadBytes: UInt16 = 100, at now: Instant = .ms(0),
-    pictureID: UInt16? = nil, bits: UInt8 = 15, tl0: UInt8? = nil
+    _ sequence: Int64,
+    timestamp: UInt32 = 0,
+    payloadType: UInt8 = 96,
+    payloadBytes: UInt16 = 100,
+    at now: Instant = .ms(0),
+    pictureID: UInt16? = nil,
+    bits: UInt8 = 15,
+    tl0: UInt8? = nil
 ) -> PacketDescription {
     var description = PacketDescription(
-        sequence: ExtendedSequenceNumber(rawValue: sequence), timestamp: RTPTimestamp(rawValue: timestamp),
-        payloadType: PayloadType(wire: payloadType), marker: false, payloadOffset: 12, payloadLength: payloadBytes,
-        receivedAt: now)
+        sequence: ExtendedSequenceNumber(rawValue: sequence),
+        timestamp: RTPTimestamp(rawValue: timestamp),
+        payloadType: PayloadType(wire: payloadType),
+        marker: false,
+        payloadOffset: 12,
+        payloadLength: payloadBytes,
+        receivedAt: now
+    )
     if let pictureID {
         description.pictureID = pictureID
         description.pictureIDBits = bits
@@ -33,8 +44,13 @@ func describe(
 
 /// An RTP packet with header extension elements in the one-byte form.
 func makePacket(
-    sequence: UInt16 = 1, timestamp: UInt32 = 0, payloadType: UInt8 = 96, marker: Bool = false, ssrc: UInt32 = 1,
-    extensions: [(id: UInt8, data: [UInt8])] = [], payload: [UInt8]
+    sequence: UInt16 = 1,
+    timestamp: UInt32 = 0,
+    payloadType: UInt8 = 96,
+    marker: Bool = false,
+    ssrc: UInt32 = 1,
+    extensions: [(id: UInt8, data: [UInt8])] = [],
+    payload: [UInt8]
 ) -> [UInt8] {
     var bytes: [UInt8] = [extensions.isEmpty ? 0x80 : 0x90, (marker ? 0x80 : 0) | payloadType]
     bytes.append(bigEndian: sequence)

@@ -11,7 +11,12 @@ import Wire
     }
     private func slot(_ codecs: [CodecParameters]) throws -> SendTrackParameters {
         SendTrackParameters(
-            mid: try #require(Self.mid), kind: codecs[0].name.kind, codecs: codecs, ssrc: SSRC(rawValue: 1), cname: "c")
+            mid: try #require(Self.mid),
+            kind: codecs[0].name.kind,
+            codecs: codecs,
+            ssrc: SSRC(rawValue: 1),
+            cname: "c"
+        )
     }
     private func codec(_ name: CodecName, _ payloadType: UInt8, rtx: UInt8? = nil) -> CodecParameters {
         var codec = CodecParameters.standard(name)
@@ -22,8 +27,10 @@ import Wire
 
     @Test func `a format goes out under the subscriber's number for it`() throws {
         let mapping = PayloadMapping(
-            PayloadType(wire: 96), of: try track([codec(.vp8, 96)]),
-            to: try slot([codec(.vp9, 96), codec(.vp8, 120, rtx: 121)]))
+            PayloadType(wire: 96),
+            of: try track([codec(.vp8, 96)]),
+            to: try slot([codec(.vp9, 96), codec(.vp8, 120, rtx: 121)])
+        )
         guard case .same(let payloadType, let rtx) = mapping else {
             Issue.record("\(String(describing: mapping))")
             return
@@ -34,7 +41,12 @@ import Wire
 
     @Test func `a format that the subscriber lacks is named, one that the source lacks is none`() throws {
         let source = try track([codec(.h265, 49)])
-        guard case .unsupported(.h265) = PayloadMapping(PayloadType(wire: 49), of: source, to: try slot([codec(.vp8, 49)]))
+        guard
+            case .unsupported(.h265) = PayloadMapping(
+                PayloadType(wire: 49),
+                of: source,
+                to: try slot([codec(.vp8, 49)])
+            )
         else {
             Issue.record("H.265 has no place there")
             return
@@ -46,7 +58,10 @@ import Wire
         let source = try track([codec(.opus, 111), codec(.red, 63)])
         guard
             case .red(let red, let primary) = PayloadMapping(
-                PayloadType(wire: 63), of: source, to: try slot([codec(.opus, 100), codec(.red, 101)]))
+                PayloadType(wire: 63),
+                of: source,
+                to: try slot([codec(.opus, 100), codec(.red, 101)])
+            )
         else {
             Issue.record("the subscriber takes RED")
             return
@@ -55,14 +70,22 @@ import Wire
         #expect(primary.rawValue == 100)
         guard
             case .redPrimary(let stripped) = PayloadMapping(
-                PayloadType(wire: 63), of: source, to: try slot([codec(.opus, 100)]))
+                PayloadType(wire: 63),
+                of: source,
+                to: try slot([codec(.opus, 100)])
+            )
         else {
             Issue.record("the subscriber takes Opus alone")
             return
         }
         #expect(stripped.rawValue == 100)
         let lonely = try track([codec(.red, 63)])
-        guard case .unsupported(.red) = PayloadMapping(PayloadType(wire: 63), of: lonely, to: try slot([codec(.opus, 100)]))
+        guard
+            case .unsupported(.red) = PayloadMapping(
+                PayloadType(wire: 63),
+                of: lonely,
+                to: try slot([codec(.opus, 100)])
+            )
         else {
             Issue.record("nothing says what is inside")
             return
@@ -81,9 +104,11 @@ import Wire
         #expect(REDBlocks.primaryRange(of: unsafe single.span.bytes) == 1..<3)
     }
 
-    @Test(arguments: [
-        [], [0x80 | 111], [0x80 | 111, 0, 0], [0x80 | 111, 0, 0, 9], [0x80 | 111, 0, 0, 9, 111, 1, 2],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [], [0x80 | 111], [0x80 | 111, 0, 0], [0x80 | 111, 0, 0, 9], [0x80 | 111, 0, 0, 9, 111, 1, 2],
+        ] as [[UInt8]]
+    )
     func `a payload that ends too soon has none`(payload: [UInt8]) {
         #expect(REDBlocks.primaryRange(of: unsafe payload.span.bytes) == nil)
     }

@@ -5,12 +5,16 @@ import Wire
 
 @Suite struct ReceiveStatisticsTests {
     private func receive(
-        _ statistics: inout ReceiveStatistics, _ numbers: some Sequence<Int>, startingAt start: Int = 0
+        _ statistics: inout ReceiveStatistics,
+        _ numbers: some Sequence<Int>,
+        startingAt start: Int = 0
     ) {
         for number in numbers {
             statistics.receivedPacket(
-                ExtendedSequenceNumber(rawValue: Int64(number)), RTPTimestamp(rawValue: UInt32(number * 3_000)),
-                at: .ms(start + number))
+                ExtendedSequenceNumber(rawValue: Int64(number)),
+                RTPTimestamp(rawValue: UInt32(number * 3_000)),
+                at: .ms(start + number)
+            )
         }
     }
 
@@ -88,7 +92,9 @@ import Wire
         for (number, arrival) in [0, 20, 45, 60, 79, 130, 131, 140].enumerated() {
             statistics.receivedPacket(
                 ExtendedSequenceNumber(rawValue: Int64(0x1_0000 + number)),
-                RTPTimestamp(rawValue: UInt32(number * 160)), at: .ms(arrival))
+                RTPTimestamp(rawValue: UInt32(number * 160)),
+                at: .ms(arrival)
+            )
             let transit = arrival * 8 - number * 160
             if let last { expected += abs(transit - last) - (expected + 8) >> 4 }
             last = transit
@@ -102,7 +108,9 @@ import Wire
         for number in 0..<100 {
             statistics.receivedPacket(
                 ExtendedSequenceNumber(rawValue: Int64(0x1_0000 + number)),
-                RTPTimestamp(rawValue: UInt32.max - 4_500 &+ UInt32(number) &* 900), at: .ms(number * 10))
+                RTPTimestamp(rawValue: UInt32.max - 4_500 &+ UInt32(number) &* 900),
+                at: .ms(number * 10)
+            )
         }
         #expect(statistics.jitterTicks == 0)
         statistics.receivedPacket(0x1_0064, RTPTimestamp(rawValue: 0x8000_0000), at: .ms(1_000))

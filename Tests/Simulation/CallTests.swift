@@ -38,7 +38,12 @@ import Wire
     func `through loss, jitter, reordering and duplication every packet arrives once`(seed: UInt64) throws {
         let (world, publisher, viewers) = try startCall(seed: seed, viewers: 5) { world in
             world.network.standard = LinkConditions(
-                delay: .milliseconds(25), jitter: .milliseconds(8), loss: 0.03, duplication: 0.02, reordering: 0.02)
+                delay: .milliseconds(25),
+                jitter: .milliseconds(8),
+                loss: 0.03,
+                duplication: 0.02,
+                reordering: 0.02
+            )
         }
         world.run(for: .seconds(20))
         publisher.client?.setSending(false)

@@ -40,7 +40,9 @@ import Wire
         var bytes = bytes
         switch Int.random(in: 0..<4, using: &generator) {
         case 0: bytes.removeLast(Int.random(in: 1...bytes.count, using: &generator))
-        case 1: bytes += (0..<Int.random(in: 1...40, using: &generator)).map { _ in .random(in: 0...255, using: &generator) }
+        case 1:
+            bytes += (0..<Int.random(in: 1...40, using: &generator)).map { _ in .random(in: 0...255, using: &generator)
+            }
         default:
             for _ in 0...Int.random(in: 0...6, using: &generator) {
                 let index = Int.random(in: 0..<bytes.count, using: &generator)
@@ -61,8 +63,10 @@ import Wire
         // Every datagram to the node comes again from elsewhere, once whole and once mutated.
         world.onTransmit = { [unowned world] _, to, bytes in
             guard to == World.nodeAddress else { return }
-            world.inject(bytes, from: Self.stranger)
-            world.inject(self.mutate(bytes, using: &generator), from: Self.stranger)
+            // A little later: whoever is faster than the sender on its own path could as well swallow the datagram.
+            let later = world.now + .milliseconds(5)
+            world.network.send(bytes, from: Self.stranger, to: to, at: later)
+            world.network.send(self.mutate(bytes, using: &generator), from: Self.stranger, to: to, at: later)
         }
         let publisher = try world.publish(settings)
         let viewer = try world.watch()
@@ -170,7 +174,10 @@ import Wire
             for var packet in seeds {
                 // Often in the fixed header and the extensions, where forwarding looks.
                 for _ in 0...Int.random(in: 0...3, using: &generator) {
-                    packet[Int.random(in: 0..<packet.count, using: &generator)] = .random(in: 0...255, using: &generator)
+                    packet[Int.random(in: 0..<packet.count, using: &generator)] = .random(
+                        in: 0...255,
+                        using: &generator
+                    )
                 }
                 if Bool.random(using: &generator) { packet.removeLast(Int.random(in: 0..<8, using: &generator)) }
                 world.sendSecured(packet, from: hostile)
@@ -253,8 +260,10 @@ import Wire
         for round in 0..<200 {
             var nack = RTCPWriter()
             nack.appendNACK(
-                sender: SSRC(rawValue: 1), media: slot.parameters.ssrc,
-                lost: (0..<2_000).map { newest.advanced(by: $0 - 2_000 + round / 4) })
+                sender: SSRC(rawValue: 1),
+                media: slot.parameters.ssrc,
+                lost: (0..<250).map { newest.advanced(by: $0 - 250 + round * 2) }
+            )
             world.sendSecured(nack.bytes, isRTCP: true, from: greedy)
             world.run(for: .milliseconds(10))
         }
@@ -276,9 +285,14 @@ import Wire
             for host in [call.publisher, call.viewer] {
                 var packet = seeds[Int.random(in: 0..<seeds.count, using: &generator)]
                 for _ in 0..<Int.random(in: 0...4, using: &generator) {
-                    packet[Int.random(in: 1..<packet.count, using: &generator)] = .random(in: 0...255, using: &generator)
+                    packet[Int.random(in: 1..<packet.count, using: &generator)] = .random(
+                        in: 0...255,
+                        using: &generator
+                    )
                 }
-                if Int.random(in: 0..<4, using: &generator) == 0 { packet += seeds[Int.random(in: 0..<seeds.count, using: &generator)] }
+                if Int.random(in: 0..<4, using: &generator) == 0 {
+                    packet += seeds[Int.random(in: 0..<seeds.count, using: &generator)]
+                }
                 if Int.random(in: 0..<4, using: &generator) == 0 {
                     packet.removeLast(min(4 * Int.random(in: 0..<4, using: &generator), packet.count - 8))
                 }
@@ -300,10 +314,20 @@ import Wire
         let sources = publisher.streams.map(\.ssrc) + viewer.slots.map(\.parameters.ssrc)
         return sources.flatMap { ssrc -> [[UInt8]] in
             let info = SenderInfo(
-                ntp: NTPTimestamp(rawValue: .max), rtp: RTPTimestamp(rawValue: .max), packetCount: .max, octetCount: 0)
+                ntp: NTPTimestamp(rawValue: .max),
+                rtp: RTPTimestamp(rawValue: .max),
+                packetCount: .max,
+                octetCount: 0
+            )
             let block = ReportBlock(
-                ssrc: ssrc, fractionLost: 255, cumulativeLost: -0x80_0000, highestSequence: .max, jitter: .max,
-                lastSR: .max, delaySinceLastSR: .max)
+                ssrc: ssrc,
+                fractionLost: 255,
+                cumulativeLost: -0x80_0000,
+                highestSequence: .max,
+                jitter: .max,
+                lastSR: .max,
+                delaySinceLastSR: .max
+            )
             return [
                 { (writer: inout RTCPWriter) in writer.appendSenderReport(sender: ssrc, info: info, blocks: [block]) },
                 { $0.appendReceiverReport(sender: ssrc, blocks: Array(repeating: block, count: 31)) },
@@ -311,7 +335,9 @@ import Wire
                 { $0.appendGoodbye(ssrc: ssrc) },
                 { $0.appendPictureLoss(sender: ssrc, media: ssrc) },
                 { $0.appendFullIntraRequest(sender: ssrc, request: FullIntraRequest(ssrc: ssrc, sequence: 1)) },
-                { $0.appendNACK(sender: ssrc, media: ssrc, lost: (0..<100).map { SequenceNumber(rawValue: $0 * 600) }) },
+                {
+                    $0.appendNACK(sender: ssrc, media: ssrc, lost: (0..<100).map { SequenceNumber(rawValue: $0 * 600) })
+                },
                 { $0.appendREMB(sender: ssrc, bitrate: .max, sources: [ssrc]) },
             ].map { write in
                 var writer = RTCPWriter()

@@ -52,13 +52,22 @@ final class Recording {
         track.tap = { [weak self] packet, description, now in
             previous?(packet, description, now)
             let payload = packet.extracting(description.payloadRange)
-            let stamp = payload.byteCount > stampOffset
+            let stamp =
+                payload.byteCount > stampOffset
                 ? MediaStamp(payload.extracting(stampOffset..<payload.byteCount)) : nil
             self?.packets.append(
                 Packet(
-                    sequence: description.sequence.rawValue, timestamp: description.timestamp,
-                    payloadType: description.payloadType.rawValue, pictureID: description.pictureID, tl0: description.tl0,
-                    startsKeyFrame: description.startsKeyFrame, arrivedAt: now, payload: payload.array(), stamp: stamp))
+                    sequence: description.sequence.rawValue,
+                    timestamp: description.timestamp,
+                    payloadType: description.payloadType.rawValue,
+                    pictureID: description.pictureID,
+                    tl0: description.tl0,
+                    startsKeyFrame: description.startsKeyFrame,
+                    arrivedAt: now,
+                    payload: payload.array(),
+                    stamp: stamp
+                )
+            )
         }
     }
 
@@ -69,7 +78,9 @@ final class Recording {
         var flaws: [String] = []
         let packets = bySequence
         for (before, after) in zip(packets, packets.dropFirst()) {
-            if after.sequence != before.sequence + 1 { flaws.append("\(before.sequence) is followed by \(after.sequence)") }
+            if after.sequence != before.sequence + 1 {
+                flaws.append("\(before.sequence) is followed by \(after.sequence)")
+            }
             let step = before.timestamp.distance(to: after.timestamp)
             if step < 0 || step > 5 * 90_000 { flaws.append("timestamp step \(step) at \(after.sequence)") }
             let picture = (after.pictureID &- before.pictureID) & 0x7FFF

@@ -43,7 +43,12 @@ import Wire
         }
         world.run(for: .seconds(1))
         world.network.standard = LinkConditions(
-            delay: .milliseconds(15), jitter: .milliseconds(10), loss: 0.05, duplication: 0.02, reordering: 0.05)
+            delay: .milliseconds(15),
+            jitter: .milliseconds(10),
+            loss: 0.05,
+            duplication: 0.02,
+            reordering: 0.05
+        )
         var settings = MediaClient.Settings()
         settings.video?.bitrate = 500_000
         let rids = try ["q", "h"].map { try #require(RID($0)) }
@@ -103,6 +108,7 @@ import Wire
             world.sendSecured(stream.next(frame == 0 ? [0x65, 0x88, 0x84] : [0x61, 0, 0]), from: second)
             world.run(for: .milliseconds(33))
         }
+        world.run(for: .milliseconds(100))
         let types = recording.packets.dropFirst(before).map(\.payloadType)
         #expect(types == Array(repeating: CodecParameters.standard(.h264).payloadType.rawValue, count: 10))
     }

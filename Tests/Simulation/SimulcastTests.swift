@@ -8,7 +8,8 @@ import Wire
     private static let names = ["q", "h", "f"]
 
     private func start(
-        seed: UInt64, conditions: LinkConditions = .perfect
+        seed: UInt64,
+        conditions: LinkConditions = .perfect
     ) throws -> (world: World, publisher: World.Host, viewer: World.Host, recording: Recording, rids: [RID]) {
         let world = try World(seed: seed)
         world.network.standard = conditions
@@ -66,7 +67,9 @@ import Wire
     @Test(arguments: [103, 104] as [UInt64])
     func `on a lossy link changes lose and repeat nothing`(seed: UInt64) throws {
         let (world, publisher, viewer, recording, rids) = try start(
-            seed: seed, conditions: LinkConditions(delay: .milliseconds(20), jitter: .milliseconds(6), loss: 0.02))
+            seed: seed,
+            conditions: LinkConditions(delay: .milliseconds(20), jitter: .milliseconds(6), loss: 0.02)
+        )
         for (sending, index) in [(false, 2), (true, 2), (false, 2), (false, 1)] {
             publisher.client?.setSending(sending, layer: rids[index])
             world.run(for: .seconds(4))

@@ -10,12 +10,17 @@ import Wire
     private static let h264Delta: [UInt8] = [0x61, 0x00, 0x00, 0x00]
 
     private func vp8(_ picture: Int, isKey: Bool) -> [UInt8] {
-        [0x90, 0xE0, 0x80 | UInt8(picture >> 8 & 0x7F), UInt8(picture & 0xFF), UInt8(picture & 0xFF), 0x20, isKey ? 0 : 1]
+        [
+            0x90, 0xE0, 0x80 | UInt8(picture >> 8 & 0x7F), UInt8(picture & 0xFF), UInt8(picture & 0xFF), 0x20,
+            isKey ? 0 : 1,
+        ]
     }
 
     /// A publisher whose own media is off, so that a test makes every packet.
     private func quietPublisher(
-        _ world: World, audio: [CodecParameters] = [.standard(.opus)], video: [CodecParameters] = [.standard(.vp8)]
+        _ world: World,
+        audio: [CodecParameters] = [.standard(.opus)],
+        video: [CodecParameters] = [.standard(.vp8)]
     ) throws -> World.Host {
         let publisher = try world.publish(audio: audio, video: video)
         #expect(world.run(for: .seconds(3)) { publisher.client?.isConnected == true })
@@ -47,10 +52,11 @@ import Wire
         let recording = Recording(viewer, .video)
         try world.connect(viewer, to: publisher)
         let rtx = try #require(
-            world.publishedTrack(publisher, .video)?.codecs.first?.rtxPayloadType)
+            world.publishedTrack(publisher, .video)?.codecs.first?.rtxPayloadType
+        )
         for ssrc in [5_001, 5_002] as [UInt32] {
             var stream = try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: ssrc))
-            stream.sequence = UInt16(ssrc &* 7_919)
+            stream.sequence = UInt16(truncatingIfNeeded: ssrc &* 7_919)
             for frame in 0..<30 {
                 let packet = stream.next(vp8(frame + Int(ssrc), isKey: frame == 0))
                 if frame == 20 {
@@ -102,6 +108,7 @@ import Wire
             world.sendSecured(stream.next(payload), from: publisher)
             world.run(for: .milliseconds(33))
         }
+        world.run(for: .milliseconds(100))
         let expected: [UInt8] = [96, 106, 96, 106].flatMap { Array(repeating: $0, count: 10) }
         #expect(wide.bySequence.map(\.payloadType) == expected + Array(repeating: 96, count: 5))
         #expect(zip(wide.bySequence, wide.bySequence.dropFirst()).allSatisfy { $1.sequence == $0.sequence + 1 })
@@ -133,6 +140,7 @@ import Wire
             world.sendSecured(stream.next(frame % 30 == 0 ? Self.h264Key : Self.h264Delta), from: publisher)
             world.run(for: .milliseconds(10))
         }
+        world.run(for: .milliseconds(100))
         #expect(recording.packets.count == 100)
         #expect(nothing.packets.isEmpty)
         let slot = try #require(world.nodeSlot(unable, .video))
@@ -158,10 +166,15 @@ import Wire
         var stream = try #require(HandMadeStream(world, publisher, .audio, codec: .red, ssrc: 6_003))
         for number in 0..<50 as Range<UInt8> {
             world.sendSecured(
-                stream.next(step: 960, [0x80 | 111, 0x0F, 0, 2, 111, number &- 1, 7, number, 8, 9]), from: publisher)
+                stream.next(step: 960, [0x80 | 111, 0x0F, 0, 2, 111, number &- 1, 7, number, 8, 9]),
+                from: publisher
+            )
             world.run(for: .milliseconds(20))
         }
-        #expect(redundant.packets.map(\.payload) == (0..<50).map { [0x80 | 109, 0x0F, 0, 2, 109, $0 &- 1, 7, $0, 8, 9] })
+        world.run(for: .milliseconds(100))
+        #expect(
+            redundant.packets.map(\.payload) == (0..<50).map { [0x80 | 109, 0x0F, 0, 2, 109, $0 &- 1, 7, $0, 8, 9] }
+        )
         #expect(redundant.packets.allSatisfy { $0.payloadType == 110 })
         #expect(stripped.packets.map(\.payload) == (0..<50).map { [$0, 8, 9] })
         #expect(stripped.packets.allSatisfy { $0.payloadType == 111 })
@@ -188,6 +201,7 @@ import Wire
             }
             world.run(for: .milliseconds(33))
         }
+        world.run(for: .milliseconds(100))
         #expect(recording.packets.count == 40)
         #expect(recording.flaws == [])
         #expect(viewer.core.counters.nackedPacketsRequested == 0)
@@ -205,6 +219,10 @@ import Wire
         let events = world.nodeEvents.map(\.1).filter {
             $0 == .trackStarted(mid: mid, codec: .vp8) || $0 == .trackPaused(mid: mid)
         }
-        #expect(events == [.trackStarted(mid: mid, codec: .vp8), .trackPaused(mid: mid), .trackStarted(mid: mid, codec: .vp8)])
+        #expect(
+            events == [
+                .trackStarted(mid: mid, codec: .vp8), .trackPaused(mid: mid), .trackStarted(mid: mid, codec: .vp8),
+            ]
+        )
     }
 }

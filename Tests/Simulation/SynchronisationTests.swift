@@ -36,12 +36,18 @@ import Wire
         }
     }
 
-    @Test(arguments: [
-        (seed: 111, LinkConditions.perfect),
-        (seed: 112, LinkConditions(delay: .milliseconds(40), jitter: .milliseconds(12), loss: 0.04, reordering: 0.02)),
-    ] as [(seed: UInt64, LinkConditions)])
+    @Test(
+        arguments: [
+            (seed: 111, LinkConditions.perfect),
+            (
+                seed: 112,
+                LinkConditions(delay: .milliseconds(40), jitter: .milliseconds(12), loss: 0.04, reordering: 0.02)
+            ),
+        ] as [(seed: UInt64, LinkConditions)]
+    )
     func `audio and video map to one clock, after a restart of the publisher too`(
-        seed: UInt64, conditions: LinkConditions
+        seed: UInt64,
+        conditions: LinkConditions
     ) throws {
         let world = try World(seed: seed)
         world.network.standard = conditions

@@ -83,7 +83,10 @@ struct VirtualNetwork {
     }
 
     private mutating func enqueue(
-        _ bytes: [UInt8], _ from: TransportAddress, _ to: TransportAddress, at time: Instant
+        _ bytes: [UInt8],
+        _ from: TransportAddress,
+        _ to: TransportAddress,
+        at time: Instant
     ) {
         order += 1
         let datagram = Datagram(deliverAt: time, order: order, from: from, to: to, bytes: bytes)

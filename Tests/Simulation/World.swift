@@ -52,7 +52,8 @@ final class World {
         return Forwarder(
             ForwarderConfiguration(certificate: certificate, unixNanosecondsAtZero: 1_700_000_000_000_000_000) {
                 generator.next()
-            })
+            }
+        )
     }
 
     private func attach(_ host: Host) {
@@ -69,7 +70,9 @@ final class World {
         let id = PeerID(rawValue: nextPeer)
         nextPeer += 1
         let address = TransportAddress(
-            ip: IPAddress(v4: 0x0A00_0000 + UInt32(id.rawValue)), port: 40_000)
+            ip: IPAddress(v4: 0x0A00_0000 + UInt32(id.rawValue)),
+            port: 40_000
+        )
         let host = Host(address: address, core: Self.makeCore(certificate, seed: generator.next()))
         attach(host)
         return (host, id)
@@ -79,28 +82,41 @@ final class World {
         LocalTransport(
             credentials: ICECredentials(using: &generator),
             fingerprint: certificate.fingerprint,
-            candidates: [host.address])
+            candidates: [host.address]
+        )
     }
 
     /// A client offers to publish, the node answers, and both start.
     @discardableResult
     func publish(
-        _ settings: MediaClient.Settings = .init(), rids: [RID] = [],
-        audio: [CodecParameters] = [.standard(.opus)], video: [CodecParameters] = [.standard(.vp8)]
+        _ settings: MediaClient.Settings = .init(),
+        rids: [RID] = [],
+        audio: [CodecParameters] = [.standard(.opus)],
+        video: [CodecParameters] = [.standard(.vp8)]
     ) throws -> Host {
         let (host, id) = try makeHost()
         let clientTransport = localTransport(host)
         let nodeTransport = localTransport(node)
         let video = settings.video == nil ? [] : video
         let offer = ClientOffer.publish(
-            transport: clientTransport, audio: audio, video: video, rids: rids, using: &generator)
+            transport: clientTransport,
+            audio: audio,
+            video: video,
+            rids: rids,
+            using: &generator
+        )
         let negotiated = try negotiatePublish(offer: offer.text, local: nodeTransport, sessionID: id.rawValue)
         published[id] = negotiated.receive
         credentials[id] = (clientTransport.credentials, nodeTransport.credentials)
         try node.core.addPeer(
             PeerParameters(
-                id: id, localCredentials: nodeTransport.credentials, remote: negotiated.remote,
-                receive: negotiated.receive), at: now)
+                id: id,
+                localCredentials: nodeTransport.credentials,
+                remote: negotiated.remote,
+                receive: negotiated.receive
+            ),
+            at: now
+        )
         try start(host, id, clientTransport, try offer.parse(answer: negotiated.answer), settings)
         return host
     }
@@ -116,25 +132,45 @@ final class World {
         let nodeTransport = localTransport(node)
         let offer = ClientOffer.watch(transport: clientTransport, audio: audio, video: video, using: &generator)
         let negotiated = try negotiateWatch(
-            offer: offer.text, local: nodeTransport, streamID: "stream", sessionID: id.rawValue, using: &generator)
+            offer: offer.text,
+            local: nodeTransport,
+            streamID: "stream",
+            sessionID: id.rawValue,
+            using: &generator
+        )
         slots[id] = negotiated.send
         credentials[id] = (clientTransport.credentials, nodeTransport.credentials)
         try node.core.addPeer(
             PeerParameters(
-                id: id, localCredentials: nodeTransport.credentials, remote: negotiated.remote,
-                send: negotiated.send), at: now)
+                id: id,
+                localCredentials: nodeTransport.credentials,
+                remote: negotiated.remote,
+                send: negotiated.send
+            ),
+            at: now
+        )
         try start(host, id, clientTransport, try offer.parse(answer: negotiated.answer), .init())
         return host
     }
 
     private func start(
-        _ host: Host, _ id: PeerID, _ transport: LocalTransport, _ answer: ClientAnswer,
+        _ host: Host,
+        _ id: PeerID,
+        _ transport: LocalTransport,
+        _ answer: ClientAnswer,
         _ settings: MediaClient.Settings
     ) throws {
         let paths = answer.remoteCandidates.map { NetworkPath(socket: SocketIndex(rawValue: 0), remote: $0) }
         host.client = try MediaClient(
-            core: host.core, id: id, credentials: transport.credentials, answer: answer, paths: paths,
-            settings: settings, at: now, using: &generator)
+            core: host.core,
+            id: id,
+            credentials: transport.credentials,
+            answer: answer,
+            paths: paths,
+            settings: settings,
+            at: now,
+            using: &generator
+        )
         settle(host)
     }
 
@@ -236,7 +272,9 @@ final class World {
     }
 
     /// Sends bytes from a host's address as they are.
-    func send(_ bytes: [UInt8], from host: Host) { network.send(bytes, from: host.address, to: Self.nodeAddress, at: now) }
+    func send(_ bytes: [UInt8], from host: Host) {
+        network.send(bytes, from: host.address, to: Self.nodeAddress, at: now)
+    }
 
     /// Sends a packet of the test's choice as the client would: encrypted with the keys of its session.
     func sendSecured(_ packet: [UInt8], isRTCP: Bool = false, from host: Host) {

@@ -5,7 +5,10 @@ import Wire
 extension Peer {
     /// Takes one SRTCP packet that stands at the start of `datagram`.
     func receivedRTCP(
-        _ datagram: inout MutableRawSpan, length: Int, at now: Instant, into batch: DatagramBatch
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        at now: Instant,
+        into batch: DatagramBatch
     ) throws(PacketRefusal) {
         let plainLength: Int
         do {

@@ -5,7 +5,10 @@ import Wire
 extension Peer {
     /// Takes one SRTP packet that stands at the start of `datagram`.
     func receivedRTP(
-        _ datagram: inout MutableRawSpan, length: Int, at now: Instant, into batch: DatagramBatch
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        at now: Instant,
+        into batch: DatagramBatch
     ) throws(PacketRefusal) {
         let plainLength = try decrypt(&datagram, length: length)
         core.counters.rtpReceived &+= 1
@@ -49,7 +52,8 @@ extension Peer {
     }
 
     private func identifyNew(
-        _ view: borrowing RTPPacketView, at now: Instant
+        _ view: borrowing RTPPacketView,
+        at now: Instant
     ) throws(PacketRefusal) -> (ReceivedStream, isRTX: Bool) {
         var mid: MID?
         var rid: RID?
@@ -103,7 +107,9 @@ extension Peer {
     ///
     /// The header moves two bytes up over the original sequence number, so the payload stays where it is.
     private func restore(
-        _ datagram: inout MutableRawSpan, length: Int, of stream: ReceivedStream
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        of stream: ReceivedStream
     ) throws(PacketRefusal) -> Range<Int> {
         let original: UInt16
         let headerLength: Int
@@ -138,15 +144,25 @@ extension Peer {
 
     /// Keeps a packet of a known stream and hands it to every slot that plays its track.
     private func accept(
-        _ packet: RawSpan, on stream: ReceivedStream, restored: Bool, at now: Instant, into batch: DatagramBatch
+        _ packet: RawSpan,
+        on stream: ReceivedStream,
+        restored: Bool,
+        at now: Instant,
+        into batch: DatagramBatch
     ) throws(PacketRefusal) {
         let view = try parse(packet)
         let track = stream.track
         guard let codec = track.codec(of: view.payloadType) else { throw .drop(.unknownPayloadType) }
-        let sequence = restored ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
+        let sequence =
+            restored ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
         guard
             let description = PacketDescription(
-                view, sequence: sequence, codec: codec.name, extensions: extensions, at: now)
+                view,
+                sequence: sequence,
+                codec: codec.name,
+                extensions: extensions,
+                at: now
+            )
         else { throw .drop(.malformedRTP) }
         if !restored { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
         guard !stream.history.contains(sequence) else { throw .drop(.duplicate) }
@@ -162,8 +178,11 @@ extension Peer {
     }
 
     private func noteLoss(
-        _ sequence: ExtendedSequenceNumber, _ description: PacketDescription, of stream: ReceivedStream,
-        codec: CodecParameters, at now: Instant
+        _ sequence: ExtendedSequenceNumber,
+        _ description: PacketDescription,
+        of stream: ReceivedStream,
+        codec: CodecParameters,
+        at now: Instant
     ) {
         if description.startsKeyFrame {
             core.counters.keyFramesReceived &+= 1

@@ -45,7 +45,10 @@ package final class Peer {
     private static let feedbackPacketsPerTurnMax = 4
 
     init(
-        _ parameters: PeerParameters, transport: PeerTransport, core: Forwarder, at now: Instant,
+        _ parameters: PeerParameters,
+        transport: PeerTransport,
+        core: Forwarder,
+        at now: Instant,
         random: () -> UInt64
     ) {
         id = parameters.id
@@ -122,7 +125,9 @@ package final class Peer {
         return nil
     }
 
-    func addStream(_ ssrc: SSRC, rid: RID?, to track: ReceivedTrack, at now: Instant) throws(PacketRefusal) -> ReceivedStream {
+    func addStream(_ ssrc: SSRC, rid: RID?, to track: ReceivedTrack, at now: Instant) throws(PacketRefusal)
+        -> ReceivedStream
+    {
         if streams.count >= Self.streamsMax || track.streams.count >= ReceivedTrack.streamsMax {
             guard let silent = track.evictSilentStream(at: now) else { throw .drop(.streamLimit) }
             forget(silent)
@@ -205,7 +210,11 @@ package final class Peer {
             core.writer.removeAll()
             guard
                 transportFeedback?.makeFeedback(
-                    at: now, writer: &core.writer, senderSSRC: feedbackSSRC, mediaSSRC: media) == true
+                    at: now,
+                    writer: &core.writer,
+                    senderSSRC: feedbackSSRC,
+                    mediaSSRC: media
+                ) == true
             else { return }
             if flushRTCP(into: batch) { core.counters.transportFeedbackSent &+= 1 }
         }

@@ -45,12 +45,18 @@ package final class PeerTransport {
 
     /// - Throws: `DTLSError` when OpenSSL refuses to make a connection.
     package init(
-        agent: Agent, certificate: DTLSCertificate, remote: RemoteTransport, at now: Instant
+        agent: Agent,
+        certificate: DTLSCertificate,
+        remote: RemoteTransport,
+        at now: Instant
     ) throws(DTLSError) {
         self.agent = agent
         dtlsRole = remote.localRole
         dtls = try DTLSConnection(
-            certificate: certificate, role: remote.localRole, remoteFingerprints: remote.fingerprints)
+            certificate: certificate,
+            role: remote.localRole,
+            remoteFingerprints: remote.fingerprints
+        )
         setupDeadline = now + Self.setupTimeout
     }
 
@@ -99,7 +105,10 @@ package final class PeerTransport {
 
     /// A STUN message that named this peer.
     package func receivedSTUN(
-        _ message: borrowing STUNMessageView, path: NetworkPath, at now: Instant, into batch: DatagramBatch
+        _ message: borrowing STUNMessageView,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
     ) throws(ICEDropReason) -> Change? {
         guard !isClosed else { return nil }
         let before = selectedPath
@@ -116,7 +125,10 @@ package final class PeerTransport {
     }
 
     private func iceEvent(
-        _ event: ICEEvent?, before: NetworkPath?, at now: Instant, into batch: DatagramBatch
+        _ event: ICEEvent?,
+        before: NetworkPath?,
+        at now: Instant,
+        into batch: DatagramBatch
     ) -> Change? {
         switch event {
         case .pathSelected(let path):
@@ -134,7 +146,10 @@ package final class PeerTransport {
 
     /// A DTLS datagram from a pair that ICE has validated.
     package func receivedDTLS(
-        _ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch
+        _ datagram: RawSpan,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
     ) -> Change? {
         guard !isClosed else { return nil }
         provisionalPath = path

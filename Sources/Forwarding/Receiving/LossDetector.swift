@@ -62,14 +62,17 @@ package struct LossDetector: Sendable {
         }
         for offset in 1...gap {
             missing.append(
-                Missing(sequence: newest.advanced(by: offset), nextRequestAt: now + Self.reorderingTolerance))
+                Missing(sequence: newest.advanced(by: offset), nextRequestAt: now + Self.reorderingTolerance)
+            )
         }
         return .inOrder
     }
 
     /// A stream that begins with a burst may be overtaken by its own second packet; what lies between is missing.
     private mutating func startedEarlier(
-        at sequence: ExtendedSequenceNumber, than oldest: ExtendedSequenceNumber, _ now: Instant
+        at sequence: ExtendedSequenceNumber,
+        than oldest: ExtendedSequenceNumber,
+        _ now: Instant
     ) -> Outcome {
         let gap = sequence.distance(to: oldest) - 1
         guard gap + missing.count <= Self.startGapMax else { return .late }
@@ -77,13 +80,15 @@ package struct LossDetector: Sendable {
         guard gap > 0 else { return .late }
         for offset in 1...gap {
             missing.append(
-                Missing(sequence: sequence.advanced(by: offset), nextRequestAt: now + Self.reorderingTolerance))
+                Missing(sequence: sequence.advanced(by: offset), nextRequestAt: now + Self.reorderingTolerance)
+            )
         }
         return .late
     }
 
     /// What to ask for now, and whether any packet was given up.
-    package mutating func takeRequests(at now: Instant, into lost: inout [SequenceNumber]) -> (gaveUp: Bool, asked: Int) {
+    package mutating func takeRequests(at now: Instant, into lost: inout [SequenceNumber]) -> (gaveUp: Bool, asked: Int)
+    {
         var gaveUp = false
         var asked = 0
         let retry = min(max(Interval(nanoseconds: roundTrip.nanoseconds * 5 / 4), Self.retryMin), Self.retryMax)

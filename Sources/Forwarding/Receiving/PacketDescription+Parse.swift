@@ -4,15 +4,24 @@ extension PacketDescription {
     /// Reads what forwarding needs of a decrypted packet: the one parse that it gets.
     /// - Returns: `nil` when the packet is too long to be described, which no datagram's is.
     package init?(
-        _ packet: borrowing RTPPacketView, sequence: ExtendedSequenceNumber, codec: CodecName,
-        extensions: HeaderExtensionMap, at now: Instant
+        _ packet: borrowing RTPPacketView,
+        sequence: ExtendedSequenceNumber,
+        codec: CodecName,
+        extensions: HeaderExtensionMap,
+        at now: Instant
     ) {
         guard let payloadOffset = UInt16(exactly: packet.headerLength),
             let payloadLength = UInt16(exactly: packet.payloadRange.count)
         else { return nil }
         self.init(
-            sequence: sequence, timestamp: packet.timestamp, payloadType: packet.payloadType, marker: packet.marker,
-            payloadOffset: payloadOffset, payloadLength: payloadLength, receivedAt: now)
+            sequence: sequence,
+            timestamp: packet.timestamp,
+            payloadType: packet.payloadType,
+            marker: packet.marker,
+            payloadOffset: payloadOffset,
+            payloadLength: payloadLength,
+            receivedAt: now
+        )
         var cursor = packet.makeExtensionCursor()
         while let element = cursor.next() {
             switch extensions.kind(of: element.id) {

@@ -11,7 +11,9 @@ package struct PacketDescription: Sendable {
         package init() {}
         /// Absent when the range does not fit the field, which no header extension's does.
         package init(_ range: Range<Int>) {
-            guard let offset = UInt16(exactly: range.lowerBound), let length = UInt8(exactly: range.count) else { return }
+            guard let offset = UInt16(exactly: range.lowerBound), let length = UInt8(exactly: range.count) else {
+                return
+            }
             self.offset = offset
             self.length = length
         }
@@ -41,8 +43,13 @@ package struct PacketDescription: Sendable {
     package var tl0: UInt8 = 0
 
     package init(
-        sequence: ExtendedSequenceNumber, timestamp: RTPTimestamp, payloadType: PayloadType, marker: Bool,
-        payloadOffset: UInt16, payloadLength: UInt16, receivedAt: Instant
+        sequence: ExtendedSequenceNumber,
+        timestamp: RTPTimestamp,
+        payloadType: PayloadType,
+        marker: Bool,
+        payloadOffset: UInt16,
+        payloadLength: UInt16,
+        receivedAt: Instant
     ) {
         self.sequence = sequence
         self.timestamp = timestamp
@@ -110,10 +117,13 @@ package final class PacketHistory {
         if let present = entries[slot], present.description.sequence >= sequence { return false }
         if lapStartedAt == nil { lapStartedAt = now }
         if startsNextLap(adding: packet.byteCount) {
+            // A ring that grew goes on with the lap that it is in.
             if let lapStartedAt, now - lapStartedAt < Self.durationWanted, capacity < bytesLimit { grow() }
+        }
+        if startsNextLap(adding: packet.byteCount) {
+            writePosition += capacity - writePosition % capacity
             lapStartedAt = now
         }
-        if startsNextLap(adding: packet.byteCount) { writePosition += capacity - writePosition % capacity }
         unsafe packet.withUnsafeBytes { bytes in
             guard let from = bytes.baseAddress else { return }
             unsafe (storage + writePosition % capacity).copyMemory(from: from, byteCount: bytes.count)
@@ -131,7 +141,8 @@ package final class PacketHistory {
 
     /// Lends a kept packet; `nil` when it is not there any more.
     package func withPacket<Result>(
-        _ sequence: ExtendedSequenceNumber, _ body: (RawSpan, PacketDescription) -> Result
+        _ sequence: ExtendedSequenceNumber,
+        _ body: (RawSpan, PacketDescription) -> Result
     ) -> Result? {
         guard let entry = entries[index(of: sequence)], entry.description.sequence == sequence,
             isKept(entry)
@@ -172,7 +183,10 @@ package final class PacketHistory {
         for entry in kept {
             unsafe (target + position).copyMemory(from: storage + entry.position % capacity, byteCount: entry.length)
             moved[index(of: entry.description.sequence)] = Entry(
-                description: entry.description, position: position, length: entry.length)
+                description: entry.description,
+                position: position,
+                length: entry.length
+            )
             position += entry.length
         }
         unsafe storage.deallocate()

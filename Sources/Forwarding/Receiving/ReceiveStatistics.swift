@@ -15,7 +15,8 @@ package struct ReceiveStatistics: Sendable {
     package init(clockRate: Int) { self.clockRate = max(clockRate, 1) }
 
     /// Counts a packet of the stream itself. Packets restored from RTX are not counted: the loss happened.
-    package mutating func receivedPacket(_ sequence: ExtendedSequenceNumber, _ timestamp: RTPTimestamp, at now: Instant) {
+    package mutating func receivedPacket(_ sequence: ExtendedSequenceNumber, _ timestamp: RTPTimestamp, at now: Instant)
+    {
         received += 1
         if first == nil { first = sequence }
         guard newest.map({ sequence > $0 }) ?? true else { return }
@@ -44,7 +45,8 @@ package struct ReceiveStatistics: Sendable {
     }
 
     /// The fraction lost since the last call, in 1/256, and the figures for a report block.
-    package mutating func takeReport() -> (fractionLost: UInt8, cumulativeLost: Int32, highest: UInt32, jitter: UInt32)? {
+    package mutating func takeReport() -> (fractionLost: UInt8, cumulativeLost: Int32, highest: UInt32, jitter: UInt32)?
+    {
         guard let newest else { return nil }
         let expectedNow = expected
         let expectedInterval = expectedNow - expectedPrior

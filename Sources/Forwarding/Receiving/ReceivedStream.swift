@@ -72,9 +72,13 @@ extension ReceivedStream {
     package func makeReportBlock(at now: Instant) -> ReportBlock? {
         guard let report = statistics.takeReport() else { return nil }
         return ReportBlock(
-            ssrc: ssrc, fractionLost: report.fractionLost, cumulativeLost: report.cumulativeLost,
-            highestSequence: report.highest, jitter: report.jitter,
+            ssrc: ssrc,
+            fractionLost: report.fractionLost,
+            cumulativeLost: report.cumulativeLost,
+            highestSequence: report.highest,
+            jitter: report.jitter,
             lastSR: lastSenderReport?.middle ?? 0,
-            delaySinceLastSR: lastSenderReport.map { (now - $0.receivedAt).compactNTP } ?? 0)
+            delaySinceLastSR: lastSenderReport.map { (now - $0.receivedAt).compactNTP } ?? 0
+        )
     }
 }

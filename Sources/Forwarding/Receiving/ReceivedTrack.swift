@@ -49,6 +49,8 @@ package final class ReceivedTrack {
             change(to: richest, at: now)
             return
         }
+        // Without layers the source that began last is the one to play, however rich the one before was.
+        guard !parameters.rids.isEmpty else { return }
         if richest !== current, Double(richest.bitrate) > Double(current.bitrate) * Self.switchRatio {
             change(to: richest, at: now)
         }

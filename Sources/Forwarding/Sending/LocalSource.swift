@@ -29,7 +29,12 @@ package final class LocalSource {
         let sequence = stream.unwrapper.unwrap(view.sequenceNumber)
         guard
             let description = PacketDescription(
-                view, sequence: sequence, codec: codec.name, extensions: track.parameters.extensions, at: now),
+                view,
+                sequence: sequence,
+                codec: codec.name,
+                extensions: track.parameters.extensions,
+                at: now
+            ),
             stream.history.insert(packet, description)
         else { return }
         stream.noteArrival(bytes: packet.byteCount, at: now)

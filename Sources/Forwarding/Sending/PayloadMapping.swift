@@ -49,7 +49,10 @@ enum REDBlocks {
     /// Changes the payload type of every block. The payload type is the low seven bits of each block's header, whose
     /// top bit says that another follows.
     static func rewritePayloadTypes(
-        in packet: inout MutableRawSpan, from start: Int, count: Int, to payloadType: PayloadType
+        in packet: inout MutableRawSpan,
+        from start: Int,
+        count: Int,
+        to payloadType: PayloadType
     ) {
         var offset = start
         while offset < start + count {

@@ -75,14 +75,19 @@ package struct RTPRewriter: Sendable {
     /// The newest sequence number sent; `nil` before the first packet.
     package var newestSequence: ExtendedSequenceNumber? { output?.sequence }
     /// The timestamp of that packet, and when it was sent.
-    package var newestTimestamp: (timestamp: RTPTimestamp, sentAt: Instant)? { output.map { ($0.timestamp, $0.sentAt) } }
+    package var newestTimestamp: (timestamp: RTPTimestamp, sentAt: Instant)? {
+        output.map { ($0.timestamp, $0.sentAt) }
+    }
 
     /// Lets `stream` play from this packet on, as the continuation of what was sent before.
     /// - Parameter alignedTimestamp: the outgoing timestamp that keeps the media's own timing, where it is known;
     ///   used if it lies between the last one sent and a second after now.
     package mutating func begin(
-        _ stream: StreamID, at packet: PacketDescription, frameNumber: UInt16?,
-        alignedTimestamp: RTPTimestamp?, now: Instant
+        _ stream: StreamID,
+        at packet: PacketDescription,
+        frameNumber: UInt16?,
+        alignedTimestamp: RTPTimestamp?,
+        now: Instant
     ) {
         let nextSequence = output?.sequence.advanced(by: 1) ?? initialSequence
         var nextTimestamp = initialTimestamp
@@ -97,12 +102,15 @@ package struct RTPRewriter: Sendable {
         }
         append(
             Segment(
-                stream: stream, sourceStart: packet.sequence,
+                stream: stream,
+                sourceStart: packet.sequence,
                 sequenceOffset: nextSequence.rawValue &- packet.sequence.rawValue,
                 timestampOffset: nextTimestamp.rawValue &- packet.timestamp.rawValue,
                 pictureIDOffset: output.map { ($0.pictureID &+ 1) &- packet.pictureID } ?? 0,
                 tl0Offset: output.map { ($0.tl0 &+ 1) &- packet.tl0 } ?? 0,
-                frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- (frameNumber ?? 0) } ?? 0))
+                frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- (frameNumber ?? 0) } ?? 0
+            )
+        )
     }
 
     /// The segment that a packet of `stream` belongs to; `nil` when it is from before the stream began to play or
@@ -132,16 +140,24 @@ package struct RTPRewriter: Sendable {
         else { return false }
         append(
             Segment(
-                stream: segment.stream, sourceStart: source.advanced(by: 1),
-                sequenceOffset: segment.sequenceOffset - 1, timestampOffset: segment.timestampOffset,
-                pictureIDOffset: segment.pictureIDOffset, tl0Offset: segment.tl0Offset,
-                frameNumberOffset: segment.frameNumberOffset))
+                stream: segment.stream,
+                sourceStart: source.advanced(by: 1),
+                sequenceOffset: segment.sequenceOffset - 1,
+                timestampOffset: segment.timestampOffset,
+                pictureIDOffset: segment.pictureIDOffset,
+                tl0Offset: segment.tl0Offset,
+                frameNumberOffset: segment.frameNumberOffset
+            )
+        )
         return true
     }
 
     /// Notes what was sent.
     package mutating func sent(
-        _ packet: PacketDescription, in segment: Segment, frameNumber: UInt16?, at now: Instant
+        _ packet: PacketDescription,
+        in segment: Segment,
+        frameNumber: UInt16?,
+        at now: Instant
     ) {
         let sequence = segment.sequence(packet.sequence)
         guard output.map({ sequence > $0.sequence }) ?? true else { return }

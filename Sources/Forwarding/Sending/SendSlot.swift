@@ -58,7 +58,10 @@ package final class SendSlot {
 
     /// Sends one packet of the source on, if it is this slot's turn for it.
     func forward(
-        _ packet: RawSpan, _ description: PacketDescription, of stream: ReceivedStream, at now: Instant,
+        _ packet: RawSpan,
+        _ description: PacketDescription,
+        of stream: ReceivedStream,
+        at now: Instant,
         into batch: DatagramBatch
     ) {
         guard peer.transport.isConnected else { return }
@@ -89,7 +92,10 @@ package final class SendSlot {
 
     /// Starts to play a stream, with video only where its decoder can start.
     private func begin(
-        _ stream: ReceivedStream, at packet: RawSpan, _ description: PacketDescription, now: Instant
+        _ stream: ReceivedStream,
+        at packet: RawSpan,
+        _ description: PacketDescription,
+        now: Instant
     ) -> Bool {
         guard description.payloadLength > 0 else { return false }
         if case .unsupported(let codec) = mapping(of: description.payloadType, in: stream.track) {
@@ -102,8 +108,12 @@ package final class SendSlot {
             return false
         }
         rewriter.begin(
-            stream.id, at: description, frameNumber: frameNumber(packet, description),
-            alignedTimestamp: alignedTimestamp(description.timestamp, of: stream), now: now)
+            stream.id,
+            at: description,
+            frameNumber: frameNumber(packet, description),
+            alignedTimestamp: alignedTimestamp(description.timestamp, of: stream),
+            now: now
+        )
         if playing == nil { sourceBeganAt = now }
         playing = stream.id
         return true
@@ -173,8 +183,13 @@ package final class SendSlot {
     /// Writes, encrypts and queues one packet.
     /// - Returns: its length on the wire; `nil` when it could not be sent.
     private func send(
-        _ packet: RawSpan, _ description: PacketDescription, _ segment: RTPRewriter.Segment,
-        _ mapping: PayloadMapping, retransmission: Bool = false, at now: Instant, into batch: DatagramBatch
+        _ packet: RawSpan,
+        _ description: PacketDescription,
+        _ segment: RTPRewriter.Segment,
+        _ mapping: PayloadMapping,
+        retransmission: Bool = false,
+        at now: Instant,
+        into batch: DatagramBatch
     ) -> Int? {
         guard let path = peer.transport.selectedPath else { return nil }
         let outgoing: PayloadType
@@ -192,8 +207,13 @@ package final class SendSlot {
         var length: Int?
         let appended = batch.append(to: path) { slot in
             RTPHeaderWriter.write(
-                marker: description.marker, payloadType: rtx?.0 ?? outgoing, sequenceNumber: wireSequence,
-                timestamp: segment.timestamp(description.timestamp), ssrc: rtx?.1 ?? parameters.ssrc, into: &slot)
+                marker: description.marker,
+                payloadType: rtx?.0 ?? outgoing,
+                sequenceNumber: wireSequence,
+                timestamp: segment.timestamp(description.timestamp),
+                ssrc: rtx?.1 ?? parameters.ssrc,
+                into: &slot
+            )
             var offset = writeExtensions(packet, description, segment, isRTX: rtx != nil, at: now, into: &slot)
             if rtx != nil {
                 // The original sequence number precedes the payload (RFC 4588 §4).
@@ -212,8 +232,12 @@ package final class SendSlot {
     }
 
     private func writeExtensions(
-        _ packet: RawSpan, _ description: PacketDescription, _ segment: RTPRewriter.Segment,
-        isRTX: Bool, at now: Instant, into slot: inout MutableRawSpan
+        _ packet: RawSpan,
+        _ description: PacketDescription,
+        _ segment: RTPRewriter.Segment,
+        isRTX: Bool,
+        at now: Instant,
+        into slot: inout MutableRawSpan
     ) -> Int {
         var writer = HeaderExtensionWriter()
         let extensions = parameters.extensions
@@ -231,7 +255,9 @@ package final class SendSlot {
             slot.store(UInt8(truncatingIfNeeded: time >> 16), at: range.lowerBound)
             slot.store(bigEndian: UInt16(truncatingIfNeeded: time), at: range.lowerBound + 1)
         }
-        if !isRepeatable, let id = extensions[.transportSequenceNumber], let range = writer.reserve(id, length: 2, in: &slot) {
+        if !isRepeatable, let id = extensions[.transportSequenceNumber],
+            let range = writer.reserve(id, length: 2, in: &slot)
+        {
             slot.store(bigEndian: peer.takeTransportSequence().rawValue, at: range.lowerBound)
         }
         if let id = extensions[.audioLevel], description.audioLevel.isPresent {
@@ -255,8 +281,12 @@ package final class SendSlot {
     }
 
     private func writePayload(
-        _ packet: RawSpan, _ description: PacketDescription, _ segment: RTPRewriter.Segment,
-        _ mapping: PayloadMapping, at offset: Int, into slot: inout MutableRawSpan
+        _ packet: RawSpan,
+        _ description: PacketDescription,
+        _ segment: RTPRewriter.Segment,
+        _ mapping: PayloadMapping,
+        at offset: Int,
+        into slot: inout MutableRawSpan
     ) -> Int? {
         var range = description.payloadRange
         if case .redPrimary = mapping {

@@ -1,0 +1,313 @@
+import Client
+import DTLS
+import EventLoop
+import Forwarding
+import Wire
+
+/// How much media a source has made so far.
+struct MadeMedia: Sendable {
+    var videoPackets = 0
+    var audioPackets = 0
+}
+
+/// Clients on one event loop's thread: each with a UDP socket of its own, all in one forwarding core.
+actor LoadLoop {
+    /// Sockets that one loop takes, one a client.
+    static let clientsMax = EventLoop.socketsMax
+    /// A client's share of the kernel's buffers: half a second of 8 Mbit/s in, a key frame out.
+    private static let socketOptions = SocketOptions(receiveBufferBytes: 1 << 20, sendBufferBytes: 1 << 18)
+
+    /// A client's socket, opened before its offer is made.
+    struct Endpoint: Sendable {
+        let socket: SocketIndex
+        /// The port to be offered.
+        let port: UInt16
+        /// Whether it reaches IPv4 only.
+        let isV4: Bool
+    }
+
+    /// What a client publishes, if it does.
+    struct Media: Sendable {
+        /// Names the source in its stamps.
+        var source: UInt32
+        var video: SyntheticVideo.Settings?
+        var hasAudio: Bool
+    }
+
+    nonisolated let eventLoop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe eventLoop.executor.asUnownedSerialExecutor() }
+
+    private let forwarder: Forwarder
+    private let batch = DatagramBatch()
+    private var clients: [PeerID: MediaClient] = [:]
+    private var publishers: [(source: UInt32, client: MediaClient)] = []
+    private var waiting: [PeerID: CheckedContinuation<PeerCloseReason?, Never>] = [:]
+    private var nextMediaAt: Instant?
+    private var isSending = true
+    /// Clients that ended by themselves after they were connected.
+    private(set) var ended: [PeerCloseReason: Int] = [:]
+    private var expectsEnds = false
+
+    private let videoDelays = DelayRecorder()
+    private let audioDelays = DelayRecorder()
+    private var turns = DelayHistogram()
+    private var lateness = DelayHistogram()
+    private var busy = Interval.zero
+
+    // MARK: Lifecycle
+
+    private init(certificate: DTLSCertificate, number: Int) {
+        eventLoop = EventLoop(name: "load-\(number)")
+        forwarder = Forwarder(
+            ForwarderConfiguration(
+                certificate: certificate,
+                unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),
+                peersMax: Self.clientsMax,
+                random: { .random(in: .min ... .max) }
+            )
+        )
+    }
+
+    /// A loop whose thread runs; `shutdown` must follow.
+    static func start(certificate: DTLSCertificate, number: Int) async throws(LoadError) -> LoadLoop {
+        let loop = LoadLoop(certificate: certificate, number: number)
+        do throws(EventLoopError) {
+            try loop.eventLoop.start()
+        } catch {
+            throw .failed(error.sentence)
+        }
+        await loop.begin()
+        return loop
+    }
+
+    private func begin() {
+        eventLoop.onDatagram = { [self] datagram, length, path, readAt in
+            forwarder.receive(&datagram, length: length, path: path, at: readAt, into: batch)
+        }
+        eventLoop.onTimer = { [self] now in timerFired(at: now) }
+        eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
+        eventLoop.onTurnMeasured = { [self] length in
+            turns.observe(length)
+            busy = busy + length
+        }
+        batch.onFull = { [unowned self] _ in eventLoop.send(batch) }
+    }
+
+    /// Ends every client and the thread.
+    func shutdown() async {
+        expectsEnds = true
+        let now = EventLoop.now()
+        for id in clients.keys { forwarder.removePeer(id, at: now, into: batch) }
+        endTurn(at: now)
+        await eventLoop.stop()
+    }
+
+    // MARK: Clients
+
+    /// Opens a socket for one client.
+    func open(wantsV6: Bool) throws(LoadError) -> Endpoint {
+        do throws(EventLoopError) {
+            if wantsV6 {
+                do throws(EventLoopError) {
+                    return try open(.anyV6)
+                } catch .ipv6NotAvailable, .addressNotAvailable {
+                    // A machine without IPv6 still reaches a server's IPv4 addresses.
+                }
+            }
+            return try open(.anyV4)
+        } catch {
+            throw .failed(error.sentence)
+        }
+    }
+
+    private func open(_ ip: IPAddress) throws(EventLoopError) -> Endpoint {
+        let socket = try eventLoop.addSocket(bind: TransportAddress(ip: ip, port: 0), options: Self.socketOptions)
+        return Endpoint(socket: socket, port: eventLoop.description(of: socket)?.local.port ?? 0, isV4: ip.isV4)
+    }
+
+    /// Connects a client whose session was negotiated, and returns when its media may flow.
+    /// - Throws: why it did not connect; ICE and DTLS give up after 30 s.
+    func connect(
+        _ id: PeerID,
+        endpoint: Endpoint,
+        credentials: ICECredentials,
+        answer: ClientAnswer,
+        media: Media
+    ) async throws(LoadError) {
+        let paths = answer.remoteCandidates.filter { $0.ip.isV4 || !endpoint.isV4 }.map {
+            NetworkPath(socket: endpoint.socket, remote: $0)
+        }
+        guard !paths.isEmpty else {
+            throw .failed("The server's answer has no UDP candidate that this machine could reach.")
+        }
+        var settings = MediaClient.Settings()
+        settings.video = media.video
+        settings.sendsAudio = media.hasAudio
+        settings.sourceNumber = media.source
+        settings.videoDelays = videoDelays
+        settings.audioDelays = audioDelays
+        var generator = SystemRandomNumberGenerator()
+        let client: MediaClient
+        do throws(ForwarderError) {
+            client = try MediaClient(
+                core: forwarder,
+                id: id,
+                credentials: credentials,
+                answer: answer,
+                paths: paths,
+                settings: settings,
+                at: EventLoop.now(),
+                using: &generator
+            )
+        } catch {
+            throw .failed(error.description)
+        }
+        clients[id] = client
+        let refusal = await withCheckedContinuation { waiting[id] = $0 }
+        if let refusal { throw .failed(Self.words(for: refusal)) }
+        if !answer.send.isEmpty {
+            publishers.append((media.source, client))
+            scheduleMedia()
+        }
+    }
+
+    /// The same, as a value.
+    func attempt(
+        _ id: PeerID,
+        endpoint: Endpoint,
+        credentials: ICECredentials,
+        answer: ClientAnswer,
+        media: Media
+    ) async -> Result<Void, LoadError> {
+        do throws(LoadError) {
+            return .success(
+                try await connect(
+                    id,
+                    endpoint: endpoint,
+                    credentials: credentials,
+                    answer: answer,
+                    media: media
+                )
+            )
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Gives up a client that is connecting.
+    func abandon(_ id: PeerID) { forwarder.removePeer(id, at: EventLoop.now(), into: batch) }
+
+    private static func words(for reason: PeerCloseReason) -> String {
+        switch reason {
+        case .setupTimedOut: "No connection within 30 s: the server's UDP candidates do not answer."
+        case .consentExpired: "The server stopped answering connectivity checks."
+        case .closedByPeer: "The server closed the connection while it was made."
+        case .handshakeFailed: "The DTLS handshake failed."
+        case .fingerprintMismatch: "The server's certificate is not the one that its answer announced."
+        case .requested: "The run was interrupted."
+        }
+    }
+
+    // MARK: Measuring
+
+    /// Counts losses and gaps from here on.
+    func beginWindow() {
+        for client in clients.values { client.beginWindow() }
+    }
+
+    /// Stops the publishers, so that what is on its way can arrive.
+    func stopSending() {
+        isSending = false
+        nextMediaAt = nil
+        for publisher in publishers { publisher.client.setSending(false) }
+    }
+
+    /// From now on it is no news when a client ends.
+    func expectEnds() { expectsEnds = true }
+
+    /// What each source on this loop has made so far.
+    var made: [UInt32: MadeMedia] {
+        var made: [UInt32: MadeMedia] = [:]
+        for (source, client) in publishers {
+            made[source] = MadeMedia(videoPackets: client.videoPacketsMade, audioPackets: client.audioPacketsMade)
+        }
+        return made
+    }
+
+    /// - Parameter made: what the sources have made in all; then what a subscriber lacks at the end counts as lost.
+    func tally(made: [UInt32: MadeMedia]? = nil) -> LoadTally {
+        var tally = LoadTally()
+        tally.takenAt = EventLoop.now()
+        for client in clients.values {
+            for listener in client.listeners {
+                let source = listener.verifier.sourceNumber.flatMap { made?[$0] }
+                switch listener.kind {
+                case .video: tally.video.add(listener.verifier, madeBySource: source?.videoPackets)
+                case .audio: tally.audio.add(listener.verifier, madeBySource: source?.audioPackets)
+                }
+            }
+        }
+        for (_, client) in publishers {
+            tally.video.packetsMade += client.videoPacketsMade
+            tally.video.framesMade += client.videoFramesMade
+            tally.audio.packetsMade += client.audioPacketsMade
+        }
+        tally.video.delays = videoDelays.histogram
+        tally.audio.delays = audioDelays.histogram
+        tally.sockets = eventLoop.statistics
+        let counters = forwarder.counters
+        tally.nackedPackets = Int(counters.nackedPacketsRequested)
+        tally.retransmissionsReceived = Int(counters.retransmissionsReceived)
+        tally.retransmissionsSent = Int(counters.retransmissionsSent)
+        tally.keyFrameRequests = Int(counters.keyFrameRequestsReceived)
+        tally.turns = turns
+        tally.lateness = lateness
+        tally.busy = busy
+        tally.batchDrops = batch.overflowed
+        return tally
+    }
+
+    // MARK: The turn
+
+    private func timerFired(at now: Instant) {
+        if let due = nextMediaAt, due <= now {
+            for (_, client) in publishers {
+                guard let deadline = client.nextDeadline, deadline <= now else { continue }
+                lateness.observe(now - deadline)
+                client.handleTimeout(at: now, into: batch)
+            }
+            scheduleMedia()
+        }
+        if let deadline = forwarder.nextDeadline, deadline <= now { forwarder.handleTimeout(at: now, into: batch) }
+    }
+
+    /// Finds when the next frame or audio packet is due.
+    private func scheduleMedia() {
+        nextMediaAt = nil
+        guard isSending else { return }
+        for (_, client) in publishers { nextMediaAt = earliest(nextMediaAt, client.nextDeadline) }
+    }
+
+    private func endTurn(at now: Instant) {
+        forwarder.endTurn(at: now, into: batch)
+        eventLoop.send(batch)
+        for (id, event) in forwarder.takeEvents() { handle(event, of: id, at: now) }
+        eventLoop.setTimer(at: earliest(forwarder.nextDeadline, nextMediaAt))
+    }
+
+    private func handle(_ event: PeerEvent, of id: PeerID, at now: Instant) {
+        let client = clients[id]
+        client?.handle(event, at: now)
+        switch event {
+        case .connected: waiting.removeValue(forKey: id)?.resume(returning: nil)
+        case .closed(let reason):
+            if let continuation = waiting.removeValue(forKey: id) {
+                continuation.resume(returning: reason)
+            } else if !expectsEnds {
+                ended[reason, default: 0] += 1
+            }
+        // A closed client stays for its counts; its publisher makes nothing any more.
+        case .trackStarted, .trackPaused, .formatUnsupported: break
+        }
+    }
+}

@@ -1,0 +1,124 @@
+/// A number with a fixed count of decimals.
+func decimal(_ value: Double, _ places: Int) -> String {
+    guard value.isFinite, abs(value) < 1e15 else { return "\(value)" }
+    var scale: Int64 = 1
+    for _ in 0..<places { scale *= 10 }
+    let scaled = Int64((abs(value) * Double(min(scale, 1_000))).rounded())
+    let unit = min(scale, 1_000)
+    let sign = value < 0 && scaled != 0 ? "-" : ""
+    guard unit > 1 else { return "\(sign)\(scaled)" }
+    let fraction = String(scaled % unit)
+    let digits = String(unit).count - 1
+    return "\(sign)\(scaled / unit).\(String(repeating: "0", count: digits - fraction.count))\(fraction)"
+}
+
+extension LoadReport {
+    /// The report as lines of text, for a terminal of 100 columns.
+    package var table: String {
+        var lines = ["Load on \(url), channel \(channel)\(isInterrupted ? " (interrupted)" : "")"]
+        lines.append(
+            "  clients      \(publishersConnected) of \(publishers) publishers and \(subscribersConnected) of "
+                + "\(subscribers) subscribers connected"
+        )
+        if let connectMilliseconds { lines.append("  connecting   \(Self.line(connectMilliseconds))") }
+        for (reason, count) in failures.sorted(by: { $0.value > $1.value }) {
+            lines.append("  failed       \(count) × \(reason)")
+        }
+        for (reason, count) in disconnections.sorted(by: { $0.value > $1.value }) {
+            lines.append("  left         \(count) × \(reason)")
+        }
+        for (index, step) in steps.enumerated() {
+            lines.append("")
+            lines.append("Step \(index + 1)")
+            lines += Self.lines(step)
+        }
+        if let window {
+            lines.append("")
+            lines.append("Window")
+            lines += Self.lines(window)
+        }
+        for warning in warnings { lines += ["", "Warning: \(warning)"] }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func lines(_ window: Window) -> [String] {
+        var lines = [
+            "  length       \(decimal(window.seconds, 1)) s, \(window.subscribers) subscribers",
+            "  received     \(decimal(window.packetsPerSecond, 0)) packets/s, "
+                + "\(decimal(window.megabitsPerSecond, 1)) Mbit/s",
+        ]
+        for (name, media) in [("video", window.video), ("audio", window.audio)] {
+            guard let media else { continue }
+            lines.append(
+                "  \(name)        sent \(media.packetsSent), received \(media.packetsReceived), "
+                    + "lost \(media.packetsLost), duplicated \(media.packetsDuplicated), late \(media.packetsLate)"
+            )
+            if media.packetsUnreadable > 0 {
+                lines.append("               \(media.packetsUnreadable) packets of other publishers")
+            }
+            if media.subscribersSilent > 0 {
+                lines.append("               nothing arrived at \(media.subscribersSilent) subscribers")
+            }
+            if name == "video" {
+                lines.append(
+                    "               \(decimal(media.framesPerSecond, 1)) frames/s, longest gap "
+                        + "\(decimal(media.longestGapMilliseconds, 0)) ms"
+                )
+            }
+            if let latency = media.latencyMilliseconds { lines.append("    latency    \(line(latency))") }
+        }
+        lines.append(
+            "  feedback     \(window.packetsRequestedAgain) packets asked for again, "
+                + "\(window.keyFrameRequests) key frames asked for"
+        )
+        if let server = window.server {
+            let each = server.cpuMicrosecondsPerPacket.map { "\(decimal($0, 2)) µs a forwarded packet, " } ?? ""
+            lines.append(
+                "  server       \(each)\(decimal(server.cores * 100, 0)) % of a core, "
+                    + "\(decimal(Double(server.residentBytes) / 1_048_576, 0)) MiB"
+            )
+        }
+        let generator = window.generator
+        let turns = generator.turnMilliseconds.map { ", turns p99 \(decimal($0.p99, 2)) max \(decimal($0.max, 1)) ms" }
+        lines.append(
+            "  generator    busy \(decimal(generator.busyShare * 100, 0)) %\(turns ?? ""), dropped "
+                + "\(generator.sendDrops) out, \(generator.receiveDrops) in"
+        )
+        return lines
+    }
+
+    private static func line(_ times: Times) -> String {
+        "p50 \(decimal(times.p50, 2))  p95 \(decimal(times.p95, 2))  p99 \(decimal(times.p99, 2))  "
+            + "p99.9 \(decimal(times.p999, 2))  max \(decimal(times.max, 2)) ms"
+    }
+}
+
+/// How a run goes, once a second.
+package struct LoadProgress: Sendable {
+    package var seconds: Double
+    package var connected: Int
+    package var clients: Int
+    package var failed: Int
+    package var packetsPerSecond: Double
+    package var megabitsPerSecond: Double
+    /// Missing at the moment, of which some may still come.
+    package var missing: Int
+    package var p50Milliseconds: Double?
+    package var p99Milliseconds: Double?
+    /// How much of the second the generator was busy, 0…1.
+    package var busyShare: Double
+
+    /// One line for a terminal.
+    package var line: String {
+        var parts = ["\(decimal(seconds, 0)) s", "\(connected)/\(clients) connected"]
+        if failed > 0 { parts.append("\(failed) failed") }
+        parts.append("\(decimal(packetsPerSecond, 0)) packets/s")
+        parts.append("\(decimal(megabitsPerSecond, 1)) Mbit/s")
+        if let p50Milliseconds, let p99Milliseconds {
+            parts.append("latency p50 \(decimal(p50Milliseconds, 2)) p99 \(decimal(p99Milliseconds, 2)) ms")
+        }
+        parts.append("\(missing) missing")
+        parts.append("generator \(decimal(busyShare * 100, 0)) %")
+        return parts.joined(separator: "  ")
+    }
+}

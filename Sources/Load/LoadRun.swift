@@ -1,0 +1,317 @@
+import Client
+import DTLS
+import EventLoop
+import Forwarding
+import Wire
+
+/// One run: joins the clients, measures, and ends every session.
+package actor LoadRun {
+    /// How long what is on its way at the end may take to arrive, retransmissions included.
+    private static let settleMax = Interval.seconds(1)
+    /// How long the first packet of each subscriber is waited for: some requests for key frames.
+    private static let firstMediaMax = Interval.seconds(3)
+
+    private enum Role { case publisher, subscriber }
+
+    private let configuration: LoadConfiguration
+    private let signaling: any LoadSignaling
+    private let onProgress: @Sendable (LoadProgress) -> Void
+    private let certificate: DTLSCertificate
+    /// Distinguishes this run's sources from another generator's.
+    private let firstSource = UInt32.random(in: 1...0x7FFF_0000)
+
+    private var loops: [LoadLoop] = []
+    private var sessions: [AcceptedSession] = []
+    /// The publishers' names, where the server gave any.
+    private var participants: [Int: String] = [:]
+    private var report: LoadReport
+    private var connectTimes = DelayHistogram()
+
+    /// - Parameters:
+    ///   - signaling: how the server is spoken to.
+    ///   - onProgress: called once a second.
+    /// - Throws: what is wrong with the configuration.
+    package init(
+        _ configuration: LoadConfiguration,
+        signaling: any LoadSignaling,
+        onProgress: @escaping @Sendable (LoadProgress) -> Void = { _ in }
+    ) throws(LoadError) {
+        try configuration.validate()
+        if let pid = configuration.serverPID, ProcessUsage.read(pid) == nil {
+            throw .usage("There is no process \(pid) on this machine whose CPU time can be read.")
+        }
+        do {
+            certificate = try DTLSCertificate.generate()
+        } catch {
+            throw .failed("No certificate could be made: \(error).")
+        }
+        self.configuration = configuration
+        self.signaling = signaling
+        self.onProgress = onProgress
+        report = LoadReport(configuration)
+    }
+
+    /// Runs to the end, or until the task is cancelled. In both cases every session has been ended when it returns.
+    package func run() async throws(LoadError) -> LoadReport {
+        let failure: LoadError?
+        do throws(LoadError) {
+            try await startLoops()
+            try await joinAndMeasure()
+            failure = nil
+        } catch {
+            failure = error
+        }
+        report.isInterrupted = Task.isCancelled
+        // Sessions are ended whether or not the run was cancelled.
+        await Task { await endEverything() }.value
+        if let failure, !Task.isCancelled { throw failure }
+        return report
+    }
+
+    private func startLoops() async throws(LoadError) {
+        let clients = configuration.publishers + configuration.subscribers
+        for number in 0..<((clients + LoadLoop.clientsMax - 1) / LoadLoop.clientsMax) {
+            loops.append(try await LoadLoop.start(certificate: certificate, number: number))
+        }
+    }
+
+    private func joinAndMeasure() async throws(LoadError) {
+        let progress = Task { await showProgress() }
+        defer { progress.cancel() }
+        await join(.publisher, 0..<configuration.publishers)
+        guard configuration.publishers == 0 || report.publishersConnected > 0 else {
+            let reason = report.failures.max { $0.value < $1.value }?.key ?? "The run was interrupted."
+            throw .failed("No publisher could connect. \(reason)")
+        }
+        if let ramp = configuration.ramp {
+            var joined = 0
+            while joined < configuration.subscribers, !Task.isCancelled {
+                let next = min(joined + ramp.subscribers, configuration.subscribers)
+                await join(.subscriber, joined..<next)
+                joined = next
+                if let step = await measure(seconds: ramp.seconds, isLast: false) { report.steps.append(step) }
+            }
+        } else {
+            await join(.subscriber, 0..<configuration.subscribers)
+        }
+        report.window = await measure(seconds: configuration.durationSeconds, isLast: true)
+        if let window = report.window { report.warnings = window.warnings }
+    }
+
+    private func endEverything() async {
+        for loop in loops {
+            await loop.expectEnds()
+            for (reason, count) in await loop.ended { report.disconnections[reason.rawValue, default: 0] += count }
+        }
+        report.connectMilliseconds = LoadReport.Times(connectTimes)
+        await withTaskGroup { group in
+            for session in sessions { group.addTask { [signaling] in await signaling.end(session) } }
+        }
+        sessions = []
+        for loop in loops { await loop.shutdown() }
+    }
+
+    // MARK: Joining
+
+    /// Lets clients join at the configured rate; returns when each is connected or has failed.
+    private func join(_ role: Role, _ numbers: Range<Int>) async {
+        let start = ContinuousClock.now
+        await withTaskGroup { group in
+            for (offset, number) in numbers.enumerated() {
+                let due = start + .seconds(Double(offset) / configuration.joinRate)
+                guard (try? await Task.sleep(until: due, clock: .continuous)) != nil else { break }
+                group.addTask { await self.join(role, number) }
+            }
+        }
+    }
+
+    private func join(_ role: Role, _ number: Int) async {
+        do throws(LoadError) {
+            let start = EventLoop.now()
+            try await connect(role, number)
+            connectTimes.observe(EventLoop.now() - start)
+            switch role {
+            case .publisher: report.publishersConnected += 1
+            case .subscriber: report.subscribersConnected += 1
+            }
+        } catch {
+            guard !Task.isCancelled else { return }
+            report.failures[error.sentence, default: 0] += 1
+        }
+    }
+
+    private func connect(_ role: Role, _ number: Int) async throws(LoadError) {
+        let index = role == .publisher ? number : configuration.publishers + number
+        let loop = loops[index / LoadLoop.clientsMax]
+        let endpoint = try await loop.open(wantsV6: !configuration.hostIsV4)
+        var generator = SystemRandomNumberGenerator()
+        let credentials = ICECredentials(using: &generator)
+        let candidates = configuration.loopback.map { [TransportAddress(ip: $0, port: endpoint.port)] } ?? []
+        let transport = LocalTransport(
+            credentials: credentials,
+            fingerprint: certificate.fingerprint,
+            candidates: candidates
+        )
+        let audio: [CodecParameters] = configuration.sendsAudio ? [.standard(.opus)] : []
+        let video: [CodecParameters] = configuration.videoBitsPerSecond > 0 ? [.standard(.vp8)] : []
+        let offer =
+            role == .publisher
+            ? ClientOffer.publish(transport: transport, audio: audio, video: video, using: &generator)
+            : ClientOffer.watch(transport: transport, audio: audio, video: video, using: &generator)
+        let session = try await negotiate(offer.text, role, number)
+        sessions.append(session)
+        if role == .publisher { participants[number] = session.participant }
+        let answer: ClientAnswer
+        do throws(NegotiationError) {
+            answer = try offer.parse(answer: session.answer)
+        } catch {
+            throw .failed("The server's answer cannot be used: \(error.sentence)")
+        }
+        guard !Task.isCancelled else { throw .failed("The run was interrupted.") }
+        var media = LoadLoop.Media(source: firstSource &+ UInt32(number), hasAudio: configuration.sendsAudio)
+        if configuration.videoBitsPerSecond > 0 {
+            var video = SyntheticVideo.Settings()
+            video.bitrate = configuration.videoBitsPerSecond
+            video.framesPerSecond = configuration.framesPerSecond
+            media.video = video
+        }
+        let id = PeerID(rawValue: UInt64(index) + 1)
+        let outcome = await withTaskCancellationHandler {
+            await loop.attempt(id, endpoint: endpoint, credentials: credentials, answer: answer, media: media)
+        } onCancel: {
+            Task { await loop.abandon(id) }
+        }
+        try outcome.get()
+    }
+
+    /// Gets the answer to an offer. It is not cut short by the end of the run, because a session whose answer was
+    /// thrown away could not be ended.
+    private func negotiate(_ offer: String, _ role: Role, _ number: Int) async throws(LoadError) -> AcceptedSession {
+        let watched = configuration.publishers > 0 ? number % configuration.publishers : 0
+        let participant = configuration.publishers > 1 ? participants[watched] : nil
+        let signaling = signaling
+        let request = Task { () -> Result<AcceptedSession, LoadError> in
+            do throws(LoadError) {
+                switch role {
+                case .publisher: return .success(try await signaling.publish(offer: offer, number: number + 1))
+                case .subscriber:
+                    return .success(
+                        try await signaling.watch(offer: offer, number: watched + 1, participant: participant)
+                    )
+                }
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try await request.value.get()
+    }
+
+    // MARK: Measuring
+
+    /// Measures a window; when the run is cancelled, what there was of it.
+    /// - Parameter isLast: whether the publishers stop at its end, so that the last packets count too.
+    private func measure(seconds: Double, isLast: Bool) async -> LoadReport.Window? {
+        guard !Task.isCancelled else { return nil }
+        await waitForMedia()
+        for loop in loops { await loop.beginWindow() }
+        let start = await snapshot()
+        try? await Task.sleep(for: .seconds(seconds))
+        let end = await snapshot()
+        let settled = await Task { await settle(stopping: isLast) }.value
+        return LoadReport.Window(
+            from: start,
+            to: end,
+            settled: settled,
+            configuration,
+            subscribers: report.subscribersConnected
+        )
+    }
+
+    private func snapshot() async -> LoadSnapshot {
+        LoadSnapshot(
+            tally: await tally(),
+            server: configuration.serverPID.flatMap { ProcessUsage.read($0) },
+            own: ProcessUsage.read(nil)
+        )
+    }
+
+    private func tally(made: [UInt32: MadeMedia]? = nil) async -> LoadTally {
+        var sum = LoadTally()
+        sum.loops = 0
+        for loop in loops { sum.merge(await loop.tally(made: made)) }
+        return sum
+    }
+
+    /// Waits until something has arrived on every track, or it is clear that nothing will.
+    private func waitForMedia() async {
+        let start = EventLoop.now()
+        while await tally().silentTracks > 0, EventLoop.now() - start < Self.firstMediaMax {
+            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { return }
+        }
+    }
+
+    /// Waits for what is missing.
+    private func settle(stopping: Bool) async -> LoadTally {
+        var made: [UInt32: MadeMedia] = [:]
+        if stopping {
+            for loop in loops { await loop.stopSending() }
+            for loop in loops { made.merge(await loop.made) { $1 } }
+        }
+        let start = EventLoop.now()
+        while true {
+            let tally = await tally(made: made)
+            guard tally.lost > 0, EventLoop.now() - start < Self.settleMax else { return tally }
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    private func showProgress() async {
+        let start = EventLoop.now()
+        var before = await tally()
+        while (try? await Task.sleep(for: .seconds(1))) != nil {
+            let tally = await tally()
+            let second = tally.since(before)
+            let length = max((tally.takenAt - before.takenAt).seconds, 1e-3)
+            before = tally
+            var delays = second.video.delays
+            delays.merge(second.audio.delays)
+            let times = LoadReport.Times(delays)
+            onProgress(
+                LoadProgress(
+                    seconds: (tally.takenAt - start).seconds,
+                    connected: report.publishersConnected + report.subscribersConnected,
+                    clients: configuration.publishers + configuration.subscribers,
+                    failed: report.failedClients,
+                    packetsPerSecond: Double(second.packets) / length,
+                    megabitsPerSecond: Double(second.bytes) * 8 / length / 1e6,
+                    missing: tally.lost,
+                    p50Milliseconds: times?.p50,
+                    p99Milliseconds: times?.p99,
+                    busyShare: second.busy.seconds / length / Double(max(tally.loops, 1))
+                )
+            )
+        }
+    }
+}
+
+extension LoadConfiguration {
+    /// The host of the URL, without the brackets of an IPv6 address.
+    private var host: Substring {
+        let rest = url.drop { $0 != "/" }.drop { $0 == "/" }
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        let host = authority.split(separator: "@").last ?? authority
+        if host.hasPrefix("[") { return host.dropFirst().prefix { $0 != "]" } }
+        return host.prefix { $0 != ":" }
+    }
+
+    /// Whether a client needs to reach IPv4 only.
+    var hostIsV4: Bool { host == "localhost" || IPAddress(host)?.isV4 == true }
+
+    /// This machine's address toward the server when that is the same machine, for the offers' candidates. Toward others
+    /// none is offered: a server learns them from the connectivity checks (RFC 8445 §7.3.1.3).
+    var loopback: IPAddress? {
+        if host == "localhost" { return .loopbackV4 }
+        guard let address = IPAddress(host), address.isLoopback else { return nil }
+        return address.isV4 ? .loopbackV4 : .loopbackV6
+    }
+}

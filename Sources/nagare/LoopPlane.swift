@@ -1,0 +1,34 @@
+import Forwarding
+import Media
+import Room
+import Synchronization
+import Wire
+
+/// A media loop as rooms see it.
+struct LoopPlane: MediaPlane {
+    let loop: MediaLoop
+    let mediaTransport: MediaTransport
+
+    func transport() async -> MediaTransport { mediaTransport }
+    func addPeer(_ parameters: PeerParameters) async throws { try await loop.addPeer(parameters) }
+    func removePeer(_ peer: PeerID) async { await loop.removePeer(peer) }
+    func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) async throws {
+        try await loop.restartICE(peer, local: local, remote: remote)
+    }
+    func connect(slot: TrackID, to source: TrackID?) async throws { try await loop.connect(slot: slot, to: source) }
+}
+
+/// Carries peers' events from the media loops to the rooms, which are made after the loops.
+final class PeerEventRelay: Sendable {
+    private let handler = Mutex<(@Sendable (PeerID, PeerEvent) -> Void)?>(nil)
+
+    /// Where events go from now on. There are none before: peers come from the rooms.
+    func connect(to handler: @escaping @Sendable (PeerID, PeerEvent) -> Void) {
+        self.handler.withLock { $0 = handler }
+    }
+
+    func carry(_ events: [(PeerID, PeerEvent)]) {
+        guard let handler = handler.withLock({ $0 }) else { return }
+        for (peer, event) in events { handler(peer, event) }
+    }
+}

@@ -1,0 +1,165 @@
+import EventLoop
+import Forwarding
+import Media
+import Metrics
+
+/// One media loop's part of a scrape.
+extension MediaMetrics {
+    func add(to page: inout MetricsPage, labels: [MetricLabel]) {
+        addDatagrams(to: &page, labels)
+        addPackets(to: &page, labels)
+        addFeedback(to: &page, labels)
+        addPeers(to: &page, labels)
+        addTurns(to: &page, labels)
+    }
+
+    /// UDP, as the sockets see it.
+    private func addDatagrams(to page: inout MetricsPage, _ labels: [MetricLabel]) {
+        let counts: [(String, String, UInt64)] = [
+            ("nagare_datagrams_received_total", "UDP datagrams received.", loop.datagramsReceived),
+            ("nagare_datagrams_received_bytes_total", "Bytes in UDP datagrams received.", loop.bytesReceived),
+            ("nagare_datagrams_sent_total", "UDP datagrams sent.", loop.datagramsSent),
+            ("nagare_datagrams_sent_bytes_total", "Bytes in UDP datagrams sent.", loop.bytesSent),
+            ("nagare_receive_calls_total", "Calls of recvmmsg that returned datagrams.", loop.receiveCalls),
+            ("nagare_send_calls_total", "Calls of sendmmsg that sent datagrams.", loop.sendCalls),
+            ("nagare_send_queued_total", "Datagrams that waited for room in the kernel.", loop.sendQueued),
+            ("nagare_socket_errors_total", "Errors that the sockets reported.", loop.socketErrors),
+        ]
+        for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
+        page.addGauge(
+            "nagare_send_queue_datagrams",
+            help: "Datagrams that wait for room in the kernel.",
+            labels: labels,
+            queuedDatagrams
+        )
+        let drops: [(String, UInt64)] = [
+            ("receive_buffer", loop.kernelReceiveDrops), ("size", loop.receiveSizeDrops),
+            ("send_queue", loop.sendQueueDrops), ("send_error", loop.sendErrorDrops),
+            ("batch", UInt64(clamping: batchOverflows)),
+        ]
+        for (reason, value) in drops {
+            page.addCounter(
+                "nagare_datagrams_dropped_total",
+                help: "UDP datagrams dropped at the sockets.",
+                labels: labels + [MetricLabel("reason", reason)],
+                value
+            )
+        }
+    }
+
+    /// RTP and RTCP packets.
+    private func addPackets(to page: inout MetricsPage, _ labels: [MetricLabel]) {
+        let packets: [(String, String, String, UInt64)] = [
+            ("nagare_packets_received_total", "Packets received.", "rtp", forwarder.rtpReceived),
+            ("nagare_packets_received_total", "Packets received.", "rtcp", forwarder.rtcpReceived),
+            ("nagare_packets_sent_total", "Packets sent, without retransmissions.", "rtp", forwarder.rtpSent),
+            ("nagare_packets_sent_total", "Packets sent, without retransmissions.", "rtcp", forwarder.rtcpSent),
+        ]
+        for (name, help, kind, value) in packets {
+            page.addCounter(name, help: help, labels: labels + [MetricLabel("protocol", kind)], value)
+        }
+        page.addCounter(
+            "nagare_rtp_sent_bytes_total",
+            help: "Bytes in RTP packets sent to viewers, without retransmissions.",
+            labels: labels,
+            forwarder.rtpBytesSent
+        )
+        for reason in DropReason.allCases {
+            page.addCounter(
+                "nagare_packets_dropped_total",
+                help: "Datagrams and packets that went no further.",
+                labels: labels + [MetricLabel("reason", reason.label)],
+                forwarder[reason]
+            )
+        }
+        page.addHistogram(
+            "nagare_forwarding_latency_seconds",
+            help: "For each datagram sent on: the time from the receipt of its cause to its hand-over to the kernel.",
+            labels: labels,
+            forwardingLatency
+        )
+    }
+
+    /// Loss and what is done about it.
+    private func addFeedback(to page: inout MetricsPage, _ labels: [MetricLabel]) {
+        let counts: [(String, String, UInt64)] = [
+            (
+                "nagare_publisher_packets_lost_total", "Packets missed from publishers.",
+                forwarder.packetsLostByPublishers
+            ),
+            ("nagare_nacks_sent_total", "NACK messages sent to publishers.", forwarder.nacksSent),
+            ("nagare_nacked_packets_total", "Packets asked for again.", forwarder.nackedPacketsRequested),
+            ("nagare_nacks_received_total", "NACK messages received from viewers.", forwarder.nacksReceived),
+            ("nagare_retransmissions_received_total", "Packets that came again.", forwarder.retransmissionsReceived),
+            ("nagare_retransmissions_sent_total", "Packets sent again to viewers.", forwarder.retransmissionsSent),
+            (
+                "nagare_retransmissions_missed_total", "Packets that viewers asked for and that were not kept.",
+                forwarder.retransmissionsMissed
+            ),
+            ("nagare_plis_sent_total", "Key frame requests (PLI) sent to publishers.", forwarder.pliSent),
+            (
+                "nagare_key_frame_requests_received_total", "Key frame requests (PLI, FIR) received from viewers.",
+                forwarder.keyFrameRequestsReceived
+            ),
+            ("nagare_key_frames_received_total", "Key frames received.", forwarder.keyFramesReceived),
+            (
+                "nagare_transport_feedback_sent_total", "Transport-wide feedback messages sent.",
+                forwarder.transportFeedbackSent
+            ),
+            (
+                "nagare_transport_feedback_received_total", "Transport-wide feedback messages received.",
+                forwarder.transportFeedbackReceived
+            ),
+        ]
+        for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
+    }
+
+    private func addPeers(to page: inout MetricsPage, _ labels: [MetricLabel]) {
+        page.addCounter("nagare_peers_added_total", help: "Transports begun.", labels: labels, forwarder.peersAdded)
+        page.addCounter(
+            "nagare_ice_connected_total",
+            help: "Transports that ICE connected.",
+            labels: labels,
+            forwarder.iceConnected
+        )
+        page.addCounter(
+            "nagare_dtls_connected_total",
+            help: "Transports whose DTLS handshake completed.",
+            labels: labels,
+            forwarder.dtlsConnected
+        )
+        for reason in PeerCloseReason.allCases {
+            page.addCounter(
+                "nagare_peers_closed_total",
+                help: "Transports ended.",
+                labels: labels + [MetricLabel("reason", reason.rawValue)],
+                forwarder[reason]
+            )
+        }
+        let present: [(String, String, Int)] = [
+            ("nagare_peers", "Transports that exist.", gauges.peers),
+            ("nagare_peers_connected", "Transports that are up.", gauges.connectedPeers),
+            ("nagare_tracks_received", "Tracks published.", gauges.receivedTracks),
+            ("nagare_slots", "Tracks that viewers negotiated.", gauges.slots),
+            ("nagare_slots_playing", "Tracks that viewers get.", gauges.connectedSlots),
+            ("nagare_history_bytes", "Memory of packets kept for retransmission.", gauges.historyBytes),
+        ]
+        for (name, help, value) in present { page.addGauge(name, help: help, labels: labels, value) }
+    }
+
+    private func addTurns(to page: inout MetricsPage, _ labels: [MetricLabel]) {
+        page.addCounter("nagare_loop_jobs_total", help: "Actors' jobs run.", labels: labels, loop.jobs)
+        page.addCounter(
+            "nagare_loop_wakeups_total",
+            help: "Times that another thread woke the loop.",
+            labels: labels,
+            loop.wakeUps
+        )
+        page.addHistogram(
+            "nagare_loop_turn_duration_seconds",
+            help: "Time of a loop's turn, from its first event to the end of its flush.",
+            labels: labels,
+            turnTime
+        )
+    }
+}

@@ -1,0 +1,38 @@
+import Media
+import Metrics
+import Room
+
+/// Everything that one scrape shows.
+struct NodeSnapshot: Sendable {
+    var uptimeSeconds = 0.0
+    var isReady = false
+    /// Loop i at place i.
+    var loops: [MediaMetrics] = []
+    var rooms = RoomCounts()
+    var process: ProcessMetrics?
+
+    /// The answer to a scrape.
+    var page: MetricsPage {
+        var page = MetricsPage()
+        page.addGauge(
+            "nagare_build_info",
+            help: "The running program; always 1.",
+            labels: [
+                MetricLabel("version", BuildInformation.version), MetricLabel("mode", BuildInformation.mode),
+                MetricLabel("compiler", BuildInformation.compiler),
+            ],
+            1
+        )
+        page.addGauge("nagare_uptime_seconds", help: "Time since the node was ready.", uptimeSeconds)
+        page.addGauge("nagare_ready", help: "Whether the node takes new clients.", isReady ? 1 : 0)
+        page.addGauge("nagare_rooms", help: "Channels that somebody is in.", rooms.channels)
+        page.addGauge("nagare_publishers", help: "Participants that publish.", rooms.publishers)
+        page.addGauge("nagare_viewers", help: "Participants that watch.", rooms.viewers)
+        page.addGauge("nagare_event_streams", help: "Clients that listen to a channel's changes.", rooms.listeners)
+        for (index, loop) in loops.enumerated() {
+            loop.add(to: &page, labels: [MetricLabel("loop", "\(index)")])
+        }
+        process?.add(to: &page)
+        return page
+    }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import Foundation
+
+/// The program `nagare`.
+@main
+struct NagareCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "nagare",
+        abstract: "A WebRTC media server: browsers publish and watch through it.",
+        version: "nagare \(BuildInformation.version)",
+        subcommands: [ServeCommand.self, LoadCommand.self]
+    )
+
+    /// The library's own `main` adds the usage to every error; here an error is one sentence.
+    static func main() async {
+        do {
+            var command = try parseAsRoot()
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch let error as StartupError {
+            fail(error.sentence, status: error.exitStatus)
+        } catch {
+            // Help and version come as errors with status 0 and go to standard output.
+            if exitCode(for: error) == .success { exit(withError: error) }
+            fail(sentence(message(for: error)), status: exitCode(for: error).rawValue)
+        }
+    }
+
+    private static func fail(_ sentence: String, status: Int32) -> Never {
+        FileHandle.standardError.write(Data("nagare: \(sentence)\n".utf8))
+        Foundation.exit(status)
+    }
+
+    private static func sentence(_ text: String) -> String {
+        let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+        return line.hasSuffix(".") || line.hasSuffix("?") ? line : "\(line)."
+    }
+}

@@ -1,0 +1,225 @@
+import DTLS
+import EventLoop
+import Foundation
+import Glibc
+import Logging
+import Media
+import Metrics
+import Room
+import ServiceLifecycle
+import Signaling
+import Wire
+
+/// One node: its media loops, rooms and listeners, from start to shutdown.
+struct Node {
+    let configuration: NodeConfiguration
+    private let logger: Logger
+
+    /// Sets up the process's logging, so there can be one node a process.
+    init(_ configuration: NodeConfiguration) {
+        self.configuration = configuration
+        let level = configuration.logLevel
+        LoggingSystem.bootstrap { label in
+            var handler = StreamLogHandler.standardError(label: label)
+            handler.logLevel = level
+            return handler
+        }
+        logger = Logger(label: "nagare")
+    }
+
+    /// Starts everything, runs until a signal ends it, and takes everything down again.
+    ///
+    /// What cannot be had (a port, a certificate) is the error thrown, and nothing is left running.
+    func run() async throws(StartupError) {
+        let shutdown = await Shutdown(graceSeconds: configuration.graceSeconds, logger: logger)
+        try Preflight.check(configuration)
+        FileDescriptorLimit.raise()
+        let relay = PeerEventRelay()
+        let loops = try await startLoops(relay)
+        for warning in configuration.warnings { logger.warning("\(warning)") }
+        do throws(StartupError) {
+            try await serve(loops, relay, shutdown)
+        } catch {
+            await Self.end(loops)
+            throw error
+        }
+        await Self.end(loops)
+        logger.info("stopped")
+    }
+
+    // MARK: Media
+
+    private func startLoops(_ relay: PeerEventRelay) async throws(StartupError) -> [MediaLoop] {
+        let certificate: DTLSCertificate
+        do {
+            certificate = try DTLSCertificate.generate()
+        } catch {
+            throw .system("No certificate for media could be made: \(error).")
+        }
+        var loops: [MediaLoop] = []
+        for index in 0..<configuration.loops {
+            do throws(EventLoopError) {
+                loops.append(
+                    try await MediaLoop.start(
+                        MediaLoopConfiguration(name: "media-\(index)", certificate: certificate),
+                        listeningOn: configuration.mediaAddresses(loop: index),
+                        onEvents: { relay.carry($0) }
+                    )
+                )
+            } catch {
+                await Self.end(loops)
+                throw .system(error.sentence)
+            }
+        }
+        let shortfalls = await loops.first?.sockets.first?.shortfalls ?? []
+        for shortfall in shortfalls { logger.warning("\(shortfall.sentence)") }
+        return loops
+    }
+
+    /// Tells every peer that is left, and closes the sockets.
+    private static func end(_ loops: [MediaLoop]) async {
+        await withTaskGroup { group in
+            for loop in loops { group.addTask { await loop.shutdown() } }
+        }
+    }
+
+    private func planes(_ loops: [MediaLoop]) async -> [LoopPlane] {
+        var planes: [LoopPlane] = []
+        for loop in loops {
+            let candidates = configuration.candidates(bound: await loop.sockets.map(\.local))
+            logger.info(
+                "media",
+                metadata: [
+                    "loop": "\(planes.count)", "candidates": "\(candidates.map(\.description).joined(separator: " "))",
+                ]
+            )
+            planes.append(
+                LoopPlane(
+                    loop: loop,
+                    mediaTransport: MediaTransport(fingerprint: loop.fingerprint, candidates: candidates)
+                )
+            )
+        }
+        return planes
+    }
+
+    // MARK: Signaling
+
+    /// Runs the rooms and the listeners until the shutdown is over.
+    private func serve(
+        _ loops: [MediaLoop],
+        _ relay: PeerEventRelay,
+        _ shutdown: Shutdown
+    ) async throws(StartupError) {
+        let rooms = Rooms(planes: await planes(loops), notice: logNotices(to: logger))
+        relay.connect(to: rooms.eventHandler)
+        let status = NodeStatus(listeners: 2)
+        let group = try serviceGroup(loops, rooms, status)
+        let watch = Task {
+            await shutdown.watch {
+                status.startDraining()
+                await group.triggerGracefulShutdown()
+            }
+        }
+        defer { watch.cancel() }
+        do {
+            try await group.run()
+        } catch let error as ServerStartError {
+            throw .system(error.sentence)
+        } catch is CancellationError {
+            logger.warning("requests were cut short by the shutdown")
+        } catch {
+            throw .system("The node ended: \(error).")
+        }
+    }
+
+    private func serviceGroup(
+        _ loops: [MediaLoop],
+        _ rooms: Rooms,
+        _ status: NodeStatus
+    ) throws(StartupError) -> ServiceGroup {
+        let announce: @Sendable (Int) -> Void = { [configuration, logger] port in
+            let url = configuration.pageURL(port: UInt16(clamping: port))
+            logger.info("ready", metadata: ["page": "\(url)", "loops": "\(loops.count)"])
+            FileHandle.standardOutput.write(Data("Nagare \(BuildInformation.version) is ready: open \(url)\n".utf8))
+        }
+        // Hummingbird's own lines say what ours say, less clearly.
+        var quiet = Logger(label: "nagare.http")
+        quiet.logLevel = max(configuration.logLevel, .notice)
+        let admin = AdminServer(
+            host: configuration.admin.ip.description,
+            port: Int(configuration.admin.port),
+            logger: quiet,
+            metrics: { await Self.snapshot(loops, rooms, status).page.text },
+            isReady: { status.isReady },
+            onRunning: { port in
+                logger.info("admin", metadata: ["port": "\(port)"])
+                if let page = status.listening() { announce(page) }
+            }
+        )
+        let server: PublicServer
+        do throws(ServerStartError) {
+            server = try PublicServer(
+                configuration: SignalingConfiguration(
+                    host: configuration.http.ip.description,
+                    port: Int(configuration.http.port),
+                    tls: configuration.tls.map {
+                        SignalingConfiguration.TLS(certificatePath: $0.certificatePath, keyPath: $0.keyPath)
+                    }
+                ),
+                rooms: rooms,
+                authorizer: authorizer,
+                logger: quiet,
+                onRunning: { port in
+                    if let page = status.listening(pagePort: port) { announce(page) }
+                }
+            )
+        } catch {
+            throw .system(error.sentence)
+        }
+        // They end in the reverse order: the public listener first, and the probes answer to the last.
+        var groupConfiguration = ServiceGroupConfiguration(
+            services: [
+                .init(service: admin, successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: RoomsService(rooms), successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: server, successTerminationBehavior: .gracefullyShutdownGroup),
+            ],
+            logger: quiet
+        )
+        // A slow request may not keep the peers from being told within the grace.
+        groupConfiguration.maximumGracefulShutdownDuration = .milliseconds(configuration.graceSeconds * 700)
+        return ServiceGroup(configuration: groupConfiguration)
+    }
+
+    private var authorizer: any Authorizer {
+        guard let token = configuration.token else { return OpenAuthorizer() }
+        guard let authorizer = StaticTokenAuthorizer(token: token.secret) else {
+            preconditionFailure("a token's characters are checked when the configuration is read")
+        }
+        return authorizer
+    }
+
+    // MARK: Metrics
+
+    private static func snapshot(_ loops: [MediaLoop], _ rooms: Rooms, _ status: NodeStatus) async -> NodeSnapshot {
+        var snapshot = NodeSnapshot()
+        snapshot.uptimeSeconds = status.uptimeSeconds
+        snapshot.isReady = status.isReady
+        for loop in loops { snapshot.loops.append(await loop.metrics()) }
+        snapshot.rooms = await rooms.counts
+        snapshot.process = ProcessMetrics.current()
+        return snapshot
+    }
+}
+
+/// The limit on open files, of which every HTTP connection takes one.
+enum FileDescriptorLimit {
+    /// Raises the soft limit to the hard one, which needs no privilege.
+    static func raise() {
+        var limit = rlimit()
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        guard unsafe getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = unsafe setrlimit(resource, &limit)
+    }
+}

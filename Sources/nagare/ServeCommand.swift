@@ -1,0 +1,124 @@
+import ArgumentParser
+import Foundation
+
+/// `nagare serve`: runs a node until it is told to stop.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run a node.",
+        discussion: """
+            Every option can also be written in the configuration file, as "tls-cert: PATH", or in the environment, as \
+            NAGARE_TLS_CERT=PATH. The command line wins over the environment, and the environment over the file.
+            """
+    )
+
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Loopback only, no authentication, nothing to configure."
+    )
+    var dev: Bool?
+
+    @Option(help: ArgumentHelp("Read settings from this YAML file.", valueName: "file"))
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp("Where to serve the page, WHIP and WHEP. (default: 0.0.0.0:8080)", valueName: "host:port")
+    )
+    var http: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Where to take media, UDP; loop i takes port + i. May be repeated, for IPv4 and IPv6. (default: 0.0.0.0:7000)",
+            valueName: "host:port"
+        )
+    )
+    var media: [String] = []
+
+    @Option(help: ArgumentHelp("An address that clients reach the media ports by. May be repeated.", valueName: "ip"))
+    var announce: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Where to serve /metrics, /healthz and /readyz. (default: 127.0.0.1:3000)",
+            valueName: "host:port"
+        )
+    )
+    var admin: String?
+
+    @Option(help: ArgumentHelp("How many media loops. (default: one a core)", valueName: "n"))
+    var loops: String?
+
+    @Option(help: ArgumentHelp("Serve HTTPS with this certificate chain, PEM.", valueName: "file"))
+    var tlsCert: String?
+
+    @Option(help: ArgumentHelp("The private key of the certificate, PEM.", valueName: "file"))
+    var tlsKey: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Let in only who presents this Bearer token. Other users of the machine can read it here: prefer "
+                + "NAGARE_TOKEN or the file.",
+            valueName: "token"
+        )
+    )
+    var token: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "trace, debug, info, notice, warning, error or critical. (default: info)",
+            valueName: "level"
+        )
+    )
+    var logLevel: String?
+
+    @Option(help: ArgumentHelp("How long a shutdown may take. (default: 10)", valueName: "seconds"))
+    var grace: String?
+
+    /// The flags that were given, each with its values.
+    var flags: [Setting: [String]] {
+        var flags: [Setting: [String]] = [:]
+        for setting in Setting.allCases {
+            let values: [String]
+            switch setting {
+            case .dev: values = dev.map { [String($0)] } ?? []
+            case .http: values = http.map { [$0] } ?? []
+            case .media: values = media
+            case .announce: values = announce
+            case .admin: values = admin.map { [$0] } ?? []
+            case .loops: values = loops.map { [$0] } ?? []
+            case .tlsCertificate: values = tlsCert.map { [$0] } ?? []
+            case .tlsKey: values = tlsKey.map { [$0] } ?? []
+            case .token: values = token.map { [$0] } ?? []
+            case .logLevel: values = logLevel.map { [$0] } ?? []
+            case .grace: values = grace.map { [$0] } ?? []
+            }
+            if !values.isEmpty { flags[setting] = values }
+        }
+        return flags
+    }
+
+    /// The configuration that the command line, `environment` and the file that one of them names give together.
+    func nodeConfiguration(
+        environment: [String: String],
+        machine: Machine
+    ) throws(StartupError) -> NodeConfiguration {
+        var layers = [ConfigurationLayer.commandLine(flags), .environment(environment)]
+        let variable = environment[Setting.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
+        if let path = config ?? variable {
+            layers.append(try .file(path: path, contents: try SmallFile.contents(path)))
+        }
+        return try NodeConfiguration.resolve(
+            layers,
+            machine: machine,
+            unknownVariables: NodeConfiguration.unknownVariables(environment)
+        )
+    }
+
+    func run() async throws {
+        let configuration = try nodeConfiguration(
+            environment: ProcessInfo.processInfo.environment,
+            machine: .current
+        )
+        try await Node(configuration).run()
+    }
+}

@@ -1,0 +1,40 @@
+import Glibc
+
+/// Reading of a file that an operator named, with the operating system's words when it cannot be read.
+enum SmallFile {
+    /// Configuration and certificates are kilobytes; this stops at the likes of `/dev/zero`.
+    static let bytesMax = 1 << 20
+
+    /// The whole file.
+    static func contents(_ path: String) throws(StartupError) -> [UInt8] {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw problem(path, errno) }
+        defer { close(descriptor) }
+        var contents: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
+            if count == 0 { return contents }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw problem(path, errno)
+            }
+            contents += chunk[..<count]
+            guard contents.count <= bytesMax else {
+                throw .system("\(path) cannot be read: it is larger than \(bytesMax) bytes.")
+            }
+        }
+    }
+
+    private static func problem(_ path: String, _ code: Int32) -> StartupError {
+        .system("\(path) cannot be read: \(ErrorText.words(code)).")
+    }
+}
+
+/// The operating system's words for an error number, as the end of a sentence.
+enum ErrorText {
+    static func words(_ code: Int32) -> String {
+        let text = unsafe String(cString: strerror(code))
+        return text.prefix(1).lowercased() + text.dropFirst()
+    }
+}

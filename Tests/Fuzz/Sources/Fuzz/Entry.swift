@@ -1,0 +1,86 @@
+import Glibc
+import Wire
+
+/// One thing to fuzz, by the name that `FUZZ_TARGET` chooses it by.
+struct FuzzTarget: Sendable {
+    let name: String
+    /// The longest input worth trying, in bytes.
+    let lengthMax: Int
+    /// Runs one input. Whatever is wrong with the code under test ends the process.
+    let run: @Sendable (RawSpan) -> Void
+    /// Valid messages to start from: name and bytes.
+    let seeds: @Sendable () -> [(name: String, bytes: [UInt8])]
+
+    static let all: [FuzzTarget] = [
+        FuzzTarget(name: "stun", lengthMax: 600, run: fuzzSTUN, seeds: seedsSTUN),
+        FuzzTarget(name: "rtp", lengthMax: 600, run: fuzzRTP, seeds: seedsRTP),
+        FuzzTarget(name: "rtcp", lengthMax: 1_200, run: fuzzRTCP, seeds: seedsRTCP),
+        FuzzTarget(name: "payload", lengthMax: 400, run: fuzzPayload, seeds: seedsPayload),
+        FuzzTarget(name: "sdp", lengthMax: 6_000, run: fuzzSDP, seeds: seedsSDP),
+        FuzzTarget(name: "trickle", lengthMax: 2_000, run: fuzzTrickle, seeds: seedsTrickle),
+        FuzzTarget(name: "ice", lengthMax: 2_000, run: fuzzICE, seeds: seedsICE),
+        FuzzTarget(name: "dtls-server", lengthMax: 3_000, run: { fuzzDTLS($0, role: .server) }, seeds: seedsDTLS),
+        FuzzTarget(name: "dtls-client", lengthMax: 3_000, run: { fuzzDTLS($0, role: .client) }, seeds: seedsDTLS),
+        FuzzTarget(name: "srtp", lengthMax: 1_500, run: fuzzSRTP, seeds: seedsSRTP),
+        FuzzTarget(name: "outside", lengthMax: 3_000, run: fuzzOutside, seeds: seedsOutside),
+        FuzzTarget(name: "inside", lengthMax: 4_000, run: fuzzInside, seeds: seedsInside),
+    ]
+}
+
+/// The target of this process. Chosen by the environment rather than by an argument, because the fuzzer starts copies
+/// of itself with arguments of its own making.
+private let chosen: FuzzTarget = {
+    let name = environment("FUZZ_TARGET") ?? ""
+    if let target = FuzzTarget.all.first(where: { $0.name == name }) { return target }
+    leave("FUZZ_TARGET must be one of: \(FuzzTarget.all.map(\.name).joined(separator: " "))", status: 2)
+}()
+
+/// Called once before anything else: answers `FUZZ_TARGET=list` and `FUZZ_SEEDS=FOLDER`, and leaves.
+@c(LLVMFuzzerInitialize)
+public func initialize(_ count: OpaquePointer?, _ arguments: OpaquePointer?) -> CInt {
+    if environment("FUZZ_TARGET") == "list" {
+        leave(FuzzTarget.all.map { "\($0.name) \($0.lengthMax)" }.joined(separator: "\n"), status: 0)
+    }
+    if let folder = environment("FUZZ_SEEDS") { writeSeeds(under: folder) }
+    _ = chosen
+    return 0
+}
+
+/// Runs one input.
+@c(LLVMFuzzerTestOneInput)
+public func testOneInput(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    let buffer = unsafe UnsafeRawBufferPointer(start: data, count: count)
+    chosen.run(unsafe buffer.bytes)
+    return 0
+}
+
+/// Ends the process unless an invariant of the code under test holds; the fuzzer keeps the input.
+func require(_ condition: @autoclosure () -> Bool, _ invariant: @autoclosure () -> String) {
+    if !condition() { fatalError("broken: \(invariant())") }
+}
+
+private func environment(_ name: String) -> String? {
+    guard let value = unsafe getenv(name) else { return nil }
+    return unsafe String(cString: value)
+}
+
+private func leave(_ text: String, status: CInt) -> Never {
+    print(text)
+    exit(status)
+}
+
+/// Writes every target's seeds as `FOLDER/TARGET/NAME`, and leaves.
+private func writeSeeds(under folder: String) -> Never {
+    for target in FuzzTarget.all {
+        let path = "\(folder)/\(target.name)"
+        _ = unsafe mkdir(path, 0o755)
+        for seed in target.seeds() {
+            guard let file = unsafe fopen("\(path)/\(seed.name)", "wb") else {
+                leave("\(path)/\(seed.name) cannot be written.", status: 1)
+            }
+            _ = unsafe fwrite(seed.bytes, 1, seed.bytes.count, file)
+            _ = unsafe fclose(file)
+        }
+    }
+    leave("Wrote the seeds of \(FuzzTarget.all.count) targets.", status: 0)
+}

@@ -1,0 +1,77 @@
+import Forwarding
+import SRTP
+import Wire
+
+/// The subscriber's end: everything that comes out decrypts, is well formed, and no key stream is used twice.
+struct MediaReceiver {
+    /// The newest sequence number that came, by SSRC.
+    private(set) var newest: [UInt32: UInt16] = [:]
+    private var unwrappers: [UInt32: SequenceUnwrapper] = [:]
+    private var seen: [UInt32: [Int64: [UInt8]]] = [:]
+
+    mutating func received(_ datagram: RawSpan, with transform: LibSRTPTransform) {
+        require(datagram.byteCount <= 1_500, "a datagram fits an Ethernet frame")
+        guard (128...191).contains(datagram.byte(at: 0)) else { return }
+        let isRTCP = RTPPacketView.isRTCP(datagram)
+        let bytes = datagram.array()
+        let plain = unprotect(bytes, room: 0, isRTCP: isRTCP, with: transform)
+        if isRTCP {
+            guard let plain else { fatalError("broken: RTCP decrypts") }
+            withSpan(plain) { readRTCP($0) }
+        } else {
+            checkRTP(bytes, isReadable: plain != nil)
+            if let plain { withSpan(plain) { readRTP($0) } }
+        }
+    }
+
+    private func readRTCP(_ bytes: RawSpan) {
+        var cursor = RTCPCompoundCursor(bytes)
+        do {
+            while let packet = try cursor.next() { walk(packet) }
+        } catch {
+            fatalError("broken: our RTCP reads: \(error)")
+        }
+    }
+
+    /// A packet that is sent twice under one index must be the same both times (RFC 7714 §8.4).
+    private mutating func checkRTP(_ bytes: [UInt8], isReadable: Bool) {
+        withSpan(bytes) { span in
+            let ssrc = span.bigEndianUInt32(at: 8)
+            let number = SequenceNumber(rawValue: span.bigEndianUInt16(at: 2))
+            let index = unwrappers[ssrc, default: SequenceUnwrapper()].unwrap(number)
+            let before = seen[ssrc]?[index.rawValue]
+            if let before {
+                require(before == bytes, "one key stream is used for one packet")
+            } else {
+                require(isReadable || !isNew(index, ssrc), "a packet of a new number decrypts")
+                seen[ssrc, default: [:]][index.rawValue] = bytes
+            }
+            newest[ssrc] = unwrappers[ssrc]?.newest?.wire.rawValue
+        }
+    }
+
+    /// Within the window in which a receiver can tell a packet from a replay.
+    private func isNew(_ index: ExtendedSequenceNumber, _ ssrc: UInt32) -> Bool {
+        guard let newest = unwrappers[ssrc]?.newest else { return true }
+        return index.distance(to: newest) < SRTPSession.replayWindowPackets
+    }
+
+    private func readRTP(_ bytes: RawSpan) {
+        let packet: RTPPacketView
+        do { packet = try RTPPacketView(bytes) } catch { fatalError("broken: our RTP reads: \(error)") }
+        var cursor = packet.makeExtensionCursor()
+        var last = packet.hasExtension ? packet.extensionOffset + 4 : packet.headerLength
+        while let element = cursor.next() { last = element.range.upperBound }
+        require(packet.headerLength - last < 4, "our extensions read to their end")
+        let ssrc = packet.ssrc
+        let payloadType = packet.payloadType
+        guard let slot = InsideMedia.send.first(where: { $0.ssrc == ssrc || $0.rtxSSRC == ssrc }) else {
+            fatalError("broken: every packet is a slot's")
+        }
+        let known =
+            ssrc == slot.ssrc
+            ? slot.codecs.contains { $0.payloadType == payloadType }
+            : slot.codecs.contains { $0.rtxPayloadType == payloadType }
+        require(known, "every packet is of a negotiated format")
+    }
+}

@@ -1,0 +1,190 @@
+import Wire
+
+/// An RTCP datagram: every packet with every cursor, whatever its kind, and what was read written again.
+func fuzzRTCP(_ bytes: RawSpan) {
+    var cursor = RTCPCompoundCursor(bytes)
+    do {
+        while let packet = try cursor.next() {
+            walk(packet)
+            rewrite(packet)
+        }
+    } catch {
+        // Refused.
+    }
+}
+
+/// Reads all that a packet has to say.
+/// - Returns: how many items there were.
+@discardableResult
+func walk(_ packet: borrowing RTCPPacketView) -> Int {
+    var items = 0
+    require(packet.bytes.byteCount <= packet.lengthWithPadding, "padding only takes away")
+    _ = (packet.packetType, packet.count, packet.senderSSRC, packet.mediaSSRC, packet.senderInfo, packet.rembBitrate)
+    var blocks = packet.makeReportBlockCursor()
+    while blocks.next() != nil { items += 1 }
+    var descriptions = packet.makeSourceDescriptionCursor()
+    while let item = descriptions.next() {
+        require(item.range.upperBound <= packet.bytes.byteCount, "an item is inside")
+        _ = packet.bytes.extracting(item.range)
+        items += 1
+    }
+    var leavers = packet.makeGoodbyeCursor()
+    while leavers.next() != nil { items += 1 }
+    var requests = packet.makeFullIntraRequestCursor()
+    while requests.next() != nil { items += 1 }
+    var lost = packet.makeLostSequenceCursor()
+    while lost.next() != nil { items += 1 }
+    var sources = packet.makeREMBSourceCursor()
+    while sources.next() != nil { items += 1 }
+    var extended = packet.makeExtendedReportCursor()
+    while extended.next() != nil { items += 1 }
+    if var feedback = packet.makeTransportFeedbackCursor() {
+        var statuses = 0
+        while feedback.next() != nil { statuses += 1 }
+        require(statuses == feedback.statusCount, "every packet that is counted is told of")
+        items += statuses
+    }
+    return items
+}
+
+private func rewrite(_ packet: borrowing RTCPPacketView) {
+    let sender = SSRC(rawValue: 1)
+    var writer = RTCPWriter()
+    switch packet.kind {
+    case .senderReport, .receiverReport:
+        var blocks: [ReportBlock] = []
+        var cursor = packet.makeReportBlockCursor()
+        while let block = cursor.next() { blocks.append(block) }
+        if let info = packet.senderInfo {
+            writer.appendSenderReport(sender: sender, info: info, blocks: blocks)
+        } else {
+            writer.appendReceiverReport(sender: sender, blocks: blocks)
+        }
+        reread(writer) { again in
+            require(again.senderInfo == packet.senderInfo, "the sender's figures stay")
+            var left = blocks[...]
+            var cursor = again.makeReportBlockCursor()
+            while let block = cursor.next() { require(left.popFirst() == block, "a block stays") }
+            require(left.isEmpty, "no block is lost")
+        }
+    case .nack:
+        var lost: [SequenceNumber] = []
+        var cursor = packet.makeLostSequenceCursor()
+        while let number = cursor.next() { lost.append(number) }
+        writer.appendNACK(sender: sender, media: sender, lost: lost)
+        var again: Set<SequenceNumber> = []
+        reread(writer) { packet in
+            var cursor = packet.makeLostSequenceCursor()
+            while let number = cursor.next() { again.insert(number) }
+        }
+        require(again == Set(lost), "the same packets are asked for")
+    case .remb:
+        var sources: [SSRC] = []
+        var cursor = packet.makeREMBSourceCursor()
+        while let source = cursor.next() { sources.append(source) }
+        guard let bitrate = packet.rembBitrate else { return }
+        writer.appendREMB(sender: sender, bitrate: bitrate, sources: sources)
+        reread(writer) { again in
+            var left = sources[...]
+            var cursor = again.makeREMBSourceCursor()
+            while let source = cursor.next() { require(left.popFirst() == source, "a source stays") }
+            require(left.isEmpty, "no source is lost")
+            if bitrate < .max { require(again.rembBitrate == bitrate, "a bitrate that was read can be written") }
+        }
+    default: break
+    }
+}
+
+/// Reads what was written, to its end.
+private func reread(_ writer: RTCPWriter, _ body: (borrowing RTCPPacketView) -> Void) {
+    withSpan(writer.bytes) { bytes in
+        var cursor = RTCPCompoundCursor(bytes)
+        do {
+            while let packet = try cursor.next() { body(packet) }
+        } catch {
+            fatalError("broken: what was written reads: \(error)")
+        }
+    }
+}
+
+/// RTCP datagrams of every kind.
+func sampleRTCP(media: SSRC) -> [(name: String, bytes: [UInt8])] {
+    let sender = SSRC(rawValue: 0x0BAD_CAFE)
+    let block = ReportBlock(
+        ssrc: media,
+        fractionLost: 3,
+        cumulativeLost: -2,
+        highestSequence: 0x1_0064,
+        jitter: 17,
+        lastSR: 0x1234_5678,
+        delaySinceLastSR: 0x8000
+    )
+    let info = SenderInfo(
+        ntp: NTPTimestamp(rawValue: 0xE000_0000_8000_0000),
+        rtp: RTPTimestamp(rawValue: 90_000),
+        packetCount: 5,
+        octetCount: 5_000
+    )
+    func make(_ body: (inout RTCPWriter) -> Void) -> [UInt8] {
+        var writer = RTCPWriter()
+        body(&writer)
+        return writer.bytes
+    }
+    return [
+        (
+            "sr-sdes",
+            make {
+                $0.appendSenderReport(sender: media, info: info, blocks: [block, block])
+                $0.appendSourceDescription(ssrc: media, cname: "somebody")
+            }
+        ),
+        ("rr", make { $0.appendReceiverReport(sender: sender, blocks: [block]) }),
+        ("bye", make { $0.appendGoodbye(ssrc: media) }),
+        ("pli", make { $0.appendPictureLoss(sender: sender, media: media) }),
+        (
+            "fir",
+            make {
+                $0.appendFullIntraRequest(sender: sender, request: FullIntraRequest(ssrc: media, sequence: 3))
+            }
+        ),
+        (
+            "nack",
+            make { writer in
+                let lost = [100, 101, 110, 116, 300].map { SequenceNumber(rawValue: $0) }
+                writer.appendNACK(sender: sender, media: media, lost: lost)
+            }
+        ),
+        ("remb", make { $0.appendREMB(sender: sender, bitrate: 1_500_000, sources: [media, sender]) }),
+        (
+            "xr",
+            make {
+                $0.appendReceiverReferenceTime(sender: sender, ntp: info.ntp)
+                $0.appendDelaySinceLastReceiverReport(sender: sender, receiver: media, lastRR: 7, delay: 9)
+            }
+        ),
+        (
+            "transport-cc",
+            make { writer in
+                var encoder = TransportFeedbackEncoder(
+                    base: TransportSequenceNumber(rawValue: 65_530),
+                    firstArrivalTicks: 1_000
+                )
+                for (index, gap) in [0, 0, 3, 0, 20, 0].enumerated() {
+                    _ = encoder.append(missing: gap, arrivalTicks: 1_000 + Int64(index * index * 40))
+                }
+                writer.appendTransportFeedback(sender: sender, media: media, feedbackCount: 1, encoder)
+            }
+        ),
+        ("app", [0x80, 204, 0, 3, 0, 0, 0, 1, 0x74, 0x65, 0x73, 0x74, 1, 2, 3, 4]),
+        (
+            "transport-cc-runs",
+            [0x8F, 205, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0xFF, 0xF0, 0, 20, 0, 0, 1, 2, 0x00, 0x0A, 0x20, 0x02]
+                + [0x60, 0x08, 4, 5]
+        ),
+    ]
+}
+
+func seedsRTCP() -> [(name: String, bytes: [UInt8])] {
+    let samples = sampleRTCP(media: SSRC(rawValue: 0x1234_5678))
+    return samples + [("compound", samples.flatMap(\.bytes))]
+}

@@ -1,0 +1,105 @@
+"""Fixtures: the node, the browsers, and pages that are closed and checked at the end of each test."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Playwright, sync_playwright
+
+from harness.chromium import Chromium, ChromiumPage
+from harness.node import BINARY, Node, running
+from harness.peers import Peer
+
+ARTIFACTS = Path(__file__).parent / "artifacts"
+numbers = itertools.count(1)
+
+
+def pytest_sessionstart() -> None:
+    ARTIFACTS.mkdir(exist_ok=True)
+    if not BINARY.is_file():
+        pytest.exit(f"there is no node at {BINARY}: build it, or name it in NAGARE_BINARY", returncode=2)
+
+
+@pytest.fixture(scope="session")
+def artifacts() -> Path:
+    """A folder for pictures and logs, kept after the run."""
+    return ARTIFACTS
+
+
+def log_path(name: str) -> Path:
+    path = ARTIFACTS / f"node-{re.sub(r'[^A-Za-z0-9]+', '-', name)}.log"
+    path.unlink(missing_ok=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node for the tests of one file; it must end with 0 on SIGTERM."""
+    yield from running(log_path(request.module.__name__))
+
+
+@pytest.fixture
+def own_node(request: pytest.FixtureRequest) -> Iterator[Callable[..., Node]]:
+    """Starts nodes for one test alone, with options of its own."""
+    nodes: list[Node] = []
+
+    def start(*options: str, ports: tuple[int, int, int] | None = None) -> Node:
+        nodes.append(Node(log_path(f"{request.node.name}-{len(nodes)}"), *options, ports=ports))
+        return nodes[-1]
+
+    yield start
+    for one in nodes:
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright: Playwright) -> Iterator[Chromium]:
+    browser = Chromium(playwright)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Chromium) -> Iterator[Callable[..., ChromiumPage]]:
+    """Opens Chromium pages; none of them may raise or run into the content security policy."""
+    pages: list[ChromiumPage] = []
+
+    def make(origin: str, **options: object) -> ChromiumPage:
+        pages.append(chromium.page(origin, **options))
+        return pages[-1]
+
+    yield make
+    errors = [error for page in pages for error in page.errors]
+    for page in pages:
+        page.close()
+    assert not errors, f"the page raised: {errors}"
+
+
+@pytest.fixture
+def peer() -> Iterator[Callable[..., Peer]]:
+    """Starts peers that are not browsers."""
+    peers: list[Peer] = []
+
+    def start(kind: str, role: str, endpoint: str, codec: str = "VP8") -> Peer:
+        peers.append(Peer(kind, role, endpoint, codec))
+        return peers[-1]
+
+    yield start
+    for one in peers:
+        one.kill()
+
+
+@pytest.fixture
+def channel() -> str:
+    """A channel that no other test uses."""
+    return f"channel-{next(numbers)}"

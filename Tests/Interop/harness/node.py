@@ -1,0 +1,157 @@
+"""The node under test, as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Iterator
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from .waiting import wait_until
+
+BINARY = Path(
+    os.environ.get("NAGARE_BINARY", Path(__file__).resolve().parent.parent / "../../.build/release/nagare")
+).resolve()
+
+# What steers the tests is no setting of the node's.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("NAGARE_")}
+
+LOOPBACK = "127.0.0.1"
+START_SECONDS = 15
+# The default grace of the node, and a little for ending the process.
+STOP_SECONDS = 15
+# As many loops as a machine may have cores, each with a port of its own.
+MEDIA_PORTS = 16
+
+
+def free_tcp_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
+
+
+def free_media_port() -> int:
+    """The first of `MEDIA_PORTS` UDP ports in a row that are free now."""
+    for _ in range(100):
+        first = random.randrange(20000, 30000)
+        sockets: list[socket.socket] = []
+        try:
+            for port in range(first, first + MEDIA_PORTS):
+                sockets.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                sockets[-1].bind((LOOPBACK, port))
+            return first
+        except OSError:
+            continue
+        finally:
+            for one in sockets:
+                one.close()
+    raise AssertionError("no free UDP ports in a row")
+
+
+class Node:
+    """`nagare serve --dev` on free ports of the loopback interface."""
+
+    def __init__(self, log: Path, *options: str, ports: tuple[int, int, int] | None = None) -> None:
+        self.http_port, self.media_port, self.admin_port = ports or (
+            free_tcp_port(),
+            free_media_port(),
+            free_tcp_port(),
+        )
+        self.origin = f"http://{LOOPBACK}:{self.http_port}"
+        self.admin = f"http://{LOOPBACK}:{self.admin_port}"
+        self.log_path = log
+        self.command = [
+            str(BINARY),
+            "serve",
+            "--dev",
+            "--http",
+            f"{LOOPBACK}:{self.http_port}",
+            "--media",
+            f"{LOOPBACK}:{self.media_port}",
+            "--admin",
+            f"{LOOPBACK}:{self.admin_port}",
+            *options,
+        ]
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT, env=ENVIRONMENT)
+        wait_until(self.ready, "the node's readiness", START_SECONDS, describe=self.said)
+
+    @property
+    def ports(self) -> tuple[int, int, int]:
+        return self.http_port, self.media_port, self.admin_port
+
+    def ready(self) -> bool:
+        if self.process.poll() is not None:
+            raise AssertionError(f"the node ended with {self.process.returncode}: {self.said()}")
+        try:
+            return httpx.get(f"{self.admin}/readyz", timeout=2).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def said(self) -> str:
+        """The end of what the node wrote."""
+        return self.log_path.read_text(errors="replace")[-3000:]
+
+    def metrics(self) -> dict[str, float]:
+        """Every sample of /metrics: the name with its labels → the value."""
+        text = httpx.get(f"{self.admin}/metrics", timeout=5).text
+        samples: dict[str, float] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                labels = ",".join(f"{key}={value}" for key, value in sorted(sample.labels.items()))
+                samples[f"{sample.name}{{{labels}}}"] = sample.value
+        return samples
+
+    def total(self, *parts: str) -> float:
+        """The sum of the samples whose name with labels has all of `parts` in it."""
+        return sum(value for name, value in self.metrics().items() if all(part in name for part in parts))
+
+    def channel(self, name: str, token: str | None = None) -> dict:
+        """What the node says of a channel."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.get(f"{self.origin}/api/channels/{name}", headers=headers, timeout=5).json()
+
+    def publishing(self, name: str) -> list[str]:
+        """The ids of those who publish in a channel."""
+        return [one["id"] for one in self.channel(name).get("participants", []) if one.get("publishing", True)]
+
+    def resident_kibibytes(self) -> int:
+        """Memory of the process that is in use now."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+    def terminate(self) -> tuple[int, float]:
+        """Asks the node to stop; its exit code and the seconds that it took."""
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(10)
+            raise AssertionError(f"the node was still there {STOP_SECONDS} s after SIGTERM: {self.said()}") from None
+        return code, time.monotonic() - began
+
+    def close(self) -> None:
+        """Ends the node as a service manager would, and says so if it did not end well."""
+        if self.process.poll() is None:
+            code, _ = self.terminate()
+            assert code == 0, f"the node ended with {code} after SIGTERM: {self.said()}"
+        else:
+            assert self.process.returncode == 0, f"the node ended with {self.process.returncode}: {self.said()}"
+
+
+def running(log: Path, *options: str) -> Iterator[Node]:
+    """A node for the length of a fixture."""
+    node = Node(log, *options)
+    try:
+        yield node
+    finally:
+        node.close()

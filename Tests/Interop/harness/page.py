@@ -1,0 +1,90 @@
+"""What the tests do with a browser page, whatever the browser: `evaluate` and `click` are all it has to provide."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from typing import Any
+
+from .waiting import wait_until
+
+
+class Page(ABC):
+    """One tab showing Nagare's page."""
+
+    origin: str
+
+    @abstractmethod
+    def goto(self, url: str) -> None:
+        """Loads `url` and returns once it has loaded."""
+
+    @abstractmethod
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression, awaited if it is a promise; what JSON can say, no more."""
+
+    @abstractmethod
+    def click(self, selector: str) -> None:
+        """Clicks the middle of an element as a person would."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes the tab, as a person would."""
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Calls a JavaScript function (an expression) with JSON arguments."""
+        return self.evaluate(f"({function})({', '.join(json.dumps(one) for one in arguments)})")
+
+    def open_channel(self, channel: str) -> None:
+        """Opens the page so that it watches `channel`."""
+        self.goto(f"{self.origin}/?channel={channel}")
+        wait_until(
+            lambda: self.stats()["events"] == "open", "the page's event stream", 5, describe=lambda: self.words()
+        )
+
+    def choose(self, selector: str, value: str) -> None:
+        """Chooses an option of a select element."""
+        self.call(
+            "(selector, value) => { const e = document.querySelector(selector); e.value = value;"
+            " e.dispatchEvent(new Event('change', { bubbles: true })); }",
+            selector,
+            value,
+        )
+
+    def publish(self, codec: str = "", source: str = "camera", size: str = "640x360", simulcast: bool = False) -> float:
+        """Fills the form in, presses Publish, and returns the wall-clock time of the press, in seconds."""
+        self.choose("#codec", codec)
+        self.choose("#size", size)
+        self.call("(value) => { document.querySelector(`input[value=${value}]`).checked = true; }", source)
+        self.call("(value) => { document.querySelector('#simulcast').checked = value; }", simulcast)
+        pressed = time.time()
+        self.click("#publish")
+        return pressed
+
+    def stop_publishing(self) -> None:
+        """Presses Stop."""
+        self.click("#publish")
+
+    def stats(self) -> dict[str, Any]:
+        """The page's latest numbers, at most a second old."""
+        return self.evaluate("window.nagare.stats()")
+
+    def sample(self) -> dict[str, Any]:
+        """The page's numbers, measured now."""
+        return self.evaluate("window.nagare.sample()")
+
+    def watched(self, count: int = 1, seconds: float = 10) -> list[dict[str, Any]]:
+        """Waits until exactly `count` others are shown with a decoded picture; their numbers, in the page's order."""
+
+        def look() -> list[dict[str, Any]] | None:
+            others = list(self.sample()["watch"].values())
+            return others if len(others) == count and all((one.get("frames") or 0) > 0 for one in others) else None
+
+        return wait_until(look, f"a picture of {count} other(s)", seconds, describe=lambda: (self.words(), self.stats()))
+
+    def words(self) -> str:
+        """The words that the page shows to a person at this moment."""
+        return self.evaluate(
+            "[...document.querySelectorAll('#status, #problem, #presence-text, .veil')]"
+            ".filter((e) => !e.hidden).map((e) => e.textContent).filter(Boolean).join(' | ')"
+        )

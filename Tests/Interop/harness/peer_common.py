@@ -1,0 +1,51 @@
+"""What every peer program shares: the HTTP side of a session, and reports as lines of JSON. Standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import urllib.parse
+import urllib.request
+
+
+class HTTPSession:
+    """A WHIP or WHEP session without trickling."""
+
+    def __init__(self, endpoint: str, token: str | None) -> None:
+        self.endpoint = endpoint
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.location: str | None = None
+
+    def post(self, offer: str) -> str:
+        """Posts the offer and returns the answer; an error status raises."""
+        request = urllib.request.Request(
+            self.endpoint,
+            data=offer.encode(),
+            headers={"Content-Type": "application/sdp", **self.headers},
+            method="POST",
+        )
+        with urllib.request.urlopen(request, timeout=10) as response:
+            self.location = urllib.parse.urljoin(self.endpoint, response.headers["Location"])
+            return response.read().decode()
+
+    def delete(self) -> int:
+        """Ends the session; the status."""
+        request = urllib.request.Request(self.location or "", headers=self.headers, method="DELETE")
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return response.status
+
+
+def report(event: str, **values: object) -> None:
+    """One line for the test that started this program."""
+    sys.stdout.write(json.dumps({"event": event, **values}) + "\n")
+    sys.stdout.flush()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("role", choices=["publish", "watch"])
+    parser.add_argument("endpoint")
+    parser.add_argument("--codec", default="VP8", choices=["VP8", "H264"])
+    parser.add_argument("--token")
+    return parser.parse_args()

@@ -1,0 +1,86 @@
+"""Peers other than browsers, each a program of its own so that neither its threads nor its faults are the test's."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from .waiting import wait_until
+
+HERE = Path(__file__).resolve().parent.parent
+
+# GStreamer's Python bindings come with the system's own Python.
+INTERPRETERS = {"aiortc": sys.executable, "gstreamer": "/usr/bin/python3"}
+
+
+class Peer:
+    """A running publisher or viewer, told to end by closing its input."""
+
+    def __init__(self, kind: str, role: str, endpoint: str, codec: str = "VP8") -> None:
+        self.kind = kind
+        self.started = time.time()
+        self.reports: list[dict[str, Any]] = []
+        self.process = subprocess.Popen(
+            [INTERPRETERS[kind], "-m", f"harness.peer_{kind}", role, endpoint, "--codec", codec],
+            cwd=HERE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.said: list[str] = []
+        self.threads = [threading.Thread(target=one, daemon=True) for one in (self._read, self._read_errors)]
+        for thread in self.threads:
+            thread.start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout:
+            try:
+                self.reports.append(json.loads(line))
+            except ValueError:
+                self.said.append(line)
+
+    def _read_errors(self) -> None:
+        for line in self.process.stderr:
+            self.said.append(line)
+
+    def last(self, event: str) -> dict[str, Any] | None:
+        """The newest report of a kind."""
+        return next((one for one in reversed(self.reports) if one["event"] == event), None)
+
+    def wait(self, event: str, seconds: float, **at_least: float) -> dict[str, Any]:
+        """Waits for a report whose numbers are at least those given."""
+
+        def look() -> dict[str, Any] | None:
+            if self.process.poll() is not None and not self.last(event):
+                raise AssertionError(f"{self.kind} ended with {self.process.returncode}: {''.join(self.said[-15:])}")
+            found = self.last(event)
+            return found if found and all(found.get(key, 0) >= value for key, value in at_least.items()) else None
+
+        what = f"{self.kind}: {event} with {at_least}"
+        return wait_until(look, what, seconds, describe=lambda: (self.reports[-1:], "".join(self.said[-10:])))
+
+    def end(self) -> dict[str, Any]:
+        """Ends the session in order; the final report, whose `status` is that of the DELETE."""
+        self.process.stdin.close()
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.kind} did not end: {''.join(self.said[-10:])}") from None
+        for thread in self.threads:
+            thread.join(5)
+        final = self.last("ended")
+        assert final is not None, f"{self.kind} ended with {self.process.returncode}: {''.join(self.said[-15:])}"
+        return final
+
+    def kill(self) -> None:
+        """Ends the program without a word to the server."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(10)

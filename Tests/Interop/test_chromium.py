@@ -1,0 +1,182 @@
+"""Chromium publishes with the page's own buttons, and others watch, judged by their own numbers."""
+
+from __future__ import annotations
+
+import time
+from typing import Callable
+
+import pytest
+
+from harness.chromium import ChromiumPage
+from harness.node import Node
+from harness.page import Page
+from harness.playback import assert_smooth, observe
+from harness.viewer import Viewer
+from harness.waiting import wait_until
+
+FIRST_FRAME_SECONDS_MAX = 2.0
+OpenPage = Callable[..., ChromiumPage]
+
+
+def watch_and_publish(open_page: OpenPage, node: Node, channel: str, **publication: object) -> tuple[Page, Page, float]:
+    """One page watches, another publishes: both pages, and the seconds from the press to the first frame shown."""
+    viewer, publisher = open_page(node.origin), open_page(node.origin)
+    viewer.open_channel(channel)
+    publisher.open_channel(channel)
+    pressed = publisher.publish(**publication)
+    viewer.watched()
+    shown = wait_until(lambda: first(viewer).get("firstFrameAt"), "a frame on the screen", 5, describe=viewer.stats)
+    return viewer, publisher, shown / 1000 - pressed
+
+
+def first(page: Page) -> dict:
+    """The only other's numbers, measured now."""
+    (only,) = page.sample()["watch"].values()
+    return only
+
+
+@pytest.mark.parametrize("codec, shown", [("VP8", "VP8"), ("VP9", "VP9"), ("H264", "H.264"), ("AV1", "AV1")])
+def test_a_published_camera_plays_in_another_page(
+    open_page: OpenPage, node: Node, channel: str, codec: str, shown: str
+) -> None:
+    viewer, publisher, delay = watch_and_publish(open_page, node, channel, codec=codec)
+    assert delay <= FIRST_FRAME_SECONDS_MAX, f"the first frame came {delay:.2f} s after the press"
+    time.sleep(1)
+    playback = observe(lambda: first(viewer), 10)
+    assert_smooth(playback)
+    assert playback.skew is not None, f"nothing told how picture and sound lie: {playback}"
+    assert playback.lost == 0, f"packets were lost on loopback: {playback}"
+    assert (playback.last["codec"], playback.last["audioCodec"]) == (shown, "Opus")
+    assert (playback.last["width"], playback.last["height"]) == (640, 360)
+    assert publisher.stats()["publish"]["connections"] == 1
+
+
+def test_a_minute_of_vp8_passes_without_a_freeze(open_page: OpenPage, node: Node, channel: str) -> None:
+    viewer, _, _ = watch_and_publish(open_page, node, channel, codec="VP8", size="1280x720")
+    time.sleep(2)
+    playback = observe(lambda: first(viewer), 60)
+    assert_smooth(playback)
+    assert playback.lost == 0, f"packets were lost on loopback: {playback}"
+
+
+def test_the_synthetic_picture_and_tone_play(open_page: OpenPage, node: Node, channel: str) -> None:
+    viewer, _, delay = watch_and_publish(open_page, node, channel, source="synthetic")
+    assert delay <= FIRST_FRAME_SECONDS_MAX, f"the first frame came {delay:.2f} s after the press"
+    time.sleep(1)
+    assert_smooth(observe(lambda: first(viewer), 5))
+
+
+@pytest.mark.parametrize("codec", ["VP8", "H264"])
+def test_a_simulcast_publication_is_playable(open_page: OpenPage, node: Node, channel: str, codec: str) -> None:
+    viewer, publisher, _ = watch_and_publish(
+        open_page, node, channel, codec=codec, size="1280x720", simulcast=True, source="camera"
+    )
+    assert publisher.sample()["publish"]["layers"] == 3
+    time.sleep(2)
+    playback = observe(lambda: first(viewer), 8)
+    assert_smooth(playback)
+    assert playback.last["width"] in (320, 640, 1280)
+
+
+def test_a_viewer_before_its_publisher_stays_through_reload_and_replacement(
+    open_page: OpenPage, node: Node, channel: str
+) -> None:
+    viewer = Viewer(open_page(node.origin), channel)
+    publisher = open_page(node.origin)
+    publisher.goto(f"{node.origin}/?channel={channel}")
+    publisher.publish("VP8")
+    viewer.wait_for_frames(30, "the first publisher's picture", 5)
+    before = viewer.look()
+
+    publisher.goto(f"{node.origin}/?channel={channel}")
+    seen = viewer.frames_at_rest()
+    publisher.publish("VP8")
+    viewer.wait_for_frames(seen + 30, "the picture after the publisher's reload", 5)
+    time.sleep(0.5)
+    assert_smooth(observe(viewer.look, 3))
+
+    successor = open_page(node.origin)
+    successor.goto(f"{node.origin}/?channel={channel}")
+    successor.publish("VP9", source="synthetic")
+    wait_until(
+        lambda: viewer.look().get("codec") == "video/VP9", "the change to the newcomer's codec", 5, describe=viewer.look
+    )
+    time.sleep(1)
+    assert_smooth(observe(viewer.look, 3))
+
+    successor.stop_publishing()
+    wait_until(
+        lambda: viewer.look().get("codec") == "video/VP8", "the return to the first publisher", 5, describe=viewer.look
+    )
+    after = viewer.look()
+    viewer.wait_for_frames(after["frames"] + 30, "the first publisher's picture again", 5)
+    assert (after["state"], after["negotiations"]) == ("connected", 1)
+    assert after["ssrc"] == before["ssrc"], "the viewer was given another stream instead of a continued one"
+
+
+UFRAGS = (
+    "window.nagare.sessions().map((one) => "
+    "[one.connection.localDescription.sdp.match(/ice-ufrag:(\\S+)/)[1], one.etag])"
+)
+
+
+@pytest.mark.parametrize("side", ["publisher", "viewer"])
+def test_an_ice_restart_keeps_the_media_going(open_page: OpenPage, node: Node, channel: str, side: str) -> None:
+    viewer, publisher, _ = watch_and_publish(open_page, node, channel)
+    restarting = publisher if side == "publisher" else viewer
+    for _ in range(2):
+        (before,) = restarting.evaluate(UFRAGS)
+        restarting.evaluate("window.nagare.restartIce()")
+        (after,) = restarting.evaluate(UFRAGS)
+        assert after[0] != before[0], "the browser did not restart ICE"
+        assert after[1] != before[1], "the restart gave no new ETag"
+        playback = observe(lambda: first(viewer), 4)
+        assert_smooth(playback)
+    sample = restarting.sample()
+    numbers = sample["publish"] or next(iter(sample["watch"].values()))
+    assert (numbers["state"], numbers["connections"]) == ("live", 1)
+
+
+def test_stop_ends_the_session_and_the_others_see_it_go(open_page: OpenPage, node: Node, channel: str) -> None:
+    viewer, publisher, _ = watch_and_publish(open_page, node, channel)
+    (location,) = publisher.evaluate("window.nagare.sessions().map((one) => one.location)")
+    publisher.stop_publishing()
+    wait_until(lambda: not viewer.stats()["watch"], "the tile's going", 3, describe=viewer.stats)
+    status = publisher.call("async (url) => (await fetch(url, { method: 'DELETE' })).status", location)
+    assert status == 404, "the session was still there after Stop"
+    wait_until(lambda: not node.publishing(channel), "the participant's going", 3, describe=lambda: node.channel(channel))
+
+
+def test_closing_the_tab_ends_its_sessions(open_page: OpenPage, node: Node, channel: str) -> None:
+    viewer, publisher, _ = watch_and_publish(open_page, node, channel)
+    wait_until(lambda: node.channel(channel)["viewers"] == 1, "one viewer", 3, describe=lambda: node.channel(channel))
+    publisher.goto("about:blank")
+    wait_until(lambda: not node.publishing(channel), "the publisher's going", 3, describe=lambda: node.channel(channel))
+    viewer.goto("about:blank")
+    wait_until(lambda: node.channel(channel)["viewers"] == 0, "the viewer's going", 3, describe=lambda: node.channel(channel))
+
+
+def test_two_publishers_see_each_other(open_page: OpenPage, node: Node, channel: str) -> None:
+    one, two = open_page(node.origin), open_page(node.origin)
+    for page in (one, two):
+        page.open_channel(channel)
+    one.publish("VP8")
+    two.publish("VP8", source="synthetic")
+    for page in (one, two):
+        page.watched()
+    time.sleep(1)
+    for page in (one, two):
+        assert_smooth(observe(lambda: first(page), 4))
+        assert page.stats()["publish"]["id"] not in page.stats()["watch"], "a page watches itself"
+
+
+def test_muting_and_camera_off_reach_the_viewer(open_page: OpenPage, node: Node, channel: str) -> None:
+    viewer, publisher, _ = watch_and_publish(open_page, node, channel, source="synthetic")
+    publisher.click("#mute")
+    time.sleep(1)
+    silent = observe(lambda: first(viewer), 2)
+    assert silent.energy < 1e-4, f"muted, and still heard: {silent}"
+    assert silent.frames_per_second > 10, f"muting stopped the picture: {silent}"
+    publisher.click("#mute")
+    time.sleep(0.5)
+    assert observe(lambda: first(viewer), 2).energy > 1e-4, "unmuted, and not heard"

@@ -1,0 +1,69 @@
+"""Firefox and Chromium with each other. Debian's Firefox has no H.264 encoder without a download, so VP8, VP9 and AV1."""
+
+from __future__ import annotations
+
+import time
+from typing import Callable, Iterator
+
+import pytest
+
+from harness.chromium import ChromiumPage
+from harness.firefox import Firefox, FirefoxPage
+from harness.node import Node
+from harness.page import Page
+from harness.playback import assert_smooth, observe
+
+OpenPage = Callable[..., ChromiumPage]
+
+
+@pytest.fixture(scope="module")
+def firefox() -> Iterator[Firefox]:
+    browser = Firefox()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def firefox_page(firefox: Firefox, node: Node) -> Iterator[FirefoxPage]:
+    page = firefox.page(node.origin)
+    yield page
+    page.close()
+
+
+def play(publisher: Page, viewer: Page, channel: str, codec: str) -> None:
+    viewer.open_channel(channel)
+    publisher.open_channel(channel)
+    publisher.publish(codec)
+    viewer.watched()
+    time.sleep(1)
+    playback = observe(lambda: next(iter(viewer.sample()["watch"].values())), 6)
+    assert_smooth(playback)
+    assert playback.last["codec"] == codec
+
+
+@pytest.mark.parametrize("codec", ["VP8", "VP9"])
+def test_firefox_publishes_and_chromium_plays(
+    firefox_page: FirefoxPage, open_page: OpenPage, node: Node, channel: str, codec: str
+) -> None:
+    play(firefox_page, open_page(node.origin), channel, codec)
+
+
+@pytest.mark.parametrize("codec", ["VP8", "VP9", "AV1"])
+def test_chromium_publishes_and_firefox_plays(
+    firefox_page: FirefoxPage, open_page: OpenPage, node: Node, channel: str, codec: str
+) -> None:
+    play(open_page(node.origin), firefox_page, channel, codec)
+
+
+def test_an_ice_restart_of_firefox_keeps_the_media_going(
+    firefox_page: FirefoxPage, open_page: OpenPage, node: Node, channel: str
+) -> None:
+    viewer = open_page(node.origin)
+    viewer.open_channel(channel)
+    firefox_page.open_channel(channel)
+    firefox_page.publish("VP8")
+    viewer.watched()
+    firefox_page.evaluate("window.nagare.restartIce()")
+    time.sleep(1)
+    assert_smooth(observe(lambda: next(iter(viewer.sample()["watch"].values())), 4))
+    assert firefox_page.stats()["publish"]["connections"] == 1

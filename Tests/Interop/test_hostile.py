@@ -1,0 +1,224 @@
+"""Hostile input on every port while a call runs: the call goes on, and what was dropped is counted."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import struct
+import time
+from typing import Callable, Iterator
+
+import httpx
+import pytest
+
+from harness.chromium import ChromiumPage
+from harness.node import LOOPBACK, Node
+from harness.offers import offer
+from harness.playback import Playback, assert_smooth, observe
+
+OpenPage = Callable[..., ChromiumPage]
+SDP = {"Content-Type": "application/sdp"}
+DATAGRAMS = 2000
+# Bounded, so that the kernel's queue is not what drops them.
+DATAGRAMS_PER_SECOND = 2000
+SEED = 20260101
+
+
+@pytest.fixture
+def call(open_page: OpenPage, node: Node, channel: str) -> Iterator[Callable[[Callable[[], None]], Playback]]:
+    """A running call, and a way to do something while it is looked at."""
+    viewer, publisher = open_page(node.origin), open_page(node.origin)
+    viewer.open_channel(channel)
+    publisher.open_channel(channel)
+    publisher.publish("VP8")
+    viewer.watched()
+    time.sleep(1)
+
+    def while_playing(act: Callable[[], None]) -> Playback:
+        def look() -> dict:
+            return next(iter(viewer.sample()["watch"].values()))
+
+        before = look()
+        act()
+        after = observe(look, 3)
+        assert_smooth(after)
+        assert (after.last["freezes"] or 0) == (before["freezes"] or 0), "the picture froze meanwhile"
+        assert after.last["packetsLost"] == before["packetsLost"], "media was lost meanwhile"
+        assert after.last["connections"] == 1, "the viewer had to connect again"
+        return after
+
+    yield while_playing
+
+
+def send_all(node: Node, datagrams: list[bytes]) -> list[bytes]:
+    """Sends datagrams from one fresh socket to the media port; what came back."""
+    replies: list[bytes] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind((LOOPBACK, 0))
+        stranger.setblocking(False)
+        for index, datagram in enumerate(datagrams):
+            stranger.sendto(datagram, (LOOPBACK, node.media_port))
+            if index % 50 == 49:
+                time.sleep(50 / DATAGRAMS_PER_SECOND)
+        time.sleep(0.5)
+        try:
+            while True:
+                replies.append(stranger.recv(2048))
+        except BlockingIOError:
+            pass
+    return replies
+
+
+def stun_request(username: bytes) -> bytes:
+    """A binding request with a user name, a MESSAGE-INTEGRITY of nobody's and no FINGERPRINT."""
+    padded = username + bytes(-len(username) % 4)
+    attributes = struct.pack("!HH", 0x0006, len(username)) + padded + struct.pack("!HH", 0x0008, 20) + bytes(20)
+    return struct.pack("!HHI", 0x0001, len(attributes), 0x2112A442) + os.urandom(12) + attributes
+
+
+def client_hello() -> bytes:
+    """A DTLS 1.2 ClientHello with one cipher suite and use_srtp."""
+    extensions = struct.pack("!HHHHB", 14, 5, 2, 0x0007, 0)
+    body = b"\xfe\xfd" + os.urandom(32) + b"\0" + b"\0" + struct.pack("!HH", 2, 0xC02B) + b"\x01\0"
+    body += struct.pack("!H", len(extensions)) + extensions
+    handshake = b"\x01" + len(body).to_bytes(3, "big") + b"\0\0" + bytes(3) + len(body).to_bytes(3, "big") + body
+    return b"\x16\xfe\xff\0\0" + bytes(6) + struct.pack("!H", len(handshake)) + handshake
+
+
+def datagrams(kind: str) -> list[bytes]:
+    chance = random.Random(SEED)
+    if kind == "garbage":
+        return [chance.randbytes(chance.randrange(0, 1473)) for _ in range(DATAGRAMS)]
+    if kind == "truncated STUN":
+        whole = stun_request(b"abcd:efgh")
+        return [whole[: chance.randrange(1, len(whole))] for _ in range(DATAGRAMS)]
+    if kind == "STUN of nobody":
+        return [stun_request(chance.randbytes(4).hex().encode() + b":abcd") for _ in range(DATAGRAMS)]
+    if kind == "STUN with lying lengths":
+        lies = []
+        for _ in range(DATAGRAMS):
+            message = bytearray(stun_request(b"abcd:efgh"))
+            struct.pack_into("!H", message, chance.choice([2, 22, 36]), chance.randrange(0, 65536))
+            lies.append(bytes(message))
+        return lies
+    if kind == "ClientHello":
+        return [client_hello() for _ in range(DATAGRAMS)]
+    if kind == "RTP":
+        return [
+            struct.pack("!BBHII", 0x80 | chance.randrange(64), chance.randrange(96, 128), n & 0xFFFF, n * 3000, 7)
+            + chance.randbytes(chance.randrange(0, 1200))
+            for n in range(DATAGRAMS)
+        ]
+    if kind == "RTCP":
+        return [
+            struct.pack("!BBHI", 0x80 | chance.randrange(32), chance.randrange(192, 224), chance.randrange(65536), 7)
+            + chance.randbytes(chance.randrange(0, 600))
+            for _ in range(DATAGRAMS)
+        ]
+    raise ValueError(kind)
+
+
+KINDS = ["garbage", "truncated STUN", "STUN of nobody", "STUN with lying lengths", "ClientHello", "RTP", "RTCP"]
+
+
+def test_strangers_datagrams_change_nothing_and_are_counted(
+    node: Node, call: Callable[[Callable[[], None]], Playback]
+) -> None:
+    answered: dict[str, int] = {}
+    uncounted: dict[str, float] = {}
+
+    def attack() -> None:
+        for kind in KINDS:
+            before = node.total("dropped_total")
+            answered[kind] = len(send_all(node, datagrams(kind)))
+            counted = node.total("dropped_total") - before
+            if counted < DATAGRAMS * 0.9:
+                uncounted[kind] = counted
+
+    call(attack)
+    assert not uncounted, f"of {DATAGRAMS} datagrams each, only these were counted as dropped: {uncounted}"
+    # A stranger must not be able to use the node to throw more at somebody else than was thrown at it.
+    assert answered["ClientHello"] == answered["RTP"] == answered["RTCP"] == answered["garbage"] == 0, answered
+    assert max(answered.values()) <= DATAGRAMS, answered
+
+
+def garbage_over_tcp(port: int) -> None:
+    chance = random.Random(SEED)
+    pieces = [
+        b"GET / HTTP/1.1\r\n" * 200,
+        b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\n\r\n",
+        b"POST /whip/x HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /whip/x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"POST /whip/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(5000)) + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 1_000_000 + b"\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(200),
+        *(chance.randbytes(chance.randrange(1, 4000)) for _ in range(50)),
+    ]
+    for piece in pieces:
+        with socket.create_connection((LOOPBACK, port), timeout=5) as connection:
+            try:
+                connection.sendall(piece)
+                connection.shutdown(socket.SHUT_WR)
+                connection.settimeout(2)
+                answer = connection.recv(65536)
+            except OSError:
+                continue
+            assert not answer or answer.startswith(b"HTTP/1.1 ") or answer.startswith(bytes(2)), answer[:80]
+            # A preface of HTTP/2 or a wrong line gets a 4xx or a closed connection; nothing is a success but the page.
+            assert b" 500 " not in answer[:20], answer[:200]
+
+
+def test_garbage_over_tcp_changes_nothing(node: Node, call: Callable[[Callable[[], None]], Playback]) -> None:
+    def attack() -> None:
+        garbage_over_tcp(node.http_port)
+        garbage_over_tcp(node.admin_port)
+
+    call(attack)
+    assert httpx.get(node.origin).status_code == 200
+    assert node.ready()
+
+
+def big_offers() -> list[bytes]:
+    plain = offer("sendonly")
+    line = "a=candidate:1 1 udp 2122260223 127.0.0.1 50000 typ host\r\n"
+    return [
+        plain.encode() + b"a=" + b"x" * 4_000_000 + b"\r\n",
+        (plain + line * 60_000).encode(),
+        (plain + "m=video 9 UDP/TLS/RTP/SAVPF 96\r\n" * 100_000).encode(),
+        os.urandom(3_000_000),
+        (plain + "a=rtpmap:" + "96 VP8/90000 " * 4000 + "\r\n").encode(),
+    ]
+
+
+def test_megabytes_of_sdp_are_refused(node: Node, call: Callable[[Callable[[], None]], Playback]) -> None:
+    statuses: list[int] = []
+
+    def attack() -> None:
+        for body in big_offers():
+            try:
+                statuses.append(httpx.post(f"{node.origin}/whip/big", headers=SDP, content=body, timeout=20).status_code)
+            except httpx.WriteError:
+                # The node may hang up on who goes on sending after the refusal.
+                statuses.append(413)
+
+    call(attack)
+    assert all(400 <= one < 500 for one in statuses), statuses
+    assert statuses[:4] == [413] * 4, statuses
+
+
+def test_connections_that_say_nothing_keep_nobody_out(
+    node: Node, call: Callable[[Callable[[], None]], Playback]
+) -> None:
+    idle = [socket.create_connection((LOOPBACK, node.http_port), timeout=5) for _ in range(200)]
+    try:
+        for index, connection in enumerate(idle):
+            if index % 2:
+                connection.sendall(b"POST /whip/slow HTTP/1.1\r\nHost: x\r\nContent-Le")
+        call(lambda: None)
+        assert httpx.get(node.origin, timeout=5).status_code == 200
+    finally:
+        for connection in idle:
+            connection.close()

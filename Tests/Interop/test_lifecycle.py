@@ -1,0 +1,193 @@
+"""Starting, failing to start, stopping, and what stays behind."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Callable
+
+import httpx
+import pytest
+
+from harness.chromium import ChromiumPage
+from harness.node import BINARY, ENVIRONMENT, LOOPBACK, Node, free_media_port, free_tcp_port
+from harness.offers import offer
+from harness.waiting import wait_until
+
+SDP = {"Content-Type": "application/sdp"}
+GRACE_SECONDS_MAX = 12.0
+
+
+def fail_to_start(*options: str) -> str:
+    """Runs a node that must not start; what it said on the error output."""
+    result = subprocess.run(
+        [str(BINARY), "serve", "--dev", *options],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=15,
+        check=False,
+    )
+    assert result.returncode > 0, f"exit code {result.returncode} (a signal is negative): {result.stdout}{result.stderr}"
+    said = result.stderr.strip()
+    assert said, "it failed without a word"
+    for trap in ("Fatal error", "Backtrace", "crashed"):
+        assert trap not in said, said
+    return said
+
+
+def ports() -> dict[str, str]:
+    return {
+        "--http": f"{LOOPBACK}:{free_tcp_port()}",
+        "--media": f"{LOOPBACK}:{free_media_port()}",
+        "--admin": f"{LOOPBACK}:{free_tcp_port()}",
+    }
+
+
+def flat(options: dict[str, str]) -> list[str]:
+    return [part for pair in options.items() for part in pair]
+
+
+@pytest.mark.parametrize("flag", ["--http", "--admin", "--media"])
+def test_a_taken_port_is_named_and_nothing_is_half_started(flag: str) -> None:
+    options = ports()
+    port = int(options[flag].rpartition(":")[2])
+    kind = socket.SOCK_DGRAM if flag == "--media" else socket.SOCK_STREAM
+    with socket.socket(socket.AF_INET, kind) as holder:
+        holder.bind((LOOPBACK, port))
+        if kind == socket.SOCK_STREAM:
+            holder.listen()
+        said = fail_to_start(*flat(options))
+    assert str(port) in said, said
+    assert len(said.splitlines()) == 1, f"more than one sentence: {said}"
+
+
+WRONG = {
+    "an unknown flag": (["--bogus"], "--bogus"),
+    "a port that is none": (["--http", "127.0.0.1:99999"], "99999"),
+    "an address that is none": (["--media", "nowhere:7000"], "nowhere"),
+    "a missing value": (["--http"], "--http"),
+    "a number that is none": (["--loops", "many"], "many"),
+    "no loops at all": (["--loops", "0"], "--loops"),
+    "an announced address that is none": (["--announce", "here"], "here"),
+    "a missing file": (["--config", "/nonexistent/nagare.yaml"], "/nonexistent/nagare.yaml"),
+    "a missing certificate": (["--tls-cert", "/nonexistent/c.pem", "--tls-key", "/nonexistent/k.pem"], "/nonexistent/"),
+    "a certificate without its key": (["--tls-cert", "/nonexistent/c.pem"], "tls-key"),
+    "a level that is none": (["--log-level", "loud"], "loud"),
+}
+
+
+@pytest.mark.parametrize("options, named", WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_setting_is_named(options: list[str], named: str) -> None:
+    assert named in fail_to_start(*options)
+
+
+@pytest.mark.parametrize("text", ["http: [", "bogus: 1\n", "loops: many\n", "\0\1\2"])
+def test_a_wrong_file_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "nagare.yaml"
+    path.write_text(text)
+    assert "nagare.yaml" in fail_to_start("--config", str(path))
+
+
+def test_a_file_that_is_a_folder_is_named(tmp_path: Path) -> None:
+    assert str(tmp_path) in fail_to_start("--config", str(tmp_path))
+
+
+def test_sigterm_during_a_call_ends_it_in_order(
+    open_page: Callable[..., ChromiumPage], own_node: Callable[..., Node], channel: str
+) -> None:
+    node = own_node()
+    viewer, publisher = open_page(node.origin), open_page(node.origin)
+    for page in (viewer, publisher):
+        page.open_channel(channel)
+    publisher.publish("VP8")
+    viewer.watched()
+    code, seconds = node.terminate()
+    assert code == 0, node.said()
+    assert seconds <= GRACE_SECONDS_MAX, f"it took {seconds:.1f} s"
+    wait_until(
+        lambda: "does not answer" in publisher.words(), "plain words on the publisher's page", 10,
+        describe=publisher.words,
+    )
+
+
+def test_sigterm_closes_everything(own_node: Callable[..., Node]) -> None:
+    node = own_node()
+    assert node.terminate()[0] == 0
+    for port in (node.http_port, node.admin_port):
+        with pytest.raises(OSError):
+            socket.create_connection((LOOPBACK, port), timeout=2).close()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as again:
+        again.bind((LOOPBACK, node.media_port))
+
+
+def test_a_second_node_takes_the_place_of_the_first_at_once(own_node: Callable[..., Node]) -> None:
+    first = own_node()
+    assert first.terminate()[0] == 0
+    assert own_node(ports=first.ports).ready()
+
+
+def test_health_and_readiness_are_told(node: Node) -> None:
+    assert httpx.get(f"{node.admin}/healthz").status_code == 200
+    assert httpx.get(f"{node.admin}/readyz").status_code == 200
+    assert httpx.get(f"{node.origin}/metrics").status_code == 404, "the public port shows the metrics"
+
+
+def test_metrics_parse_and_tell_what_they_should(node: Node) -> None:
+    response = httpx.get(f"{node.admin}/metrics")
+    assert response.headers["Content-Type"].startswith(("text/plain", "application/openmetrics-text"))
+    names = {name.partition("{")[0] for name in node.metrics()}
+    assert all(name.startswith(("nagare_", "process_")) for name in names), names
+    for part in ("build_info", "datagrams_received", "datagrams_sent", "dropped", "nack", "pli", "retransmission",
+                 "dtls", "ice", "rooms", "publishers", "viewers", "loop_turn_duration_seconds_bucket",
+                 "forwarding_latency_seconds_bucket"):
+        assert any(part in name for name in names), f"nothing tells of {part}: {sorted(names)}"
+    lines = response.text.splitlines()
+    helped = {line.split()[2] for line in lines if line.startswith("# HELP ")}
+    typed = {line.split()[2] for line in lines if line.startswith("# TYPE ")}
+    assert helped == typed, helped ^ typed
+
+
+def test_metrics_follow_a_call(open_page: Callable[..., ChromiumPage], node: Node, channel: str) -> None:
+    before = node.metrics()
+    viewer, publisher = open_page(node.origin), open_page(node.origin)
+    for page in (viewer, publisher):
+        page.open_channel(channel)
+    publisher.publish("VP8")
+    viewer.watched()
+    wait_until(lambda: node.total("nagare_publishers") >= 1, "a counted publisher", 3)
+    assert node.total("nagare_viewers") >= 1
+    assert node.total("nagare_dtls_connected_total") >= 2
+    for name, value in node.metrics().items():
+        if "_total{" in name:
+            assert value >= before.get(name, 0), f"the counter {name} fell"
+    publisher.stop_publishing()
+    viewer.click("#watch")
+    wait_until(
+        lambda: node.total("nagare_publishers") == node.total("nagare_viewers") == 0, "an empty node", 5,
+        describe=node.metrics,
+    )
+
+
+def join_and_leave(client: httpx.Client, times: int) -> None:
+    for index in range(times):
+        protocol, direction = (("whip", "sendonly"), ("whep", "recvonly"))[index % 2]
+        response = client.post(f"/{protocol}/crowd-{index % 10}", headers=SDP, content=offer(direction))
+        assert response.status_code == 201, response.text
+        assert client.delete(response.headers["Location"]).status_code == 200
+
+
+def test_a_thousand_joins_and_leaves_leave_nothing_behind(own_node: Callable[..., Node]) -> None:
+    node = own_node()
+    with httpx.Client(base_url=node.origin, timeout=10) as client:
+        join_and_leave(client, 400)
+        time.sleep(1)
+        before = node.resident_kibibytes()
+        join_and_leave(client, 1000)
+        time.sleep(1)
+        grown = node.resident_kibibytes() - before
+    assert node.total("nagare_rooms") == 0
+    assert node.total("nagare_peers{") == 0
+    assert grown <= 8 * 1024, f"{grown} KiB more than before a thousand joins and leaves"

@@ -1,0 +1,193 @@
+"""The page itself: what it looks like, what it says when something fails, and how it comes back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from playwright.sync_api import Playwright
+
+from harness.chromium import FLAGS, Chromium, ChromiumPage
+from harness.node import Node
+from harness.waiting import wait_until
+
+OpenPage = Callable[..., ChromiumPage]
+VIEWPORTS = {"phone": {"width": 360, "height": 740}, "desktop": {"width": 1280, "height": 860}}
+
+
+def wait_for_words(page: ChromiumPage, *words: str, seconds: float = 8) -> None:
+    wait_until(lambda: all(word in page.words() for word in words), f"the words {words}", seconds, describe=page.words)
+
+
+@pytest.mark.parametrize("size", VIEWPORTS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_the_screen(
+    open_page: OpenPage, node: Node, channel: str, artifacts: Path, size: str, scheme: str
+) -> None:
+    page = open_page(node.origin, viewport=VIEWPORTS[size], color_scheme=scheme)
+    overflow = "document.documentElement.scrollWidth - window.innerWidth"
+    page.goto(node.origin + "/")
+    assert page.evaluate(overflow) <= 0, "the empty page scrolls sideways"
+    page.tab.screenshot(path=artifacts / f"{size}-{scheme}-empty.png", full_page=True)
+    other = open_page(node.origin)
+    for one in (page, other):
+        one.open_channel(channel)
+    other.publish(source="synthetic")
+    page.publish(source="synthetic", size="640x360")
+    page.watched()
+    time.sleep(3)
+    assert page.evaluate(overflow) <= 0, "the page with two pictures scrolls sideways"
+    page.tab.screenshot(path=artifacts / f"{size}-{scheme}-live.png", full_page=True)
+    for number in ("bitrate", "rtt", "fps", "size", "codec"):
+        for cell in page.evaluate(
+            f"[...document.querySelectorAll('.tile [data-number={number}]')].map((e) => e.textContent)"
+        ):
+            assert cell != "–", f"a tile shows no {number}"
+
+
+def test_every_control_has_a_name_and_can_be_reached_by_keyboard(open_page: OpenPage, node: Node, channel: str) -> None:
+    page = open_page(node.origin)
+    page.goto(f"{node.origin}/?channel={channel}")
+    nameless = page.evaluate(
+        "[...document.querySelectorAll('input, select, button')]"
+        ".filter((e) => !e.closest('[hidden]') && !(e.labels?.length || e.textContent.trim() || e.getAttribute('aria-label')))"
+        ".map((e) => e.outerHTML)"
+    )
+    assert not nameless
+    reached = set()
+    for _ in range(20):
+        page.tab.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+        if "publish" in reached:
+            break
+    assert {"channel", "watch", "codec", "size", "publish"} <= reached
+    page.tab.keyboard.press("Enter")
+    wait_for_words(page, "You are live")
+    assert page.evaluate("document.querySelector('#status').getAttribute('aria-live')") == "polite"
+
+
+def test_the_channel_is_remembered(open_page: OpenPage, node: Node, channel: str) -> None:
+    page = open_page(node.origin)
+    page.goto(node.origin + "/")
+    page.tab.fill("#channel", channel)
+    page.click("#watch")
+    wait_until(lambda: page.stats()["events"] == "open", "the event stream", 5, describe=page.words)
+    assert f"channel={channel}" in page.evaluate("location.href")
+    page.goto(node.origin + "/")
+    assert page.evaluate("document.querySelector('#channel').value") == channel
+
+
+def test_a_wrong_token_is_said_in_plain_words_and_the_right_one_works(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+) -> None:
+    node = own_node("--token", "open-sesame")
+    page = open_page(node.origin)
+    page.goto(f"{node.origin}/?channel={channel}")
+    wait_for_words(page, "asks for an access token")
+    page.click("summary")
+    page.tab.fill("#token", "open-barley")
+    page.click("#publish")
+    wait_for_words(page, "did not accept the access token")
+    assert page.evaluate("document.querySelector('#publish').textContent") == "Publish"
+    page.tab.fill("#token", "open-sesame")
+    page.click("#publish")
+    wait_for_words(page, "You are live")
+    viewer = open_page(node.origin)
+    viewer.goto(node.origin + "/")
+    viewer.click("summary")
+    viewer.tab.fill("#token", "open-sesame")
+    viewer.tab.fill("#channel", channel)
+    viewer.click("#watch")
+    viewer.watched()
+
+
+def test_a_restarted_node_is_found_again(open_page: OpenPage, own_node: Callable[..., Node], channel: str) -> None:
+    node = own_node()
+    viewer, publisher = open_page(node.origin), open_page(node.origin)
+    for page in (viewer, publisher):
+        page.open_channel(channel)
+    publisher.publish("VP8")
+    viewer.watched()
+    node.close()
+    wait_for_words(publisher, "does not answer", "Trying again", seconds=20)
+    own_node(ports=node.ports)
+    wait_until(
+        lambda: (publisher.stats()["publish"] or {}).get("state") == "live", "the publisher's return", 30,
+        describe=publisher.words,
+    )
+    before = viewer.watched(seconds=20)[0]["frames"]
+    wait_until(lambda: viewer.watched()[0]["frames"] > before + 20, "a picture that moves", 5, describe=viewer.stats)
+
+
+def test_an_unreachable_media_port_is_said_in_plain_words(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+) -> None:
+    # Another address of the loopback range than the one that the node listens on: nothing answers there.
+    node = own_node("--announce", "127.99.0.1")
+    page = open_page(node.origin)
+    page.open_channel(channel)
+    page.publish()
+    wait_for_words(page, "UDP media port", "Trying again", seconds=25)
+
+
+@pytest.fixture
+def strict_chromium(playwright: Playwright):
+    """Chromium that refuses the camera, and one that has none."""
+    browsers: list[Chromium] = []
+
+    def start(*left_out: str, added: tuple[str, ...] = ()) -> Chromium:
+        browsers.append(Chromium(playwright, [one for one in FLAGS if not one.startswith(left_out)] + list(added)))
+        return browsers[-1]
+
+    yield start
+    for one in browsers:
+        one.close()
+
+
+def test_a_refused_permission_offers_the_synthetic_picture(
+    strict_chromium: Callable[..., Chromium], node: Node, channel: str
+) -> None:
+    page = strict_chromium("--use-fake-ui").page(node.origin)
+    page.open_channel(channel)
+    page.publish(source="camera")
+    wait_for_words(page, "Permission for camera and microphone was refused")
+    page.click("#remedy")
+    wait_for_words(page, "You are live")
+    assert page.errors == []
+
+
+def test_without_a_camera_the_synthetic_picture_is_chosen(
+    strict_chromium: Callable[..., Chromium], node: Node, channel: str
+) -> None:
+    page = strict_chromium("--use-fake").page(node.origin)
+    page.open_channel(channel)
+    chosen = "document.querySelector('input[name=source]:checked').value"
+    wait_until(lambda: page.evaluate(chosen) == "synthetic", "the choice of the synthetic picture", 3)
+    page.click("#publish")
+    wait_for_words(page, "You are live")
+
+
+def test_where_sound_must_wait_for_a_click_there_is_a_button(
+    strict_chromium: Callable[..., Chromium], open_page: OpenPage, node: Node, channel: str
+) -> None:
+    publisher = open_page(node.origin)
+    publisher.goto(f"{node.origin}/?channel={channel}")
+    publisher.publish(source="synthetic")
+    browser = strict_chromium("--autoplay-policy", added=("--autoplay-policy=user-gesture-required",))
+    viewer = browser.page(node.origin)
+    # The page has to say by itself that the button came: to look from outside would count as a person's doing.
+    viewer.tab.add_init_script(
+        "addEventListener('DOMContentLoaded', () => { const button = document.querySelector('#unmute');"
+        " new MutationObserver(() => { if (!button.hidden) console.log('button shown'); })"
+        ".observe(button, { attributes: true }); });"
+    )
+    with viewer.tab.expect_console_message(lambda message: message.text == "button shown", timeout=10_000):
+        viewer.goto(f"{node.origin}/?channel={channel}")
+    viewer.watched()
+    muted = "document.querySelector('.tile video').muted"
+    assert viewer.evaluate(muted) is True
+    viewer.click("#unmute")
+    assert viewer.evaluate(muted) is False
+    assert viewer.evaluate("document.querySelector('.tile video').paused") is False

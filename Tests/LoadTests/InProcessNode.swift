@@ -1,0 +1,129 @@
+import DTLS
+import EventLoop
+import Forwarding
+import Media
+import Wire
+
+@testable import Load
+
+/// A node without HTTP: offers are handed to it as values, and everything from ICE on is real.
+actor InProcessNode: LoadSignaling {
+    private let media: MediaLoop
+    private let candidate: TransportAddress
+    private var nextPeer: UInt64 = 1
+    private var published: [String: (peer: PeerID, tracks: [ReceiveTrackParameters])] = [:]
+    private var sessions: [String: PeerID] = [:]
+    /// Offers that are refused, before the others are taken.
+    private var refusals: Int
+    private(set) var ended = 0
+
+    static func start(refusing refusals: Int = 0) async throws -> InProcessNode {
+        let address = TransportAddress(ip: .loopbackV4, port: 0)
+        let media = try await MediaLoop.start(
+            MediaLoopConfiguration(name: "node", certificate: DTLSCertificate.generate()),
+            listeningOn: [address]
+        ) { _ in }
+        return InProcessNode(media, await media.sockets[0].local, refusing: refusals)
+    }
+
+    private init(_ media: MediaLoop, _ candidate: TransportAddress, refusing refusals: Int) {
+        self.media = media
+        self.candidate = candidate
+        self.refusals = refusals
+    }
+
+    var sessionsOpen: Int { sessions.count }
+
+    func shutdown() async { await media.shutdown() }
+
+    func publish(offer: String, number: Int) async throws(LoadError) -> AcceptedSession {
+        let (id, local) = try admit()
+        let name = "publisher-\(number)"
+        let negotiated: PublishNegotiation
+        do {
+            negotiated = try negotiatePublish(offer: offer, local: local, sessionID: id.rawValue)
+        } catch {
+            throw .failed(error.sentence)
+        }
+        published[name] = (id, negotiated.receive)
+        try await add(
+            PeerParameters(
+                id: id,
+                localCredentials: local.credentials,
+                remote: negotiated.remote,
+                receive: negotiated.receive
+            )
+        )
+        return AcceptedSession(answer: negotiated.answer, location: "\(id)", participant: name)
+    }
+
+    func watch(offer: String, number: Int, participant: String?) async throws(LoadError) -> AcceptedSession {
+        let (id, local) = try admit()
+        var generator = SystemRandomNumberGenerator()
+        let negotiated: WatchNegotiation
+        do {
+            negotiated = try negotiateWatch(
+                offer: offer,
+                local: local,
+                streamID: "stream",
+                sessionID: id.rawValue,
+                using: &generator
+            )
+        } catch {
+            throw .failed(error.sentence)
+        }
+        try await add(
+            PeerParameters(
+                id: id,
+                localCredentials: local.credentials,
+                remote: negotiated.remote,
+                send: negotiated.send
+            )
+        )
+        if let source = published[participant ?? "publisher-\(number)"] {
+            for slot in negotiated.send {
+                guard let track = source.tracks.first(where: { $0.kind == slot.kind }) else { continue }
+                do {
+                    try await media.connect(
+                        slot: TrackID(peer: id, mid: slot.mid),
+                        to: TrackID(peer: source.peer, mid: track.mid)
+                    )
+                } catch {
+                    throw .failed("\(error)")
+                }
+            }
+        }
+        return AcceptedSession(answer: negotiated.answer, location: "\(id)", participant: nil)
+    }
+
+    func end(_ session: AcceptedSession) async {
+        guard let location = session.location, let id = sessions.removeValue(forKey: location) else { return }
+        ended += 1
+        await media.removePeer(id)
+    }
+
+    private func admit() throws(LoadError) -> (PeerID, LocalTransport) {
+        guard refusals == 0 else {
+            refusals -= 1
+            throw .failed("The node is full.")
+        }
+        var generator = SystemRandomNumberGenerator()
+        let id = PeerID(rawValue: nextPeer)
+        nextPeer += 1
+        sessions["\(id)"] = id
+        let local = LocalTransport(
+            credentials: ICECredentials(using: &generator),
+            fingerprint: media.fingerprint,
+            candidates: [candidate]
+        )
+        return (id, local)
+    }
+
+    private func add(_ parameters: PeerParameters) async throws(LoadError) {
+        do {
+            try await media.addPeer(parameters)
+        } catch {
+            throw .failed("\(error)")
+        }
+    }
+}

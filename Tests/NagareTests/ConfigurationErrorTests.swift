@@ -1,0 +1,172 @@
+import ArgumentParser
+import Testing
+import Wire
+
+@testable import nagare
+
+/// What a wrong start says. Each sentence names the place and the remedy.
+@Suite struct ConfigurationErrorTests {
+    struct Mistake: Sendable, CustomTestStringConvertible {
+        var flags: [String] = []
+        var environment: [String: String] = [:]
+        var file: String?
+        let sentence: String
+        var testDescription: String { sentence }
+    }
+
+    private func resolve(_ mistake: Mistake, interfaces: [IPAddress] = [IPAddress(v4: 0x0A00_0005)]) throws {
+        let command = try ServeCommand.parse(mistake.flags)
+        var layers = [ConfigurationLayer.commandLine(command.flags), .environment(mistake.environment)]
+        if let file = mistake.file { layers.append(try .file(path: "nagare.yaml", contents: Array(file.utf8))) }
+        _ = try NodeConfiguration.resolve(layers, machine: Machine(cores: 2, addresses: interfaces))
+    }
+
+    @Test(arguments: [
+        Mistake(
+            flags: ["--http", "8080"],
+            sentence: "--http is \"8080\": write an IP address and a port, as 127.0.0.1:8080 or [::1]:8080."
+        ),
+        Mistake(
+            environment: ["NAGARE_ADMIN": "example.org:80"],
+            sentence: "NAGARE_ADMIN is \"example.org:80\": write an IP address and a port, as 127.0.0.1:8080 or "
+                + "[::1]:8080."
+        ),
+        Mistake(
+            file: "media: [127.0.0.1:7000, 127.0.0.1:70000]",
+            sentence: "media in nagare.yaml is \"127.0.0.1:70000\": write an IP address and a port, "
+                + "as 127.0.0.1:8080 or [::1]:8080."
+        ),
+        Mistake(
+            flags: ["--loops", "0"],
+            sentence: "--loops is \"0\": write a whole number from 1 to 256."
+        ),
+        Mistake(
+            environment: ["NAGARE_LOOPS": "two"],
+            sentence: "NAGARE_LOOPS is \"two\": write a whole number from 1 to 256."
+        ),
+        Mistake(file: "grace: -1", sentence: "grace in nagare.yaml is \"-1\": write a whole number from 0 to 3600."),
+        Mistake(file: "dev: maybe", sentence: "dev in nagare.yaml is \"maybe\": write true or false."),
+        Mistake(
+            flags: ["--log-level", "loud"],
+            sentence: "--log-level is \"loud\": write one of trace, debug, info, notice, warning, error, critical."
+        ),
+        Mistake(
+            flags: ["--announce", "example.org"],
+            sentence: "--announce is \"example.org\": write an IP address without a port, as 203.0.113.7."
+        ),
+        Mistake(flags: ["--announce", "0.0.0.0"], sentence: "--announce is 0.0.0.0, which no client can reach."),
+        Mistake(
+            flags: ["--announce", "::1"],
+            sentence: "--announce ::1 is an IPv6 address, but no --media address is."
+        ),
+        Mistake(
+            flags: ["--media", "0.0.0.0:7000", "--media", "[2001:db8::5]:7000", "--announce", "203.0.113.7"],
+            sentence: "--media [2001:db8::5]:7000 is announced by no --announce address of its family."
+        ),
+        Mistake(
+            flags: ["--announce", "1.2.3.4", "--announce", "1.2.3.4"],
+            sentence: "--announce names 1.2.3.4 twice."
+        ),
+        Mistake(
+            flags: ["--tls-cert", "c.pem"],
+            sentence: "--tls-cert needs --tls-key with the private key of the certificate."
+        ),
+        Mistake(
+            file: "tls-key: k.pem",
+            sentence: "--tls-key needs --tls-cert with the certificate of the private key."
+        ),
+        Mistake(
+            flags: ["--dev", "--http", "0.0.0.0:8080"],
+            sentence: "--dev listens on loopback only: leave --dev out to use --http 0.0.0.0:8080."
+        ),
+        Mistake(
+            flags: ["--dev", "--media", "10.0.0.5:7000"],
+            sentence: "--dev listens on loopback only: leave --dev out to use --media 10.0.0.5:7000."
+        ),
+        Mistake(
+            flags: ["--dev", "--http", "127.0.0.1:3000"],
+            sentence: "--http and --admin are both 127.0.0.1:3000: the admin page needs an address of its own."
+        ),
+        Mistake(
+            flags: ["--media", "127.0.0.1:65535"],
+            sentence: "--media 127.0.0.1:65535 leaves no room for 2 loops, which take one port each up to 65535."
+        ),
+        Mistake(
+            flags: ["--media", "127.0.0.1:7000", "--media", "127.0.0.1:7001"],
+            sentence: "--media 127.0.0.1:7000 and 127.0.0.1:7001 overlap: each of the 2 loops takes the next port."
+        ),
+        Mistake(
+            environment: ["NAGARE_TOKEN": "two words"],
+            sentence: "NAGARE_TOKEN may hold letters, digits and -._~+/= only."
+        ),
+        Mistake(file: "token:", sentence: "token in nagare.yaml is empty."),
+        Mistake(flags: ["--http", ""], sentence: "--http is empty."),
+        Mistake(file: "announce: []", sentence: "announce in nagare.yaml is empty."),
+        Mistake(file: "http: [127.0.0.1:1]", sentence: "http in nagare.yaml takes one value, not a list."),
+        Mistake(file: "tokn: x", sentence: "nagare.yaml has the unknown key \"tokn\" (do you mean \"token\"?)."),
+        Mistake(file: "turn-server: x", sentence: "nagare.yaml has the unknown key \"turn-server\"."),
+        Mistake(
+            file: "tls:\n  cert: c.pem",
+            sentence: "nagare.yaml has the unknown key \"tls.cert\" (do you mean \"tls-cert\"?)."
+        ),
+    ])
+    func `a wrong setting is refused with a sentence`(mistake: Mistake) throws {
+        #expect(throws: StartupError.usage(mistake.sentence)) { try resolve(mistake) }
+    }
+
+    @Test func `a socket on all addresses of a machine without any is refused`() {
+        #expect(
+            throws: StartupError.usage(
+                "--media 0.0.0.0:7000 needs --announce: no network interface has an address to tell clients."
+            )
+        ) {
+            try resolve(Mistake(sentence: ""), interfaces: [.loopbackV6])
+        }
+    }
+
+    @Test(arguments: [
+        "loops: [", "\tloops: 1", "just a sentence", "- 1\n- 2", "loops: 1\nloops: 2", "media: [[1]]", "\u{0}",
+    ])
+    func `a file that is no YAML of settings is refused in one line`(file: String) throws {
+        let error = #expect(throws: StartupError.self) { try resolve(Mistake(file: file, sentence: "")) }
+        let sentence = try #require(error?.sentence)
+        #expect(error?.kind == .usage)
+        #expect(sentence.hasPrefix("nagare.yaml is not a valid configuration file: "))
+        #expect(sentence.hasSuffix(".") && !sentence.hasSuffix(".."))
+        #expect(!sentence.contains("\n"))
+    }
+
+    @Test(arguments: [
+        ("/nonexistent/nagare.yaml", "no such file or directory"), ("/", "is a directory"),
+        ("/dev/zero", "it is larger than 1048576 bytes"),
+    ])
+    func `a file that cannot be read says why`(path: String, reason: String) throws {
+        let command = try ServeCommand.parse(["--config", path])
+        #expect(throws: StartupError.system("\(path) cannot be read: \(reason).")) {
+            _ = try command.nodeConfiguration(environment: [:], machine: Machine(cores: 1, addresses: []))
+        }
+    }
+
+    @Test func `the environment can name the file, and the command line wins`() throws {
+        let command = try ServeCommand.parse([])
+        #expect(throws: StartupError.system("/nonexistent/a cannot be read: no such file or directory.")) {
+            _ = try command.nodeConfiguration(
+                environment: ["NAGARE_CONFIG": "/nonexistent/a"],
+                machine: Machine(cores: 1, addresses: [])
+            )
+        }
+        let other = try ServeCommand.parse(["--config", "/nonexistent/b"])
+        #expect(throws: StartupError.system("/nonexistent/b cannot be read: no such file or directory.")) {
+            _ = try other.nodeConfiguration(
+                environment: ["NAGARE_CONFIG": "/nonexistent/a"],
+                machine: Machine(cores: 1, addresses: [])
+            )
+        }
+    }
+
+    @Test(arguments: [["serve", "--htp", "x"], ["serve", "extra"], ["serv"], ["serve", "--loops"]])
+    func `a wrong command line is a usage error`(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) { try NagareCommand.parseAsRoot(arguments) }
+        if let error { #expect(NagareCommand.exitCode(for: error).rawValue == 64) }
+    }
+}

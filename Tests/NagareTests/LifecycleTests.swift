@@ -1,0 +1,136 @@
+import Glibc
+import Testing
+
+@testable import nagare
+
+/// The program from its start to its end, as a process.
+@Suite(.timeLimit(.minutes(2)))
+struct LifecycleTests {
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `--dev starts, answers, and ends with 0 when asked to`(signal: Int32) async throws {
+        let node = try RunningNode(["serve", "--dev"] + RunningNode.anyPorts)
+        let ports = try await node.ready()
+        let page = try Connection.get("/", port: ports.page)
+        #expect(page.hasPrefix("HTTP/1.1 200"))
+        #expect(page.contains("<html"))
+        #expect(try Connection.get("/healthz", port: ports.admin).hasPrefix("HTTP/1.1 200"))
+        #expect(try Connection.get("/readyz", port: ports.admin).hasPrefix("HTTP/1.1 200"))
+        let metrics = try Connection.get("/metrics", port: ports.admin)
+        #expect(metrics.hasPrefix("HTTP/1.1 200"))
+        #expect(metrics.contains("\nnagare_ready 1\n"))
+        #expect(metrics.contains("\nnagare_peers{loop=\"1\"} 0\n"))
+        node.send(signal)
+        #expect(await node.exitStatus() == 0)
+        #expect(await node.errors.all().last?.contains("stopped") == true)
+        #expect(throws: (any Error).self) { try Connection(port: ports.page) }
+    }
+
+    @Test func `a second node on the same ports says which one is taken and leaves the first alone`() async throws {
+        let node = try RunningNode(["serve", "--dev"] + RunningNode.anyPorts)
+        let ports = try await node.ready()
+        let second = try RunningNode(
+            [
+                "serve", "--dev", "--http", "127.0.0.1:\(ports.page)", "--admin", "127.0.0.1:0", "--media",
+                "127.0.0.1:0",
+            ]
+        )
+        #expect(await second.exitStatus() == 1)
+        let sentence =
+            "nagare: Cannot listen on TCP 127.0.0.1:\(ports.page) (--http): another program uses the port; "
+            + "stop that program or choose another port."
+        #expect(await second.errors.all() == [sentence])
+        #expect(await second.output.all().isEmpty)
+        #expect(try Connection.get("/healthz", port: ports.admin).hasPrefix("HTTP/1.1 200"))
+        node.send(SIGTERM)
+        #expect(await node.exitStatus() == 0)
+    }
+
+    struct Refusal: Sendable, CustomTestStringConvertible {
+        let arguments: [String]
+        var environment: [String: String] = [:]
+        let status: Int32
+        let sentence: String
+        var testDescription: String { arguments.joined(separator: " ") }
+    }
+
+    @Test(arguments: [
+        Refusal(
+            arguments: ["serve", "--htp", "1"],
+            status: 64,
+            sentence: "nagare: Unknown option '--htp'. Did you mean '--http'?"
+        ),
+        Refusal(
+            arguments: ["serve", "--dev"],
+            environment: ["NAGARE_LOOPS": "many"],
+            status: 64,
+            sentence: "nagare: NAGARE_LOOPS is \"many\": write a whole number from 1 to 256."
+        ),
+        Refusal(
+            arguments: ["serve", "--config", "/nonexistent.yaml"],
+            status: 1,
+            sentence: "nagare: /nonexistent.yaml cannot be read: no such file or directory."
+        ),
+        Refusal(
+            arguments: ["serve", "--dev", "--tls-cert", "/nonexistent.pem", "--tls-key", "/nonexistent.key"],
+            status: 1,
+            sentence: "nagare: /nonexistent.pem cannot be read: no such file or directory."
+        ),
+        Refusal(
+            arguments: ["serve", "--http", "203.0.113.7:0", "--media", "127.0.0.1:0", "--token", "x"],
+            status: 1,
+            sentence: "nagare: Cannot listen on TCP 203.0.113.7:0 (--http): this machine does not have that address; "
+                + "choose one of its own."
+        ),
+        Refusal(
+            arguments: [
+                "serve", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--media", "203.0.113.7:7000", "--token",
+                "x",
+            ],
+            status: 1,
+            sentence: "nagare: Cannot open UDP port 7000 on 203.0.113.7: this machine does not have that address; "
+                + "choose one of its own, or 0.0.0.0 or [::] for all of them."
+        ),
+    ])
+    func `a wrong start is one sentence and a status`(refusal: Refusal) async throws {
+        let node = try RunningNode(refusal.arguments, environment: refusal.environment)
+        #expect(await node.exitStatus() == refusal.status)
+        #expect(await node.errors.all() == [refusal.sentence])
+        #expect(await node.output.all().isEmpty)
+    }
+
+    @Test func `--version tells the version`() async throws {
+        let node = try RunningNode(["--version"])
+        #expect(await node.exitStatus() == 0)
+        #expect(await node.output.all() == ["nagare \(BuildInformation.version)"])
+    }
+
+    /// A request that never ends: its body does not come.
+    private func hang(_ port: UInt16) throws -> Connection {
+        let connection = try Connection(port: port)
+        connection.write("POST /whip/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sdp\r\n")
+        connection.write("Content-Length: 100\r\n\r\nv=0\r\n")
+        return connection
+    }
+
+    @Test func `a request that never ends does not keep it beyond the grace`() async throws {
+        let node = try RunningNode(["serve", "--dev", "--grace", "1"] + RunningNode.anyPorts)
+        let ports = try await node.ready()
+        let request = try hang(ports.page)
+        node.send(SIGTERM)
+        let start = ContinuousClock.now
+        #expect(await node.exitStatus() == 0)
+        #expect(start.duration(to: .now) < .seconds(10))
+        withExtendedLifetime(request) {}
+    }
+
+    @Test func `a second signal ends it at once`() async throws {
+        let node = try RunningNode(["serve", "--dev", "--grace", "3600"] + RunningNode.anyPorts)
+        let ports = try await node.ready()
+        let request = try hang(ports.page)
+        node.send(SIGTERM)
+        _ = await node.errors.first { $0.contains("shutting down") }
+        node.send(SIGTERM)
+        #expect(await node.exitStatus() == 128 + SIGTERM)
+        withExtendedLifetime(request) {}
+    }
+}

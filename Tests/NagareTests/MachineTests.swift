@@ -1,0 +1,46 @@
+import Metrics
+import Testing
+import Wire
+
+@testable import nagare
+
+@Suite struct MachineTests {
+    @Test(arguments: [
+        ("169.254.1.1", true), ("169.253.1.1", false), ("fe80::1", true), ("febf::1", true), ("fec0::1", false),
+        ("10.0.0.1", false), ("2001:db8::1", false),
+    ])
+    func `link-local addresses are told apart`(text: String, isLinkLocal: Bool) throws {
+        #expect(NetworkInterfaces.isLinkLocal(try #require(IPAddress(text))) == isLinkLocal)
+    }
+
+    @Test func `the machine's own addresses are usable ones, each once`() {
+        let addresses = NetworkInterfaces.addresses()
+        #expect(Set(addresses).count == addresses.count)
+        #expect(addresses.allSatisfy { !$0.isLoopback && !$0.isUnspecified && !NetworkInterfaces.isLinkLocal($0) })
+    }
+
+    @Test func `a program's name cannot disturb the reading of its numbers`() throws {
+        let fields = (3...52).map { String($0) }.joined(separator: " ")
+        let stat = try #require(ProcessStat("1234 (a b) S) \(fields)\n"))
+        #expect(stat.cpuTicks == 14 + 15)
+        #expect(stat.startTicks == 22)
+        #expect(stat.virtualBytes == 23)
+        #expect(stat.residentPages == 24)
+    }
+
+    @Test(arguments: ["", "1 (x", "1 (x) S 4 5", "1 (x) \(String(repeating: "y ", count: 60))"])
+    func `a line that is not the kernel's gives nothing`(text: String) {
+        #expect(ProcessStat(text) == nil)
+    }
+
+    @Test func `the process is measured`() throws {
+        let metrics = try #require(ProcessMetrics.current())
+        #expect(metrics.residentBytes > 1_000_000)
+        #expect(metrics.openFileDescriptors >= 3)
+        #expect(metrics.fileDescriptorsMax >= metrics.openFileDescriptors)
+        #expect(metrics.startTime > 1_600_000_000)
+        var page = MetricsPage()
+        metrics.add(to: &page)
+        #expect(page.text.contains("\nprocess_resident_memory_bytes \(metrics.residentBytes)\n"))
+    }
+}

@@ -1,0 +1,227 @@
+import ArgumentParser
+import Logging
+import Testing
+import Wire
+
+@testable import nagare
+
+/// Flags, environment and file as a user writes them, merged as `nagare serve` does.
+private func resolve(
+    _ flags: [String] = [],
+    environment: [String: String] = [:],
+    file: String? = nil,
+    cores: Int = 4,
+    interfaces: [String] = ["10.0.0.5", "2001:db8::5"]
+) throws -> NodeConfiguration {
+    let command = try ServeCommand.parse(flags)
+    var layers = [ConfigurationLayer.commandLine(command.flags), .environment(environment)]
+    if let file { layers.append(try .file(path: "nagare.yaml", contents: Array(file.utf8))) }
+    return try NodeConfiguration.resolve(
+        layers,
+        machine: Machine(cores: cores, addresses: interfaces.compactMap { IPAddress($0) }),
+        unknownVariables: NodeConfiguration.unknownVariables(environment)
+    )
+}
+
+private func address(_ text: String) throws -> TransportAddress { try #require(TransportAddress(text)) }
+
+@Suite struct NodeConfigurationTests {
+    @Test func `--dev needs nothing else and stays on loopback`() throws {
+        let configuration = try resolve(["--dev"])
+        #expect(configuration.isDevelopment)
+        #expect(configuration.http == TransportAddress("127.0.0.1:8080"))
+        #expect(configuration.media == [try address("127.0.0.1:7000")])
+        #expect(configuration.admin == TransportAddress("127.0.0.1:3000"))
+        #expect(configuration.announce.isEmpty)
+        #expect(configuration.loops == 4)
+        #expect(configuration.tls == nil)
+        #expect(configuration.token == nil)
+        #expect(configuration.logLevel == .info)
+        #expect(configuration.graceSeconds == 10)
+        #expect(configuration.warnings.isEmpty)
+    }
+
+    @Test func `without --dev it listens everywhere, announces interfaces and warns that anyone can publish`() throws {
+        let configuration = try resolve()
+        #expect(configuration.http == TransportAddress("0.0.0.0:8080"))
+        #expect(configuration.media == [try address("0.0.0.0:7000")])
+        #expect(configuration.admin == TransportAddress("127.0.0.1:3000"))
+        #expect(configuration.announce.map(\.description) == ["10.0.0.5"])
+        #expect(configuration.warnings.count == 3)
+        #expect(configuration.warnings.contains { $0.hasPrefix("Anyone who reaches 0.0.0.0:8080 can publish") })
+    }
+
+    struct Source: Sendable, CustomTestStringConvertible {
+        let flags: [String]
+        let environment: [String: String]
+        let file: String?
+        let loops: Int
+        let testDescription: String
+    }
+
+    @Test(arguments: [
+        Source(flags: [], environment: [:], file: nil, loops: 4, testDescription: "default"),
+        Source(flags: [], environment: [:], file: "loops: 1", loops: 1, testDescription: "file over default"),
+        Source(
+            flags: [],
+            environment: ["NAGARE_LOOPS": "2"],
+            file: "loops: 1",
+            loops: 2,
+            testDescription: "environment over file"
+        ),
+        Source(
+            flags: ["--loops", "3"],
+            environment: ["NAGARE_LOOPS": "2"],
+            file: "loops: 1",
+            loops: 3,
+            testDescription: "command line over environment"
+        ),
+        Source(
+            flags: ["--loops", "3"],
+            environment: [:],
+            file: "loops: 1",
+            loops: 3,
+            testDescription: "command line over file"
+        ),
+        Source(
+            flags: [],
+            environment: ["NAGARE_LOOPS": ""],
+            file: "loops: 1",
+            loops: 1,
+            testDescription: "an empty variable is not set"
+        ),
+    ])
+    func `the command line wins over the environment, the environment over the file`(source: Source) throws {
+        let configuration = try resolve(["--dev"] + source.flags, environment: source.environment, file: source.file)
+        #expect(configuration.loops == source.loops)
+    }
+
+    @Test func `a list of a stronger source replaces the list of a weaker one`() throws {
+        let configuration = try resolve(
+            ["--media", "127.0.0.1:7000"],
+            environment: ["NAGARE_MEDIA": "127.0.0.1:7100,[::1]:7100", "NAGARE_HTTP": "127.0.0.1:1"]
+        )
+        #expect(configuration.media == [try address("127.0.0.1:7000")])
+    }
+
+    static let everything = NodeConfiguration(
+        isDevelopment: false,
+        http: TransportAddress(ip: .anyV6, port: 443),
+        media: [TransportAddress(ip: .anyV4, port: 7000), TransportAddress(ip: .loopbackV6, port: 9000)],
+        announce: [IPAddress(v4: 0xCB00_7107), .loopbackV6],
+        admin: TransportAddress(ip: .loopbackV4, port: 3001),
+        loops: 2,
+        tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
+        token: Token(secret: "s3cret="),
+        logLevel: .debug,
+        graceSeconds: 3,
+        warnings: []
+    )
+
+    @Test func `the command line, the environment and the file say the same things`() throws {
+        let flags = try resolve([
+            "--no-dev", "--http", "[::]:443", "--media", "0.0.0.0:7000", "--media", "[::1]:9000",
+            "--announce", "203.0.113.7", "--announce", "::1", "--admin", "localhost:3001", "--loops", "2",
+            "--tls-cert", "/etc/c.pem", "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG",
+            "--grace", "3",
+        ])
+        #expect(flags == Self.everything)
+
+        let environment = try resolve(environment: [
+            "NAGARE_DEV": "no", "NAGARE_HTTP": "[::]:443", "NAGARE_MEDIA": "0.0.0.0:7000, [::1]:9000",
+            "NAGARE_ANNOUNCE": "203.0.113.7,::1", "NAGARE_ADMIN": "127.0.0.1:3001", "NAGARE_LOOPS": "2",
+            "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
+            "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
+        ])
+        #expect(environment == Self.everything)
+
+        let file = try resolve(
+            file: """
+                # A comment.
+                dev: false
+                http: "[::]:443"
+                media:
+                  - 0.0.0.0:7000
+                  - "[::1]:9000"
+                announce: [203.0.113.7, "::1"]
+                admin: 127.0.0.1:3001
+                loops: 2
+                tls-cert: /etc/c.pem
+                tls-key: /etc/k.pem
+                token: s3cret=
+                log-level: debug
+                grace: 3
+                """
+        )
+        #expect(file == Self.everything)
+    }
+
+    @Test(arguments: ["", "\n\n", "# nothing\n  # here\n"])
+    func `a file that says nothing is fine`(file: String) throws {
+        #expect(try resolve(["--dev"], file: file) == resolve(["--dev"]))
+    }
+
+    @Test func `a list of one may be written as a value`() throws {
+        let configuration = try resolve(["--dev"], file: "media: 127.0.0.1:7100")
+        #expect(configuration.media == [try address("127.0.0.1:7100")])
+    }
+
+    @Test func `a token never shows`() throws {
+        let configuration = try resolve(["--dev", "--token", "s3cret"])
+        #expect(configuration.token?.secret == "s3cret")
+        var dumped = ""
+        dump(configuration, to: &dumped)
+        for text in ["\(configuration)", String(reflecting: configuration), dumped] {
+            #expect(!text.contains("s3cret"))
+        }
+    }
+
+    @Test func `a variable that is no setting is a warning`() throws {
+        let configuration = try resolve(
+            ["--dev"],
+            environment: ["NAGARE_TOKN": "x", "NAGARE_CONFIG": "", "TOKEN": "y"]
+        )
+        #expect(configuration.warnings == ["NAGARE_TOKN is set, but there is no such setting."])
+    }
+
+    @Test func `each loop takes the next port, and port 0 stays any free port`() throws {
+        let configuration = try resolve(["--media", "127.0.0.1:65533", "--media", "[::1]:0", "--loops", "3"])
+        #expect(configuration.mediaAddresses(loop: 2).map(\.description) == ["127.0.0.1:65535", "[::1]:0"])
+    }
+
+    @Test(arguments: [
+        (["--media", "127.0.0.1:7000"], ["127.0.0.1:7000"]),
+        (["--media", "0.0.0.0:7000"], ["10.0.0.5:7000"]),
+        (["--media", "[::]:7000"], ["10.0.0.5:7000", "[2001:db8::5]:7000"]),
+        (["--media", "0.0.0.0:7000", "--announce", "203.0.113.7"], ["203.0.113.7:7000"]),
+        (
+            [
+                "--media", "10.0.0.5:7000", "--media", "[2001:db8::5]:7100", "--announce", "203.0.113.7",
+                "--announce", "::1",
+            ],
+            ["203.0.113.7:7000", "[::1]:7100"]
+        ),
+        (["--media", "10.0.0.5:7000", "--media", "[2001:db8::5]:7100"], ["10.0.0.5:7000", "[2001:db8::5]:7100"]),
+        (
+            ["--media", "127.0.0.1:7000", "--media", "[::]:7100"],
+            [
+                "127.0.0.1:7000", "10.0.0.5:7000", "127.0.0.1:7100", "10.0.0.5:7100", "[2001:db8::5]:7100",
+            ]
+        ),
+    ])
+    func `clients are told what is announced, or else the sockets' own`(flags: [String], told: [String]) throws {
+        let configuration = try resolve(flags + ["--loops", "1"])
+        let bound = configuration.mediaAddresses(loop: 0)
+        #expect(configuration.candidates(bound: bound).map(\.description) == told)
+    }
+
+    @Test(arguments: [
+        (["--dev"], "http://127.0.0.1:8080/"),
+        (["--http", "0.0.0.0:8080"], "http://localhost:8080/"),
+        (["--http", "[::]:8080", "--tls-cert", "c", "--tls-key", "k"], "https://localhost:8080/"),
+        (["--http", "[2001:db8::5]:8080"], "http://[2001:db8::5]:8080/"),
+    ])
+    func `the page's address is one that this machine can open`(flags: [String], url: String) throws {
+        #expect(try resolve(flags).pageURL(port: 8080) == url)
+    }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Testing
+
+/// Guards the architecture by reading the sources: what the compiler cannot refuse, these tests do.
+@Suite struct TidyTests {
+    /// Take bytes and an instant, give decisions: no clock, no input or output, no logging, no unseeded randomness.
+    static let sansIOModules = [
+        "Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics", "Forwarding", "Client",
+    ]
+
+    /// Each system library and the modules that may import it.
+    static let libraryOwners: [String: Set<String>] = [
+        "CUV": ["EventLoop"], "CDatagram": ["EventLoop"], "COpenSSL": ["DTLS"], "CSRTP": ["SRTP"],
+    ]
+
+    /// What each module may import of ours: the arrows of the design. A module that is not named may import anything.
+    static let dependencies: [String: Set<String>] = [
+        "Wire": [],
+        "ICE": ["Wire"],
+        "DTLS": ["Wire"],
+        "SRTP": ["Wire"],
+        "CongestionControl": ["Wire"],
+        "Metrics": [],
+        "Forwarding": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics"],
+        "EventLoop": ["Wire"],
+        "Media": ["Wire", "DTLS", "Metrics", "Forwarding", "EventLoop"],
+        "Room": ["Wire", "Forwarding"],
+        "Signaling": ["Wire", "Forwarding", "Metrics", "Room"],
+        "Client": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Forwarding"],
+        "Load": ["Wire", "DTLS", "Metrics", "Forwarding", "EventLoop", "Client"],
+    ]
+
+    static let files = SourceTree.swiftFiles(under: "Sources")
+    static let testFiles = SourceTree.swiftFiles(under: "Tests")
+
+    @Test func `the sources are found`() {
+        let modules = Set(Self.files.map(\.module))
+        #expect(modules.isSuperset(of: Self.dependencies.keys))
+        #expect(modules.contains("nagare"))
+    }
+
+    @Test(arguments: [
+        (#"\b(ContinuousClock|SuspendingClock|DispatchTime|clock_gettime|gettimeofday)\b"#, "a clock"),
+        (#"\b(Task\.sleep|usleep|nanosleep|sleep\()"#, "sleep"),
+        (#"\b(print|debugPrint|dump|NSLog)\("#, "output"),
+        (#"\bimport (Foundation|FoundationEssentials|Dispatch|Logging|Glibc|NIOCore)\b"#, "an import"),
+        (#"\b(SystemRandomNumberGenerator|UUID)\("#, "unseeded randomness"),
+        (
+            #"\.(random\(in:[^,)]*\)|randomElement\(\)|shuffled\(\)|shuffle\(\))|\bBool\.random\(\)"#,
+            "unseeded randomness"
+        ),
+        (#"\b(Task|Task\.detached)(\.init)?\s*\{"#, "a task"),
+        (#"\b(Mutex<|NSLock|pthread_mutex|DispatchQueue)"#, "a lock"),
+    ])
+    func `a sans-IO module has none of it`(pattern: String, what: String) throws {
+        let offences = try Self.offences(pattern) { Self.sansIOModules.contains($0.module) }
+        #expect(offences.isEmpty, "\(what) in a sans-IO module")
+    }
+
+    @Test(arguments: [#"\btry!"#, #"\bas!"#])
+    func `nothing in the product traps on a wrong guess`(pattern: String) throws {
+        #expect(try Self.offences(pattern) { _ in true }.isEmpty)
+    }
+
+    @Test func `a system library is imported by its module only, and internally`() throws {
+        for (library, owners) in Self.libraryOwners {
+            let strangers = try Self.offences(#"\bimport \#(library)\b"#) { !owners.contains($0.module) }
+            #expect(strangers.isEmpty)
+            let leaks = try Self.offences(#"\b(public|package) import \#(library)\b"#) { _ in true }
+            #expect(leaks.isEmpty)
+        }
+    }
+
+    @Test func `the arrows between the modules point one way`() throws {
+        let modules = Set(Self.dependencies.keys)
+        for file in Self.files {
+            guard let allowed = Self.dependencies[file.module] else { continue }
+            for line in file.code {
+                guard let name = line.text.firstMatch(of: /\bimport ([A-Za-z]+)/).map({ String($0.1) }) else {
+                    continue
+                }
+                guard modules.contains(name) || name == "nagare" else { continue }
+                #expect(allowed.contains(name), "\(file.path):\(line.number)")
+            }
+        }
+    }
+
+    @Test func `no path of one machine is written down`() throws {
+        let pattern = #""(/home/|/root/|/work/|/Users/|/opt/)"#
+        #expect(try Self.offences(pattern) { _ in true }.isEmpty)
+        let tests = Self.testFiles.filter { $0.module != "TidyTests" }
+        #expect(try Self.offences(pattern, in: tests) { _ in true }.isEmpty)
+    }
+
+    @Test func `tests do not sleep`() throws {
+        let others = Self.testFiles.filter { $0.module != "TidyTests" }
+        #expect(try Self.offences(#"\b(Task\.sleep|usleep\(|Thread\.sleep)"#, in: others) { _ in true }.isEmpty)
+    }
+
+    @Test func `a comment is not taken for code, and a string is`() {
+        let file = SourceFile(
+            path: "Sources/Wire/X.swift",
+            text: "// try! one\nlet x = 1  // try! two\nlet y = \"http://a\" // three\n/// print(\nlet z = try! f()\n"
+        )
+        #expect(file.module == "Wire")
+        #expect(file.code.map(\.text) == ["let x = 1  ", "let y = \"http://a\" ", "let z = try! f()"])
+        #expect(file.code.map(\.number) == [2, 3, 5])
+    }
+
+    /// `path:line` of every line of code that matches.
+    private static func offences(
+        _ pattern: String,
+        in files: [SourceFile] = files,
+        where isIncluded: (SourceFile) -> Bool
+    ) throws -> [String] {
+        let expression = try Regex(pattern)
+        return files.filter(isIncluded).flatMap { file in
+            file.code.filter { $0.text.contains(expression) }.map { "\(file.path):\($0.number): \($0.text)" }
+        }
+    }
+}
