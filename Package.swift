@@ -18,7 +18,13 @@ func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources:
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
-    .testTarget(name: name, dependencies: dependencies, path: "Tests/\(name)", resources: resources, swiftSettings: settings)
+    .testTarget(
+        name: name,
+        dependencies: dependencies,
+        path: "Tests/\(name)",
+        resources: resources,
+        swiftSettings: settings
+    )
 }
 
 /// Hummingbird's own metrics go by another name here, because `Metrics` is a module of ours.
@@ -30,7 +36,12 @@ let package = Package(
     name: "nagare",
     platforms: [.macOS(.v26)],
     products: [
-        .executable(name: "nagare", targets: ["nagare"])
+        .executable(name: "nagare", targets: ["nagare"]),
+        // What the fuzz targets, a package of their own, are built from.
+        .library(
+            name: "NagareCores",
+            targets: ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics", "Forwarding"]
+        ),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -76,11 +87,12 @@ let package = Package(
         module(
             "Load",
             [
-                "Wire", "DTLS", "Forwarding", "EventLoop", "Client", "Metrics",
+                "Wire", "DTLS", "Forwarding", "EventLoop", "Client",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-            ]),
+            ]
+        ),
         .executableTarget(
             name: "nagare",
             dependencies: [
@@ -114,14 +126,16 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ]),
+            ]
+        ),
         tests(
             "NagareTests",
             [
                 "nagare", "EventLoop", "Forwarding", "Media", "Metrics", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-            ]),
+            ]
+        ),
         tests("ClientTests", ["Client", "Wire"]),
         tests(
             "LoadTests",
@@ -130,7 +144,8 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-            ]),
+            ]
+        ),
         tests("Simulation", ["Client", "DTLS", "Forwarding", "Wire"]),
         tests("TidyTests", []),
     ]

@@ -7,7 +7,7 @@ public import Wire
 /// instance belongs to one thread at a time.
 public final class DTLSConnection {
     /// The profiles that are offered and accepted, best first.
-    public static let profiles: [SRTPProfile] = [.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1_80]
+    public static let profiles: [SRTPProfile] = [.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1]
     /// How long a handshake may take, from ``start(at:)``.
     public static let handshakeTimeout = Interval.seconds(30)
     /// When a flight is first sent again. RFC 6347 §4.2.4.1 suggests 1 s; browsers start at 50 ms, as ICE has just

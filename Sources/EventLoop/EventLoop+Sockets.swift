@@ -15,7 +15,7 @@ extension EventLoop {
     ) throws(EventLoopError) -> SocketIndex {
         executor.checkIsolated()
         guard isOpen else { throw .stopped }
-        guard sockets.count < Self.socketsMax else { throw .tooManySockets(address, max: Self.socketsMax) }
+        guard sockets.count < socketsMax else { throw .tooManySockets(address, max: socketsMax) }
         let requested = nagare_socket_options(
             receive_buffer_bytes: Int32(clamping: options.receiveBufferBytes),
             send_buffer_bytes: Int32(clamping: options.sendBufferBytes),

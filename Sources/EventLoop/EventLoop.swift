@@ -14,8 +14,10 @@ public import Wire
 /// loop's thread, so that such an actor may be entered with `assumeIsolated`.
 @safe
 public final class EventLoop: @unchecked Sendable {
-    /// Sockets that one loop takes: IPv4 and IPv6 addresses of a machine with several networks.
-    public static let socketsMax = 16
+    /// Sockets that a server's loop takes: IPv4 and IPv6 addresses of a machine with several networks.
+    public static let socketsMaxDefault = 16
+    /// Sockets that this loop takes.
+    public let socketsMax: Int
     /// Bytes of the slot that a received datagram lies in: up to `DatagramBatch.slotBytes` of datagram, and room to
     /// spare for what is written behind it.
     public static let receiveSlotBytes = 2048
@@ -58,8 +60,10 @@ public final class EventLoop: @unchecked Sendable {
     public var onTurnMeasured: ((Interval) -> Void)?
 
     /// A loop that does not run yet. Jobs for its executor wait until it does.
-    public init(name: String) {
+    public init(name: String, socketsMax: Int = EventLoop.socketsMaxDefault) {
+        precondition((1...4_096).contains(socketsMax), "a loop's sockets are bounded")
         self.name = name
+        self.socketsMax = socketsMax
         executor = LoopExecutor()
         unsafe uvLoop = .allocate(capacity: 1)
         unsafe async = .allocate(capacity: 1)

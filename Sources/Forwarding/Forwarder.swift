@@ -243,7 +243,7 @@ public final class Forwarder {
         }
         do {
             let change = try peer.transport.receivedSTUN(message, path: path, at: now, into: batch)
-            notePaths(of: peer, path)
+            notePaths(of: peer, path, at: now)
             handle(change, of: peer, at: now)
         } catch {
             counters.drop(DropReason(error))
@@ -261,10 +261,17 @@ public final class Forwarder {
     /// In the client role: the peer that checks each of the server's candidates.
     private var controllingPeers: [NetworkPath: Peer] = [:]
 
-    private func notePaths(of peer: Peer, _ path: NetworkPath) {
+    /// Silence after which another peer may take over an address pair: longer than clients let pass between two
+    /// checks, so that a forged source address takes nobody's media away.
+    private static let takeoverSilence = Interval.seconds(10)
+
+    private func notePaths(of peer: Peer, _ path: NetworkPath, at now: Instant) {
+        peer.lastCheckAt = now
         guard peer.transport.isValidated(path) else { return }
-        if peersByPath[path] === peer { return }
-        peersByPath[path]?.paths.removeAll { $0 == path }
+        if let owner = peersByPath[path] {
+            guard owner !== peer, now - owner.lastCheckAt >= Self.takeoverSilence else { return }
+            owner.paths.removeAll { $0 == path }
+        }
         peersByPath[path] = peer
         peer.paths.append(path)
         if peer.paths.count > Self.pathsPerPeerMax {

@@ -13,7 +13,7 @@ struct MadeMedia: Sendable {
 /// Clients on one event loop's thread: each with a UDP socket of its own, all in one forwarding core.
 actor LoadLoop {
     /// Sockets that one loop takes, one a client.
-    static let clientsMax = EventLoop.socketsMax
+    static let clientsMax = 1_000
     /// A client's share of the kernel's buffers: half a second of 8 Mbit/s in, a key frame out.
     private static let socketOptions = SocketOptions(receiveBufferBytes: 1 << 20, sendBufferBytes: 1 << 18)
 
@@ -57,7 +57,7 @@ actor LoadLoop {
     // MARK: Lifecycle
 
     private init(certificate: DTLSCertificate, number: Int) {
-        eventLoop = EventLoop(name: "load-\(number)")
+        eventLoop = EventLoop(name: "load-\(number)", socketsMax: Self.clientsMax)
         forwarder = Forwarder(
             ForwarderConfiguration(
                 certificate: certificate,

@@ -119,7 +119,7 @@ public final class LibSRTPTransform: SRTPTransform {
     ) -> srtp_t? {
         var policy = unsafe srtp_policy_t()
         switch profile {
-        case .aes128CMHMACSHA1_80:
+        case .aes128CMHMACSHA1:
             unsafe srtp_crypto_policy_set_rtp_default(&policy.rtp)
             unsafe srtp_crypto_policy_set_rtcp_default(&policy.rtcp)
         case .aeadAES128GCM:

@@ -60,7 +60,7 @@ extension MutableRawSpan {
 }
 
 /// Big-endian appends, for messages that are built rather than forwarded.
-extension Array<UInt8> {
+extension [UInt8] {
     public mutating func append(bigEndian value: UInt16) {
         append(UInt8(truncatingIfNeeded: value >> 8))
         append(UInt8(truncatingIfNeeded: value))

@@ -4,7 +4,11 @@ public enum MediaKind: String, Hashable, Sendable, CaseIterable { case audio, vi
 /// A payload format that the server recognises, by its SDP encoding name. Others are never negotiated.
 public enum CodecName: String, Hashable, Sendable, CaseIterable {
     case opus, red
-    case vp8 = "VP8", vp9 = "VP9", av1 = "AV1", h264 = "H264", h265 = "H265"
+    case vp8 = "VP8"
+    case vp9 = "VP9"
+    case av1 = "AV1"
+    case h264 = "H264"
+    case h265 = "H265"
 
     public var kind: MediaKind {
         switch self {
@@ -61,7 +65,8 @@ public struct HeaderExtensionMap: Hashable, Sendable {
     /// What an identifier stands for; `nil` when it is not negotiated.
     public func kind(of id: UInt8) -> HeaderExtension? {
         guard id != 0 else { return nil }
-        for kind in HeaderExtension.allCases where ids[Int(kind.rawValue)] == id { return kind }
+        // An index loop: `allCases` is an array made anew, and this runs for every element of every packet.
+        for index in ids.indices where ids[index] == id { return HeaderExtension(rawValue: UInt8(index)) }
         return nil
     }
     public static func == (left: Self, right: Self) -> Bool {

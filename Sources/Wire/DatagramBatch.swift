@@ -80,7 +80,9 @@ public final class DatagramBatch {
     @inline(__always)
     private func withSlot(_ index: Int, _ write: (inout MutableRawSpan) -> Int?) -> Int? {
         let slot = unsafe UnsafeMutableRawBufferPointer(
-            start: storage + index * Self.slotBytes, count: Self.slotBytes)
+            start: storage + index * Self.slotBytes,
+            count: Self.slotBytes
+        )
         var span = unsafe slot.mutableBytes
         return write(&span)
     }

@@ -1,15 +1,15 @@
 /// An SRTP protection profile as DTLS-SRTP negotiates it (RFC 5764 §4.1.2, RFC 7714 §14.2).
 public enum SRTPProfile: UInt16, Hashable, Sendable, CaseIterable {
-    case aes128CMHMACSHA1_80 = 0x0001
+    case aes128CMHMACSHA1 = 0x0001
     case aeadAES128GCM = 0x0007
     case aeadAES256GCM = 0x0008
 
     /// Master key bytes.
     public var keyLength: Int { self == .aeadAES256GCM ? 32 : 16 }
     /// Master salt bytes.
-    public var saltLength: Int { self == .aes128CMHMACSHA1_80 ? 14 : 12 }
+    public var saltLength: Int { self == .aes128CMHMACSHA1 ? 14 : 12 }
     /// Bytes that protection adds to an RTP packet.
-    public var tagLength: Int { self == .aes128CMHMACSHA1_80 ? 10 : 16 }
+    public var tagLength: Int { self == .aes128CMHMACSHA1 ? 10 : 16 }
 }
 
 /// What DTLS exports for SRTP: one master key and salt each way. Never printed.

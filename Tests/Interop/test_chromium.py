@@ -144,7 +144,9 @@ def test_stop_ends_the_session_and_the_others_see_it_go(open_page: OpenPage, nod
     wait_until(lambda: not viewer.stats()["watch"], "the tile's going", 3, describe=viewer.stats)
     status = publisher.call("async (url) => (await fetch(url, { method: 'DELETE' })).status", location)
     assert status == 404, "the session was still there after Stop"
-    wait_until(lambda: not node.publishing(channel), "the participant's going", 3, describe=lambda: node.channel(channel))
+    wait_until(
+        lambda: not node.publishing(channel), "the participant's going", 3, describe=lambda: node.channel(channel)
+    )
 
 
 def test_closing_the_tab_ends_its_sessions(open_page: OpenPage, node: Node, channel: str) -> None:
@@ -153,7 +155,9 @@ def test_closing_the_tab_ends_its_sessions(open_page: OpenPage, node: Node, chan
     publisher.goto("about:blank")
     wait_until(lambda: not node.publishing(channel), "the publisher's going", 3, describe=lambda: node.channel(channel))
     viewer.goto("about:blank")
-    wait_until(lambda: node.channel(channel)["viewers"] == 0, "the viewer's going", 3, describe=lambda: node.channel(channel))
+    wait_until(
+        lambda: node.channel(channel)["viewers"] == 0, "the viewer's going", 3, describe=lambda: node.channel(channel)
+    )
 
 
 def test_two_publishers_see_each_other(open_page: OpenPage, node: Node, channel: str) -> None:

@@ -1,4 +1,4 @@
-"""Firefox and Chromium with each other. Debian's Firefox has no H.264 encoder without a download, so VP8, VP9 and AV1."""
+"""Firefox and Chromium with each other: VP8, VP9 and AV1, since Debian's Firefox gets H.264 by a download only."""
 
 from __future__ import annotations
 

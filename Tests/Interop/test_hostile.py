@@ -199,7 +199,9 @@ def test_megabytes_of_sdp_are_refused(node: Node, call: Callable[[Callable[[], N
     def attack() -> None:
         for body in big_offers():
             try:
-                statuses.append(httpx.post(f"{node.origin}/whip/big", headers=SDP, content=body, timeout=20).status_code)
+                statuses.append(
+                    httpx.post(f"{node.origin}/whip/big", headers=SDP, content=body, timeout=20).status_code
+                )
             except httpx.WriteError:
                 # The node may hang up on who goes on sending after the refusal.
                 statuses.append(413)

@@ -34,7 +34,9 @@ def session(request: pytest.FixtureRequest, http: httpx.Client, channel: str) ->
     http.delete(response.headers["Location"])
 
 
-def patch(http: httpx.Client, session: httpx.Response, body: str, if_match: str | None, **headers: str) -> httpx.Response:
+def patch(
+    http: httpx.Client, session: httpx.Response, body: str, if_match: str | None, **headers: str
+) -> httpx.Response:
     conditions = {} if if_match is None else {"If-Match": if_match}
     return http.patch(
         session.headers["Location"], headers={"Content-Type": FRAGMENT, **conditions, **headers}, content=body
@@ -85,7 +87,8 @@ def test_case_and_parameters_of_the_content_type_do_not_matter(
 
 @pytest.mark.parametrize("protocol, direction", SIDES)
 @pytest.mark.parametrize(
-    "headers", [{}, {"Content-Type": "text/plain"}, {"Content-Type": "application/sdpx"}, {"Content-Type": "application/json"}]
+    "headers",
+    [{}, {"Content-Type": "text/plain"}, {"Content-Type": "application/sdpx"}, {"Content-Type": "application/json"}],
 )
 def test_another_content_type_is_415(
     http: httpx.Client, channel: str, protocol: str, direction: str, headers: dict[str, str]
@@ -137,9 +140,7 @@ def test_an_offer_that_cannot_be_served_is_refused_whole(
 
 
 @pytest.mark.parametrize("protocol, direction", [("whip", "sendrecv"), ("whep", "sendrecv")])
-def test_an_offer_in_both_directions_is_taken(
-    http: httpx.Client, channel: str, protocol: str, direction: str
-) -> None:
+def test_an_offer_in_both_directions_is_taken(http: httpx.Client, channel: str, protocol: str, direction: str) -> None:
     response = http.post(f"/{protocol}/{channel}", headers=SDP, content=offer(direction))
     assert response.status_code == 201, response.text
     http.delete(response.headers["Location"])

@@ -30,7 +30,9 @@ def fail_to_start(*options: str) -> str:
         timeout=15,
         check=False,
     )
-    assert result.returncode > 0, f"exit code {result.returncode} (a signal is negative): {result.stdout}{result.stderr}"
+    assert (
+        result.returncode > 0
+    ), f"exit code {result.returncode} (a signal is negative): {result.stdout}{result.stderr}"
     said = result.stderr.strip()
     assert said, "it failed without a word"
     for trap in ("Fatal error", "Backtrace", "crashed"):
@@ -108,7 +110,9 @@ def test_sigterm_during_a_call_ends_it_in_order(
     assert code == 0, node.said()
     assert seconds <= GRACE_SECONDS_MAX, f"it took {seconds:.1f} s"
     wait_until(
-        lambda: "does not answer" in publisher.words(), "plain words on the publisher's page", 10,
+        lambda: "does not answer" in publisher.words(),
+        "plain words on the publisher's page",
+        10,
         describe=publisher.words,
     )
 
@@ -140,9 +144,22 @@ def test_metrics_parse_and_tell_what_they_should(node: Node) -> None:
     assert response.headers["Content-Type"].startswith(("text/plain", "application/openmetrics-text"))
     names = {name.partition("{")[0] for name in node.metrics()}
     assert all(name.startswith(("nagare_", "process_")) for name in names), names
-    for part in ("build_info", "datagrams_received", "datagrams_sent", "dropped", "nack", "pli", "retransmission",
-                 "dtls", "ice", "rooms", "publishers", "viewers", "loop_turn_duration_seconds_bucket",
-                 "forwarding_latency_seconds_bucket"):
+    for part in (
+        "build_info",
+        "datagrams_received",
+        "datagrams_sent",
+        "dropped",
+        "nack",
+        "pli",
+        "retransmission",
+        "dtls",
+        "ice",
+        "rooms",
+        "publishers",
+        "viewers",
+        "loop_turn_duration_seconds_bucket",
+        "forwarding_latency_seconds_bucket",
+    ):
         assert any(part in name for name in names), f"nothing tells of {part}: {sorted(names)}"
     lines = response.text.splitlines()
     helped = {line.split()[2] for line in lines if line.startswith("# HELP ")}
@@ -166,7 +183,9 @@ def test_metrics_follow_a_call(open_page: Callable[..., ChromiumPage], node: Nod
     publisher.stop_publishing()
     viewer.click("#watch")
     wait_until(
-        lambda: node.total("nagare_publishers") == node.total("nagare_viewers") == 0, "an empty node", 5,
+        lambda: node.total("nagare_publishers") == node.total("nagare_viewers") == 0,
+        "an empty node",
+        5,
         describe=node.metrics,
     )
 

@@ -133,6 +133,29 @@ final class Connection: Sendable {
         }
     }
 
+    /// Waits until the process on the other side has taken everything that was written: its socket, as the kernel lists
+    /// it, has nothing left to read. One that is not accepted yet has.
+    func waitUntilRead() async throws {
+        var name = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        _ = unsafe withUnsafeMutableBytes(of: &name) { bytes in
+            unsafe bytes.baseAddress.map {
+                unsafe getsockname(descriptor, $0.assumingMemoryBound(to: sockaddr.self), &length)
+            }
+        }
+        let port = String(UInt16(bigEndian: name.sin_port), radix: 16, uppercase: true)
+        let remote = "0100007F:" + String(repeating: "0", count: 4 - port.count) + port
+        while true {
+            let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+            let isRead = table.split(separator: "\n").contains { line in
+                let fields = line.split(separator: " ")
+                return fields.count > 4 && fields[2] == remote && fields[3] == "01" && fields[4].hasSuffix(":00000000")
+            }
+            if isRead { return }
+            await Task.yield()
+        }
+    }
+
     /// All that comes until the other side closes.
     func readAll() -> String {
         var text: [UInt8] = []

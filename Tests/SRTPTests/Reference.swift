@@ -43,7 +43,7 @@ struct Reference {
         let header = Array(packet.prefix(headerLength))
         let payload = Array(packet.dropFirst(headerLength))
         let ssrc = Self.word(packet, at: 8)
-        if profile != .aes128CMHMACSHA1_80 {
+        if profile != .aes128CMHMACSHA1 {
             let nonce = Self.nonce(salt: session(2, 12), ssrc: ssrc, number: index)
             return header + Self.seal(key: session(0, profile.keyLength), nonce: nonce, header, payload)
         }
@@ -60,7 +60,7 @@ struct Reference {
         let ssrc = Self.word(packet, at: 4)
         var trailer: [UInt8] = []
         trailer.append(bigEndian: 0x8000_0000 | index)
-        if profile != .aes128CMHMACSHA1_80 {
+        if profile != .aes128CMHMACSHA1 {
             let nonce = Self.nonce(salt: session(5, 12), ssrc: ssrc, number: UInt64(index))
             return header + Self.seal(key: session(3, profile.keyLength), nonce: nonce, header + trailer, payload)
                 + trailer

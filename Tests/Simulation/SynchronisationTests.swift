@@ -90,6 +90,7 @@ import Wire
             known.append(slot.senderInfo(at: world.now) != nil)
         }
         #expect(before == 1)
+        #expect(known[10..<230].allSatisfy { !$0 })
         #expect(known.last == true)
     }
 }

@@ -26,8 +26,13 @@ public struct CodecParameters: Hashable, Sendable {
     public var feedback: FeedbackTypes
 
     public init(
-        name: CodecName, payloadType: PayloadType, rtxPayloadType: PayloadType? = nil, clockRate: Int? = nil,
-        channels: Int? = nil, format: [FormatParameter] = [], feedback: FeedbackTypes = []
+        name: CodecName,
+        payloadType: PayloadType,
+        rtxPayloadType: PayloadType? = nil,
+        clockRate: Int? = nil,
+        channels: Int? = nil,
+        format: [FormatParameter] = [],
+        feedback: FeedbackTypes = []
     ) {
         self.name = name
         self.payloadType = payloadType
@@ -67,8 +72,13 @@ public struct ReceiveTrackParameters: Hashable, Sendable {
     public var rtxSSRCs: [SSRC: SSRC]
 
     public init(
-        mid: MID, kind: MediaKind, codecs: [CodecParameters], extensions: HeaderExtensionMap = .init(),
-        rids: [RID] = [], ssrcs: [SSRC] = [], rtxSSRCs: [SSRC: SSRC] = [:]
+        mid: MID,
+        kind: MediaKind,
+        codecs: [CodecParameters],
+        extensions: HeaderExtensionMap = .init(),
+        rids: [RID] = [],
+        ssrcs: [SSRC] = [],
+        rtxSSRCs: [SSRC: SSRC] = [:]
     ) {
         self.mid = mid
         self.kind = kind
@@ -96,8 +106,14 @@ public struct SendTrackParameters: Hashable, Sendable {
     public var cname: String
 
     public init(
-        mid: MID, kind: MediaKind, codecs: [CodecParameters], extensions: HeaderExtensionMap = .init(),
-        ssrc: SSRC, rtxSSRC: SSRC? = nil, rid: RID? = nil, cname: String
+        mid: MID,
+        kind: MediaKind,
+        codecs: [CodecParameters],
+        extensions: HeaderExtensionMap = .init(),
+        ssrc: SSRC,
+        rtxSSRC: SSRC? = nil,
+        rid: RID? = nil,
+        cname: String
     ) {
         self.rid = rid
         self.mid = mid

@@ -169,7 +169,7 @@ extension Peer {
         guard stream.history.insert(packet, description) else { throw .drop(.tooOld) }
         stream.noteArrival(bytes: packet.byteCount, at: now)
         noteLoss(sequence, description, of: stream, codec: codec, at: now)
-        if track.announcedCodec != codec.name, description.payloadLength > 0 {
+        if track.announcedCodec != codec.name, description.payloadLength > 0, track.mayAnnounce(at: now) {
             track.announcedCodec = codec.name
             core.emit(.trackStarted(mid: track.id.mid, codec: codec.name), of: id)
         }

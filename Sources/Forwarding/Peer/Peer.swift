@@ -28,6 +28,8 @@ package final class Peer {
     package private(set) var reportedBandwidth: UInt64?
     /// The core has this peer's deadlines to look at again at the end of the turn.
     var isDirty = false
+    /// When the last authenticated connectivity check came.
+    var lastCheckAt: Instant
     /// When the core will look at the peer by itself.
     var wakesAt: Instant?
     /// The validated pairs under which the core knows the peer, the newest last.
@@ -41,6 +43,8 @@ package final class Peer {
     static let tickInterval = Interval.milliseconds(250)
     /// RFC 3550 §6.2 would allow 5 s; browsers report every second.
     static let reportInterval = Interval.seconds(1)
+    /// Requests gathered into one datagram before it goes out.
+    private static let requestBytesMax = 256
     /// One carries hundreds of arrivals; the rest waits for the next turn.
     private static let feedbackPacketsPerTurnMax = 4
 
@@ -68,6 +72,7 @@ package final class Peer {
         self.extensions = extensions
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
         transportSequence = UInt16(truncatingIfNeeded: random())
+        lastCheckAt = now
         nextTickAt = now + Self.tickInterval
         nextReportAt = now + Self.reportInterval
         usernameFragments = [parameters.localCredentials.usernameFragment]
@@ -237,6 +242,11 @@ package final class Peer {
             if stream.keyFrames.takeRequest(at: now) {
                 core.writer.appendPictureLoss(sender: feedbackSSRC, media: stream.ssrc)
                 core.counters.pliSent &+= 1
+            }
+            // The worst list of one stream is a kilobyte; that of the next one goes into a datagram of its own.
+            if core.writer.count > Self.requestBytesMax {
+                flushRTCP(into: batch)
+                core.writer.removeAll()
             }
         }
         if !core.writer.isEmpty { _ = flushRTCP(into: batch) }

@@ -5,6 +5,8 @@ package import Wire
 package struct KeyFrameRequester: Sendable {
     /// Two requests closer than this would cost the publisher two key frames for one need.
     package static let spacing = Interval.milliseconds(500)
+    /// Once a request was answered the next need is another one: that of a viewer who came just after.
+    package static let answeredSpacing = Interval.milliseconds(200)
     /// Requests without an answer before it waits for the next wish.
     package static let attemptsMax = 20
 
@@ -38,7 +40,8 @@ package struct KeyFrameRequester: Sendable {
     /// A key frame began to arrive.
     package mutating func receivedKeyFrame(at now: Instant) {
         // The next request was due one spacing after the last one, or at once when none was sent within it.
-        if case .wanted(let at, _) = state { state = .idle(lastSent: at - Self.spacing) }
+        guard case .wanted(let at, _) = state else { return }
+        state = .idle(lastSent: at - Self.spacing - (Self.spacing - Self.answeredSpacing))
     }
 
     /// Whether to send a request now.

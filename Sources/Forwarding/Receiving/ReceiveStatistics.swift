@@ -21,7 +21,7 @@ package struct ReceiveStatistics: Sendable {
         if first == nil { first = sequence }
         guard newest.map({ sequence > $0 }) ?? true else { return }
         newest = sequence
-        let arrivalTicks = now.nanoseconds / 1_000 * Int64(clockRate) / 1_000_000
+        let arrivalTicks = (now.nanoseconds / 1_000) &* Int64(clockRate) / 1_000_000
         let transit = arrivalTicks &- Int64(timestamp.rawValue)
         if let lastTransit {
             let difference = Int64(Int32(truncatingIfNeeded: transit &- lastTransit)).magnitude

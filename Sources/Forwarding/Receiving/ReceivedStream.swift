@@ -39,7 +39,8 @@ package final class ReceivedStream {
         measuredAt = now
     }
 
-    /// Without a packet for this long a stream no longer counts as flowing. Screen sharing and DTX still send within it.
+    /// Without a packet for this long a stream no longer counts as flowing. Screen sharing and DTX still send within
+    /// it.
     static let silenceMax = Interval.seconds(2)
 
     package func isFlowing(at now: Instant) -> Bool { bytesReceived > 0 && now - lastPacketAt < Self.silenceMax }

@@ -8,6 +8,7 @@ package final class ReceivedTrack {
     package private(set) var slots: ContiguousArray<SendSlot> = []
     /// What the track was last announced to carry; `nil` before its first packet and while it is paused.
     package var announcedCodec: CodecName?
+    private var lastAnnouncedAt: Instant?
     /// The stream that slots are to play: decided here and nowhere else.
     package private(set) var target: ReceivedStream?
     /// The publisher's clock against ours: shared by all of its tracks.
@@ -60,6 +61,13 @@ package final class ReceivedTrack {
         guard stream !== target else { return }
         target = stream
         if !slots.isEmpty { stream.keyFrames.want(at: now) }
+    }
+
+    /// A publisher that changes its codec with every packet does not make an event of each.
+    package func mayAnnounce(at now: Instant) -> Bool {
+        if let lastAnnouncedAt, now - lastAnnouncedAt < .milliseconds(250) { return false }
+        lastAnnouncedAt = now
+        return true
     }
 
     package func codec(of payloadType: PayloadType) -> CodecParameters? {

@@ -9,7 +9,7 @@ package final class SendSlot {
     /// The stream whose packets go out; `nil` until one began since the source was connected.
     private var playing: StreamID?
     private(set) var rewriter: RTPRewriter
-    /// When the present source, or the last one that played, began to.
+    /// When the stream that plays, or the last one that did, began to.
     private var sourceBeganAt: Instant?
     private var mappings: [(PayloadType, PayloadMapping)] = []
     private var rtxSequence: SequenceNumber
@@ -114,7 +114,7 @@ package final class SendSlot {
             alignedTimestamp: alignedTimestamp(description.timestamp, of: stream),
             now: now
         )
-        if playing == nil { sourceBeganAt = now }
+        sourceBeganAt = now
         playing = stream.id
         return true
     }

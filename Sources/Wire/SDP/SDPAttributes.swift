@@ -55,7 +55,8 @@ public struct FormatParametersAttribute: Hashable, Sendable {
     public static let parametersMax = 32
 
     public var payloadType: PayloadType
-    /// In order. Keys are lower case; a parameter with no `=` (RED's `111/111`) has an empty key.
+    /// In order. Keys are lower case; a parameter with no `=` (RED's `111/111`) has an empty key, and one with nothing
+    /// before its `=` is left out.
     public var parameters: [Parameter]
 
     /// One parameter of the line.
@@ -91,6 +92,8 @@ public struct FormatParametersAttribute: Hashable, Sendable {
             if key.endIndex == trimmed.endIndex {
                 parameters.append(Parameter(key: "", value: String(trimmed)))
             } else {
+                // Nothing names a value without a key.
+                guard !key.trimmingSpaces.isEmpty else { continue }
                 let value = trimmed[trimmed.index(after: key.endIndex)...]
                 parameters.append(
                     Parameter(key: key.trimmingSpaces.lowercased(), value: String(value.trimmingSpaces))

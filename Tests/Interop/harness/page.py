@@ -80,7 +80,9 @@ class Page(ABC):
             others = list(self.sample()["watch"].values())
             return others if len(others) == count and all((one.get("frames") or 0) > 0 for one in others) else None
 
-        return wait_until(look, f"a picture of {count} other(s)", seconds, describe=lambda: (self.words(), self.stats()))
+        return wait_until(
+            look, f"a picture of {count} other(s)", seconds, describe=lambda: (self.words(), self.stats())
+        )
 
     def words(self) -> str:
         """The words that the page shows to a person at this moment."""

@@ -118,9 +118,7 @@ async def run() -> None:
     over = loop.run_in_executor(None, sys.stdin.read)
     while not over.done():
         await asyncio.wait([over], timeout=0.25)
-        sent = sum(
-            one.packetsSent for one in (await connection.getStats()).values() if one.type == "outbound-rtp"
-        )
+        sent = sum(one.packetsSent for one in (await connection.getStats()).values() if one.type == "outbound-rtp")
         report(
             "stats",
             frames=seen.frames,

@@ -22,7 +22,7 @@ ENCODERS = {
 FORMATS = {
     "VP8": "application/x-rtp,media=video,encoding-name=VP8,payload=96,clock-rate=90000",
     "H264": "application/x-rtp,media=video,encoding-name=H264,payload=96,clock-rate=90000,"
-    'packetization-mode=(string)1,profile-level-id=(string)42e01f',
+    "packetization-mode=(string)1,profile-level-id=(string)42e01f",
 }
 # The payloader itself says which profile the encoder really chose.
 SENT_FORMATS = {"VP8": FORMATS["VP8"], "H264": FORMATS["H264"].rpartition(",profile-level-id")[0]}

@@ -124,7 +124,7 @@ private func readAttribute(_ value: String) {
         _ name: String
     ) {
         guard let first = parse(value) else { return }
-        require(parse(text(first)) == first, "\(name) stays")
+        require(parse(text(first)) == first, "\(name) stays: \(value)")
     }
     check({ RTPMapAttribute($0) }, \.text, "rtpmap")
     check({ FormatParametersAttribute($0) }, \.text, "fmtp")
