@@ -26,11 +26,11 @@ private func resolve(
 private func address(_ text: String) throws -> TransportAddress { try #require(TransportAddress(text)) }
 
 @Suite struct NodeConfigurationTests {
-    @Test func `--dev needs nothing else and stays on loopback`() throws {
+    @Test func `--dev needs nothing else and keeps its pages on loopback`() throws {
         let configuration = try resolve(["--dev"])
         #expect(configuration.isDevelopment)
         #expect(configuration.http == TransportAddress("127.0.0.1:8080"))
-        #expect(configuration.media == [try address("127.0.0.1:7000")])
+        #expect(configuration.media == [try address("127.0.0.1:7000"), try address("10.0.0.5:7000")])
         #expect(configuration.admin == TransportAddress("127.0.0.1:3000"))
         #expect(configuration.announce.isEmpty)
         #expect(configuration.loops == 4)

@@ -140,7 +140,8 @@ struct LiveTests {
     @Test func `a connection that says nothing is closed`() async throws {
         try await withLiveServer(http: HTTPLimits(idleTimeout: .milliseconds(50))) { _, port, _ in
             let answer = try await withConnection(to: port) { client, input in
-                try await client.send("GET / HTTP/1.1\r\nHo")
+                // Refused where the machine was slow and the connection is closed already.
+                try? await client.send("GET / HTTP/1.1\r\nHo")
                 return await input.readToEnd()
             }
             #expect(answer.isEmpty)

@@ -22,7 +22,7 @@ extension NodeConfiguration {
         var configuration = Self(
             isDevelopment: isDevelopment,
             http: try reader.address(.http) ?? TransportAddress(ip: anywhere, port: 8080),
-            media: try reader.addresses(.media) ?? [TransportAddress(ip: anywhere, port: 7000)],
+            media: try reader.addresses(.media) ?? defaultMedia(isDevelopment, machine),
             announce: try reader.announced() ?? [],
             admin: try reader.address(.admin) ?? TransportAddress(ip: .loopbackV4, port: 3000),
             loops: try reader.integer(.loops, 1...loopsMax) ?? min(max(machine.cores, 1), loopsMax),
@@ -33,10 +33,20 @@ extension NodeConfiguration {
             warnings: unknownVariables.map { "\($0) is set, but there is no such setting." }
         )
         try configuration.checkAddresses()
-        try configuration.checkDevelopment()
+        let chosenMedia = try reader.addresses(.media) ?? []
+        try configuration.checkDevelopment(chosenMedia)
         try configuration.resolveAnnounced(machine)
         configuration.warnings += configuration.exposureWarnings()
         return configuration
+    }
+
+    /// Media listens everywhere. For development that is loopback and, because Firefox and libnice never pair loopback
+    /// addresses, the first address of the machine. Nobody else gets anything there: only checks with credentials are
+    /// answered, and those come from the loopback page.
+    private static func defaultMedia(_ isDevelopment: Bool, _ machine: Machine) -> [TransportAddress] {
+        guard isDevelopment else { return [TransportAddress(ip: .anyV4, port: 7000)] }
+        let own = machine.addresses.first(where: \.isV4)
+        return ([.loopbackV4] + (own.map { [$0] } ?? [])).map { TransportAddress(ip: $0, port: 7000) }
     }
 
     /// The variables that look like settings and are none, for a warning: a Kubernetes service named `nagare` sets some,
@@ -77,9 +87,9 @@ extension NodeConfiguration {
         }
     }
 
-    private func checkDevelopment() throws(StartupError) {
+    private func checkDevelopment(_ chosenMedia: [TransportAddress]) throws(StartupError) {
         guard isDevelopment else { return }
-        for (setting, address) in [(Setting.http, http), (.admin, admin)] + media.map({ (.media, $0) })
+        for (setting, address) in [(Setting.http, http), (.admin, admin)] + chosenMedia.map({ (.media, $0) })
         where !address.ip.isLoopback {
             throw .usage(
                 "--dev listens on loopback only: leave --dev out to use \(setting.flag) \(address)."
