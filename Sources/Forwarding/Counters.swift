@@ -21,8 +21,6 @@ public enum DropReason: Int, Sendable, CaseIterable {
     case padding
     /// The subscriber did not negotiate the source's format.
     case formatUnsupported
-    /// The datagrams of one turn exceeded the batch.
-    case batchFull
 
     /// The `reason` label in the metrics.
     public var label: String {

@@ -134,6 +134,7 @@ public final class Forwarder {
                 agent: agent,
                 certificate: configuration.certificate,
                 remote: parameters.remote,
+                allowsRepeats: parameters.send.contains { $0.kind == .video && $0.rtxSSRC == nil },
                 at: now
             )
         } catch {
@@ -242,8 +243,11 @@ public final class Forwarder {
             return
         }
         do {
+            let wasSelected = peer.transport.selectedPath != nil
             let change = try peer.transport.receivedSTUN(message, path: path, at: now, into: batch)
-            notePaths(of: peer, path, at: now)
+            if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
+            // An indication is not authenticated and proves nothing.
+            if message.messageClass != .indication { notePaths(of: peer, path, at: now) }
             handle(change, of: peer, at: now)
         } catch {
             counters.drop(DropReason(error))
@@ -266,18 +270,21 @@ public final class Forwarder {
     private static let takeoverSilence = Interval.seconds(10)
 
     private func notePaths(of peer: Peer, _ path: NetworkPath, at now: Instant) {
-        peer.lastCheckAt = now
         guard peer.transport.isValidated(path) else { return }
         if let owner = peersByPath[path] {
-            guard owner !== peer, now - owner.lastCheckAt >= Self.takeoverSilence else { return }
-            owner.paths.removeAll { $0 == path }
+            if owner === peer {
+                peer.noteCheck(on: path, at: now)
+                return
+            }
+            guard now - owner.lastCheck(on: path) >= Self.takeoverSilence else { return }
+            owner.paths.removeAll { $0.path == path }
         }
         peersByPath[path] = peer
-        peer.paths.append(path)
+        peer.paths.append((path, now))
         if peer.paths.count > Self.pathsPerPeerMax {
             // The nominated pair stays, however old.
-            let index = peer.paths.firstIndex { $0 != peer.transport.selectedPath } ?? 0
-            peersByPath[peer.paths.remove(at: index)] = nil
+            let index = peer.paths.firstIndex { $0.path != peer.transport.selectedPath } ?? 0
+            peersByPath[peer.paths.remove(at: index).path] = nil
         }
     }
 
@@ -286,7 +293,9 @@ public final class Forwarder {
             counters.drop(.unvalidatedAddress)
             return
         }
-        handle(peer.transport.receivedDTLS(datagram, path: path, at: now, into: batch), of: peer, at: now)
+        let change = peer.transport.receivedDTLS(datagram, path: path, at: now, into: batch)
+        for _ in 0..<min(peer.transport.takeMalformedRecords(), 16) { counters.drop(.malformedDTLS) }
+        handle(change, of: peer, at: now)
     }
 
     private func receivedMedia(
@@ -337,7 +346,7 @@ public final class Forwarder {
             if let source = slot.source, source.id.peer == peer.id { source.streams.forEach(unregister) }
         }
         peer.detach(at: now)
-        for path in peer.paths where peersByPath[path] === peer { peersByPath[path] = nil }
+        for (path, _) in peer.paths where peersByPath[path] === peer { peersByPath[path] = nil }
         controllingPeers = controllingPeers.filter { $0.value !== peer }
         for fragment in peer.usernameFragments where peersByFragment[fragment] === peer {
             peersByFragment[fragment] = nil

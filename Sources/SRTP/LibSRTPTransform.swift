@@ -16,12 +16,20 @@ public final class LibSRTPTransform: SRTPTransform {
     /// The known sender of the packet before; packets of one sender come in runs, and this is cheaper than the set.
     private var lastSource: SSRC?
 
-    /// - Parameter sourcesMax: how many senders the peer may use at the same time, RTP and RTCP together.
+    /// - Parameters:
+    ///   - sourcesMax: how many senders the peer may use at the same time, RTP and RTCP together.
+    ///   - allowsRepeats: whether a sequence number may be protected again, for streams that are repeated without RTX.
+    ///     Without it a second packet of the same number is refused, which keeps the key stream from being used twice.
     /// - Throws: ``SRTPError/failed`` when the library refuses the keys or cannot allocate.
-    public init(_ keys: SRTPKeyingMaterial, sourcesMax: Int = 64) throws(SRTPError) {
+    public init(_ keys: SRTPKeyingMaterial, sourcesMax: Int = 64, allowsRepeats: Bool = true) throws(SRTPError) {
         guard Self.initialised else { throw .failed }
         let inbound = unsafe Self.makeContext(keys.profile, key: keys.remote, direction: ssrc_any_inbound)
-        let outbound = unsafe Self.makeContext(keys.profile, key: keys.local, direction: ssrc_any_outbound)
+        let outbound = unsafe Self.makeContext(
+            keys.profile,
+            key: keys.local,
+            direction: ssrc_any_outbound,
+            repeats: allowsRepeats
+        )
         guard let inbound = unsafe inbound, let outbound = unsafe outbound else {
             if let inbound = unsafe inbound { unsafe srtp_dealloc(inbound) }
             if let outbound = unsafe outbound { unsafe srtp_dealloc(outbound) }
@@ -83,9 +91,9 @@ public final class LibSRTPTransform: SRTPTransform {
     public func removeStream(_ ssrc: SSRC) {
         sources.remove(ssrc)
         if lastSource == ssrc { lastSource = nil }
-        // The library answers "no context" for a source that it does not know, which is what is wanted.
+        // The library answers "no context" for a source that it does not know, which is what is wanted. The outbound
+        // context stays: the peer chooses its SSRCs, and one that equals ours must not make our index begin anew.
         _ = unsafe srtp_remove_stream(inbound, ssrc.rawValue.bigEndian)
-        _ = unsafe srtp_remove_stream(outbound, ssrc.rawValue.bigEndian)
     }
 
     /// Whether `source` is known; throws when it is not and there is no place for another.
@@ -115,7 +123,8 @@ public final class LibSRTPTransform: SRTPTransform {
     private static func makeContext(
         _ profile: SRTPProfile,
         key: [UInt8],
-        direction: srtp_ssrc_type_t
+        direction: srtp_ssrc_type_t,
+        repeats: Bool = false
     ) -> srtp_t? {
         var policy = unsafe srtp_policy_t()
         switch profile {
@@ -131,7 +140,7 @@ public final class LibSRTPTransform: SRTPTransform {
         }
         unsafe policy.ssrc.type = direction
         unsafe policy.window_size = UInt(SRTPSession.replayWindowPackets)
-        unsafe policy.allow_repeat_tx = 1
+        unsafe policy.allow_repeat_tx = repeats ? 1 : 0
         var key = key
         var context: srtp_t?
         let status = unsafe key.withUnsafeMutableBufferPointer { bytes in

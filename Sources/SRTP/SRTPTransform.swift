@@ -46,7 +46,7 @@ public protocol SRTPTransform: AnyObject {
     func unprotectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int
     /// Authenticates and decrypts an SRTCP packet of `length` bytes, and returns the RTCP packet's length.
     func unprotectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int
-    /// Forgets what is kept for a source, in both directions. Its place counts as free again.
+    /// Forgets what is kept for a source that the peer sends. Its place counts as free again.
     ///
     /// Only for a source that will not be sent or accepted again under these keys: its roll-over counter and its
     /// replay list are lost, so a source that is sent again would repeat key stream.

@@ -37,7 +37,8 @@ final class PublicResponder: HTTPResponder {
                 context.logger.debug("request failed", metadata: ["error": "\(failure.sentence)"])
             }
             response = failure.response
-            closes = closes || failure.closesConnection
+            // A refused body of no declared length has no end to read it to.
+            closes = closes || failure.closesConnection || request.headers[.transferEncoding] != nil
             if request.method == .head { response = response.createHeadResponse() }
         }
         addCORS(to: &response)

@@ -37,8 +37,12 @@ struct Node {
         let relay = PeerEventRelay()
         let loops = try await startLoops(relay)
         for warning in configuration.warnings { logger.warning("\(warning)") }
+        let group = ShutdownTarget()
+        let watch = Task { await shutdown.watch { await group.begin() } }
+        // The grace and a second signal hold until the loops have ended too.
+        defer { watch.cancel() }
         do throws(StartupError) {
-            try await serve(loops, relay, shutdown)
+            try await serve(loops, relay, group)
         } catch {
             await Self.end(loops)
             throw error
@@ -109,19 +113,16 @@ struct Node {
     private func serve(
         _ loops: [MediaLoop],
         _ relay: PeerEventRelay,
-        _ shutdown: Shutdown
+        _ shutdown: ShutdownTarget
     ) async throws(StartupError) {
         let rooms = Rooms(planes: await planes(loops), notice: logNotices(to: logger))
         relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
         let group = try serviceGroup(loops, rooms, status)
-        let watch = Task {
-            await shutdown.watch {
-                status.startDraining()
-                await group.triggerGracefulShutdown()
-            }
+        await shutdown.set {
+            status.startDraining()
+            await group.triggerGracefulShutdown()
         }
-        defer { watch.cancel() }
         do {
             try await group.run()
         } catch let error as ServerStartError {

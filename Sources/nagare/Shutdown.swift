@@ -46,3 +46,19 @@ extension UnixSignal {
     /// The number that the shell adds to 128.
     fileprivate var number: Int32 { self == .sigint ? SIGINT : SIGTERM }
 }
+
+/// What an orderly shutdown begins with. A signal may come before the services are there: then it begins with them.
+actor ShutdownTarget {
+    private var action: (@Sendable () async -> Void)?
+    private var hasBegun = false
+
+    func set(_ action: @escaping @Sendable () async -> Void) async {
+        self.action = action
+        if hasBegun { await action() }
+    }
+
+    func begin() async {
+        hasBegun = true
+        await action?()
+    }
+}

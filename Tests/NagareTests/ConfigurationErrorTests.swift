@@ -44,7 +44,7 @@ import Wire
             environment: ["NAGARE_LOOPS": "two"],
             sentence: "NAGARE_LOOPS is \"two\": write a whole number from 1 to 256."
         ),
-        Mistake(file: "grace: -1", sentence: "grace in nagare.yaml is \"-1\": write a whole number from 0 to 3600."),
+        Mistake(file: "grace: -1", sentence: "grace in nagare.yaml is \"-1\": write a whole number from 1 to 3600."),
         Mistake(file: "dev: maybe", sentence: "dev in nagare.yaml is \"maybe\": write true or false."),
         Mistake(
             flags: ["--log-level", "loud"],

@@ -105,18 +105,18 @@ struct LifecycleTests {
     }
 
     /// A request that never ends: its body does not come.
-    private func hang(_ port: UInt16) async throws -> Connection {
+    private func hang(_ port: UInt16) throws -> Connection {
         let connection = try Connection(port: port)
         connection.write("POST /whip/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sdp\r\n")
         connection.write("Content-Length: 100\r\n\r\nv=0\r\n")
-        try await connection.waitUntilRead()
+        try connection.waitUntilRead()
         return connection
     }
 
     @Test func `a request that never ends does not keep it beyond the grace`() async throws {
         let node = try RunningNode(["serve", "--dev", "--grace", "1"] + RunningNode.anyPorts)
         let ports = try await node.ready()
-        let request = try await hang(ports.page)
+        let request = try hang(ports.page)
         node.send(SIGTERM)
         let start = ContinuousClock.now
         #expect(await node.exitStatus() == 0)
@@ -127,7 +127,7 @@ struct LifecycleTests {
     @Test func `a second signal ends it at once`() async throws {
         let node = try RunningNode(["serve", "--dev", "--grace", "3600"] + RunningNode.anyPorts)
         let ports = try await node.ready()
-        let request = try await hang(ports.page)
+        let request = try hang(ports.page)
         node.send(SIGTERM)
         _ = await node.errors.first { $0.contains("shutting down") }
         node.send(SIGTERM)

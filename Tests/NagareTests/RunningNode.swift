@@ -133,9 +133,13 @@ final class Connection: Sendable {
         }
     }
 
+    struct NeverRead: Error {}
+
     /// Waits until the process on the other side has taken everything that was written: its socket, as the kernel lists
     /// it, has nothing left to read. One that is not accepted yet has.
-    func waitUntilRead() async throws {
+    ///
+    /// It blocks its thread for a few milliseconds: among busy tests a suspended task could wait past the request's end.
+    func waitUntilRead() throws {
         var name = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         _ = unsafe withUnsafeMutableBytes(of: &name) { bytes in
@@ -145,15 +149,16 @@ final class Connection: Sendable {
         }
         let port = String(UInt16(bigEndian: name.sin_port), radix: 16, uppercase: true)
         let remote = "0100007F:" + String(repeating: "0", count: 4 - port.count) + port
-        while true {
+        for _ in 0..<2_000 {
             let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
             let isRead = table.split(separator: "\n").contains { line in
                 let fields = line.split(separator: " ")
                 return fields.count > 4 && fields[2] == remote && fields[3] == "01" && fields[4].hasSuffix(":00000000")
             }
             if isRead { return }
-            await Task.yield()
+            _ = poll(nil, 0, 2)
         }
+        throw NeverRead()
     }
 
     /// All that comes until the other side closes.

@@ -19,19 +19,25 @@ extension Peer {
         core.counters.rtcpReceived &+= 1
         var cursor = RTCPCompoundCursor(datagram.bytes.extracting(0..<plainLength))
         do {
-            while let packet = try cursor.next() { handle(packet, at: now, into: batch) }
+            var budget = Self.retransmissionsPerDatagramMax
+            while let packet = try cursor.next() { handle(packet, &budget, at: now, into: batch) }
         } catch {
             throw .drop(.malformedRTCP)
         }
     }
 
-    private func handle(_ packet: borrowing RTCPPacketView, at now: Instant, into batch: DatagramBatch) {
+    private func handle(
+        _ packet: borrowing RTCPPacketView,
+        _ budget: inout Int,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
         switch packet.kind {
         case .senderReport:
             handleSenderReport(packet, at: now)
             handleReportBlocks(packet, at: now)
         case .receiverReport: handleReportBlocks(packet, at: now)
-        case .nack: handleNACK(packet, at: now, into: batch)
+        case .nack: handleNACK(packet, &budget, at: now, into: batch)
         case .pictureLoss:
             core.counters.keyFrameRequestsReceived &+= 1
             if let media = packet.mediaSSRC { requestKeyFrame(of: media, at: now) }
@@ -68,13 +74,17 @@ extension Peer {
         }
     }
 
-    private func handleNACK(_ packet: borrowing RTCPPacketView, at now: Instant, into batch: DatagramBatch) {
+    private func handleNACK(
+        _ packet: borrowing RTCPPacketView,
+        _ budget: inout Int,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
         core.counters.nacksReceived &+= 1
         guard let media = packet.mediaSSRC, let slot = slots.first(where: { $0.parameters.ssrc == media }) else {
             return
         }
         var lost = packet.makeLostSequenceCursor()
-        var budget = Self.retransmissionsPerRequestMax
         while budget > 0, let number = lost.next() {
             slot.retransmit(number, at: now, into: batch)
             budget -= 1
@@ -82,10 +92,11 @@ extension Peer {
     }
 
     /// A full datagram of NACK items could name six thousand packets; libwebrtc asks for up to a thousand at worst.
-    private static let retransmissionsPerRequestMax = 256
+    private static let retransmissionsPerDatagramMax = 256
 
     private func requestKeyFrame(of ssrc: SSRC, at now: Instant) {
         guard let slot = slots.first(where: { $0.parameters.ssrc == ssrc }), let source = slot.source else { return }
+        guard slot.mayRequestKeyFrame(at: now) else { return }
         source.wantKeyFrame(at: now)
         core.markDirty(source.id.peer)
     }

@@ -28,12 +28,10 @@ package final class Peer {
     package private(set) var reportedBandwidth: UInt64?
     /// The core has this peer's deadlines to look at again at the end of the turn.
     var isDirty = false
-    /// When the last authenticated connectivity check came.
-    var lastCheckAt: Instant
     /// When the core will look at the peer by itself.
     var wakesAt: Instant?
     /// The validated pairs under which the core knows the peer, the newest last.
-    var paths: [NetworkPath] = []
+    var paths: [(path: NetworkPath, checkedAt: Instant)] = []
     /// The user name fragments under which checks find the peer: the current and, after a restart, the one before.
     var usernameFragments: [String]
 
@@ -43,6 +41,8 @@ package final class Peer {
     static let tickInterval = Interval.milliseconds(250)
     /// RFC 3550 §6.2 would allow 5 s; browsers report every second.
     static let reportInterval = Interval.seconds(1)
+    /// Reports gathered into one datagram before it goes out.
+    private static let reportBytesMax = 1_000
     /// Requests gathered into one datagram before it goes out.
     private static let requestBytesMax = 256
     /// One carries hundreds of arrivals; the rest waits for the next turn.
@@ -72,7 +72,6 @@ package final class Peer {
         self.extensions = extensions
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
         transportSequence = UInt16(truncatingIfNeeded: random())
-        lastCheckAt = now
         nextTickAt = now + Self.tickInterval
         nextReportAt = now + Self.reportInterval
         usernameFragments = [parameters.localCredentials.usernameFragment]
@@ -84,6 +83,15 @@ package final class Peer {
 
     package func track(_ mid: MID) -> ReceivedTrack? { tracks.first { $0.id.mid == mid } }
     package func slot(_ mid: MID) -> SendSlot? { slots.first { $0.id.mid == mid } }
+
+    /// Notes an authenticated connectivity check.
+    func noteCheck(on path: NetworkPath, at now: Instant) {
+        for index in paths.indices where paths[index].path == path { paths[index].checkedAt = now }
+    }
+
+    func lastCheck(on path: NetworkPath) -> Instant {
+        paths.first { $0.path == path }?.checkedAt ?? Instant(nanoseconds: .min / 2)
+    }
 
     func takeTransportSequence() -> TransportSequenceNumber {
         transportSequence &+= 1
@@ -237,7 +245,8 @@ package final class Peer {
                     core.counters.nacksSent &+= 1
                     core.counters.nackedPacketsRequested &+= UInt64(asked)
                 }
-                if gaveUp, stream.track.parameters.kind == .video { stream.keyFrames.want(at: now) }
+                core.counters.packetsLostByPublishers &+= UInt64(gaveUp)
+                if gaveUp > 0, stream.track.parameters.kind == .video { stream.keyFrames.want(at: now) }
             }
             if stream.keyFrames.takeRequest(at: now) {
                 core.writer.appendPictureLoss(sender: feedbackSSRC, media: stream.ssrc)
@@ -258,6 +267,10 @@ package final class Peer {
             guard let info = slot.senderInfo(at: now) else { continue }
             core.writer.appendSenderReport(sender: slot.parameters.ssrc, info: info)
             core.writer.appendSourceDescription(ssrc: slot.parameters.ssrc, cname: slot.parameters.cname)
+            if core.writer.count > Self.reportBytesMax {
+                flushRTCP(into: batch)
+                core.writer.removeAll()
+            }
         }
         if !core.writer.isEmpty { _ = flushRTCP(into: batch) }
         var blocks: [ReportBlock] = []

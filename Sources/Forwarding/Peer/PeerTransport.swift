@@ -35,7 +35,10 @@ package final class PeerTransport {
     private let dtlsRole: DTLSRole
     private var srtp: (any SRTPTransform)?
     private var dtlsStarted = false
+    /// Some slot repeats packets under their first SRTP index, for want of RTX.
+    private let allowsRepeats: Bool
     private let setupDeadline: Instant
+    private var recordsDroppedBefore = 0
     /// Where DTLS answers before ICE has nominated a pair.
     private var provisionalPath: NetworkPath?
     package private(set) var state = State.connecting
@@ -48,8 +51,10 @@ package final class PeerTransport {
         agent: Agent,
         certificate: DTLSCertificate,
         remote: RemoteTransport,
+        allowsRepeats: Bool,
         at now: Instant
     ) throws(DTLSError) {
+        self.allowsRepeats = allowsRepeats
         self.agent = agent
         dtlsRole = remote.localRole
         dtls = try DTLSConnection(
@@ -65,12 +70,22 @@ package final class PeerTransport {
     /// The pair that ICE nominated: where everything is sent. Kept beside the agent because every packet reads it.
     package private(set) var selectedPath: NetworkPath?
 
+    /// Where to send: the nominated pair or, until there is one, the validated pair that the handshake runs over, since
+    /// browsers may nominate a while after media could flow (RFC 8445 §12.1).
+    package var sendPath: NetworkPath? { selectedPath ?? provisionalPath }
+
     /// Whether an authenticated check came over this pair.
     package func isValidated(_ path: NetworkPath) -> Bool {
         switch agent {
         case .lite(let agent): agent.isKnown(path)
         case .controlling(let agent): agent.isKnown(path)
         }
+    }
+
+    /// DTLS records that were no such, since the last call.
+    package func takeMalformedRecords() -> Int {
+        defer { recordsDroppedBefore = dtls.recordsDropped }
+        return dtls.recordsDropped - recordsDroppedBefore
     }
 
     /// Gives the place of a source that went silent to another one.
@@ -161,7 +176,9 @@ package final class PeerTransport {
     private func dtlsEvent(_ event: DTLSEvent?) -> Change? {
         switch event {
         case .connected(let keys):
-            guard let transform = try? LibSRTPTransform(keys) else { return close(.handshakeFailed) }
+            guard let transform = try? LibSRTPTransform(keys, allowsRepeats: allowsRepeats) else {
+                return close(.handshakeFailed)
+            }
             srtp = transform
             state = .connected
             return .connected
@@ -209,7 +226,7 @@ package final class PeerTransport {
     }
 
     private func flushDTLS(into batch: DatagramBatch) {
-        guard let path = selectedPath ?? provisionalPath else { return }
+        guard let path = sendPath else { return }
         dtls.drainOutput { batch.append(to: path, copying: $0) }
     }
 
@@ -234,7 +251,7 @@ package final class PeerTransport {
 
     /// Encrypts and sends one RTCP packet.
     package func sendRTCP(_ bytes: [UInt8], into batch: DatagramBatch) -> Bool {
-        guard let srtp, let path = selectedPath else { return false }
+        guard let srtp, let path = sendPath else { return false }
         return batch.append(to: path) { slot in
             guard bytes.count + SRTPSession.overheadBytesMax <= slot.byteCount else { return nil }
             slot.store(unsafe bytes.span.bytes, at: 0)

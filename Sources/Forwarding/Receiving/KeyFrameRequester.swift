@@ -5,8 +5,9 @@ package import Wire
 package struct KeyFrameRequester: Sendable {
     /// Two requests closer than this would cost the publisher two key frames for one need.
     package static let spacing = Interval.milliseconds(500)
-    /// Once a request was answered the next need is another one: that of a viewer who came just after.
-    package static let answeredSpacing = Interval.milliseconds(200)
+    /// Once a request was answered the next need is another one: that of a viewer who came just after. Browsers ignore
+    /// requests within 300 ms of a key frame (libwebrtc's minimum interval between key frames).
+    package static let answeredSpacing = Interval.milliseconds(350)
     /// Requests without an answer before it waits for the next wish.
     package static let attemptsMax = 20
 

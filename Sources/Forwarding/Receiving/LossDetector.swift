@@ -86,10 +86,10 @@ package struct LossDetector: Sendable {
         return .late
     }
 
-    /// What to ask for now, and whether any packet was given up.
-    package mutating func takeRequests(at now: Instant, into lost: inout [SequenceNumber]) -> (gaveUp: Bool, asked: Int)
+    /// What to ask for now, and how many packets were given up.
+    package mutating func takeRequests(at now: Instant, into lost: inout [SequenceNumber]) -> (gaveUp: Int, asked: Int)
     {
-        var gaveUp = false
+        var gaveUp = 0
         var asked = 0
         let retry = min(max(Interval(nanoseconds: roundTrip.nanoseconds * 5 / 4), Self.retryMin), Self.retryMax)
         var index = 0
@@ -100,7 +100,7 @@ package struct LossDetector: Sendable {
             }
             guard missing[index].attempts < Self.attemptsMax else {
                 missing.remove(at: index)
-                gaveUp = true
+                gaveUp += 1
                 continue
             }
             missing[index].attempts += 1

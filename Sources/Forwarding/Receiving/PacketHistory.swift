@@ -90,6 +90,9 @@ package final class PacketHistory {
     /// One past the last byte written, in the endless byte stream.
     private var writePosition = 0
     private var newest: ExtendedSequenceNumber?
+    /// Which of the last `packetsMax` numbers were taken in: one bit each. It outlives the packets, because a copy that
+    /// comes after its packet was let go must not be forwarded a second time under the same SRTP index.
+    private var seen = ContiguousArray<UInt64>(repeating: 0, count: packetsMax / 64)
     private var lapStartedAt: Instant?
     private let bytesLimit: Int
 
@@ -106,12 +109,13 @@ package final class PacketHistory {
     package var footprintBytes: Int { capacity + entries.count * MemoryLayout<Entry?>.stride }
 
     /// Keeps a copy of `packet`.
-    /// - Returns: `false`, keeping nothing, when the packet is there already or older than what is kept.
+    /// - Returns: `false`, keeping nothing, when the packet was taken in before or is older than what is remembered.
     package func insert(_ packet: RawSpan, _ description: PacketDescription) -> Bool {
         let sequence = description.sequence
         let now = description.receivedAt
         guard packet.byteCount <= Self.bytesMin / 2 else { return false }
         if let newest, sequence.rawValue <= newest.rawValue - Int64(Self.packetsMax) { return false }
+        if contains(sequence) { return false }
         growIndexIfCrowded(for: sequence, at: now)
         let slot = index(of: sequence)
         if let present = entries[slot], present.description.sequence >= sequence { return false }
@@ -130,13 +134,37 @@ package final class PacketHistory {
         }
         entries[slot] = Entry(description: description, position: writePosition, length: packet.byteCount)
         writePosition += packet.byteCount
+        markSeen(sequence)
         newest = max(newest ?? sequence, sequence)
         return true
     }
 
-    /// Whether the packet is kept, so that another copy of it is a duplicate.
+    /// Whether the packet was taken in, so that another copy of it is a duplicate, whether or not it is still kept.
     package func contains(_ sequence: ExtendedSequenceNumber) -> Bool {
-        entries[index(of: sequence)]?.description.sequence == sequence
+        guard let newest, sequence <= newest, sequence.rawValue > newest.rawValue - Int64(Self.packetsMax) else {
+            return false
+        }
+        let (word, mask) = seenBit(sequence.rawValue)
+        return seen[word] & mask != 0
+    }
+
+    private func seenBit(_ number: Int64) -> (word: Int, mask: UInt64) {
+        let bit = Int(truncatingIfNeeded: number) & (Self.packetsMax - 1)
+        return (bit >> 6, 1 << UInt64(bit & 63))
+    }
+
+    private func markSeen(_ sequence: ExtendedSequenceNumber) {
+        if let newest, sequence > newest {
+            // The bits of the numbers in between are those of numbers long past.
+            var number = max(newest.rawValue, sequence.rawValue - Int64(Self.packetsMax)) + 1
+            while number < sequence.rawValue {
+                let (word, mask) = seenBit(number)
+                seen[word] &= ~mask
+                number += 1
+            }
+        }
+        let (word, mask) = seenBit(sequence.rawValue)
+        seen[word] |= mask
     }
 
     /// Lends a kept packet; `nil` when it is not there any more.

@@ -52,7 +52,8 @@ package final class ReceivedStream {
 
     package func measureBitrate(at now: Instant) {
         let elapsed = (now - measuredAt).nanoseconds
-        guard elapsed > 0 else { return }
+        // The burst of a layer's first key frame, measured by itself, would make the smallest layer look the richest.
+        guard elapsed >= 500_000_000 else { return }
         let bits = Int(truncatingIfNeeded: bytesReceived &- bytesAtMeasure) * 8
         bitrate = Int(Double(bits) / (Double(elapsed) / 1e9))
         bytesAtMeasure = bytesReceived

@@ -21,6 +21,7 @@ package final class SendSlot {
     /// MID goes on every packet until a report shows that the receiver knows the SSRC (RFC 8843 §9.2).
     private var receiverKnowsSSRC = false
     private var announcedUnsupported: CodecName?
+    private var lastKeyFrameRequestAt: Instant?
 
     package private(set) var packetsSent: UInt32 = 0
     package private(set) var octetsSent: UInt32 = 0
@@ -49,6 +50,16 @@ package final class SendSlot {
         track?.attach(self, at: now)
     }
 
+    /// Whether the receiver's wish for a key frame is passed on. One that repeats it all the time, for whatever reason,
+    /// would cost every other viewer picture quality.
+    func mayRequestKeyFrame(at now: Instant) -> Bool {
+        if let lastKeyFrameRequestAt, now - lastKeyFrameRequestAt < Self.keyFrameRequestSpacing { return false }
+        lastKeyFrameRequestAt = now
+        return true
+    }
+
+    private static let keyFrameRequestSpacing = Interval.milliseconds(500)
+
     func receivedReport(_ block: ReportBlock) {
         lastReport = block
         receiverKnowsSSRC = true
@@ -64,7 +75,7 @@ package final class SendSlot {
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        guard peer.transport.isConnected else { return }
+        guard peer.transport.isConnected, peer.transport.sendPath != nil else { return }
         if playing != stream.id {
             guard stream === stream.track.target, begin(stream, at: packet, description, now: now) else { return }
         }
@@ -191,7 +202,7 @@ package final class SendSlot {
         at now: Instant,
         into batch: DatagramBatch
     ) -> Int? {
-        guard let path = peer.transport.selectedPath else { return nil }
+        guard let path = peer.transport.sendPath else { return nil }
         let outgoing: PayloadType
         var rtx: (PayloadType, SSRC)?
         switch mapping {

@@ -54,6 +54,11 @@ function start() {
 
   // ---- plain words for failures -------------------------------------------------------------------------------------
 
+  /** How long the server may take to answer a request. */
+  const requestMilliseconds = 15_000;
+  /** Whether a request failed because nobody answered: refused, or out of time. */
+  const isUnreachable = (error) => error instanceof TypeError || error?.name === 'TimeoutError';
+
   const words = {
     unreachable: () => `The server at ${location.host} does not answer.`,
     ice: (answer = '') => {
@@ -216,7 +221,7 @@ function start() {
         }
         this.flush();
       } catch (error) {
-        if (error instanceof TypeError) return { text: words.unreachable() };
+        if (isUnreachable(error)) return { text: words.unreachable() };
         return { text: `The browser does not accept what the server answered: ${error.message}`, final: true };
       }
       this.timer = setTimeout(() => { if (!this.wasLive) this.giveUp(); }, connectTimeoutMilliseconds);
@@ -285,7 +290,7 @@ function start() {
         }, connection.connectionState === 'connected' ? 1000 : 8000);
       } catch (error) {
         if (connection !== this.connection) return;
-        this.over({ text: error instanceof TypeError ? words.unreachable() : words.interrupted() });
+        this.over({ text: isUnreachable(error) ? words.unreachable() : words.interrupted() });
       }
     }
 
@@ -315,7 +320,11 @@ function start() {
     }
 
     send(method, url, type, body, headers = {}) {
-      return fetch(url, { method, body, headers: { 'Content-Type': type, ...authorization(), ...headers } });
+      // Without a limit a network that swallows packets would leave the page connecting for ever.
+      return fetch(url, {
+        method, body, headers: { 'Content-Type': type, ...authorization(), ...headers },
+        signal: AbortSignal.timeout(requestMilliseconds),
+      });
     }
 
     /** Tells the server that this session is over, also while the page goes away. */

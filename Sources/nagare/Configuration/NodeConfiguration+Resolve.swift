@@ -29,7 +29,7 @@ extension NodeConfiguration {
             tls: try tls(reader),
             token: try reader.token(),
             logLevel: try reader.logLevel() ?? .info,
-            graceSeconds: try reader.integer(.grace, 0...graceSecondsMax) ?? 10,
+            graceSeconds: try reader.integer(.grace, 1...graceSecondsMax) ?? 10,
             warnings: unknownVariables.map { "\($0) is set, but there is no such setting." }
         )
         try configuration.checkAddresses()

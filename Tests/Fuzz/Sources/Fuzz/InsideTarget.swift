@@ -279,7 +279,7 @@ private final class InsideRun {
         for (_, event) in core.takeEvents() {
             if case .closed(let reason) = event { require(reason != .requested, "nobody asked for it") }
         }
-        require(core.counters[.batchFull] == 0, "a turn's datagrams are bounded")
+        require(batch.overflowed == 0, "a turn's datagrams are bounded")
     }
 
     func finish() {
