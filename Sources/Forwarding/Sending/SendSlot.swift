@@ -252,7 +252,8 @@ package final class SendSlot {
     ) -> Int {
         var writer = HeaderExtensionWriter()
         let extensions = parameters.extensions
-        if !receiverKnowsSSRC || isRepeatable, let id = extensions[.mid] {
+        // Nobody reports on an RTX stream, so what layer it repeats is said on all of it (RFC 8852 §3.3).
+        if !receiverKnowsSSRC || isRepeatable || (isRTX && parameters.rid != nil), let id = extensions[.mid] {
             let mid = midBytes
             writer.append(id, unsafe mid.span.bytes, to: &slot)
             if let rid = parameters.rid, let ridID = extensions[isRTX ? .repairedRTPStreamID : .rtpStreamID] {
