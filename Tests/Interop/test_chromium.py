@@ -184,3 +184,20 @@ def test_muting_and_camera_off_reach_the_viewer(open_page: OpenPage, node: Node,
     publisher.click("#mute")
     time.sleep(0.5)
     assert observe(lambda: first(viewer), 2).energy > 1e-4, "unmuted, and not heard"
+
+
+def test_who_comes_late_sees_the_picture_at_once(open_page: OpenPage, node: Node, channel: str) -> None:
+    """Browsers may nominate their ICE pair after media could flow: the key frame must not be lost until then."""
+    publisher = open_page(node.origin)
+    publisher.open_channel(channel)
+    publisher.publish("VP8")
+    time.sleep(2)
+    waits = []
+    for _ in range(3):
+        viewer = open_page(node.origin)
+        viewer.open_channel(channel)
+        viewer.watched()
+        shown = first(viewer)
+        waits.append(shown["firstFrameAt"] - shown["connectedAt"])
+        viewer.close()
+    assert max(waits) <= 500, f"milliseconds from the connection to the first frame: {waits}"
