@@ -243,7 +243,9 @@ struct EndpointTests {
             for _ in 0..<2 { #expect(try await http.post("/whip/lobby", "x").status == .badRequest) }
             let response = try await http.post("/whip/lobby", "x")
             #expect(response.status == .tooManyRequests)
-            #expect(response.headers[.retryAfter] == "100")
+            // A token takes 100 s, less what passed since the first request.
+            let wait = try #require(response.headers[.retryAfter].flatMap { Int($0) })
+            #expect((40...100).contains(wait))
             #expect(try await http.send(.get, "/whip/lobby").status == .noContent)
         }
     }
