@@ -65,17 +65,19 @@ extension EventLoop {
             return
         }
         let base = unsafe batch.baseAddress
-        for (index, entry) in batch.entries.enumerated() {
-            let socketIndex = Int(entry.path.socket.rawValue)
+        for index in 0..<batch.runCount {
+            let run = batch.run(at: index)
+            let socketIndex = Int(run.path.socket.rawValue)
             guard socketIndex < sockets.count else {
-                counters.sendErrorDrops &+= 1
+                counters.sendErrorDrops &+= UInt64(run.count)
                 continue
             }
-            unsafe sockets[socketIndex].add(
-                base + index * DatagramBatch.slotBytes,
-                length: entry.length,
-                to: entry.path.remote
-            )
+            var offset = 0
+            while offset < run.length {
+                let length = min(run.segmentBytes, run.length - offset)
+                unsafe sockets[socketIndex].add(base + run.offset + offset, length: length, to: run.path.remote)
+                offset += length
+            }
         }
         for socket in sockets { socket.flush() }
     }

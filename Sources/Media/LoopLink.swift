@@ -47,7 +47,7 @@ final class LoopLink: RelayLink {
         self.cause = cause
     }
 
-    func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
+    override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
         let readAt = cause.readAt?.nanoseconds ?? EventLoop.now().nanoseconds
         guard ring.append(RelayMessage(record: record, readAtNanoseconds: readAt), bytes) else { return false }
         // A long turn gives the other loop something to do before its end.

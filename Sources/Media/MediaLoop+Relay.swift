@@ -25,8 +25,7 @@ extension MediaLoop {
     // MARK: The turn
 
     /// Takes what other loops sent.
-    func takeRelayed() {
-        let now = EventLoop.now()
+    func takeRelayed(at now: Instant) {
         var budget = Self.relayRecordsPerTurnMax
         var emptyCount = 0
         while budget > 0, emptyCount < relaySources.count {
@@ -67,11 +66,18 @@ extension MediaLoop {
         arriving[track] = []
         defer { for waiting in arriving.removeValue(forKey: track) ?? [] { waiting.resume() } }
         let relay = forwarder.makeRelayID()
-        let (relayed, loop) = try await origin.export(track, as: relay, to: index)
+        let relayed: RelayedTrack
+        let loop: LoopIndex
+        do {
+            (relayed, loop) = try await origin.export(track, as: relay, to: index)
+        } catch {
+            forwarder.discardRelayID(relay)
+            throw error
+        }
         try beginCall()
         let now = EventLoop.now()
         forwarder.addMirror(relayed, as: relay, from: loop, at: now)
-        // When the slot's peer left meanwhile the mirror has no slot, so it ends with its first packet.
+        // When the slot's peer left meanwhile the mirror has no slot, and goes by itself.
         try forwarder.connect(slot: slot, to: track, at: now)
     }
 

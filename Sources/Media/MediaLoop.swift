@@ -126,7 +126,7 @@ public actor MediaLoop {
             received(&datagram, length: length, path: path, readAt: readAt)
         }
         eventLoop.onTimer = { [self] now in forwarder.handleTimeout(at: now, into: batch) }
-        eventLoop.onSignal = { [self] in takeRelayed() }
+        eventLoop.onSignal = { [self] now in takeRelayed(at: now) }
         eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
         eventLoop.onTurnMeasured = { [self] length in turnTime.observe(nanoseconds: length.nanoseconds) }
         batch.onFull = { [unowned self] _ in flush() }

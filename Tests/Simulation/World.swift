@@ -60,6 +60,7 @@ final class World {
         hosts[host.address] = host
         host.batch.onFull = { [weak self, weak host] batch in
             guard let self, let host else { return }
+            host.core.completeBatch()
             self.transmit(batch, from: host)
         }
     }

@@ -143,7 +143,9 @@ extension MediaMetrics {
             ("nagare_tracks_received", "Tracks published.", gauges.receivedTracks),
             ("nagare_slots", "Tracks that viewers negotiated.", gauges.slots),
             ("nagare_slots_playing", "Tracks that viewers get.", gauges.connectedSlots),
+            ("nagare_tracks_mirrored", "Tracks of other loops that viewers here get.", gauges.mirroredTracks),
             ("nagare_history_bytes", "Memory of packets kept for retransmission.", gauges.historyBytes),
+            ("nagare_send_state_bytes", "Memory of what packets to viewers are made with.", gauges.stateBytes),
         ]
         for (name, help, value) in present { page.addGauge(name, help: help, labels: labels, value) }
     }
