@@ -62,7 +62,7 @@ let package = Package(
         module("Wire"),
         module("ICE", ["Wire"]),
         module("DTLS", ["Wire", "COpenSSL"]),
-        module("SRTP", ["Wire", "CSRTP"]),
+        module("SRTP", ["Wire", "COpenSSL", "CSRTP"]),
         module("CongestionControl", ["Wire"]),
         module("Metrics"),
         module("Forwarding", ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics"]),
