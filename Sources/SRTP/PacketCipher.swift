@@ -1,3 +1,4 @@
+internal import CIPSecMB
 internal import COpenSSL
 import Wire
 
@@ -9,10 +10,12 @@ struct PacketCipher: BitwiseCopyable {
     enum Stream { case rtp, rtcp }
     enum Direction { case sealing, opening }
 
-    private enum Kind { case gcm, counterMode }
+    private enum Mode { case gcm, counterMode }
 
-    private let kind: Kind
-    /// OpenSSL's context with the key set: a packet sets the initialization vector alone.
+    private let mode: Mode
+    /// intel-ipsec-mb's manager, when the cipher is its.
+    private let multiBuffer: UnsafeMutablePointer<MultiBuffer>?
+    /// The manager's key, or OpenSSL's context with the key set: a packet sets the initialization vector alone.
     private let context: OpaquePointer
     /// The key that authenticates in counter mode; GCM has none.
     private let authentication: UnsafeMutablePointer<nagare_HMAC_SHA1_key>?
@@ -21,17 +24,23 @@ struct PacketCipher: BitwiseCopyable {
     private let saltLow: UInt64
 
     /// Bytes of the tag in counter mode (RFC 3711 §5.2).
-    private static let shortTagBytes = 10
+    static let shortTagBytes = 10
     private static let digestBytes = 20
 
     /// Whether an SRTCP packet ends with its index (RFC 7714 §9.2) and not with its tag (RFC 3711 §3.4).
-    var isTrailerLast: Bool { kind == .gcm }
+    var isTrailerLast: Bool { mode == .gcm }
 
     /// `nil` when the library fails.
-    init?(_ master: MasterKey, _ stream: Stream, _ direction: Direction) {
+    init?(
+        _ master: MasterKey,
+        _ stream: Stream,
+        _ direction: Direction,
+        _ multiBuffer: UnsafeMutablePointer<MultiBuffer>?
+    ) {
         let profile = master.profile
         let isRTP = stream == .rtp
-        kind = profile == .aes128CMHMACSHA1 ? .counterMode : .gcm
+        unsafe self.multiBuffer = multiBuffer
+        mode = profile == .aes128CMHMACSHA1 ? .counterMode : .gcm
         let salt = unsafe master.withSessionKey(isRTP ? .rtpSalt : .rtcpSalt, count: profile.saltLength) { salt in
             var padded = InlineArray<2, UInt64>(repeating: 0)
             unsafe withUnsafeMutableBytes(of: &padded) {
@@ -40,13 +49,13 @@ struct PacketCipher: BitwiseCopyable {
             return padded
         }
         let context = unsafe master.withSessionKey(isRTP ? .rtpEncryption : .rtcpEncryption, count: profile.keyLength) {
-            unsafe Self.makeContext(profile, key: $0, direction)
+            unsafe Self.makeContext(profile, key: $0, direction, multiBuffer)
         }
         guard let salt, let context = unsafe context else { return nil }
         saltHigh = UInt64(bigEndian: salt[0])
         saltLow = UInt64(bigEndian: salt[1])
         unsafe self.context = context
-        guard kind == .counterMode else {
+        guard mode == .counterMode else {
             unsafe authentication = nil
             return
         }
@@ -56,7 +65,7 @@ struct PacketCipher: BitwiseCopyable {
             return unsafe nagare_HMAC_SHA1_prepare(&prepared, key, Self.digestBytes) == 1 ? prepared : nil
         }
         guard let prepared else {
-            unsafe EVP_CIPHER_CTX_free(context)
+            unsafe Self.free(context, multiBuffer)
             return nil
         }
         let authentication = UnsafeMutablePointer<nagare_HMAC_SHA1_key>.allocate(capacity: 1)
@@ -65,7 +74,7 @@ struct PacketCipher: BitwiseCopyable {
     }
 
     func destroy() {
-        unsafe EVP_CIPHER_CTX_free(context)
+        unsafe Self.free(context, multiBuffer)
         guard let authentication = unsafe authentication else { return }
         unsafe OPENSSL_cleanse(authentication, MemoryLayout<nagare_HMAC_SHA1_key>.size)
         unsafe authentication.deallocate()
@@ -84,14 +93,19 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         let body = unsafe packet + headerLength
         let end = unsafe body + payloadLength
-        switch kind {
+        switch mode {
         case .gcm:
             return unsafe seal(packet, headerLength, payload, body, payloadLength, ssrc: ssrc, index: index, tag: end)
         case .counterMode:
             guard unsafe crypt(payload, body, payloadLength, ssrc: ssrc, index: index) else { return false }
             // The roll-over counter is authenticated behind the packet, and makes room for the tag (RFC 3711 §4.2).
             unsafe Self.store(UInt32(truncatingIfNeeded: index >> 16), at: end)
-            unsafe authenticate(packet, headerLength + payloadLength + 4, tag: end)
+            let count = headerLength + payloadLength + 4
+            if let multiBuffer = unsafe multiBuffer, let key = unsafe authentication {
+                unsafe multiBuffer.pointee.append(packet, count, key: key, tag: end)
+            } else {
+                unsafe authenticate(packet, count, tag: end)
+            }
             return true
         }
     }
@@ -108,7 +122,7 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         let body = unsafe packet + headerLength
         let end = unsafe body + payloadLength
-        switch kind {
+        switch mode {
         case .gcm:
             return unsafe open(packet, headerLength, body, payloadLength, ssrc: ssrc, index: index, tag: end)
         case .counterMode:
@@ -126,7 +140,7 @@ struct PacketCipher: BitwiseCopyable {
         let body = unsafe packet + header
         let end = unsafe packet + length
         let trailer = PacketShape.encryptedFlag | index
-        switch kind {
+        switch mode {
         case .gcm:
             unsafe Self.store(trailer, at: end + Self.longTagBytes)
             var associated = unsafe Self.associatedData(packet, trailer)
@@ -157,7 +171,7 @@ struct PacketCipher: BitwiseCopyable {
         let header = PacketShape.rtcpHeaderBytes
         let body = unsafe packet + header
         let end = unsafe packet + length
-        switch kind {
+        switch mode {
         case .gcm:
             var associated = unsafe Self.associatedData(packet, PacketShape.encryptedFlag | index)
             return unsafe withUnsafeBytes(of: &associated) { bytes in
@@ -187,7 +201,7 @@ struct PacketCipher: BitwiseCopyable {
 
     /// The 96-bit nonce of GCM (RFC 7714 §8.1, §9.1), or the counter block of counter mode (RFC 3711 §4.1.1).
     private func initializationVector(ssrc: UInt32, index: UInt64) -> InlineArray<2, UInt64> {
-        switch kind {
+        switch mode {
         case .gcm:
             [
                 (saltHigh ^ (UInt64(ssrc) << 16 | index >> 32)).bigEndian,
@@ -209,7 +223,21 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         var vector = initializationVector(ssrc: ssrc, index: index)
         return unsafe withUnsafeBytes(of: &vector) { nonce in
-            unsafe nagare_GCM_seal(
+            if let multiBuffer = unsafe multiBuffer {
+                unsafe nagare_imb_gcm_seal(
+                    multiBuffer.pointee.manager,
+                    context,
+                    nonce.baseAddress,
+                    associated,
+                    associatedLength,
+                    plain,
+                    cipher,
+                    length,
+                    tag
+                )
+                return true
+            }
+            return unsafe nagare_GCM_seal(
                 context,
                 nonce.baseAddress,
                 associated,
@@ -233,7 +261,20 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         var vector = initializationVector(ssrc: ssrc, index: index)
         return unsafe withUnsafeBytes(of: &vector) { nonce in
-            unsafe nagare_GCM_open(
+            if let multiBuffer = unsafe multiBuffer {
+                return unsafe nagare_imb_gcm_open(
+                    multiBuffer.pointee.manager,
+                    context,
+                    nonce.baseAddress,
+                    associated,
+                    associatedLength,
+                    bytes,
+                    bytes,
+                    length,
+                    tag
+                )
+            }
+            return unsafe nagare_GCM_open(
                 context,
                 nonce.baseAddress,
                 associated,
@@ -255,7 +296,18 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         var vector = initializationVector(ssrc: ssrc, index: index)
         return unsafe withUnsafeBytes(of: &vector) { counter in
-            unsafe nagare_CTR_crypt(
+            if let multiBuffer = unsafe multiBuffer {
+                unsafe nagare_imb_ctr(
+                    multiBuffer.pointee.manager,
+                    context,
+                    counter.baseAddress,
+                    input,
+                    output,
+                    length
+                )
+                return true
+            }
+            return unsafe nagare_CTR_crypt(
                 context,
                 counter.baseAddress,
                 input,
@@ -302,8 +354,14 @@ struct PacketCipher: BitwiseCopyable {
     private static func makeContext(
         _ profile: SRTPProfile,
         key: UnsafePointer<UInt8>,
-        _ direction: Direction
+        _ direction: Direction,
+        _ multiBuffer: UnsafeMutablePointer<MultiBuffer>?
     ) -> OpaquePointer? {
+        if let manager = unsafe multiBuffer?.pointee.manager {
+            return unsafe profile == .aes128CMHMACSHA1
+                ? nagare_imb_create_ctr_key(manager, key, profile.keyLength)
+                : nagare_imb_create_gcm_key(manager, key, profile.keyLength)
+        }
         guard let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
         let cipher =
             switch profile {
@@ -316,5 +374,13 @@ struct PacketCipher: BitwiseCopyable {
         if unsafe EVP_CipherInit_ex(context, cipher, nil, key, nil, isEncrypting) == 1 { return unsafe context }
         unsafe EVP_CIPHER_CTX_free(context)
         return nil
+    }
+
+    private static func free(_ context: OpaquePointer, _ multiBuffer: UnsafeMutablePointer<MultiBuffer>?) {
+        if unsafe multiBuffer != nil {
+            unsafe nagare_imb_destroy_key(context)
+        } else {
+            unsafe EVP_CIPHER_CTX_free(context)
+        }
     }
 }

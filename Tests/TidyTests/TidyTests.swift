@@ -11,6 +11,7 @@ import Testing
     /// Each system library and the modules that may import it.
     static let libraryOwners: [String: Set<String>] = [
         "CUV": ["EventLoop"], "CDatagram": ["EventLoop"], "COpenSSL": ["DTLS", "SRTP"], "CSRTP": ["SRTP"],
+        "CIPSecMB": ["SRTP"],
     ]
 
     /// What each module may import of ours: the arrows of the design. A module that is not named may import anything.
