@@ -67,6 +67,9 @@ public actor Rooms {
     private var work: [[Work]]
     private var wanted: [[TrackID: PlacedTrack?]]
     private var workers: [Task<Void, Never>?]
+    /// Connections to sources of other homes that are under way, by slot. Each is on its own, so that a home which does
+    /// not answer holds up nothing but the slots that want its tracks.
+    private var crossings: [TrackID: Task<Void, Never>] = [:]
     /// The question for its load that each home has not answered yet.
     private var samplers: [Task<Void, Never>?]
 
@@ -271,7 +274,7 @@ public actor Rooms {
     /// Whether nothing at all is held.
     public var isEmpty: Bool {
         model.isEmpty && sessions.isEmpty && sessionOf.isEmpty && requests.isEmpty && listeners.isEmpty
-            && listenersOf.isEmpty && work.allSatisfy(\.isEmpty) && wanted.allSatisfy(\.isEmpty)
+            && listenersOf.isEmpty && work.allSatisfy(\.isEmpty) && wanted.allSatisfy(\.isEmpty) && crossings.isEmpty
     }
 
     // MARK: - The node's end
@@ -289,7 +292,9 @@ public actor Rooms {
 
     /// Waits until the media planes did all that was decided so far, and answered what they were asked.
     public func settle() async {
-        while let task = (workers + samplers).lazy.compactMap({ $0 }).first { await task.value }
+        while let task = (workers + samplers).lazy.compactMap({ $0 }).first ?? crossings.values.first {
+            await task.value
+        }
     }
 }
 
@@ -343,7 +348,7 @@ extension Rooms {
         if workers[home] == nil { workers[home] = Task { await self.drainWork(at: home) } }
     }
 
-    /// One task a home, so that a media plane sees the decisions in their order.
+    /// One task a home, so that a media plane sees the decisions about each slot in their order.
     private func drainWork(at home: Int) async {
         while !work[home].isEmpty {
             let batch = work[home]
@@ -353,15 +358,30 @@ extension Rooms {
                 case .remove(let peer):
                     await planes[home].removePeer(peer)
                 case .connect(let slot):
-                    guard let source = wanted[home].removeValue(forKey: slot) else { continue }
-                    do {
-                        try await planes[home].connect(slot: slot, to: source)
-                    } catch {
-                        notice(.connectionFailed(slot: slot, "\(error)"))
+                    // While a crossing is under way what the slot wants next waits for its end.
+                    guard crossings[slot] == nil, let source = wanted[home].removeValue(forKey: slot) else { continue }
+                    if let source, source.home != home {
+                        crossings[slot] = Task { await self.cross(slot, to: source, at: home) }
+                    } else {
+                        await connect(slot, to: source, at: home)
                     }
                 }
             }
         }
         workers[home] = nil
+    }
+
+    private func cross(_ slot: TrackID, to source: PlacedTrack, at home: Int) async {
+        await connect(slot, to: source, at: home)
+        crossings[slot] = nil
+        if wanted[home][slot] != nil { enqueue(.connect(slot), at: home) }
+    }
+
+    private func connect(_ slot: TrackID, to source: PlacedTrack?, at home: Int) async {
+        do {
+            try await planes[home].connect(slot: slot, to: source)
+        } catch {
+            notice(.connectionFailed(slot: slot, "\(error)"))
+        }
     }
 }

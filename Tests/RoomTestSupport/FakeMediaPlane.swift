@@ -12,6 +12,8 @@ package actor FakeMediaPlane: MediaPlane {
     private var loopLoad = LoopLoad()
     private var refuses = false
     private var isGateClosed = false
+    /// The home whose tracks are waited for at the gate; `nil` while none are.
+    private var gatedHome: Int?
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var arrivals: [CheckedContinuation<Void, Never>] = []
 
@@ -45,8 +47,9 @@ package actor FakeMediaPlane: MediaPlane {
         peers[peer]?.remote.credentials = remote
     }
 
-    package func connect(slot: TrackID, to source: PlacedTrack?) throws {
+    package func connect(slot: TrackID, to source: PlacedTrack?) async throws {
         connectCount += 1
+        if let source, source.home == gatedHome { await passGate() }
         guard peers[slot.peer] != nil else { throw Refusal() }
         sources[slot] = source
     }
@@ -68,8 +71,15 @@ package actor FakeMediaPlane: MediaPlane {
 
     package func closeGate() { isGateClosed = true }
 
+    /// From now on connections to tracks of `home` wait at the gate, as do other calls.
+    package func closeGate(forTracksOf home: Int) {
+        isGateClosed = true
+        gatedHome = home
+    }
+
     package func openGate() {
         isGateClosed = false
+        gatedHome = nil
         for continuation in waiting { continuation.resume() }
         waiting = []
     }

@@ -52,8 +52,12 @@ struct RoomsBench {
         )
     }
 
-    func join(_ role: Role, following: Following = .currentPublisher) async throws -> (SessionID, Rooms.Session) {
-        let request = JoinRequest(channel: Self.channel, role: role, following: following)
+    func join(
+        _ role: Role,
+        following: Following = .currentPublisher,
+        in channel: ChannelName = Self.channel
+    ) async throws -> (SessionID, Rooms.Session) {
+        let request = JoinRequest(channel: channel, role: role, following: following)
         let reservation = try await rooms.reserve(request)
         return (reservation.session, try await activate(reservation, role))
     }
@@ -248,6 +252,34 @@ struct LoadTests {
         await planes[0].openGate()
         await rooms.settle()
         #expect(try await homes(5, in: rooms, "b") == [0, 0, 0, 0, 0])
+    }
+
+    @Test func `a loop that does not hand its tracks over holds up only who wants them`() async throws {
+        let planes = [FakeMediaPlane(), FakeMediaPlane()]
+        let bench = RoomsBench(planes: planes)
+        let (far, publisher) = try await bench.join(.sendonly)
+        await planes[0].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.9, peers: 100))
+        await bench.rooms.sampleLoads()
+        await bench.rooms.settle()
+        let (_, waiting) = try await bench.join(.recvonly)
+        let other = ChannelName("other")!
+        let (_, neighbour) = try await bench.join(.sendonly, in: other)
+        let (_, viewer) = try await bench.join(.recvonly, in: other)
+        #expect([publisher, waiting, neighbour, viewer].map(\.home) == [0, 1, 1, 1])
+        await planes[1].closeGate(forTracksOf: 0)
+        await bench.report(.connected, from: publisher.peer)
+        await planes[1].waitForArrival()
+        let slot = TrackID(peer: waiting.peer, mid: RoomsBench.mid)
+        #expect(await planes[1].sources[slot] == nil)
+        await bench.report(.connected, from: neighbour.peer)
+        let near = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
+        while await planes[1].sources[near] == nil { await Task.yield() }
+        #expect(await bench.rooms.end(far))
+        await planes[1].openGate()
+        await bench.rooms.settle()
+        #expect(await planes[1].sources[slot] == nil, "what it wanted last is what it has")
+        await bench.rooms.shutdown()
+        #expect(await bench.rooms.isEmpty)
     }
 
     @Test func `a viewer's loop is told the loop of the publisher`() async throws {
