@@ -19,7 +19,7 @@ struct key {
     EVP_CIPHER_CTX *encrypt, *decrypt, *peek;
     EVP_MAC_CTX *mac;
 #ifdef WITH_IPSEC_MB
-    struct gcm_key_data gcm;
+    _Alignas(64) struct gcm_key_data gcm;
     struct gcm_context_data gcm_context;
     DECLARE_ALIGNED(uint32_t enc_keys[4 * 11], 16);
     DECLARE_ALIGNED(uint32_t dec_keys[4 * 11], 16);

@@ -8,6 +8,7 @@ Prints "janus PID" when it serves. Ends Janus when it ends.
 """
 
 import argparse
+import http.client
 import http.server
 import itertools
 import json
@@ -121,7 +122,7 @@ class Janus:
             try:
                 with urllib.request.urlopen(f"{self.base}/{self.session}?maxev=20", timeout=60) as response:
                     events = json.load(response)
-            except (OSError, ValueError):
+            except (OSError, ValueError, http.client.HTTPException):
                 time.sleep(0.1)
                 continue
             for event in events if isinstance(events, list) else [events]:
