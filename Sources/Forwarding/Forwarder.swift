@@ -13,6 +13,11 @@ public struct ForwarderConfiguration {
     public var unixNanosecondsAtZero: Int64
     /// Peers on one core; more are refused.
     public var peersMax: Int
+    /// The SRTP profiles that are offered and accepted, best first.
+    public var srtpProfiles = DTLSConnection.profiles
+    /// What one stream that is received may keep for retransmission, in bytes: a client needs little more than to know
+    /// duplicates by.
+    public var historyBytesMax = 2 << 20
 
     /// The same entropy in the form that the standard library asks for.
     struct Generator: RandomNumberGenerator {
@@ -60,7 +65,7 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
 /// Sans-IO: bytes and an instant go in, datagrams come out into the batch that the caller passes, and events wait in
 /// `takeEvents`. After every turn in which anything was called, `endTurn` does what was put off.
 public final class Forwarder {
-    private let configuration: ForwarderConfiguration
+    let configuration: ForwarderConfiguration
     private var peers: [PeerID: Peer] = [:]
     private var peersByFragment: [String: Peer] = [:]
     private var peersByPath: [NetworkPath: Peer] = [:]
@@ -133,6 +138,7 @@ public final class Forwarder {
             transport = try PeerTransport(
                 agent: agent,
                 certificate: configuration.certificate,
+                profiles: configuration.srtpProfiles,
                 remote: parameters.remote,
                 allowsRepeats: parameters.send.contains { $0.kind == .video && $0.rtxSSRC == nil },
                 at: now

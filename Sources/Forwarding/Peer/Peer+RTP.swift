@@ -156,7 +156,7 @@ extension Peer {
         let sequence =
             restored ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
         guard
-            let description = PacketDescription(
+            var description = PacketDescription(
                 view,
                 sequence: sequence,
                 codec: codec.name,
@@ -164,6 +164,7 @@ extension Peer {
                 at: now
             )
         else { throw .drop(.malformedRTP) }
+        description.isRestored = restored
         if !restored { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
         guard !stream.history.contains(sequence) else { throw .drop(.duplicate) }
         guard stream.history.insert(packet, description) else { throw .drop(.tooOld) }

@@ -145,7 +145,14 @@ package final class Peer {
             guard let silent = track.evictSilentStream(at: now) else { throw .drop(.streamLimit) }
             forget(silent)
         }
-        let stream = ReceivedStream(id: core.makeStreamID(), ssrc: ssrc, rid: rid, track: track, at: now)
+        let stream = ReceivedStream(
+            id: core.makeStreamID(),
+            ssrc: ssrc,
+            rid: rid,
+            track: track,
+            historyBytesMax: core.configuration.historyBytesMax,
+            at: now
+        )
         stream.rtxSSRC = track.parameters.rtxSSRCs[ssrc]
         if let rtx = stream.rtxSSRC { rtxSources.append((rtx, stream)) }
         streams.append(stream)

@@ -50,6 +50,7 @@ package final class PeerTransport {
     package init(
         agent: Agent,
         certificate: DTLSCertificate,
+        profiles: [SRTPProfile] = DTLSConnection.profiles,
         remote: RemoteTransport,
         allowsRepeats: Bool,
         at now: Instant
@@ -60,7 +61,8 @@ package final class PeerTransport {
         dtls = try DTLSConnection(
             certificate: certificate,
             role: remote.localRole,
-            remoteFingerprints: remote.fingerprints
+            remoteFingerprints: remote.fingerprints,
+            profiles: profiles
         )
         setupDeadline = now + Self.setupTimeout
     }

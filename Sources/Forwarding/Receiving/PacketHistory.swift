@@ -27,6 +27,8 @@ package struct PacketDescription: Sendable {
     package var payloadLength: UInt16
     /// The packet begins a frame that decodes without any other.
     package var startsKeyFrame = false
+    /// It came as a retransmission (RFC 4588), so that its being late is no reordering.
+    package var isRestored = false
     package var receivedAt: Instant
 
     package var audioLevel = Field()

@@ -26,13 +26,21 @@ package final class ReceivedStream {
     private var bytesAtMeasure: UInt64 = 0
     private var measuredAt: Instant
 
-    package init(id: StreamID, ssrc: SSRC, rid: RID?, track: ReceivedTrack, at now: Instant) {
+    package init(
+        id: StreamID,
+        ssrc: SSRC,
+        rid: RID?,
+        track: ReceivedTrack,
+        historyBytesMax: Int = PacketHistory.bytesMax,
+        at now: Instant
+    ) {
         self.id = id
         self.ssrc = ssrc
         self.rid = rid
         self.track = track
         let clockRate = track.parameters.codecs.first?.clockRate ?? track.parameters.kind.clockRate
-        history = PacketHistory(bytesLimit: track.parameters.kind == .video ? PacketHistory.bytesMax : 64 * 1024)
+        let usual = track.parameters.kind == .video ? PacketHistory.bytesMax : 64 * 1024
+        history = PacketHistory(bytesLimit: min(usual, historyBytesMax))
         statistics = ReceiveStatistics(clockRate: clockRate)
         clock = SenderClock(clockRate: clockRate)
         lastPacketAt = now
