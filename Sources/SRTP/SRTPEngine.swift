@@ -1,3 +1,7 @@
+<<<<<<< HEAD
+=======
+internal import CIPSecMB
+>>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
 public import Wire
 
 /// Which implementation encrypts. All produce the same bytes.
@@ -10,13 +14,20 @@ public enum SRTPBackend: String, Sendable, CaseIterable {
     case ipsecMB = "ipsec-mb"
 
     /// What this build, this machine's libraries and this CPU have, the fastest first.
+<<<<<<< HEAD
     public static var available: [SRTPBackend] { [.openssl, .libsrtp2] }
+=======
+    public static var available: [SRTPBackend] {
+        nagare_imb_is_available() ? [.ipsecMB, .openssl, .libsrtp2] : [.openssl, .libsrtp2]
+    }
+>>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
 
     /// The fastest that is available.
     public static var preferred: SRTPBackend { available.first ?? .libsrtp2 }
 }
 
 /// One loop's crypto: the backend, with the memory that its batches need. One thread at a time.
+<<<<<<< HEAD
 public final class SRTPEngine {
     public let backend: SRTPBackend
 
@@ -24,6 +35,31 @@ public final class SRTPEngine {
     public init(_ backend: SRTPBackend = .preferred) throws(SRTPError) {
         guard SRTPBackend.available.contains(backend) else { throw .failed }
         self.backend = backend
+=======
+@safe
+public final class SRTPEngine {
+    public let backend: SRTPBackend
+    /// In memory of its own, for ciphers to point to; `nil` unless the backend is ``SRTPBackend/ipsecMB``.
+    let multiBuffer: UnsafeMutablePointer<MultiBuffer>?
+
+    /// - Throws: ``SRTPError/failed`` when the backend is not available here.
+    public init(_ backend: SRTPBackend = .preferred) throws(SRTPError) {
+        self.backend = backend
+        guard backend == .ipsecMB else {
+            unsafe multiBuffer = nil
+            return
+        }
+        guard let created = MultiBuffer() else { throw .failed }
+        let memory = UnsafeMutablePointer<MultiBuffer>.allocate(capacity: 1)
+        unsafe memory.initialize(to: created)
+        unsafe multiBuffer = memory
+    }
+
+    deinit {
+        guard let multiBuffer = unsafe multiBuffer else { return }
+        unsafe multiBuffer.deinitialize(count: 1)
+        unsafe multiBuffer.deallocate()
+>>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
     }
 
     /// The contexts for one peer. They keep the engine, whose thread they belong to.
@@ -45,5 +81,9 @@ public final class SRTPEngine {
     }
 
     /// Completes every packet that was handed to an ``SRTPSender`` since the call before.
+<<<<<<< HEAD
     public func flush() {}
+=======
+    public func flush() { unsafe multiBuffer?.pointee.complete() }
+>>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
 }
