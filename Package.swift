@@ -58,11 +58,12 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
         .target(name: "CDatagram"),
+        .target(name: "CIPSecMB"),
 
         module("Wire"),
         module("ICE", ["Wire"]),
         module("DTLS", ["Wire", "COpenSSL"]),
-        module("SRTP", ["Wire", "CSRTP"]),
+        module("SRTP", ["Wire", "COpenSSL", "CSRTP", "CIPSecMB"]),
         module("CongestionControl", ["Wire"]),
         module("Metrics"),
         module("Forwarding", ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics"]),

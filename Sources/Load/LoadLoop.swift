@@ -97,7 +97,10 @@ actor LoadLoop {
             turns.observe(length)
             busy = busy + length
         }
-        batch.onFull = { [unowned self] _ in eventLoop.send(batch) }
+        batch.onFull = { [unowned self] _ in
+            forwarder.completeBatch()
+            eventLoop.send(batch)
+        }
     }
 
     /// Ends every client and the thread.

@@ -159,6 +159,7 @@ public actor MediaLoop {
     private func flush() {
         let count = batch.count
         guard count > 0 else { return }
+        forwarder.completeBatch()
         eventLoop.send(batch)
         latency.flushed(count, at: EventLoop.now())
     }

@@ -33,16 +33,18 @@ public final class DatagramBatch {
 
     /// Datagrams that the batch holds at most.
     public let capacity: Int
-    private let storage: UnsafeMutableRawPointer
+    @usableFromInline let storage: UnsafeMutableRawPointer
     private let runStorage: UnsafeMutablePointer<Run>
     /// Behind a pointer and not in the object: no access to it is checked for exclusivity at run time.
-    private let state: UnsafeMutablePointer<State>
+    @usableFromInline let state: UnsafeMutablePointer<State>
 
-    private struct State {
-        var writeOffset = 0
-        var count = 0
-        var runCount = 0
-        var overflowed = 0
+    @usableFromInline
+    struct State {
+        @usableFromInline var writeOffset = 0
+        @usableFromInline var count = 0
+        @usableFromInline var runCount = 0
+        @usableFromInline var overflowed = 0
+        init() {}
     }
 
     /// Called when a datagram is to be appended and the batch is full; must leave it with room, else the datagram is not
@@ -66,14 +68,15 @@ public final class DatagramBatch {
     }
 
     /// Datagrams in the batch.
-    public var count: Int { unsafe state.pointee.count }
-    public var isEmpty: Bool { unsafe state.pointee.count == 0 }
+    @inlinable public var count: Int { unsafe state.pointee.count }
+    @inlinable public var isEmpty: Bool { unsafe state.pointee.count == 0 }
     /// Datagrams refused because the batch stayed full.
     public var overflowed: Int { unsafe state.pointee.overflowed }
 
     /// Room for one datagram of up to `slotBytes`, to be taken by `commit`; without that the next call returns the same
     /// place. `nil` when the batch stays full, which is counted as `overflowed`.
     @unsafe
+    @inlinable
     @inline(__always)
     public func reserve() -> UnsafeMutableRawPointer? {
         if unsafe state.pointee.count == capacity, !makeRoom() { return nil }
@@ -82,7 +85,6 @@ public final class DatagramBatch {
 
     /// Takes what was written at the place that `reserve` returned last as the next datagram.
     /// - Parameter length: its bytes, 1...`slotBytes`.
-    @inline(__always)
     public func commit(_ length: Int, to path: NetworkPath) {
         precondition(length > 0 && length <= Self.slotBytes, "a datagram fits its slot")
         precondition(unsafe state.pointee.count < capacity, "the place was reserved")
@@ -94,6 +96,7 @@ public final class DatagramBatch {
     /// Appends one datagram.
     /// - Parameter write: fills the slot of `slotBytes` and returns how many bytes of it to send; `nil` gives it back.
     /// - Returns: whether a datagram was appended.
+    @inlinable
     @inline(__always)
     @discardableResult
     public func append(to path: NetworkPath, _ write: (inout MutableRawSpan) -> Int?) -> Bool {
@@ -159,8 +162,9 @@ public final class DatagramBatch {
 
     // MARK: Steps
 
+    @usableFromInline
     @inline(never)
-    private func makeRoom() -> Bool {
+    func makeRoom() -> Bool {
         onFull?(self)
         if unsafe state.pointee.count < capacity { return true }
         unsafe state.pointee.overflowed &+= 1
