@@ -11,16 +11,10 @@ final class NativeTransform: SRTPTransform {
     init(_ keys: SRTPKeyingMaterial, sourcesMax: Int, allowsRepeats: Bool, engine: SRTPEngine) throws(SRTPError) {
         let local = MasterKey(keys.profile, keys.local)
         let remote = MasterKey(keys.profile, keys.remote)
-<<<<<<< HEAD
-        let ciphers = [
-            PacketCipher(local, .rtp, .sealing), PacketCipher(local, .rtcp, .sealing),
-            PacketCipher(remote, .rtp, .opening), PacketCipher(remote, .rtcp, .opening),
-=======
         let multiBuffer = unsafe engine.multiBuffer
         let ciphers = unsafe [
             PacketCipher(local, .rtp, .sealing, multiBuffer), PacketCipher(local, .rtcp, .sealing, multiBuffer),
             PacketCipher(remote, .rtp, .opening, multiBuffer), PacketCipher(remote, .rtcp, .opening, multiBuffer),
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         ].compactMap { $0 }
         guard ciphers.count == 4 else {
             for cipher in ciphers { cipher.destroy() }

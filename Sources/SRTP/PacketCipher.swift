@@ -1,7 +1,4 @@
-<<<<<<< HEAD
-=======
 internal import CIPSecMB
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
 internal import COpenSSL
 import Wire
 
@@ -13,19 +10,12 @@ struct PacketCipher: BitwiseCopyable {
     enum Stream { case rtp, rtcp }
     enum Direction { case sealing, opening }
 
-<<<<<<< HEAD
-    private enum Kind { case gcm, counterMode }
-
-    private let kind: Kind
-    /// OpenSSL's context with the key set: a packet sets the initialization vector alone.
-=======
     private enum Mode { case gcm, counterMode }
 
     private let mode: Mode
     /// intel-ipsec-mb's manager, when the cipher is its.
     private let multiBuffer: UnsafeMutablePointer<MultiBuffer>?
     /// The manager's key, or OpenSSL's context with the key set: a packet sets the initialization vector alone.
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
     private let context: OpaquePointer
     /// The key that authenticates in counter mode; GCM has none.
     private let authentication: UnsafeMutablePointer<nagare_HMAC_SHA1_key>?
@@ -34,19 +24,6 @@ struct PacketCipher: BitwiseCopyable {
     private let saltLow: UInt64
 
     /// Bytes of the tag in counter mode (RFC 3711 §5.2).
-<<<<<<< HEAD
-    private static let shortTagBytes = 10
-    private static let digestBytes = 20
-
-    /// Whether an SRTCP packet ends with its index (RFC 7714 §9.2) and not with its tag (RFC 3711 §3.4).
-    var isTrailerLast: Bool { kind == .gcm }
-
-    /// `nil` when the library fails.
-    init?(_ master: MasterKey, _ stream: Stream, _ direction: Direction) {
-        let profile = master.profile
-        let isRTP = stream == .rtp
-        kind = profile == .aes128CMHMACSHA1 ? .counterMode : .gcm
-=======
     static let shortTagBytes = 10
     private static let digestBytes = 20
 
@@ -64,7 +41,6 @@ struct PacketCipher: BitwiseCopyable {
         let isRTP = stream == .rtp
         unsafe self.multiBuffer = multiBuffer
         mode = profile == .aes128CMHMACSHA1 ? .counterMode : .gcm
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         let salt = unsafe master.withSessionKey(isRTP ? .rtpSalt : .rtcpSalt, count: profile.saltLength) { salt in
             var padded = InlineArray<2, UInt64>(repeating: 0)
             unsafe withUnsafeMutableBytes(of: &padded) {
@@ -73,21 +49,13 @@ struct PacketCipher: BitwiseCopyable {
             return padded
         }
         let context = unsafe master.withSessionKey(isRTP ? .rtpEncryption : .rtcpEncryption, count: profile.keyLength) {
-<<<<<<< HEAD
-            unsafe Self.makeContext(profile, key: $0, direction)
-=======
             unsafe Self.makeContext(profile, key: $0, direction, multiBuffer)
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         }
         guard let salt, let context = unsafe context else { return nil }
         saltHigh = UInt64(bigEndian: salt[0])
         saltLow = UInt64(bigEndian: salt[1])
         unsafe self.context = context
-<<<<<<< HEAD
-        guard kind == .counterMode else {
-=======
         guard mode == .counterMode else {
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
             unsafe authentication = nil
             return
         }
@@ -97,11 +65,7 @@ struct PacketCipher: BitwiseCopyable {
             return unsafe nagare_HMAC_SHA1_prepare(&prepared, key, Self.digestBytes) == 1 ? prepared : nil
         }
         guard let prepared else {
-<<<<<<< HEAD
-            unsafe EVP_CIPHER_CTX_free(context)
-=======
             unsafe Self.free(context, multiBuffer)
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
             return nil
         }
         let authentication = UnsafeMutablePointer<nagare_HMAC_SHA1_key>.allocate(capacity: 1)
@@ -110,11 +74,7 @@ struct PacketCipher: BitwiseCopyable {
     }
 
     func destroy() {
-<<<<<<< HEAD
-        unsafe EVP_CIPHER_CTX_free(context)
-=======
         unsafe Self.free(context, multiBuffer)
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         guard let authentication = unsafe authentication else { return }
         unsafe OPENSSL_cleanse(authentication, MemoryLayout<nagare_HMAC_SHA1_key>.size)
         unsafe authentication.deallocate()
@@ -133,27 +93,19 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         let body = unsafe packet + headerLength
         let end = unsafe body + payloadLength
-<<<<<<< HEAD
-        switch kind {
-=======
         switch mode {
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         case .gcm:
             return unsafe seal(packet, headerLength, payload, body, payloadLength, ssrc: ssrc, index: index, tag: end)
         case .counterMode:
             guard unsafe crypt(payload, body, payloadLength, ssrc: ssrc, index: index) else { return false }
             // The roll-over counter is authenticated behind the packet, and makes room for the tag (RFC 3711 §4.2).
             unsafe Self.store(UInt32(truncatingIfNeeded: index >> 16), at: end)
-<<<<<<< HEAD
-            unsafe authenticate(packet, headerLength + payloadLength + 4, tag: end)
-=======
             let count = headerLength + payloadLength + 4
             if let multiBuffer = unsafe multiBuffer, let key = unsafe authentication {
                 unsafe multiBuffer.pointee.append(packet, count, key: key, tag: end)
             } else {
                 unsafe authenticate(packet, count, tag: end)
             }
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
             return true
         }
     }
@@ -170,11 +122,7 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         let body = unsafe packet + headerLength
         let end = unsafe body + payloadLength
-<<<<<<< HEAD
-        switch kind {
-=======
         switch mode {
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         case .gcm:
             return unsafe open(packet, headerLength, body, payloadLength, ssrc: ssrc, index: index, tag: end)
         case .counterMode:
@@ -192,11 +140,7 @@ struct PacketCipher: BitwiseCopyable {
         let body = unsafe packet + header
         let end = unsafe packet + length
         let trailer = PacketShape.encryptedFlag | index
-<<<<<<< HEAD
-        switch kind {
-=======
         switch mode {
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         case .gcm:
             unsafe Self.store(trailer, at: end + Self.longTagBytes)
             var associated = unsafe Self.associatedData(packet, trailer)
@@ -227,11 +171,7 @@ struct PacketCipher: BitwiseCopyable {
         let header = PacketShape.rtcpHeaderBytes
         let body = unsafe packet + header
         let end = unsafe packet + length
-<<<<<<< HEAD
-        switch kind {
-=======
         switch mode {
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         case .gcm:
             var associated = unsafe Self.associatedData(packet, PacketShape.encryptedFlag | index)
             return unsafe withUnsafeBytes(of: &associated) { bytes in
@@ -261,11 +201,7 @@ struct PacketCipher: BitwiseCopyable {
 
     /// The 96-bit nonce of GCM (RFC 7714 §8.1, §9.1), or the counter block of counter mode (RFC 3711 §4.1.1).
     private func initializationVector(ssrc: UInt32, index: UInt64) -> InlineArray<2, UInt64> {
-<<<<<<< HEAD
-        switch kind {
-=======
         switch mode {
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         case .gcm:
             [
                 (saltHigh ^ (UInt64(ssrc) << 16 | index >> 32)).bigEndian,
@@ -287,9 +223,6 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         var vector = initializationVector(ssrc: ssrc, index: index)
         return unsafe withUnsafeBytes(of: &vector) { nonce in
-<<<<<<< HEAD
-            unsafe nagare_GCM_seal(
-=======
             if let multiBuffer = unsafe multiBuffer {
                 unsafe nagare_imb_gcm_seal(
                     multiBuffer.pointee.manager,
@@ -305,7 +238,6 @@ struct PacketCipher: BitwiseCopyable {
                 return true
             }
             return unsafe nagare_GCM_seal(
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
                 context,
                 nonce.baseAddress,
                 associated,
@@ -329,9 +261,6 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         var vector = initializationVector(ssrc: ssrc, index: index)
         return unsafe withUnsafeBytes(of: &vector) { nonce in
-<<<<<<< HEAD
-            unsafe nagare_GCM_open(
-=======
             if let multiBuffer = unsafe multiBuffer {
                 return unsafe nagare_imb_gcm_open(
                     multiBuffer.pointee.manager,
@@ -346,7 +275,6 @@ struct PacketCipher: BitwiseCopyable {
                 )
             }
             return unsafe nagare_GCM_open(
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
                 context,
                 nonce.baseAddress,
                 associated,
@@ -368,9 +296,6 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         var vector = initializationVector(ssrc: ssrc, index: index)
         return unsafe withUnsafeBytes(of: &vector) { counter in
-<<<<<<< HEAD
-            unsafe nagare_CTR_crypt(
-=======
             if let multiBuffer = unsafe multiBuffer {
                 unsafe nagare_imb_ctr(
                     multiBuffer.pointee.manager,
@@ -383,7 +308,6 @@ struct PacketCipher: BitwiseCopyable {
                 return true
             }
             return unsafe nagare_CTR_crypt(
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
                 context,
                 counter.baseAddress,
                 input,
@@ -430,10 +354,6 @@ struct PacketCipher: BitwiseCopyable {
     private static func makeContext(
         _ profile: SRTPProfile,
         key: UnsafePointer<UInt8>,
-<<<<<<< HEAD
-        _ direction: Direction
-    ) -> OpaquePointer? {
-=======
         _ direction: Direction,
         _ multiBuffer: UnsafeMutablePointer<MultiBuffer>?
     ) -> OpaquePointer? {
@@ -442,7 +362,6 @@ struct PacketCipher: BitwiseCopyable {
                 ? nagare_imb_create_ctr_key(manager, key, profile.keyLength)
                 : nagare_imb_create_gcm_key(manager, key, profile.keyLength)
         }
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
         guard let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
         let cipher =
             switch profile {
@@ -456,8 +375,6 @@ struct PacketCipher: BitwiseCopyable {
         unsafe EVP_CIPHER_CTX_free(context)
         return nil
     }
-<<<<<<< HEAD
-=======
 
     private static func free(_ context: OpaquePointer, _ multiBuffer: UnsafeMutablePointer<MultiBuffer>?) {
         if unsafe multiBuffer != nil {
@@ -466,5 +383,4 @@ struct PacketCipher: BitwiseCopyable {
             unsafe EVP_CIPHER_CTX_free(context)
         }
     }
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
 }

@@ -1,7 +1,4 @@
-<<<<<<< HEAD
-=======
 internal import CIPSecMB
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
 public import Wire
 
 /// Which implementation encrypts. All produce the same bytes.
@@ -14,28 +11,15 @@ public enum SRTPBackend: String, Sendable, CaseIterable {
     case ipsecMB = "ipsec-mb"
 
     /// What this build, this machine's libraries and this CPU have, the fastest first.
-<<<<<<< HEAD
-    public static var available: [SRTPBackend] { [.openssl, .libsrtp2] }
-=======
     public static var available: [SRTPBackend] {
         nagare_imb_is_available() ? [.ipsecMB, .openssl, .libsrtp2] : [.openssl, .libsrtp2]
     }
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
 
     /// The fastest that is available.
     public static var preferred: SRTPBackend { available.first ?? .libsrtp2 }
 }
 
 /// One loop's crypto: the backend, with the memory that its batches need. One thread at a time.
-<<<<<<< HEAD
-public final class SRTPEngine {
-    public let backend: SRTPBackend
-
-    /// - Throws: ``SRTPError/failed`` when the backend is not available here.
-    public init(_ backend: SRTPBackend = .preferred) throws(SRTPError) {
-        guard SRTPBackend.available.contains(backend) else { throw .failed }
-        self.backend = backend
-=======
 @safe
 public final class SRTPEngine {
     public let backend: SRTPBackend
@@ -59,7 +43,6 @@ public final class SRTPEngine {
         guard let multiBuffer = unsafe multiBuffer else { return }
         unsafe multiBuffer.deinitialize(count: 1)
         unsafe multiBuffer.deallocate()
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
     }
 
     /// The contexts for one peer. They keep the engine, whose thread they belong to.
@@ -81,9 +64,5 @@ public final class SRTPEngine {
     }
 
     /// Completes every packet that was handed to an ``SRTPSender`` since the call before.
-<<<<<<< HEAD
-    public func flush() {}
-=======
     public func flush() { unsafe multiBuffer?.pointee.complete() }
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
 }

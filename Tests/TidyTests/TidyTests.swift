@@ -11,10 +11,7 @@ import Testing
     /// Each system library and the modules that may import it.
     static let libraryOwners: [String: Set<String>] = [
         "CUV": ["EventLoop"], "CDatagram": ["EventLoop"], "COpenSSL": ["DTLS", "SRTP"], "CSRTP": ["SRTP"],
-<<<<<<< HEAD
-=======
         "CIPSecMB": ["SRTP"],
->>>>>>> 4e867da588d58e269dd10b4bf8fca228da55a0a2
     ]
 
     /// What each module may import of ours: the arrows of the design. A module that is not named may import anything.
