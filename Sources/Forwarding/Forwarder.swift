@@ -357,25 +357,36 @@ public final class Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        guard let unmanaged = peersByPath[path] else {
+        guard let peer = peersByPath[path] else {
             counters.drop(.unvalidatedAddress)
             return
         }
         // The table's peer lives: nothing that its media does removes it.
-        let peer = unmanaged.object
-        guard peer.transport.isConnected else {
-            counters.drop(.notSecured)
-            return
+        let refusal = peer.with { peer in
+            receivedMedia(&datagram, length: length, of: peer, at: now, into: batch)
         }
+        if let refusal { counters.drop(refusal) }
+    }
+
+    @inline(__always)
+    private func receivedMedia(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        of peer: Peer,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) -> DropReason? {
+        guard peer.isConnected else { return .notSecured }
         do {
             if RTPPacketView.isRTCP(datagram.bytes.extracting(0..<length)) {
                 try peer.receivedRTCP(&datagram, length: length, at: now, into: batch)
             } else {
-                try peer.receivedRTP(&datagram, length: length, at: now, into: batch)
+                try peer.receivedRTP(&datagram, length: length, core: self, at: now, into: batch)
             }
+            return nil
         } catch {
             switch error {
-            case .drop(let reason): counters.drop(reason)
+            case .drop(let reason): return reason
             }
         }
     }
