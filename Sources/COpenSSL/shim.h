@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -70,3 +71,70 @@ static inline void nagare_BIO_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio)
 static inline void nagare_BIO_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 
 static inline EVP_PKEY *nagare_EVP_generate_P256(void) { return EVP_EC_gen("P-256"); }
+
+// HMAC-SHA1 from kept states: the EVP interface allocates for each copy of a started digest. The functions are
+// deprecated for applications in general, not removed; a system header's use of them does not warn.
+
+/// SHA-1 having taken in the key, padded, of the inner and of the outer hash (RFC 2104 §4).
+typedef struct {
+    SHA_CTX inner;
+    SHA_CTX outer;
+} nagare_HMAC_SHA1_key;
+
+/// A key of at most 64 bytes.
+static inline int nagare_HMAC_SHA1_prepare(nagare_HMAC_SHA1_key *key, const unsigned char *bytes, size_t count) {
+    unsigned char block[64];
+    if (count > sizeof block) { return 0; }
+    for (size_t i = 0; i < sizeof block; i++) { block[i] = (unsigned char)((i < count ? bytes[i] : 0) ^ 0x36); }
+    int isReady = SHA1_Init(&key->inner) == 1 && SHA1_Update(&key->inner, block, sizeof block) == 1;
+    for (size_t i = 0; i < sizeof block; i++) { block[i] ^= 0x36 ^ 0x5c; }
+    isReady = isReady && SHA1_Init(&key->outer) == 1 && SHA1_Update(&key->outer, block, sizeof block) == 1;
+    OPENSSL_cleanse(block, sizeof block);
+    return isReady;
+}
+
+/// Writes the 20-byte digest.
+static inline void nagare_HMAC_SHA1(const nagare_HMAC_SHA1_key *key, const void *bytes, size_t count,
+                                    unsigned char *digest) {
+    SHA_CTX state = key->inner;
+    SHA1_Update(&state, bytes, count);
+    SHA1_Final(digest, &state);
+    state = key->outer;
+    SHA1_Update(&state, digest, SHA_DIGEST_LENGTH);
+    SHA1_Final(digest, &state);
+}
+
+// AES-GCM and AES-CTR with a context that keeps its key: each packet sets nothing but the initialization vector.
+
+/// Encrypts `count` bytes and writes the 16-byte tag. Returns whether it succeeded.
+static inline int nagare_GCM_seal(EVP_CIPHER_CTX *context, const unsigned char *nonce, const void *associated,
+                                  int associatedCount, const void *plain, void *cipher, int count, void *tag) {
+    int done = 0;
+    return EVP_EncryptInit_ex(context, NULL, NULL, NULL, nonce) == 1
+        && EVP_EncryptUpdate(context, NULL, &done, (const unsigned char *)associated, associatedCount) == 1
+        && (count == 0
+            || EVP_EncryptUpdate(context, (unsigned char *)cipher, &done, (const unsigned char *)plain, count) == 1)
+        && EVP_EncryptFinal_ex(context, (unsigned char *)cipher + count, &done) == 1
+        && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tag) == 1;
+}
+
+/// Decrypts `count` bytes. Returns whether the 16-byte tag fits.
+static inline int nagare_GCM_open(EVP_CIPHER_CTX *context, const unsigned char *nonce, const void *associated,
+                                  int associatedCount, const void *cipher, void *plain, int count, const void *tag) {
+    int done = 0;
+    return EVP_DecryptInit_ex(context, NULL, NULL, NULL, nonce) == 1
+        && EVP_DecryptUpdate(context, NULL, &done, (const unsigned char *)associated, associatedCount) == 1
+        && (count == 0
+            || EVP_DecryptUpdate(context, (unsigned char *)plain, &done, (const unsigned char *)cipher, count) == 1)
+        && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, (void *)tag) == 1
+        && EVP_DecryptFinal_ex(context, (unsigned char *)plain + count, &done) == 1;
+}
+
+/// Counter mode from a 16-byte counter block, either way. Returns whether it succeeded.
+static inline int nagare_CTR_crypt(EVP_CIPHER_CTX *context, const unsigned char *counter, const void *input,
+                                   void *output, int count) {
+    int done = 0;
+    return EVP_EncryptInit_ex(context, NULL, NULL, NULL, counter) == 1
+        && (count == 0
+            || EVP_EncryptUpdate(context, (unsigned char *)output, &done, (const unsigned char *)input, count) == 1);
+}

@@ -59,6 +59,9 @@ public struct ForwarderCounters: Sendable {
     public var transportFeedbackSent: UInt64 = 0
     public var transportFeedbackReceived: UInt64 = 0
     public var packetsLostByPublishers: UInt64 = 0
+    /// Published packets handed to another loop, once for each, and those that the way there had no room for.
+    public var packetsRelayed: UInt64 = 0
+    public var packetsNotRelayed: UInt64 = 0
     public var iceConnected: UInt64 = 0
     public var dtlsConnected: UInt64 = 0
     public var peersAdded: UInt64 = 0
@@ -93,7 +96,12 @@ public struct ForwarderGauges: Sendable {
     public var slots = 0
     /// Slots that a source plays into.
     public var connectedSlots = 0
+    /// Tracks of other loops that slots here play.
+    public var mirroredTracks = 0
+    /// Memory of received packets, for retransmission.
     public var historyBytes = 0
+    /// Memory of what packets to subscribers are made with.
+    public var stateBytes = 0
     public init() {}
 }
 

@@ -1,6 +1,6 @@
 public import DTLS
 import ICE
-import SRTP
+public import SRTP
 public import Wire
 
 /// What a forwarding core needs from outside: identity, entropy and the date.
@@ -13,6 +13,13 @@ public struct ForwarderConfiguration {
     public var unixNanosecondsAtZero: Int64
     /// Peers on one core; more are refused.
     public var peersMax: Int
+    /// The SRTP profiles that are offered and accepted, best first.
+    public var srtpProfiles = DTLSConnection.profiles
+    /// What encrypts and decrypts; must be an available one.
+    public var srtpBackend = SRTPBackend.preferred
+    /// Bytes that the history of one received video stream may grow to. 0 keeps no packets, for a core that only
+    /// receives: nothing is sent on or repeated then.
+    public var historyBytesMax = 2 * 1024 * 1024
 
     /// The same entropy in the form that the standard library asks for.
     struct Generator: RandomNumberGenerator {
@@ -40,6 +47,7 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
     case unknownTrack(TrackID)
     case kindMismatch(slot: TrackID, track: TrackID)
     case duplicatePeer(PeerID)
+    case unknownLoop(LoopIndex)
     case tooManyPeers(limit: Int)
     case transportSetupFailed
 
@@ -49,6 +57,7 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
         case .unknownTrack(let id): "There is no track \(id) here; its peer has left."
         case .kindMismatch(let slot, let track): "\(slot) and \(track) are not of the same kind of media."
         case .duplicatePeer(let id): "\(id) is here already."
+        case .unknownLoop(let loop): "There is no way from here to loop \(loop.rawValue)."
         case .tooManyPeers(let limit): "This loop carries \(limit) peers, which is its limit."
         case .transportSetupFailed: "The DTLS transport could not be set up; the machine may be out of memory."
         }
@@ -59,11 +68,12 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
 ///
 /// Sans-IO: bytes and an instant go in, datagrams come out into the batch that the caller passes, and events wait in
 /// `takeEvents`. After every turn in which anything was called, `endTurn` does what was put off.
+@safe
 public final class Forwarder {
     private let configuration: ForwarderConfiguration
     private var peers: [PeerID: Peer] = [:]
     private var peersByFragment: [String: Peer] = [:]
-    private var peersByPath: [NetworkPath: Peer] = [:]
+    private var peersByPath: PathTable
     private var streams: [StreamID: ReceivedStream] = [:]
     private var deadlines = DeadlineQueue()
     private var dirty: [PeerID] = []
@@ -72,6 +82,22 @@ public final class Forwarder {
     /// Feedback is written here and copied into the batch; one for all, so that it is allocated once.
     var writer = RTCPWriter()
 
+    /// Encrypts and decrypts for every peer of the core.
+    let engine: SRTPEngine
+    let slotStates = StateSlab<SlotState>()
+    private let sendStates = StateSlab<PeerSendState>()
+    /// Tracks with packets of this turn that wait to be sent on; peers and mirrors keep them alive.
+    var pending: ContiguousArray<Uncounted<ReceivedTrack>> = []
+
+    /// The ways to other loops.
+    var links: [LoopIndex: RelayLink] = [:]
+    var exportedTracks: [ExportKey: ReceivedTrack] = [:]
+    /// Tracks of other loops that are played here.
+    var mirrors: [TrackID: ReceivedTrack] = [:]
+    var mirrorsByPlace: ContiguousArray<Uncounted<ReceivedTrack>?> = []
+    var mirrorGenerations: ContiguousArray<UInt16> = []
+    var freeMirrorPlaces: [Int] = []
+
     public internal(set) var counters = ForwarderCounters()
 
     /// Validated address pairs that one peer may be reached by at a time.
@@ -79,7 +105,18 @@ public final class Forwarder {
     /// Between two times that a peer is served by its own deadline.
     static let serviceSpacing = Interval.milliseconds(1)
 
-    public init(_ configuration: ForwarderConfiguration) { self.configuration = configuration }
+    public init(_ configuration: ForwarderConfiguration) {
+        self.configuration = configuration
+        peersByPath = PathTable(seed: configuration.random())
+        guard let engine = try? SRTPEngine(configuration.srtpBackend) else {
+            preconditionFailure("the backend \(configuration.srtpBackend.rawValue) is available")
+        }
+        self.engine = engine
+    }
+
+    var historyBytesMax: Int { configuration.historyBytesMax }
+    /// What encrypts and decrypts.
+    public var srtpBackend: SRTPBackend { engine.backend }
 
     // MARK: - Peers
 
@@ -133,7 +170,11 @@ public final class Forwarder {
             transport = try PeerTransport(
                 agent: agent,
                 certificate: configuration.certificate,
+                profiles: configuration.srtpProfiles,
                 remote: parameters.remote,
+                engine: engine,
+                slab: sendStates,
+                firstTransportSequence: UInt16(truncatingIfNeeded: configuration.random()),
                 allowsRepeats: parameters.send.contains { $0.kind == .video && $0.rtxSSRC == nil },
                 at: now
             )
@@ -150,6 +191,7 @@ public final class Forwarder {
     /// Ends a peer: close_notify goes out, everything of it is freed, and `closed(.requested)` follows.
     public func removePeer(_ id: PeerID, at now: Instant, into batch: DatagramBatch) {
         guard let peer = peers[id] else { return }
+        fanOutAll(at: now, into: batch)
         peer.transport.close(into: batch)
         tearDown(peer, .requested, at: now)
     }
@@ -181,7 +223,7 @@ public final class Forwarder {
             slot.connect(to: nil, at: now)
             return
         }
-        guard let publisher = peers[trackID.peer], let track = publisher.track(trackID.mid) else {
+        guard let track = peers[trackID.peer]?.track(trackID.mid) ?? mirrors[trackID] else {
             throw .unknownTrack(trackID)
         }
         guard track.parameters.kind == slot.parameters.kind else {
@@ -196,6 +238,7 @@ public final class Forwarder {
     package func connect(slot slotID: TrackID, to source: LocalSource, at now: Instant) throws(ForwarderError) {
         guard let slot = peers[slotID.peer]?.slot(slotID.mid) else { throw .unknownTrack(slotID) }
         register(source.stream)
+        source.core = self
         slot.connect(to: source.track, at: now)
     }
 
@@ -248,7 +291,7 @@ public final class Forwarder {
             if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
             // An indication is not authenticated and proves nothing.
             if message.messageClass != .indication { notePaths(of: peer, path, at: now) }
-            handle(change, of: peer, at: now)
+            handle(change, of: peer, at: now, into: batch)
         } catch {
             counters.drop(DropReason(error))
         }
@@ -265,7 +308,11 @@ public final class Forwarder {
         }
     }
 
-    private func responsePeer(_ path: NetworkPath) -> Peer? { peersByPath[path] ?? controllingPeers[path] }
+    private func responsePeer(_ path: NetworkPath) -> Peer? { validatedPeer(path) ?? controllingPeers[path] }
+
+    private func validatedPeer(_ path: NetworkPath) -> Peer? {
+        peersByPath[path].map { $0.object }
+    }
 
     /// In the client role: the peer that checks each of the server's candidates.
     private var controllingPeers: [NetworkPath: Peer] = [:]
@@ -276,7 +323,7 @@ public final class Forwarder {
 
     private func notePaths(of peer: Peer, _ path: NetworkPath, at now: Instant) {
         guard peer.transport.isValidated(path) else { return }
-        if let owner = peersByPath[path] {
+        if let owner = validatedPeer(path) {
             if owner === peer {
                 peer.noteCheck(on: path, at: now)
                 return
@@ -284,23 +331,23 @@ public final class Forwarder {
             guard now - owner.lastCheck(on: path) >= Self.takeoverSilence else { return }
             owner.paths.removeAll { $0.path == path }
         }
-        peersByPath[path] = peer
+        peersByPath.set(path, to: peer)
         peer.paths.append((path, now))
         if peer.paths.count > Self.pathsPerPeerMax {
             // The nominated pair stays, however old.
             let index = peer.paths.firstIndex { $0.path != peer.transport.selectedPath } ?? 0
-            peersByPath[peer.paths.remove(at: index).path] = nil
+            peersByPath.remove(peer.paths.remove(at: index).path)
         }
     }
 
     private func receivedDTLS(_ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
-        guard let peer = peersByPath[path] else {
+        guard let peer = validatedPeer(path) else {
             counters.drop(.unvalidatedAddress)
             return
         }
         let change = peer.transport.receivedDTLS(datagram, path: path, at: now, into: batch)
         for _ in 0..<min(peer.transport.takeMalformedRecords(), 16) { counters.drop(.malformedDTLS) }
-        handle(change, of: peer, at: now)
+        handle(change, of: peer, at: now, into: batch)
     }
 
     private func receivedMedia(
@@ -310,10 +357,12 @@ public final class Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        guard let peer = peersByPath[path] else {
+        guard let unmanaged = peersByPath[path] else {
             counters.drop(.unvalidatedAddress)
             return
         }
+        // The table's peer lives: nothing that its media does removes it.
+        let peer = unmanaged.object
         guard peer.transport.isConnected else {
             counters.drop(.notSecured)
             return
@@ -331,14 +380,21 @@ public final class Forwarder {
         }
     }
 
-    private func handle(_ change: PeerTransport.Change?, of peer: Peer, at now: Instant) {
+    private func handle(
+        _ change: PeerTransport.Change?,
+        of peer: Peer,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
         switch change {
         case .connected:
             counters.dtlsConnected &+= 1
             peer.becameConnected(at: now)
             emit(.connected, of: peer.id)
             markDirty(peer.id)
-        case .closed(let reason): tearDown(peer, reason, at: now)
+        case .closed(let reason):
+            fanOutAll(at: now, into: batch)
+            tearDown(peer, reason, at: now)
         case .pathChanged: markDirty(peer.id)
         case nil: if !peer.transport.isConnected { markDirty(peer.id) }
         }
@@ -351,7 +407,8 @@ public final class Forwarder {
             if let source = slot.source, source.id.peer == peer.id { source.streams.forEach(unregister) }
         }
         peer.detach(at: now)
-        for (path, _) in peer.paths where peersByPath[path] === peer { peersByPath[path] = nil }
+        for track in peer.tracks { dropPending(track) }
+        for (path, _) in peer.paths where peersByPath.isOf(peer, path) { peersByPath.remove(path) }
         controllingPeers = controllingPeers.filter { $0.value !== peer }
         for fragment in peer.usernameFragments where peersByFragment[fragment] === peer {
             peersByFragment[fragment] = nil
@@ -369,6 +426,7 @@ public final class Forwarder {
 
     /// Does everything that is due.
     public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
+        fanOutAll(at: now, into: batch)
         while let id = deadlines.popDue(at: now) {
             guard let peer = peers[id] else { continue }
             service(peer, at: now, into: batch)
@@ -376,8 +434,11 @@ public final class Forwarder {
         endTurn(at: now, into: batch)
     }
 
-    /// Does what the turn's datagrams and calls put off; to be called once after them.
+    /// Does what the turn's datagrams and calls put off: sends on what was received, and what else it brought forth. To
+    /// be called once after them; the batch may be read after it.
     public func endTurn(at now: Instant, into batch: DatagramBatch) {
+        fanOutAll(at: now, into: batch)
+        defer { completeBatch() }
         // Serving one peer may make another one dirty, which in turn asks for nothing further.
         var rounds = 0
         while !dirty.isEmpty, rounds < 3 {
@@ -392,9 +453,19 @@ public final class Forwarder {
         }
     }
 
+    /// Completes the datagrams that stand in the batch: a backend that encrypts many at a time may have put some off.
+    /// To be called before a batch is read at another time than after a turn's end.
+    public func completeBatch() { engine.flush() }
+
+    /// Forgets what waits of a track that goes.
+    func dropPending(_ track: ReceivedTrack) {
+        pending.removeAll { $0.refers(to: track) }
+        track.clearBacklog()
+    }
+
     private func service(_ peer: Peer, at now: Instant, into batch: DatagramBatch) {
         if let due = peer.transport.nextDeadline, due <= now {
-            handle(peer.transport.handleTimeout(at: now, into: batch), of: peer, at: now)
+            handle(peer.transport.handleTimeout(at: now, into: batch), of: peer, at: now, into: batch)
             guard peers[peer.id] != nil else { return }
         }
         peer.handleTimeout(at: now, into: batch)
@@ -451,6 +522,11 @@ public final class Forwarder {
             gauges.connectedSlots += peer.slots.count { $0.source != nil }
             gauges.historyBytes += peer.streams.reduce(0) { $0 + $1.history.footprintBytes }
         }
+        for mirror in mirrors.values {
+            gauges.mirroredTracks += 1
+            gauges.historyBytes += mirror.streams.reduce(0) { $0 + $1.history.footprintBytes }
+        }
+        gauges.stateBytes = slotStates.footprintBytes + sendStates.footprintBytes
         return gauges
     }
 }
@@ -459,6 +535,7 @@ extension Forwarder {
     /// Whether no table holds anything of any peer: what a leak would show in.
     package var isEmpty: Bool {
         peers.isEmpty && peersByFragment.isEmpty && peersByPath.isEmpty && streams.isEmpty
-            && controllingPeers.isEmpty && deadlines.count == 0 && dirty.isEmpty
+            && controllingPeers.isEmpty && deadlines.count == 0 && dirty.isEmpty && pending.isEmpty
+            && mirrors.isEmpty && exportedTracks.isEmpty
     }
 }

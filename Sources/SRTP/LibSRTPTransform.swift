@@ -8,7 +8,7 @@ public final class LibSRTPTransform: SRTPTransform {
     private static let initialised = srtp_init() == srtp_err_status_ok
 
     private let inbound: srtp_t
-    private let outbound: srtp_t
+    private let sending: UnsafeMutablePointer<SendingContext>
     private let tagLength: Int
     private let sourcesMax: Int
     /// The senders that have authenticated a packet. The library itself would take up any number.
@@ -36,37 +36,33 @@ public final class LibSRTPTransform: SRTPTransform {
             throw .failed
         }
         unsafe self.inbound = inbound
-        unsafe self.outbound = outbound
         tagLength = keys.profile.tagLength
+        unsafe sending = .allocate(capacity: 1)
+        unsafe sending.initialize(
+            to: SendingContext(.library(outbound), tagLength: tagLength, allowsRepeats: allowsRepeats)
+        )
         self.sourcesMax = sourcesMax
     }
 
     deinit {
         unsafe srtp_dealloc(inbound)
-        unsafe srtp_dealloc(outbound)
+        unsafe sending.deinitialize(count: 1)
+        unsafe sending.deallocate()
     }
 
-    /// Senders that have authenticated at least one packet.
     public var sourceCount: Int { sources.count }
+    public var sender: SRTPSender { unsafe SRTPSender(sending) }
 
     public func protectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
-        _ = try PacketShape.rtpSource(packet, length: length, trailer: 0)
-        guard packet.byteCount - length >= tagLength else { throw .noRoom }
-        return try unsafe Self.run(&packet, length) { bytes, count in
-            unsafe srtp_protect(outbound, bytes, count)
-        }
+        try unsafe sending.pointee.protectRTP(&packet, length: length)
     }
 
     public func protectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
-        _ = try PacketShape.rtcpSource(packet, length: length, trailer: 0)
-        guard packet.byteCount - length >= tagLength + PacketShape.rtcpIndexBytes else { throw .noRoom }
-        return try unsafe Self.run(&packet, length) { bytes, count in
-            unsafe srtp_protect_rtcp(outbound, bytes, count)
-        }
+        try unsafe sending.pointee.protectRTCP(&packet, length: length)
     }
 
     public func unprotectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
-        let source = try PacketShape.rtpSource(packet, length: length, trailer: tagLength)
+        let source = try PacketShape.rtp(packet, length: length, trailer: tagLength).source
         let isKnown = try admit(source)
         let plain = try unsafe Self.run(&packet, length) { bytes, count in
             unsafe srtp_unprotect(inbound, bytes, count)

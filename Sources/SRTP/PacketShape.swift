@@ -8,10 +8,20 @@ enum PacketShape {
     static let rtcpHeaderBytes = 8
     /// The `E` flag and the SRTCP index (RFC 3711 §3.4).
     static let rtcpIndexBytes = 4
+    /// The `E` flag in front of the SRTCP index.
+    static let encryptedFlag: UInt32 = 0x8000_0000
+
+    /// What protection needs of an RTP packet's header.
+    struct RTP {
+        let source: SSRC
+        let sequence: UInt16
+        /// Bytes of the fixed header, the CSRC list and the header extension: what stays in the clear.
+        let headerLength: Int
+    }
 
     /// Checks an RTP packet's version, CSRC list and header extension against `length` less `trailer` bytes
-    /// (RFC 3550 §5.1, §5.3.1), and returns its sender.
-    static func rtpSource(_ packet: borrowing MutableRawSpan, length: Int, trailer: Int) throws(SRTPError) -> SSRC {
+    /// (RFC 3550 §5.1, §5.3.1).
+    static func rtp(_ packet: borrowing MutableRawSpan, length: Int, trailer: Int) throws(SRTPError) -> RTP {
         guard length >= 12 + trailer, length <= packet.byteCount, length <= packetBytesMax else { throw .malformed }
         let bytes = packet.bytes
         let first = bytes.byte(at: 0)
@@ -23,7 +33,11 @@ enum PacketShape {
             header += 4 + 4 * Int(bytes.bigEndianUInt16(at: header + 2))
         }
         guard end >= header else { throw .malformed }
-        return SSRC(rawValue: bytes.bigEndianUInt32(at: 8))
+        return RTP(
+            source: SSRC(rawValue: bytes.bigEndianUInt32(at: 8)),
+            sequence: bytes.bigEndianUInt16(at: 2),
+            headerLength: header
+        )
     }
 
     /// Checks an RTCP packet's version and length, and returns its sender.

@@ -27,11 +27,15 @@ public enum SRTPSession {
     /// Packets that replay protection tells apart behind the newest one. RFC 3711 §3.3.2 asks for at least 64; this
     /// covers a second of a fast video stream reordered or retransmitted.
     public static let replayWindowPackets = 1024
+    /// The same for SRTCP, which is sent a few times a second at most.
+    public static let rtcpReplayWindowPackets = 128
+    /// Sources that one transform sends at most. They are ours, so this is no limit on a peer; it bounds a mistake.
+    public static let sendingSourcesMax = 4096
 }
 
 /// The SRTP and SRTCP cryptographic contexts shared with one peer, both directions (RFC 3711).
 ///
-/// Each call works in place on a packet at the start of `packet`. Until it authenticates, a received packet changes
+/// Made by ``SRTPEngine/makeTransform(_:sourcesMax:allowsRepeats:)``. Each call works in place on a packet at the start of `packet`. Until it authenticates, a received packet changes
 /// nothing, and after an error the bytes of the packet are unspecified. An instance belongs to one thread at a time.
 public protocol SRTPTransform: AnyObject {
     /// Encrypts and authenticates an RTP packet.
@@ -51,4 +55,9 @@ public protocol SRTPTransform: AnyObject {
     /// Only for a source that will not be sent or accepted again under these keys: its roll-over counter and its
     /// replay list are lost, so a source that is sent again would repeat key stream.
     func removeStream(_ ssrc: SSRC)
+    /// Senders that have authenticated at least one packet, RTP and RTCP together.
+    var sourceCount: Int { get }
+    /// The sending direction as a plain handle for the hot path, valid while the transform lives. It shares its
+    /// streams' state with ``protectRTP(_:length:)``.
+    var sender: SRTPSender { get }
 }

@@ -1,12 +1,12 @@
 /// A synchronization source identifier (RFC 3550 §3).
-public struct SSRC: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+public struct SSRC: RawRepresentable, Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
     public var description: String { String(rawValue) }
 }
 
 /// A 16-bit RTP sequence number. Order is modular (RFC 1982 §3.2), so this is deliberately not `Comparable`.
-public struct SequenceNumber: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+public struct SequenceNumber: RawRepresentable, Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
     public let rawValue: UInt16
     public init(rawValue: UInt16) { self.rawValue = rawValue }
     /// Signed shortest distance; positive when `other` is newer.
@@ -16,7 +16,7 @@ public struct SequenceNumber: RawRepresentable, Hashable, Sendable, CustomString
 }
 
 /// A sequence number with its roll-overs counted, so that it orders and subtracts like an integer.
-public struct ExtendedSequenceNumber: RawRepresentable, Hashable, Comparable, Sendable {
+public struct ExtendedSequenceNumber: RawRepresentable, Hashable, Comparable, Sendable, BitwiseCopyable {
     public let rawValue: Int64
     public init(rawValue: Int64) { self.rawValue = rawValue }
     /// What goes on the wire: the low 16 bits.
@@ -49,7 +49,7 @@ public struct SequenceUnwrapper: Sendable {
 }
 
 /// A 32-bit RTP timestamp in units of the codec's clock. Order is modular.
-public struct RTPTimestamp: RawRepresentable, Hashable, Sendable {
+public struct RTPTimestamp: RawRepresentable, Hashable, Sendable, BitwiseCopyable {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
     /// Signed shortest distance in clock ticks; positive when `other` is later.
@@ -58,7 +58,7 @@ public struct RTPTimestamp: RawRepresentable, Hashable, Sendable {
 }
 
 /// A 7-bit RTP payload type (RFC 3551 §6), 0…127.
-public struct PayloadType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+public struct PayloadType: RawRepresentable, Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
     public let rawValue: UInt8
     /// `nil` above 127.
     public init?(rawValue: UInt8) {

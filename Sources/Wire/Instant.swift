@@ -1,7 +1,7 @@
 /// A length of time in nanoseconds; negative when it points back.
 ///
 /// The standard library's `Duration` counts attoseconds in 128 bits, which the per-packet path has no use for.
-public struct Interval: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct Interval: Hashable, Comparable, Sendable, BitwiseCopyable, CustomStringConvertible {
     public var nanoseconds: Int64
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
@@ -28,7 +28,7 @@ public struct Interval: Hashable, Comparable, Sendable, CustomStringConvertible 
 /// A point on the monotonic clock, in nanoseconds since an arbitrary start.
 ///
 /// The sans-IO modules never read a clock: the caller hands an instant in.
-public struct Instant: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct Instant: Hashable, Comparable, Sendable, BitwiseCopyable, CustomStringConvertible {
     public var nanoseconds: Int64
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 

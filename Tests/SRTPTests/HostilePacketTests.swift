@@ -3,9 +3,9 @@ import Testing
 import Wire
 
 struct HostilePacketTests {
-    @Test(arguments: SRTPProfile.allCases)
-    func `a change of any byte is refused, and the packet is accepted afterwards`(profile: SRTPProfile) throws {
-        let pair = try Pair(profile)
+    @Test(arguments: Flavor.all)
+    func `a change of any byte is refused, and the packet is accepted afterwards`(flavor: Flavor) throws {
+        let pair = try Pair(flavor)
         _ = try pair.far.plainRTP(try pair.near.protectedRTP(rtp(1)))
         let media = try pair.near.protectedRTP(rtp(2))
         for position in media.indices {
@@ -28,9 +28,9 @@ struct HostilePacketTests {
         #expect(pair.far.sourceCount == 1)
     }
 
-    @Test(arguments: SRTPProfile.allCases)
-    func `a packet cut short anywhere is refused`(profile: SRTPProfile) throws {
-        let pair = try Pair(profile)
+    @Test(arguments: Flavor.all)
+    func `a packet cut short anywhere is refused`(flavor: Flavor) throws {
+        let pair = try Pair(flavor)
         let media = try pair.near.protectedRTP(rtp(2))
         let report = try pair.near.protectedRTCP(rtcp())
         for length in 0..<media.count {
@@ -41,9 +41,9 @@ struct HostilePacketTests {
         }
     }
 
-    @Test(arguments: SRTPProfile.allCases)
-    func `lengths in the header that exceed the packet are malformed`(profile: SRTPProfile) throws {
-        let pair = try Pair(profile)
+    @Test(arguments: Flavor.all)
+    func `lengths in the header that exceed the packet are malformed`(flavor: Flavor) throws {
+        let pair = try Pair(flavor)
         // Fifteen contributing sources, an extension without its length, one longer than the packet, version 1.
         let cases: [[UInt8]] = [
             [0x8F, 96] + [UInt8](repeating: 0, count: 38),
@@ -65,8 +65,11 @@ struct HostilePacketTests {
         }
     }
 
-    @Test func `a length beyond the buffer, a negative one, and a buffer without room are errors`() throws {
-        let pair = try Pair(.aeadAES128GCM)
+    @Test(arguments: SRTPBackend.available)
+    func `a length beyond the buffer, a negative one, and a buffer without room are errors`(
+        backend: SRTPBackend
+    ) throws {
+        let pair = try Pair(Flavor(backend: backend, profile: .aeadAES128GCM))
         for length in [-1, 53, 100_000, Int.max] {
             #expect(throws: SRTPError.malformed) {
                 try inPlace(rtp(1), room: 0) { (span, _) throws(SRTPError) in
@@ -91,9 +94,9 @@ struct HostilePacketTests {
         }
     }
 
-    @Test(arguments: SRTPProfile.allCases)
-    func `random bytes are refused`(profile: SRTPProfile) throws {
-        let pair = try Pair(profile)
+    @Test(arguments: Flavor.all)
+    func `random bytes are refused`(flavor: Flavor) throws {
+        let pair = try Pair(flavor)
         var state: UInt64 = 42
         for _ in 0..<3_000 {
             let length = Int(state >> 33) % 200
@@ -109,9 +112,9 @@ struct HostilePacketTests {
         #expect(pair.far.sourceCount == 0)
     }
 
-    @Test(arguments: SRTPProfile.allCases)
-    func `a forged packet of a new source changes nothing`(profile: SRTPProfile) throws {
-        let pair = try Pair(profile, sourcesMax: 4)
+    @Test(arguments: Flavor.all)
+    func `a forged packet of a new source changes nothing`(flavor: Flavor) throws {
+        let pair = try Pair(flavor, sourcesMax: 4)
         for ssrc in 0..<1_000 {
             var forged = try pair.near.protectedRTP(rtp(40_000, ssrc: UInt32(ssrc)))
             forged[forged.count - 1] ^= 1
@@ -119,16 +122,16 @@ struct HostilePacketTests {
         }
         #expect(pair.far.sourceCount == 0)
         // A forged high number must not have moved the roll-over counter that the first real packet starts.
-        let other = try Pair(profile)
+        let other = try Pair(flavor)
         for number in [UInt16(7), 8] {
             let packet = try other.near.protectedRTP(rtp(number, ssrc: 5))
             #expect(try pair.far.plainRTP(packet) == rtp(number, ssrc: 5))
         }
     }
 
-    @Test(arguments: SRTPProfile.allCases)
-    func `one source too many is refused and the known ones go on`(profile: SRTPProfile) throws {
-        let pair = try Pair(profile, sourcesMax: 3)
+    @Test(arguments: Flavor.all)
+    func `one source too many is refused and the known ones go on`(flavor: Flavor) throws {
+        let pair = try Pair(flavor, sourcesMax: 3)
         for ssrc in [UInt32(1), 2] {
             _ = try pair.far.plainRTP(try pair.near.protectedRTP(rtp(1, ssrc: ssrc)))
         }
@@ -149,19 +152,19 @@ struct HostilePacketTests {
         #expect(pair.far.sourceCount == 3)
     }
 
-    @Test(arguments: SRTPProfile.allCases)
-    func `an SRTCP packet that says it is not encrypted is refused`(profile: SRTPProfile) throws {
-        let pair = try Pair(profile)
+    @Test(arguments: Flavor.all)
+    func `an SRTCP packet that says it is not encrypted is refused`(flavor: Flavor) throws {
+        let pair = try Pair(flavor)
         var report = try pair.near.protectedRTCP(rtcp())
-        let flag = profile == .aes128CMHMACSHA1 ? report.count - 14 : report.count - 4
+        let flag = flavor.profile == .aes128CMHMACSHA1 ? report.count - 14 : report.count - 4
         #expect(report[flag] == 0x80)
         report[flag] = 0
         #expect(throws: SRTPError.authentication) { try pair.far.plainRTCP(report) }
     }
 
-    @Test(arguments: SRTPProfile.allCases)
-    func `what was protected with other keys is refused`(profile: SRTPProfile) throws {
-        let pair = try Pair(profile)
+    @Test(arguments: Flavor.all)
+    func `what was protected with other keys is refused`(flavor: Flavor) throws {
+        let pair = try Pair(flavor)
         let media = try pair.near.protectedRTP(rtp(1))
         #expect(throws: SRTPError.authentication) { try pair.near.plainRTP(media) }
     }
@@ -170,7 +173,7 @@ struct HostilePacketTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for index in 0..<16 {
                 group.addTask { @concurrent in
-                    let pair = try Pair(SRTPProfile.allCases[index % 3])
+                    let pair = try Pair(Flavor.all[index % Flavor.all.count])
                     for number in 0..<200 {
                         let packet = rtp(UInt16(number))
                         #expect(try pair.far.plainRTP(try pair.near.protectedRTP(packet)) == packet)

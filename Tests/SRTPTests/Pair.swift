@@ -1,10 +1,23 @@
 import SRTP
+import Testing
 import Wire
+
+/// A backend that this machine has, and a profile.
+struct Flavor: Sendable, CustomTestStringConvertible {
+    let backend: SRTPBackend
+    let profile: SRTPProfile
+
+    static let all = SRTPBackend.available.flatMap { backend in
+        SRTPProfile.allCases.map { Flavor(backend: backend, profile: $0) }
+    }
+
+    var testDescription: String { "\(backend.rawValue), \(profile)" }
+}
 
 /// Two ends with each other's keys.
 struct Pair {
-    let near: LibSRTPTransform
-    let far: LibSRTPTransform
+    let near: any SRTPTransform
+    let far: any SRTPTransform
     /// What the near end protects with.
     let reference: Reference
 
@@ -12,14 +25,24 @@ struct Pair {
         (0..<profile.keyLength + profile.saltLength).map { UInt8(truncatingIfNeeded: $0 &* 7) ^ seed }
     }
 
-    init(_ profile: SRTPProfile, sourcesMax: Int = 64) throws {
+    init(_ flavor: Flavor, sourcesMax: Int = 64, allowsRepeats: Bool = true) throws {
+        try self.init(near: flavor.backend, far: flavor.backend, flavor.profile, sourcesMax, allowsRepeats)
+    }
+
+    init(
+        near: SRTPBackend,
+        far: SRTPBackend,
+        _ profile: SRTPProfile,
+        _ sourcesMax: Int = 64,
+        _ allowsRepeats: Bool = true
+    ) throws {
         let local = Self.keys(profile, seed: 0x31)
         let remote = Self.keys(profile, seed: 0xC4)
-        guard let near = SRTPKeyingMaterial(profile: profile, local: local, remote: remote),
-            let far = SRTPKeyingMaterial(profile: profile, local: remote, remote: local)
-        else { throw SRTPError.failed }
-        self.near = try LibSRTPTransform(near, sourcesMax: sourcesMax)
-        self.far = try LibSRTPTransform(far, sourcesMax: sourcesMax)
+        let nearKeys = try #require(SRTPKeyingMaterial(profile: profile, local: local, remote: remote))
+        let farKeys = try #require(SRTPKeyingMaterial(profile: profile, local: remote, remote: local))
+        self.near = try SRTPEngine(near)
+            .makeTransform(nearKeys, sourcesMax: sourcesMax, allowsRepeats: allowsRepeats)
+        self.far = try SRTPEngine(far).makeTransform(farKeys, sourcesMax: sourcesMax, allowsRepeats: allowsRepeats)
         reference = Reference(profile: profile, master: local)
     }
 }

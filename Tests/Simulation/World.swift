@@ -25,7 +25,13 @@ final class World {
     let seed: UInt64
     private(set) var now = Instant(nanoseconds: 1_000_000_000)
     var network: VirtualNetwork
-    let node: Host
+    /// The node's loops, each a core at a port of its own.
+    let loops: [Host]
+    /// The first of them, which is all of the node in most scenarios.
+    var node: Host { loops[0] }
+    /// The ways between the loops, by where they come from and where they lead to.
+    private(set) var links: [[MemoryLink?]] = []
+    private var homes: [PeerID: Int] = [:]
     private(set) var hosts: [TransportAddress: Host] = [:]
     private(set) var nodeEvents: [(PeerID, PeerEvent)] = []
     private var generator: SeededGenerator
@@ -38,13 +44,25 @@ final class World {
     /// Sees every datagram that a host sends, before the network treats it: from, to and its bytes.
     var onTransmit: ((TransportAddress, TransportAddress, [UInt8]) -> Void)?
 
-    init(seed: UInt64) throws {
+    init(seed: UInt64, loops count: Int = 1) throws {
         self.seed = seed
         network = VirtualNetwork(seed: seed)
         generator = SeededGenerator(seed: seed &+ 1)
-        certificate = try Self.sharedCertificate.get()
-        node = Host(address: Self.nodeAddress, core: Self.makeCore(certificate, seed: seed &+ 2))
-        attach(node)
+        let certificate = try Self.sharedCertificate.get()
+        self.certificate = certificate
+        loops = (0..<count).map { index in
+            Host(
+                address: TransportAddress(ip: Self.nodeAddress.ip, port: Self.nodeAddress.port + UInt16(index)),
+                core: Self.makeCore(certificate, seed: seed &+ 2 &+ UInt64(index) << 32)
+            )
+        }
+        for loop in loops { attach(loop) }
+        links = (0..<count).map { from in (0..<count).map { $0 == from ? nil : MemoryLink() } }
+        for from in 0..<count {
+            for to in 0..<count {
+                if let link = links[from][to] { loops[from].core.setLink(link, to: LoopIndex(rawValue: UInt16(to))) }
+            }
+        }
     }
 
     private static func makeCore(_ certificate: DTLSCertificate, seed: UInt64) -> Forwarder {
@@ -60,6 +78,7 @@ final class World {
         hosts[host.address] = host
         host.batch.onFull = { [weak self, weak host] batch in
             guard let self, let host else { return }
+            host.core.completeBatch()
             self.transmit(batch, from: host)
         }
     }
@@ -78,6 +97,9 @@ final class World {
         return (host, id)
     }
 
+    /// The loop that a client's peer is on.
+    func home(of host: Host) -> Host { loops[host.client.flatMap { homes[$0.id] } ?? 0] }
+
     private func localTransport(_ host: Host) -> LocalTransport {
         LocalTransport(
             credentials: ICECredentials(using: &generator),
@@ -92,11 +114,13 @@ final class World {
         _ settings: MediaClient.Settings = .init(),
         rids: [RID] = [],
         audio: [CodecParameters] = [.standard(.opus)],
-        video: [CodecParameters] = [.standard(.vp8)]
+        video: [CodecParameters] = [.standard(.vp8)],
+        loop: Int = 0
     ) throws -> Host {
         let (host, id) = try makeHost()
+        homes[id] = loop
         let clientTransport = localTransport(host)
-        let nodeTransport = localTransport(node)
+        let nodeTransport = localTransport(loops[loop])
         let video = settings.video == nil ? [] : video
         let offer = ClientOffer.publish(
             transport: clientTransport,
@@ -108,7 +132,7 @@ final class World {
         let negotiated = try negotiatePublish(offer: offer.text, local: nodeTransport, sessionID: id.rawValue)
         published[id] = negotiated.receive
         credentials[id] = (clientTransport.credentials, nodeTransport.credentials)
-        try node.core.addPeer(
+        try loops[loop].core.addPeer(
             PeerParameters(
                 id: id,
                 localCredentials: nodeTransport.credentials,
@@ -125,11 +149,13 @@ final class World {
     @discardableResult
     func watch(
         audio: [CodecParameters] = [.standard(.opus), .standard(.red)],
-        video: [CodecParameters] = [.standard(.vp8), .standard(.vp9), .standard(.h264), .standard(.av1)]
+        video: [CodecParameters] = [.standard(.vp8), .standard(.vp9), .standard(.h264), .standard(.av1)],
+        loop: Int = 0
     ) throws -> Host {
         let (host, id) = try makeHost()
+        homes[id] = loop
         let clientTransport = localTransport(host)
-        let nodeTransport = localTransport(node)
+        let nodeTransport = localTransport(loops[loop])
         let offer = ClientOffer.watch(transport: clientTransport, audio: audio, video: video, using: &generator)
         let negotiated = try negotiateWatch(
             offer: offer.text,
@@ -140,7 +166,7 @@ final class World {
         )
         slots[id] = negotiated.send
         credentials[id] = (clientTransport.credentials, nodeTransport.credentials)
-        try node.core.addPeer(
+        try loops[loop].core.addPeer(
             PeerParameters(
                 id: id,
                 localCredentials: nodeTransport.credentials,
@@ -183,15 +209,57 @@ final class World {
                     published[client.id]?.first { $0.kind == slot.kind }.map { TrackID(peer: client.id, mid: $0.mid) }
                 }
             }
-            try node.core.connect(slot: TrackID(peer: viewerID, mid: slot.mid), to: track, at: now)
+            let home = homes[viewerID] ?? 0
+            if let track, let origin = homes[track.peer], origin != home {
+                try mirror(track, from: origin, on: home)
+            }
+            try loops[home].core.connect(slot: TrackID(peer: viewerID, mid: slot.mid), to: track, at: now)
         }
-        settle(node)
+        for loop in loops { settle(loop) }
+    }
+
+    /// Makes a track of one loop known on another, if it is not.
+    private func mirror(_ track: TrackID, from origin: Int, on home: Int) throws {
+        guard loops[home].core.mirror(of: track) == nil else { return }
+        let relay = loops[home].core.makeRelayID()
+        let exported = try loops[origin].core.exportTrack(
+            track,
+            as: relay,
+            to: LoopIndex(rawValue: UInt16(home)),
+            at: now
+        )
+        loops[home].core.addMirror(exported, as: relay, from: LoopIndex(rawValue: UInt16(origin)), at: now)
+    }
+
+    /// Hands over what waits between the loops, which brings forth more perhaps.
+    private func drainLinks() {
+        var isDone = false
+        while !isDone {
+            isDone = true
+            for from in loops.indices {
+                for to in loops.indices {
+                    guard let records = links[from][to]?.take(), !records.isEmpty else { continue }
+                    isDone = false
+                    for (record, bytes) in records {
+                        loops[to].core.receiveRelayed(
+                            record,
+                            unsafe bytes.span.bytes,
+                            from: LoopIndex(rawValue: UInt16(from)),
+                            at: now,
+                            into: loops[to].batch
+                        )
+                    }
+                    settle(loops[to])
+                }
+            }
+        }
     }
 
     func remove(_ host: Host) {
         guard let id = host.client?.id else { return }
-        node.core.removePeer(id, at: now, into: node.batch)
-        settle(node)
+        let home = home(of: host)
+        home.core.removePeer(id, at: now, into: home.batch)
+        settle(home)
     }
 
     /// Both sides take new credentials, as after an exchange over signaling.
@@ -254,6 +322,7 @@ final class World {
             }
             settle(host)
         }
+        drainLinks()
     }
 
     private func deliver(_ datagram: VirtualNetwork.Datagram, to host: Host) {
@@ -295,7 +364,7 @@ final class World {
         host.core.endTurn(at: now, into: host.batch)
         transmit(host.batch, from: host)
         let events = host.core.takeEvents()
-        if host === node {
+        if loops.contains(where: { $0 === host }) {
             nodeEvents += events
         } else {
             for (_, event) in events { host.client?.handle(event, at: now) }
@@ -309,5 +378,25 @@ final class World {
             network.send(bytes, from: host.address, to: to, at: now)
         }
         batch.removeAll()
+    }
+}
+
+/// A way between two loops of the world, which can be told to lose records.
+final class MemoryLink: RelayLink {
+    private var records: [(RelayRecord, [UInt8])] = []
+    /// Whether a record is lost, asked for each.
+    var loses: (RelayRecord) -> Bool = { _ in false }
+    private(set) var packetsCarried = 0
+
+    override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
+        guard !loses(record) else { return false }
+        if !record.isControl { packetsCarried += 1 }
+        records.append((record, bytes.array()))
+        return true
+    }
+
+    func take() -> [(RelayRecord, [UInt8])] {
+        defer { records = [] }
+        return records
     }
 }

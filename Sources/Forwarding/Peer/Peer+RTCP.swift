@@ -59,6 +59,7 @@ extension Peer {
         guard info.ntp.rawValue != 0 else { return }
         stream.clock.receivedReport(senderNanoseconds: senderTime, timestamp: info.rtp)
         clock.receivedReport(senderNanoseconds: senderTime, ourNanoseconds: core.ntp(at: now).nanoseconds)
+        core.relayClock(of: stream)
     }
 
     private func handleReportBlocks(_ packet: borrowing RTCPPacketView, at now: Instant) {

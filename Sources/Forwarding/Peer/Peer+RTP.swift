@@ -12,14 +12,13 @@ extension Peer {
     ) throws(PacketRefusal) {
         let plainLength = try decrypt(&datagram, length: length)
         core.counters.rtpReceived &+= 1
-        let (stream, isRTX) = try identify(datagram.bytes.extracting(0..<plainLength), at: now)
-        guard isRTX else {
-            try accept(datagram.bytes.extracting(0..<plainLength), on: stream, restored: false, at: now, into: batch)
-            return
+        let source = try identify(datagram.bytes.extracting(0..<plainLength), at: now)
+        var range = 0..<plainLength
+        if source.isRTX {
+            core.counters.retransmissionsReceived &+= 1
+            range = try restore(&datagram, length: plainLength, of: source.stream)
         }
-        core.counters.retransmissionsReceived &+= 1
-        let restored = try restore(&datagram, length: plainLength, of: stream)
-        try accept(datagram.bytes.extracting(restored), on: stream, restored: true, at: now, into: batch)
+        try accept(datagram.bytes.extracting(range), of: source, at: now, into: batch)
     }
 
     private func decrypt(_ datagram: inout MutableRawSpan, length: Int) throws(PacketRefusal) -> Int {
@@ -31,13 +30,12 @@ extension Peer {
     }
 
     /// Which stream a packet is of: a known SSRC, else what its extensions and the SDP say (RFC 8843 §9.2).
-    private func identify(_ packet: RawSpan, at now: Instant) throws(PacketRefusal) -> (ReceivedStream, isRTX: Bool) {
+    private func identify(_ packet: RawSpan, at now: Instant) throws(PacketRefusal) -> Source {
         let view = try parse(packet)
-        let ssrc = view.ssrc
         if let number = transportSequence(of: view) { noteTransportSequence(number, at: now) }
-        if let stream = stream(ssrc) { return (stream, false) }
-        if let stream = rtxStream(ssrc) { return (stream, true) }
-        return try identifyNew(view, at: now)
+        if let source = source(view.ssrc) { return source }
+        let (stream, isRTX) = try identifyNew(view, at: now)
+        return Source(ssrc: view.ssrc, isRTX: isRTX, stream: Uncounted(stream))
     }
 
     private func transportSequence(of view: borrowing RTPPacketView) -> TransportSequenceNumber? {
@@ -109,8 +107,9 @@ extension Peer {
     private func restore(
         _ datagram: inout MutableRawSpan,
         length: Int,
-        of stream: ReceivedStream
+        of unmanaged: Uncounted<ReceivedStream>
     ) throws(PacketRefusal) -> Range<Int> {
+        let stream = unmanaged.object
         let original: UInt16
         let headerLength: Int
         let end: Int
@@ -145,50 +144,66 @@ extension Peer {
     /// Keeps a packet of a known stream and hands it to every slot that plays its track.
     private func accept(
         _ packet: RawSpan,
-        on stream: ReceivedStream,
-        restored: Bool,
+        of source: Source,
         at now: Instant,
         into batch: DatagramBatch
     ) throws(PacketRefusal) {
+        let refusal = try accept(packet, on: source.stream.object, source.isRTX, at: now, into: batch)
+        if let refusal { throw .drop(refusal) }
+    }
+
+    private func accept(
+        _ packet: RawSpan,
+        on stream: ReceivedStream,
+        _ isRestored: Bool,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) throws(PacketRefusal) -> DropReason? {
         let view = try parse(packet)
-        let track = stream.track
-        guard let codec = track.codec(of: view.payloadType) else { throw .drop(.unknownPayloadType) }
+        guard let format = stream.format(of: view.payloadType) else { return .unknownPayloadType }
         let sequence =
-            restored ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
+            isRestored ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
         guard
-            let description = PacketDescription(
+            var description = PacketDescription(
                 view,
                 sequence: sequence,
-                codec: codec.name,
+                codec: format.codec,
                 extensions: extensions,
                 at: now
             )
-        else { throw .drop(.malformedRTP) }
-        if !restored { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
-        guard !stream.history.contains(sequence) else { throw .drop(.duplicate) }
-        guard stream.history.insert(packet, description) else { throw .drop(.tooOld) }
-        stream.noteArrival(bytes: packet.byteCount, at: now)
-        noteLoss(sequence, description, of: stream, codec: codec, at: now)
-        if track.announcedCodec != codec.name, description.payloadLength > 0, track.mayAnnounce(at: now) {
-            track.announcedCodec = codec.name
-            core.emit(.trackStarted(mid: track.id.mid, codec: codec.name), of: id)
+        else { return .malformedRTP }
+        description.isRestored = isRestored
+        if !isRestored { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
+        guard stream.track.take(packet, description, of: stream, core: core, into: batch) else {
+            return stream.history.contains(sequence) ? .duplicate : .tooOld
         }
-        track.tap?(packet, description, now)
-        for slot in track.slots { slot.forward(packet, description, of: stream, at: now, into: batch) }
+        stream.noteArrival(bytes: packet.byteCount, at: now)
+        noteLoss(sequence, description, of: stream, format, at: now)
+        if stream.track.announcedCodec != format.codec, description.payloadLength > 0 {
+            announce(format.codec, of: stream.track, at: now)
+        }
+        stream.track.tap?(packet, description, now)
+        return nil
+    }
+
+    private func announce(_ codec: CodecName, of track: ReceivedTrack, at now: Instant) {
+        guard track.mayAnnounce(at: now) else { return }
+        track.announcedCodec = codec
+        core.emit(.trackStarted(mid: track.id.mid, codec: codec), of: id)
     }
 
     private func noteLoss(
         _ sequence: ExtendedSequenceNumber,
         _ description: PacketDescription,
         of stream: ReceivedStream,
-        codec: CodecParameters,
+        _ format: ReceivedFormat,
         at now: Instant
     ) {
         if description.startsKeyFrame {
             core.counters.keyFramesReceived &+= 1
             stream.keyFrames.receivedKeyFrame(at: now)
         }
-        guard codec.feedback.contains(.nack) else { return }
+        guard format.isNACKed else { return }
         if stream.losses.received(sequence, at: now) == .gapTooWide, stream.track.parameters.kind == .video {
             stream.keyFrames.want(at: now)
         }

@@ -4,10 +4,13 @@ import SRTP
 package import Wire
 
 /// One peer on the loop: its transport, what it sends us and what we send it.
+@safe
 package final class Peer {
     package let id: PeerID
     package let transport: PeerTransport
-    unowned let core: Forwarder
+    private unowned(unsafe) let owner: Forwarder
+    /// The core that the peer is of, which outlives it.
+    var core: Forwarder { unsafe owner }
     package let tracks: [ReceivedTrack]
     package private(set) var slots: [SendSlot] = []
     /// Equal for all m-sections of one BUNDLE group (RFC 8843 §9.2); a packet is read before its section is known.
@@ -17,9 +20,18 @@ package final class Peer {
     let feedbackSSRC: SSRC
 
     private(set) var streams: ContiguousArray<ReceivedStream> = []
-    private var rtxSources: [(ssrc: SSRC, stream: ReceivedStream)] = []
+    /// Which stream the packets of an SSRC are of: all of `streams`, and what repeats them.
+    private var sources: ContiguousArray<Source> = []
+    /// Where the last packet's source stands; packets of one come in runs.
+    private var lastSource = 0
+
+    /// One SSRC that the peer sends. Its stream is in `streams`, which keeps it alive.
+    struct Source {
+        let ssrc: SSRC
+        let isRTX: Bool
+        let stream: Uncounted<ReceivedStream>
+    }
     private var transportFeedback: TransportFeedbackGenerator?
-    private var transportSequence: UInt16
     private var nextTickAt: Instant
     private var nextReportAt: Instant
     private var wroteLoss: [SequenceNumber] = []
@@ -57,7 +69,7 @@ package final class Peer {
     ) {
         id = parameters.id
         self.transport = transport
-        self.core = core
+        unsafe owner = core
         let clock = PeerClock()
         self.clock = clock
         tracks = parameters.receive.map {
@@ -71,13 +83,19 @@ package final class Peer {
         }
         self.extensions = extensions
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
-        transportSequence = UInt16(truncatingIfNeeded: random())
         nextTickAt = now + Self.tickInterval
         nextReportAt = now + Self.reportInterval
         usernameFragments = [parameters.localCredentials.usernameFragment]
         if extensions[.transportSequenceNumber] != nil { transportFeedback = TransportFeedbackGenerator() }
         slots = parameters.send.map {
-            SendSlot(id: TrackID(peer: parameters.id, mid: $0.slotName), parameters: $0, peer: self, seed: random())
+            unsafe SendSlot(
+                id: TrackID(peer: parameters.id, mid: $0.slotName),
+                parameters: $0,
+                peer: self,
+                sending: transport.sending,
+                slab: core.slotStates,
+                seed: random()
+            )
         }
     }
 
@@ -93,11 +111,6 @@ package final class Peer {
         paths.first { $0.path == path }?.checkedAt ?? Instant(nanoseconds: .min / 2)
     }
 
-    func takeTransportSequence() -> TransportSequenceNumber {
-        transportSequence &+= 1
-        return TransportSequenceNumber(rawValue: transportSequence)
-    }
-
     /// When the peer next has something to do by itself.
     var nextDeadline: Instant? {
         guard transport.isConnected else { return transport.nextDeadline }
@@ -111,7 +124,9 @@ package final class Peer {
     /// Media flows from now on: what was connected before waits for a key frame.
     func becameConnected(at now: Instant) {
         nextReportAt = now + Self.reportInterval
+        let sender = unsafe transport.sending.pointee.sender
         for slot in slots {
+            if let sender { slot.connected(sender) }
             guard let source = slot.source else { continue }
             source.wantKeyFrame(at: now)
             core.markDirty(source.id.peer)
@@ -123,18 +138,26 @@ package final class Peer {
         for slot in slots { slot.connect(to: nil, at: now) }
         for track in tracks {
             for slot in track.slots { slot.connect(to: nil, at: now) }
+            core.endExports(of: track)
         }
     }
 
     // MARK: - Streams
 
-    func stream(_ ssrc: SSRC) -> ReceivedStream? {
-        for stream in streams where stream.ssrc == ssrc { return stream }
-        return nil
-    }
+    func stream(_ ssrc: SSRC) -> ReceivedStream? { streams.first { $0.ssrc == ssrc } }
 
-    func rtxStream(_ ssrc: SSRC) -> ReceivedStream? {
-        for source in rtxSources where source.ssrc == ssrc { return source.stream }
+    /// The stream of an SSRC, as every packet finds it.
+    @inline(__always)
+    func source(_ ssrc: SSRC) -> Source? {
+        if lastSource < sources.count, sources[lastSource].ssrc == ssrc { return sources[lastSource] }
+        var index = 0
+        while index < sources.count {
+            if sources[index].ssrc == ssrc {
+                lastSource = index
+                return sources[index]
+            }
+            index += 1
+        }
         return nil
     }
 
@@ -145,10 +168,17 @@ package final class Peer {
             guard let silent = track.evictSilentStream(at: now) else { throw .drop(.streamLimit) }
             forget(silent)
         }
-        let stream = ReceivedStream(id: core.makeStreamID(), ssrc: ssrc, rid: rid, track: track, at: now)
-        stream.rtxSSRC = track.parameters.rtxSSRCs[ssrc]
-        if let rtx = stream.rtxSSRC { rtxSources.append((rtx, stream)) }
+        let stream = ReceivedStream(
+            id: core.makeStreamID(),
+            ssrc: ssrc,
+            rid: rid,
+            track: track,
+            historyBytesMax: core.historyBytesMax,
+            at: now
+        )
         streams.append(stream)
+        sources.append(Source(ssrc: ssrc, isRTX: false, stream: Uncounted(stream)))
+        if let rtx = track.parameters.rtxSSRCs[ssrc] { addRTX(rtx, of: stream) }
         track.add(stream, at: now)
         core.register(stream)
         return stream
@@ -156,14 +186,19 @@ package final class Peer {
 
     /// Learns which stream an RTX SSRC repeats.
     func addRTX(_ ssrc: SSRC, of stream: ReceivedStream) {
-        rtxSources.removeAll { $0.stream === stream }
-        rtxSources.append((ssrc, stream))
+        removeSources(of: stream, rtxOnly: true)
+        // An SSRC that the peer uses for media already keeps meaning that.
+        if source(ssrc) == nil { sources.append(Source(ssrc: ssrc, isRTX: true, stream: Uncounted(stream))) }
         stream.rtxSSRC = ssrc
     }
 
+    private func removeSources(of stream: ReceivedStream, rtxOnly: Bool) {
+        sources.removeAll { $0.stream.refers(to: stream) && ($0.isRTX || !rtxOnly) }
+    }
+
     private func forget(_ stream: ReceivedStream) {
+        removeSources(of: stream, rtxOnly: false)
         streams.removeAll { $0 === stream }
-        rtxSources.removeAll { $0.stream === stream }
         core.unregister(stream)
         transport.forgetSource(stream.ssrc)
         if let rtx = stream.rtxSSRC { transport.forgetSource(rtx) }
@@ -209,6 +244,7 @@ package final class Peer {
             track.selectTarget(at: now)
             if track.announcedCodec != nil, !track.streams.contains(where: { $0.isFlowing(at: now) }) {
                 track.announcedCodec = nil
+                // Nothing waits: a turn's packets are sent on before anything that is due is done.
                 for stream in track.streams { stream.history.trim() }
                 core.emit(.trackPaused(mid: track.id.mid), of: id)
             }

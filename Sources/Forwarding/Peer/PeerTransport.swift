@@ -1,10 +1,11 @@
-package import DTLS
+import DTLS
 package import ICE
 package import SRTP
 package import Wire
 
 /// One peer's secured path: ICE, DTLS and SRTP composed. Both sides of a call use it, in the lite role or the
 /// controlling one.
+@safe
 package final class PeerTransport {
     package enum Agent {
         case lite(ICELiteAgent)
@@ -29,8 +30,13 @@ package final class PeerTransport {
                 case .lite(let agent): agent.selectedPath
                 case .controlling(let agent): agent.selectedPath
                 }
+            refreshSending()
         }
     }
+    /// What sending reads: path and keys as they are now.
+    let sending: UnsafeMutablePointer<PeerSendState>
+    private let slab: StateSlab<PeerSendState>
+    private let engine: SRTPEngine
     private let dtls: DTLSConnection
     private let dtlsRole: DTLSRole
     private var srtp: (any SRTPTransform)?
@@ -40,32 +46,54 @@ package final class PeerTransport {
     private let setupDeadline: Instant
     private var recordsDroppedBefore = 0
     /// Where DTLS answers before ICE has nominated a pair.
-    private var provisionalPath: NetworkPath?
-    package private(set) var state = State.connecting
+    private var provisionalPath: NetworkPath? { didSet { refreshSending() } }
+    package private(set) var state = State.connecting {
+        didSet {
+            isConnected = state == .connected
+            refreshSending()
+        }
+    }
 
     /// ICE and DTLS together must be done by then; a browser gives up after about as long.
     package static let setupTimeout = Interval.seconds(30)
 
     /// - Throws: `DTLSError` when OpenSSL refuses to make a connection.
-    package init(
+    init(
         agent: Agent,
         certificate: DTLSCertificate,
+        profiles: [SRTPProfile],
         remote: RemoteTransport,
+        engine: SRTPEngine,
+        slab: StateSlab<PeerSendState>,
+        firstTransportSequence: UInt16,
         allowsRepeats: Bool,
         at now: Instant
     ) throws(DTLSError) {
         self.allowsRepeats = allowsRepeats
+        self.engine = engine
+        self.slab = slab
         self.agent = agent
         dtlsRole = remote.localRole
         dtls = try DTLSConnection(
             certificate: certificate,
             role: remote.localRole,
-            remoteFingerprints: remote.fingerprints
+            remoteFingerprints: remote.fingerprints,
+            profiles: profiles
         )
         setupDeadline = now + Self.setupTimeout
+        unsafe sending = slab.make(PeerSendState(transportSequence: firstTransportSequence))
     }
 
-    package var isConnected: Bool { state == .connected }
+    deinit { unsafe slab.free(sending) }
+
+    package private(set) var isConnected = false
+
+    private func refreshSending() {
+        let path = isConnected ? sendPath : nil
+        unsafe sending.pointee.isSendable = path != nil
+        if let path { unsafe sending.pointee.path = path }
+        unsafe sending.pointee.sender = isConnected ? srtp?.sender : nil
+    }
 
     /// The pair that ICE nominated: where everything is sent. Kept beside the agent because every packet reads it.
     package private(set) var selectedPath: NetworkPath?
@@ -176,7 +204,7 @@ package final class PeerTransport {
     private func dtlsEvent(_ event: DTLSEvent?) -> Change? {
         switch event {
         case .connected(let keys):
-            guard let transform = try? LibSRTPTransform(keys, allowsRepeats: allowsRepeats) else {
+            guard let transform = try? engine.makeTransform(keys, allowsRepeats: allowsRepeats) else {
                 return close(.handshakeFailed)
             }
             srtp = transform
@@ -194,6 +222,7 @@ package final class PeerTransport {
         guard !isClosed else { return nil }
         state = .closed(reason)
         srtp = nil
+        refreshSending()
         return .closed(reason)
     }
 
@@ -242,8 +271,7 @@ package final class PeerTransport {
         return try srtp.unprotectRTCP(&packet, length: length)
     }
 
-    /// Encrypts the RTP packet that stands at the start of a batch slot; `nil` when that failed.
-    @inline(__always)
+    /// Encrypts the RTP packet that stands at the start of `packet`; `nil` when that failed.
     package func protectRTP(_ packet: inout MutableRawSpan, length: Int) -> Int? {
         guard let srtp else { return nil }
         return try? srtp.protectRTP(&packet, length: length)

@@ -1,9 +1,9 @@
 package import Wire
 
 /// What forwarding needs to know of a packet, found by the one parse that it gets.
-package struct PacketDescription: Sendable {
+package struct PacketDescription: BitwiseCopyable, Sendable {
     /// A range of at most 255 bytes inside the packet; length 0 is "not there".
-    package struct Field: Sendable {
+    package struct Field: BitwiseCopyable, Sendable {
         package var offset: UInt16 = 0
         package var length: UInt8 = 0
         package var range: Range<Int> { Int(offset)..<Int(offset) + Int(length) }
@@ -27,6 +27,8 @@ package struct PacketDescription: Sendable {
     package var payloadLength: UInt16
     /// The packet begins a frame that decodes without any other.
     package var startsKeyFrame = false
+    /// It came as a retransmission (RFC 4588), so that its being late is no reordering.
+    package var isRestored = false
     package var receivedAt: Instant
 
     package var audioLevel = Field()
@@ -60,6 +62,12 @@ package struct PacketDescription: Sendable {
         self.receivedAt = receivedAt
     }
 
+    /// No forwarded extension is too long for the one-byte form (RFC 8285 §4.2).
+    @inline(__always)
+    var fitsOneByteForm: Bool {
+        max(audioLevel.length, videoOrientation.length, max(playoutDelay.length, dependencyDescriptor.length)) <= 16
+    }
+
     package var payloadRange: Range<Int> { Int(payloadOffset)..<Int(payloadOffset) + Int(payloadLength) }
 }
 
@@ -67,7 +75,7 @@ package struct PacketDescription: Sendable {
 /// asks again.
 ///
 /// Bytes lie in one ring that starts small and doubles up to a limit, so a stream costs what its bitrate needs.
-/// Bounded by bytes, by packets and, through `trim`, by time.
+/// Bounded by bytes, by packets and, through `trim`, by time. It can also keep no packets and only tell duplicates.
 @safe
 package final class PacketHistory {
     /// The ring's first size: a second of audio or an idle video stream.
@@ -95,12 +103,18 @@ package final class PacketHistory {
     private var seen = ContiguousArray<UInt64>(repeating: 0, count: packetsMax / 64)
     private var lapStartedAt: Instant?
     private let bytesLimit: Int
+    /// Whether packets themselves are kept, rather than the memory of which ones came.
+    let keepsPackets: Bool
 
+    /// - Parameter bytesLimit: what the ring may grow to, taken down to a power of two; 0 keeps no packets and only
+    ///   remembers which ones came.
     package init(bytesLimit: Int = PacketHistory.bytesMax) {
-        capacity = Self.bytesMin
-        self.bytesLimit = max(bytesLimit, Self.bytesMin)
-        unsafe storage = .allocate(byteCount: Self.bytesMin, alignment: 64)
-        entries = ContiguousArray(repeating: nil, count: 64)
+        keepsPackets = bytesLimit > 0
+        let limit = max(bytesLimit, Self.bytesMin)
+        self.bytesLimit = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
+        capacity = keepsPackets ? Self.bytesMin : 0
+        unsafe storage = .allocate(byteCount: max(capacity, 1), alignment: 64)
+        entries = ContiguousArray(repeating: nil, count: keepsPackets ? 64 : 1)
     }
 
     deinit { unsafe storage.deallocate() }
@@ -108,36 +122,68 @@ package final class PacketHistory {
     /// Bytes that the history holds of the machine's memory.
     package var footprintBytes: Int { capacity + entries.count * MemoryLayout<Entry?>.stride }
 
+    /// Whether taking in `count` more bytes may overwrite or move bytes that were taken in before.
+    @inline(__always)
+    func disturbs(adding count: Int) -> Bool { capacity > 0 && startsNextLap(adding: count) }
+
     /// Keeps a copy of `packet`.
     /// - Returns: `false`, keeping nothing, when the packet was taken in before or is older than what is remembered.
     package func insert(_ packet: RawSpan, _ description: PacketDescription) -> Bool {
+        unsafe keep(packet, description) != nil
+    }
+
+    /// Remembers that a packet came, in a history that keeps none.
+    /// - Returns: `false` when it came before or is older than what is remembered.
+    func note(_ sequence: ExtendedSequenceNumber) -> Bool {
+        guard isNew(sequence) else { return false }
+        remember(sequence)
+        return true
+    }
+
+    /// Keeps a copy of `packet`.
+    /// - Returns: where the copy lies until the next packet that `disturbs`; `nil`, keeping nothing, when the packet was
+    ///   taken in before or is older than what is remembered.
+    func keep(_ packet: RawSpan, _ description: PacketDescription) -> UnsafeRawPointer? {
         let sequence = description.sequence
         let now = description.receivedAt
-        guard packet.byteCount <= Self.bytesMin / 2 else { return false }
-        if let newest, sequence.rawValue <= newest.rawValue - Int64(Self.packetsMax) { return false }
-        if contains(sequence) { return false }
+        let count = packet.byteCount
+        guard keepsPackets, count <= Self.bytesMin / 2, isNew(sequence) else { return nil }
         growIndexIfCrowded(for: sequence, at: now)
         let slot = index(of: sequence)
-        if let present = entries[slot], present.description.sequence >= sequence { return false }
+        if let present = entries[slot], present.description.sequence >= sequence { return nil }
         if lapStartedAt == nil { lapStartedAt = now }
-        if startsNextLap(adding: packet.byteCount) {
+        if startsNextLap(adding: count) {
             // A ring that grew goes on with the lap that it is in.
             if let lapStartedAt, now - lapStartedAt < Self.durationWanted, capacity < bytesLimit { grow() }
         }
-        if startsNextLap(adding: packet.byteCount) {
-            writePosition += capacity - writePosition % capacity
+        if startsNextLap(adding: count) {
+            writePosition += capacity - place(writePosition)
             lapStartedAt = now
         }
+        let target = unsafe storage + place(writePosition)
         unsafe packet.withUnsafeBytes { bytes in
             guard let from = bytes.baseAddress else { return }
-            unsafe (storage + writePosition % capacity).copyMemory(from: from, byteCount: bytes.count)
+            unsafe target.copyMemory(from: from, byteCount: count)
         }
-        entries[slot] = Entry(description: description, position: writePosition, length: packet.byteCount)
-        writePosition += packet.byteCount
+        entries[slot] = Entry(description: description, position: writePosition, length: count)
+        writePosition += count
+        remember(sequence)
+        return UnsafeRawPointer(target)
+    }
+
+    private func isNew(_ sequence: ExtendedSequenceNumber) -> Bool {
+        guard let newest else { return true }
+        return sequence.rawValue > newest.rawValue - Int64(Self.packetsMax) && !contains(sequence)
+    }
+
+    private func remember(_ sequence: ExtendedSequenceNumber) {
         markSeen(sequence)
         newest = max(newest ?? sequence, sequence)
-        return true
     }
+
+    /// Where a position of the endless byte stream lies in the ring, whose size is a power of two.
+    @inline(__always)
+    private func place(_ position: Int) -> Int { position & (capacity - 1) }
 
     /// Whether the packet was taken in, so that another copy of it is a duplicate, whether or not it is still kept.
     package func contains(_ sequence: ExtendedSequenceNumber) -> Bool {
@@ -172,16 +218,16 @@ package final class PacketHistory {
         _ sequence: ExtendedSequenceNumber,
         _ body: (RawSpan, PacketDescription) -> Result
     ) -> Result? {
-        guard let entry = entries[index(of: sequence)], entry.description.sequence == sequence,
+        guard keepsPackets, let entry = entries[index(of: sequence)], entry.description.sequence == sequence,
             isKept(entry)
         else { return nil }
-        let bytes = unsafe UnsafeRawBufferPointer(start: storage + entry.position % capacity, count: entry.length)
+        let bytes = unsafe UnsafeRawBufferPointer(start: storage + place(entry.position), count: entry.length)
         return body(unsafe bytes.bytes, entry.description)
     }
 
     /// Gives memory back after a stream went quiet.
     package func trim() {
-        guard capacity > Self.bytesMin || entries.count > 64 else { return }
+        guard keepsPackets, capacity > Self.bytesMin || entries.count > 64 else { return }
         unsafe storage.deallocate()
         unsafe storage = .allocate(byteCount: Self.bytesMin, alignment: 64)
         capacity = Self.bytesMin
@@ -200,7 +246,7 @@ package final class PacketHistory {
     private func isKept(_ entry: Entry) -> Bool { entry.position >= writePosition - capacity }
 
     /// Whether the next packet does not fit before the end of the ring and so begins at its start.
-    private func startsNextLap(adding count: Int) -> Bool { writePosition % capacity + count > capacity }
+    private func startsNextLap(adding count: Int) -> Bool { place(writePosition) + count > capacity }
 
     private func grow() {
         let larger = min(capacity * 2, bytesLimit)
@@ -209,7 +255,7 @@ package final class PacketHistory {
         var moved = ContiguousArray<Entry?>(repeating: nil, count: entries.count)
         let kept = entries.compactMap { $0 }.filter(isKept).sorted { $0.position < $1.position }
         for entry in kept {
-            unsafe (target + position).copyMemory(from: storage + entry.position % capacity, byteCount: entry.length)
+            unsafe (target + position).copyMemory(from: storage + place(entry.position), byteCount: entry.length)
             moved[index(of: entry.description.sequence)] = Entry(
                 description: entry.description,
                 position: position,

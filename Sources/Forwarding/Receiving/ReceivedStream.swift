@@ -7,9 +7,19 @@ package final class ReceivedStream {
     package let ssrc: SSRC
     /// The simulcast layer; `nil` without simulcast.
     package let rid: RID?
-    package unowned let track: ReceivedTrack
+    private unowned(unsafe) let owner: ReceivedTrack
+    /// The track that the stream is of, which outlives it.
+    package var track: ReceivedTrack { unsafe owner }
     /// The SSRC that repeats this one's packets (RFC 4588), once known.
     package var rtxSSRC: SSRC?
+
+    /// The stream's place among its track's layers; 255 without layers.
+    let layer: UInt8
+    /// Of a mirror's stream: its number where it is received.
+    var originID: UInt64 = 0
+
+    /// What the payload type of the newest packet means.
+    private var newestFormat: ReceivedFormat?
 
     package let history: PacketHistory
     package var unwrapper = SequenceUnwrapper()
@@ -26,13 +36,23 @@ package final class ReceivedStream {
     private var bytesAtMeasure: UInt64 = 0
     private var measuredAt: Instant
 
-    package init(id: StreamID, ssrc: SSRC, rid: RID?, track: ReceivedTrack, at now: Instant) {
+    /// - Parameter historyBytesMax: what its history may grow to; 0 keeps no packets.
+    package init(
+        id: StreamID,
+        ssrc: SSRC,
+        rid: RID?,
+        track: ReceivedTrack,
+        historyBytesMax: Int,
+        at now: Instant
+    ) {
         self.id = id
         self.ssrc = ssrc
         self.rid = rid
-        self.track = track
+        unsafe owner = track
+        layer = rid.flatMap { track.parameters.rids.firstIndex(of: $0) }.map { UInt8(clamping: $0) } ?? .max
         let clockRate = track.parameters.codecs.first?.clockRate ?? track.parameters.kind.clockRate
-        history = PacketHistory(bytesLimit: track.parameters.kind == .video ? PacketHistory.bytesMax : 64 * 1024)
+        let limit = track.parameters.kind == .video ? PacketHistory.bytesMax : Self.audioHistoryBytesMax
+        history = PacketHistory(bytesLimit: min(limit, historyBytesMax))
         statistics = ReceiveStatistics(clockRate: clockRate)
         clock = SenderClock(clockRate: clockRate)
         lastPacketAt = now
@@ -44,6 +64,27 @@ package final class ReceivedStream {
     static let silenceMax = Interval.seconds(2)
 
     package func isFlowing(at now: Instant) -> Bool { bytesReceived > 0 && now - lastPacketAt < Self.silenceMax }
+
+    /// Two seconds of the richest audio.
+    private static let audioHistoryBytesMax = 64 * 1024
+
+    /// What a payload type means on this stream, looked up when it changes; `nil` when it was not negotiated.
+    @inline(__always)
+    func format(of payloadType: PayloadType) -> ReceivedFormat? {
+        if let newestFormat, newestFormat.payloadType == payloadType { return newestFormat }
+        guard let codec = track.codec(of: payloadType) else { return nil }
+        newestFormat = ReceivedFormat(
+            payloadType: payloadType,
+            codec: codec.name,
+            isNACKed: codec.feedback.contains(.nack)
+        )
+        return newestFormat
+    }
+
+    /// Asks the sender for a key frame of this stream.
+    func wantKeyFrame(at now: Instant) {
+        if let origin = track.origin { origin.requestKeyFrame(at: now) } else { keyFrames.want(at: now) }
+    }
 
     package func noteArrival(bytes: Int, at now: Instant) {
         bytesReceived &+= UInt64(bytes)
@@ -62,6 +103,14 @@ package final class ReceivedStream {
 
     /// The earliest time that the stream wants to send feedback of its own.
     package var nextDeadline: Instant? { earliest(losses.nextDeadline, keyFrames.nextDeadline) }
+}
+
+/// What reading a packet needs of its payload format.
+struct ReceivedFormat: BitwiseCopyable, Sendable {
+    let payloadType: PayloadType
+    let codec: CodecName
+    /// Missing packets are asked for.
+    let isNACKed: Bool
 }
 
 extension MediaKind {

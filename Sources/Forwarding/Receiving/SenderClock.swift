@@ -2,7 +2,7 @@ package import Wire
 
 /// Ties one stream's RTP timestamps to its sender's wall clock, from sender reports (RFC 3550 §6.4.1).
 package struct SenderClock: Sendable {
-    private struct Anchor: Sendable {
+    struct Anchor: Sendable {
         var senderNanoseconds: Int64
         var timestamp: RTPTimestamp
     }
@@ -12,6 +12,8 @@ package struct SenderClock: Sendable {
     package init(clockRate: Int) { self.clockRate = max(clockRate, 1) }
 
     package var isKnown: Bool { anchor != nil }
+    /// What the newest report said.
+    var newest: Anchor? { anchor }
 
     /// - Parameter senderNanoseconds: the report's NTP time, in nanoseconds since 1900.
     package mutating func receivedReport(senderNanoseconds: Int64, timestamp: RTPTimestamp) {
@@ -56,6 +58,9 @@ package final class PeerClock {
 
     /// Our clock minus the peer's, in nanoseconds, network delay included; `nil` before the first report.
     package var nanoseconds: Int64? { offset }
+
+    /// Takes over an estimate that was made elsewhere.
+    func set(_ nanoseconds: Int64) { offset = nanoseconds }
 
     package func receivedReport(senderNanoseconds: Int64, ourNanoseconds: Int64) {
         let sample = ourNanoseconds &- senderNanoseconds

@@ -6,6 +6,8 @@ package final class LocalSource {
     package let track: ReceivedTrack
     let stream: ReceivedStream
     private let clock = PeerClock()
+    /// The core whose slots play the source.
+    var core: Forwarder?
 
     /// - Parameters:
     ///   - id: names the track; its peer need not exist.
@@ -13,7 +15,14 @@ package final class LocalSource {
     package init(id: TrackID, parameters: ReceiveTrackParameters, streamID: StreamID, at now: Instant) {
         track = ReceivedTrack(id: id, parameters: parameters, clockOffset: clock)
         let ssrc = parameters.ssrcs.first ?? SSRC(rawValue: 1)
-        stream = ReceivedStream(id: streamID, ssrc: ssrc, rid: nil, track: track, at: now)
+        stream = ReceivedStream(
+            id: streamID,
+            ssrc: ssrc,
+            rid: nil,
+            track: track,
+            historyBytesMax: PacketHistory.bytesMax,
+            at: now
+        )
         track.add(stream, at: now)
     }
 
@@ -23,7 +32,8 @@ package final class LocalSource {
         clock.receivedReport(senderNanoseconds: ntp.nanoseconds, ourNanoseconds: ntp.nanoseconds)
     }
 
-    /// Hands one whole RTP packet to every slot that plays the track; a malformed one is dropped.
+    /// Hands one whole RTP packet to every slot that plays the track, which send it at the end of the turn; a malformed
+    /// one is dropped, as is one before the source was connected to a slot.
     package func send(_ packet: RawSpan, at now: Instant, into batch: DatagramBatch) {
         guard let view = try? RTPPacketView(packet), let codec = track.codec(of: view.payloadType) else { return }
         let sequence = stream.unwrapper.unwrap(view.sequenceNumber)
@@ -35,11 +45,11 @@ package final class LocalSource {
                 extensions: track.parameters.extensions,
                 at: now
             ),
-            stream.history.insert(packet, description)
+            let core,
+            track.take(packet, description, of: stream, core: core, into: batch)
         else { return }
         stream.noteArrival(bytes: packet.byteCount, at: now)
         if description.startsKeyFrame { stream.keyFrames.receivedKeyFrame(at: now) }
-        for slot in track.slots { slot.forward(packet, description, of: stream, at: now, into: batch) }
     }
 
     /// Whether a receiver wants a key frame now; asking counts as having been told.

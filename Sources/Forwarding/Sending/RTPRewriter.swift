@@ -23,6 +23,10 @@ package struct RTPRewriter: Sendable {
         let tl0Offset: UInt8
         let frameNumberOffset: UInt16
 
+        /// Whether a packet's payload goes out byte for byte.
+        var keepsPayload: Bool { pictureIDOffset == 0 && tl0Offset == 0 }
+
+        @inline(__always)
         package func sequence(_ source: ExtendedSequenceNumber) -> ExtendedSequenceNumber {
             ExtendedSequenceNumber(rawValue: source.rawValue &+ sequenceOffset)
         }
@@ -37,6 +41,11 @@ package struct RTPRewriter: Sendable {
         }
         package func tl0(_ source: UInt8) -> UInt8 { source &+ tl0Offset }
         package func frameNumber(_ source: UInt16) -> UInt16 { source &+ frameNumberOffset }
+        /// The SRTP packet index of a source packet under its outgoing number.
+        @inline(__always)
+        func packetIndex(_ source: ExtendedSequenceNumber) -> UInt64 {
+            UInt64(bitPattern: source.rawValue &+ sequenceOffset &- RTPRewriter.firstCycle)
+        }
         var outputStart: ExtendedSequenceNumber { sequence(sourceStart) }
     }
 
@@ -54,9 +63,15 @@ package struct RTPRewriter: Sendable {
     static let segmentsMax = 32
 
     private let clockRate: Int
+    /// The sequence number's roll-overs as SRTP counts them are 0 at the first packet (RFC 3711 §3.3.1).
+    static let firstCycle: Int64 = 0x1_0000
+
     private let initialSequence: ExtendedSequenceNumber
     private let initialTimestamp: RTPTimestamp
-    private var segments: ContiguousArray<Segment> = []
+    /// The newest segment, apart from the others because nearly every packet belongs to it.
+    package private(set) var currentSegment: Segment?
+    /// The ones before it, oldest first.
+    private var earlier: ContiguousArray<Segment> = []
     private var output: Output?
 
     /// - Parameters:
@@ -65,13 +80,12 @@ package struct RTPRewriter: Sendable {
     package init(clockRate: Int, seed: UInt64) {
         self.clockRate = clockRate
         // The lower half leaves every receiver time to lock on before the first wrap.
-        initialSequence = ExtendedSequenceNumber(rawValue: 0x1_0000 + Int64(seed & 0x7FFF))
+        initialSequence = ExtendedSequenceNumber(rawValue: Self.firstCycle + Int64(seed & 0x7FFF))
         initialTimestamp = RTPTimestamp(rawValue: UInt32(truncatingIfNeeded: seed >> 32))
     }
 
     /// The stream that plays now.
-    package var currentStream: StreamID? { segments.last?.stream }
-    package var currentSegment: Segment? { segments.last }
+    package var currentStream: StreamID? { currentSegment?.stream }
     /// The newest sequence number sent; `nil` before the first packet.
     package var newestSequence: ExtendedSequenceNumber? { output?.sequence }
     /// The timestamp of that packet, and when it was sent.
@@ -115,16 +129,25 @@ package struct RTPRewriter: Sendable {
 
     /// The segment that a packet of `stream` belongs to; `nil` when it is from before the stream began to play or
     /// from longer ago than is remembered.
+    @inline(__always)
     package func segment(of source: ExtendedSequenceNumber, in stream: StreamID) -> Segment? {
-        var index = segments.count - 1
-        var end: ExtendedSequenceNumber?
-        while index >= 0, segments[index].stream == stream {
-            let segment = segments[index]
+        guard let current = currentSegment, current.stream == stream else { return nil }
+        return source >= current.sourceStart ? current : earlierSegment(of: source, in: stream, before: current)
+    }
+
+    private func earlierSegment(
+        of source: ExtendedSequenceNumber,
+        in stream: StreamID,
+        before current: Segment
+    ) -> Segment? {
+        var end = current.outputStart
+        var index = earlier.count - 1
+        while index >= 0, earlier[index].stream == stream {
+            let segment = earlier[index]
             if source >= segment.sourceStart {
                 // What lies beyond the segment's end was left out, or came while the stream did not play: its number
                 // went to another packet.
-                if let end, segment.sequence(source) >= end { return nil }
-                return segment
+                return segment.sequence(source) < end ? segment : nil
             }
             end = segment.outputStart
             index -= 1
@@ -135,7 +158,7 @@ package struct RTPRewriter: Sendable {
     /// Leaves a packet of the current stream out, closing the gap for those after it.
     /// - Returns: `false` when later packets are sent already: then the number stays unused.
     package mutating func leaveOut(_ source: ExtendedSequenceNumber) -> Bool {
-        guard let segment = segments.last, let newest = output?.sequence,
+        guard let segment = currentSegment, let newest = output?.sequence,
             source >= segment.sourceStart, segment.sequence(source) == newest.advanced(by: 1)
         else { return false }
         append(
@@ -153,6 +176,7 @@ package struct RTPRewriter: Sendable {
     }
 
     /// Notes what was sent.
+    @inline(__always)
     package mutating func sent(
         _ packet: PacketDescription,
         in segment: Segment,
@@ -178,16 +202,22 @@ package struct RTPRewriter: Sendable {
         guard let newest = output?.sequence else { return nil }
         let sequence = newest.advanced(by: newest.wire.distance(to: wire))
         guard sequence <= newest else { return nil }
-        for index in segments.indices.reversed() where sequence >= segments[index].outputStart {
-            return (segments[index], segments[index].source(sequence))
+        guard let current = currentSegment else { return nil }
+        if sequence >= current.outputStart { return (current, current.source(sequence)) }
+        var index = earlier.count - 1
+        while index >= 0 {
+            if sequence >= earlier[index].outputStart { return (earlier[index], earlier[index].source(sequence)) }
+            index -= 1
         }
         return nil
     }
 
     private mutating func append(_ segment: Segment) {
         // A segment that starts where the last one did never mapped a packet.
-        if let last = segments.last, last.outputStart == segment.outputStart { segments.removeLast() }
-        if segments.count == Self.segmentsMax { segments.removeFirst() }
-        segments.append(segment)
+        if let current = currentSegment, current.outputStart != segment.outputStart {
+            if earlier.count == Self.segmentsMax - 1 { earlier.removeFirst() }
+            earlier.append(current)
+        }
+        currentSegment = segment
     }
 }

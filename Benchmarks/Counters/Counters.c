@@ -1,0 +1,177 @@
+#define _GNU_SOURCE
+#include "Counters.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_TOGGLE_COLLECT
+#define CALLGRIND_DUMP_STATS_AT(name) (void)(name)
+#define RUNNING_ON_VALGRIND 0
+#endif
+
+#define COUNTER __attribute__((used, visibility("hidden"))) uint64_t
+
+COUNTER nagare_allocations, nagare_frees, nagare_objects, nagare_retains, nagare_releases, nagare_locks,
+    nagare_accesses, nagare_onces, nagare_hops, nagare_casts;
+
+nagare_counts nagare_counts_now(void) {
+    return (nagare_counts){
+        .allocations = nagare_allocations,
+        .frees = nagare_frees,
+        .objects = nagare_objects,
+        .retains = nagare_retains,
+        .releases = nagare_releases,
+        .locks = nagare_locks,
+        .accesses = nagare_accesses,
+        .onces = nagare_onces,
+        .hops = nagare_hops,
+        .casts = nagare_casts,
+    };
+}
+
+void nagare_collect_begin(void) { CALLGRIND_TOGGLE_COLLECT; }
+void nagare_collect_pause(void) { CALLGRIND_TOGGLE_COLLECT; }
+void nagare_collect_end(const char *name) { CALLGRIND_DUMP_STATS_AT(name); }
+int nagare_is_emulated(void) { return RUNNING_ON_VALGRIND != 0; }
+
+// The function of the shared libraries that `name` stands before.
+static void *following(const char *name) {
+    void *found = dlsym(RTLD_NEXT, name);
+    if (found == NULL) {
+        fprintf(stderr, "There is no %s in the shared libraries.\n", name);
+        abort();
+    }
+    return found;
+}
+
+// MARK: The allocator. glibc's own names for it need no looking up, which would itself allocate.
+
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+extern void __libc_free(void *);
+
+void *malloc(size_t size) {
+    nagare_allocations++;
+    return __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size) {
+    nagare_allocations++;
+    return __libc_calloc(count, size);
+}
+void *realloc(void *old, size_t size) {
+    nagare_allocations++;
+    return __libc_realloc(old, size);
+}
+void *memalign(size_t alignment, size_t size) {
+    nagare_allocations++;
+    return __libc_memalign(alignment, size);
+}
+void *aligned_alloc(size_t alignment, size_t size) {
+    nagare_allocations++;
+    return __libc_memalign(alignment, size);
+}
+int posix_memalign(void **result, size_t alignment, size_t size) {
+    nagare_allocations++;
+    void *made = __libc_memalign(alignment, size);
+    if (made == NULL) return ENOMEM;
+    *result = made;
+    return 0;
+}
+void free(void *old) {
+    if (old != NULL) nagare_frees++;
+    __libc_free(old);
+}
+
+// MARK: Locks
+
+// Libraries lock while they are loaded, before any constructor of ours runs.
+#define COUNTED_LOCK(name, type)                                         \
+    int name(type *lock) {                                               \
+        static int (*real)(type *);                                      \
+        if (real == NULL) real = (int (*)(type *))following(#name);      \
+        nagare_locks++;                                                  \
+        return real(lock);                                               \
+    }
+
+COUNTED_LOCK(pthread_mutex_lock, pthread_mutex_t)
+COUNTED_LOCK(pthread_mutex_trylock, pthread_mutex_t)
+COUNTED_LOCK(pthread_rwlock_rdlock, pthread_rwlock_t)
+COUNTED_LOCK(pthread_rwlock_wrlock, pthread_rwlock_t)
+
+// MARK: The Swift runtime
+//
+// Its functions have calling conventions of their own, so each stands here as a jump that changes no register.
+
+#define RUNTIME_FUNCTIONS(each)                        \
+    each(swift_allocObject, nagare_objects)            \
+    each(swift_retain, nagare_retains)                 \
+    each(swift_retain_n, nagare_retains)               \
+    each(swift_tryRetain, nagare_retains)              \
+    each(swift_bridgeObjectRetain, nagare_retains)     \
+    each(swift_bridgeObjectRetain_n, nagare_retains)   \
+    each(swift_nonatomic_retain, nagare_retains)       \
+    each(swift_unownedRetain, nagare_retains)          \
+    each(swift_unownedRetainStrong, nagare_retains)    \
+    each(swift_weakLoadStrong, nagare_retains)         \
+    each(swift_weakTakeStrong, nagare_retains)         \
+    each(swift_release, nagare_releases)               \
+    each(swift_release_n, nagare_releases)             \
+    each(swift_bridgeObjectRelease, nagare_releases)   \
+    each(swift_bridgeObjectRelease_n, nagare_releases) \
+    each(swift_nonatomic_release, nagare_releases)     \
+    each(swift_unownedRelease, nagare_releases)        \
+    each(swift_beginAccess, nagare_accesses)           \
+    each(swift_once, nagare_onces)                     \
+    each(swift_dynamicCast, nagare_casts)              \
+    each(swift_dynamicCastClass, nagare_casts)         \
+    each(swift_conformsToProtocol, nagare_casts)       \
+    each(swift_getGenericMetadata, nagare_casts)       \
+    each(swift_task_create, nagare_hops)               \
+    each(swift_task_switch, nagare_hops)               \
+    each(swift_task_enqueue, nagare_hops)              \
+    each(swift_task_enqueueGlobal, nagare_hops)
+
+#define REAL(name, counter) __attribute__((used, visibility("hidden"))) void *real_##name;
+RUNTIME_FUNCTIONS(REAL)
+
+__attribute__((used, constructor, visibility("hidden"))) void nagare_counters_resolve(void) {
+#define RESOLVE(name, counter) real_##name = following(#name);
+    RUNTIME_FUNCTIONS(RESOLVE)
+}
+
+#if defined(__x86_64__)
+#define TRAMPOLINE(name, counter)               \
+    __asm__(".text\n"                           \
+            ".globl " #name "\n"                \
+            ".type " #name ", @function\n" #name ":\n" \
+            "incq " #counter "(%rip)\n"         \
+            "cmpq $0, real_" #name "(%rip)\n"   \
+            "je 1f\n"                           \
+            "jmp *real_" #name "(%rip)\n"       \
+            "1: call nagare_counters_early\n"   \
+            "jmp *real_" #name "(%rip)\n"       \
+            ".size " #name ", . - " #name "\n");
+RUNTIME_FUNCTIONS(TRAMPOLINE)
+
+// For a call that a library makes before our constructor has run: looks everything up, changing no register.
+__asm__(".text\n"
+        ".type nagare_counters_early, @function\n"
+        "nagare_counters_early:\n"
+        "push %rax\npush %rcx\npush %rdx\npush %rsi\npush %rdi\npush %r8\npush %r9\npush %r10\npush %r11\n"
+        "push %rbp\nmov %rsp, %rbp\nand $-16, %rsp\n"
+        "call nagare_counters_resolve\n"
+        "mov %rbp, %rsp\npop %rbp\n"
+        "pop %r11\npop %r10\npop %r9\npop %r8\npop %rdi\npop %rsi\npop %rdx\npop %rcx\npop %rax\n"
+        "ret\n");
+#else
+#error "The counters stand before the runtime's functions in x86-64 assembly only."
+#endif

@@ -1,0 +1,153 @@
+internal import Counters
+
+/// What one unit of a workload takes, on average.
+package struct Costs: Codable, Sendable {
+    package var allocations = 0.0
+    package var objects = 0.0
+    package var retains = 0.0
+    package var releases = 0.0
+    package var locks = 0.0
+    /// Dynamic exclusivity checks.
+    package var accesses = 0.0
+    /// Accesses to lazily initialised globals.
+    package var onces = 0.0
+    /// Tasks made or moved.
+    package var hops = 0.0
+    /// Dynamic casts and metadata look-ups.
+    package var casts = 0.0
+
+    package init() {}
+
+    init(from before: nagare_counts, to after: nagare_counts, units: Int) {
+        func share(_ count: KeyPath<nagare_counts, UInt64>) -> Double {
+            Double(after[keyPath: count] - before[keyPath: count]) / Double(units)
+        }
+        allocations = share(\.allocations)
+        objects = share(\.objects)
+        retains = share(\.retains)
+        releases = share(\.releases)
+        locks = share(\.locks)
+        accesses = share(\.accesses)
+        onces = share(\.onces)
+        hops = share(\.hops)
+        casts = share(\.casts)
+    }
+
+    /// Each by its name in tables and thresholds.
+    package var named: [(name: String, value: Double)] {
+        [
+            ("allocations", allocations), ("retains", retains), ("releases", releases), ("locks", locks),
+            ("exclusivity", accesses), ("onces", onces), ("hops", hops), ("casts", casts),
+        ]
+    }
+
+    static func + (left: Self, right: Self) -> Self {
+        var sum = Self()
+        sum.allocations = left.allocations + right.allocations
+        sum.objects = left.objects + right.objects
+        sum.retains = left.retains + right.retains
+        sum.releases = left.releases + right.releases
+        sum.locks = left.locks + right.locks
+        sum.accesses = left.accesses + right.accesses
+        sum.onces = left.onces + right.onces
+        sum.hops = left.hops + right.hops
+        sum.casts = left.casts + right.casts
+        return sum
+    }
+
+    /// What `body` takes, in all.
+    @inline(never)
+    package static func of(_ body: () -> Void) -> Self {
+        let before = nagare_counts_now()
+        body()
+        return Self(from: before, to: nagare_counts_now(), units: 1)
+    }
+}
+
+/// Time of a workload and of its floor, measured in turns so that whatever else the machine does slows both.
+package struct Timing: Codable, Sendable {
+    /// Nanoseconds a unit: the median over the runs.
+    package var nanoseconds: Double
+    package var floorNanoseconds: Double?
+    /// The median of the ratios of neighbouring runs, which differ less than times do.
+    package var ratio: Double?
+}
+
+extension Workload {
+    /// What a unit takes, averaged over `runs`.
+    package func count(runs: Int) throws -> Costs {
+        var sum = Costs()
+        for _ in 0..<runs { try run { body in sum = sum + Costs.of(body) } }
+        return sum.divided(by: Double(runs * unitsPerRun))
+    }
+
+    package func time(runs: Int) throws -> Timing {
+        var own: [Double] = []
+        var floor: [Double] = []
+        var ratios: [Double] = []
+        let clock = ContinuousClock()
+        func nanoseconds(_ body: () -> Void) -> Double {
+            let spent = clock.measure(body).components
+            return (Double(spent.seconds) * 1e9 + Double(spent.attoseconds) / 1e9) / Double(unitsPerRun)
+        }
+        for _ in 0..<runs {
+            var spent = 0.0
+            try run { spent = nanoseconds($0) }
+            own.append(spent)
+            guard hasFloor else { continue }
+            runFloor { spent = nanoseconds($0) }
+            floor.append(spent)
+            ratios.append(own[own.count - 1] / spent)
+        }
+        return Timing(
+            nanoseconds: own.median,
+            floorNanoseconds: floor.isEmpty ? nil : floor.median,
+            ratio: ratios.isEmpty ? nil : ratios.median
+        )
+    }
+
+    /// Lets callgrind collect `runs` runs, and as many of the floor: one file each, described by the workload's name
+    /// and the units in it.
+    package func collect(runs: Int) throws {
+        for _ in 0..<runs {
+            try run { body in
+                nagare_collect_begin()
+                body()
+                nagare_collect_pause()
+            }
+        }
+        unsafe nagare_collect_end("\(name) | \(runs * unitsPerRun)")
+        guard hasFloor else { return }
+        for _ in 0..<runs {
+            runFloor { body in
+                nagare_collect_begin()
+                body()
+                nagare_collect_pause()
+            }
+        }
+        unsafe nagare_collect_end("\(name) | \(runs * unitsPerRun) | floor")
+    }
+}
+
+extension Costs {
+    fileprivate func divided(by count: Double) -> Self {
+        var share = self
+        share.allocations /= count
+        share.objects /= count
+        share.retains /= count
+        share.releases /= count
+        share.locks /= count
+        share.accesses /= count
+        share.onces /= count
+        share.hops /= count
+        share.casts /= count
+        return share
+    }
+}
+
+extension [Double] {
+    package var median: Double {
+        precondition(!isEmpty)
+        return sorted()[count / 2]
+    }
+}

@@ -1,0 +1,120 @@
+import DTLS
+import Forwarding
+import ICE
+import SRTP
+import Wire
+
+/// The far end of one peer of the forwarder: checks, handshakes and encrypts as an honest client does.
+final class RemotePeer {
+    let id: PeerID
+    let path: NetworkPath
+    let local: ICECredentials
+    let remote: ICECredentials
+    private var transactions: UInt64 = 0
+    private(set) var transform: any SRTPTransform
+
+    /// Joins `core`: one nominating check, then the handshake.
+    /// - Parameter parameters: what the node negotiated; its credentials are made here.
+    init(
+        joining core: Forwarder,
+        _ parameters: (PeerID, ICECredentials, RemoteTransport) -> PeerParameters,
+        number: UInt64,
+        certificates: (near: DTLSCertificate, far: DTLSCertificate),
+        profile: SRTPProfile,
+        through batch: DatagramBatch,
+        at now: Instant,
+        using generator: inout SeededGenerator
+    ) throws {
+        id = PeerID(rawValue: number)
+        path = NetworkPath(
+            socket: SocketIndex(rawValue: 0),
+            remote: TransportAddress(ip: IPAddress(v4: 0x0A00_0000 + UInt32(number)), port: 40_000)
+        )
+        local = ICECredentials(using: &generator)
+        remote = ICECredentials(using: &generator)
+        let transport = RemoteTransport(
+            credentials: local,
+            fingerprints: [certificates.far.fingerprint],
+            localRole: .server
+        )
+        try core.addPeer(parameters(id, remote, transport), at: now)
+        let client = try DTLSConnection(
+            certificate: certificates.far,
+            role: .client,
+            remoteFingerprints: [certificates.near.fingerprint],
+            profiles: [profile]
+        )
+        transactions = 1
+        deliver(Self.makeCheck(to: remote, from: local, number: 1), from: path, to: core, at: now, into: batch)
+        batch.removeAll()
+        client.start(at: now)
+        var keys: SRTPKeyingMaterial?
+        for _ in 0..<8 where keys == nil {
+            var flight: [[UInt8]] = []
+            client.drainOutput { flight.append($0.array()) }
+            for datagram in flight { deliver(datagram, from: path, to: core, at: now, into: batch) }
+            for index in 0..<batch.count {
+                batch.withDatagram(index) { datagram, _ in
+                    if case .connected(let made) = client.receive(datagram, at: now) { keys = made }
+                }
+            }
+            batch.removeAll()
+        }
+        guard let keys else { throw CallError.noHandshake }
+        transform = try makeTransform(keys, Backend.preferred)
+    }
+
+    /// The check that renews consent (RFC 7675), ready to be delivered.
+    func makeCheck() -> [UInt8] {
+        transactions += 1
+        return Self.makeCheck(to: remote, from: local, number: transactions)
+    }
+
+    private static func makeCheck(to node: ICECredentials, from client: ICECredentials, number: UInt64) -> [UInt8] {
+        var builder = STUNMessageBuilder(.request, transactionID: STUNTransactionID(high: 1, low: number))
+        builder.append(.username, "\(node.usernameFragment):\(client.usernameFragment)")
+        builder.append(.priority, 0x6E7F_1EFF as UInt32)
+        builder.append(.useCandidate)
+        builder.appendMessageIntegrity(key: Array(node.password.utf8))
+        builder.appendFingerprint()
+        return builder.bytes
+    }
+
+    func protectRTP(_ packet: [UInt8]) throws -> [UInt8] {
+        try inPlace(packet) { span, length throws(SRTPError) in try transform.protectRTP(&span, length: length) }
+    }
+    func protectRTCP(_ packet: [UInt8]) throws -> [UInt8] {
+        try inPlace(packet) { span, length throws(SRTPError) in try transform.protectRTCP(&span, length: length) }
+    }
+    func unprotectRTP(_ packet: [UInt8]) throws -> [UInt8] {
+        try inPlace(packet) { span, length throws(SRTPError) in try transform.unprotectRTP(&span, length: length) }
+    }
+
+    private func inPlace(
+        _ packet: [UInt8],
+        _ body: (inout MutableRawSpan, Int) throws(SRTPError) -> Int
+    ) throws -> [UInt8] {
+        var buffer = packet + [UInt8](repeating: 0, count: 32)
+        let length = try unsafe buffer.withUnsafeMutableBytes { bytes in
+            var span = unsafe bytes.mutableBytes
+            return try body(&span, packet.count)
+        }
+        return Array(buffer.prefix(length))
+    }
+}
+
+/// What keeps a call from being set up.
+package enum CallError: Error {
+    case noHandshake
+    /// A packet came out wrong or not at all.
+    case broken(String)
+}
+
+/// Hands the forwarder a datagram in a buffer with room behind it, as a socket does.
+func deliver(_ bytes: [UInt8], from path: NetworkPath, to core: Forwarder, at now: Instant, into batch: DatagramBatch) {
+    var buffer = bytes + [UInt8](repeating: 0, count: 64)
+    unsafe buffer.withUnsafeMutableBytes { buffer in
+        var span = unsafe buffer.mutableBytes
+        core.receive(&span, length: bytes.count, path: path, at: now, into: batch)
+    }
+}

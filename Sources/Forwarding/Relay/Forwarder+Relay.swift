@@ -1,0 +1,247 @@
+public import Wire
+
+/// Tracks that cross from one loop to another: exported where they are published, mirrored where they are played.
+extension Forwarder {
+    /// Makes the way to another loop known. It must stay for the core's life.
+    public func setLink(_ link: RelayLink, to loop: LoopIndex) { links[loop] = link }
+
+    // MARK: - Where a track is published
+
+    /// Lets a track's packets go to another loop too, whose mirror is called `relay`.
+    /// - Returns: what the mirror is made with.
+    /// - Throws: `unknownTrack` when the track's peer has left, `unknownLoop` without a link.
+    public func exportTrack(
+        _ id: TrackID,
+        as relay: RelayID,
+        to loop: LoopIndex,
+        at now: Instant
+    ) throws(ForwarderError) -> RelayedTrack {
+        guard let track = peer(id.peer)?.track(id.mid) else { throw .unknownTrack(id) }
+        guard let link = links[loop] else { throw .unknownLoop(loop) }
+        track.exports.removeAll { $0.loop == loop }
+        track.exports.append(RelayExport(relay: relay, loop: loop, link: Uncounted(link)))
+        exportedTracks[ExportKey(loop: loop, relay: relay)] = track
+        for stream in track.streams { relayClock(of: stream) }
+        return RelayedTrack(id: id, parameters: track.parameters)
+    }
+
+    /// Which mirror an exported track goes to.
+    struct ExportKey: Hashable {
+        let loop: LoopIndex
+        let relay: RelayID
+    }
+
+    /// Hands this turn's packets of a track to every other loop that plays it.
+    func relay(_ backlog: UnsafeMutablePointer<PendingPacket>, _ count: Int, of track: ReceivedTrack) {
+        let target = track.target?.id.rawValue ?? 0
+        for export in track.exports {
+            var record = RelayRecord(.packet, export.relay)
+            var index = 0
+            while index < count {
+                let packet = unsafe backlog + index
+                index += 1
+                record.streamID = unsafe packet.pointee.streamID
+                record.isTarget = record.streamID == target
+                record.description = unsafe packet.pointee.description
+                unsafe packet.pointee.stream.with {
+                    record.ssrc = $0.ssrc
+                    record.layer = $0.layer
+                }
+                let bytes = unsafe packet.pointee.span
+                let isSent = export.link.with { $0.send(record, bytes) }
+                if isSent { counters.packetsRelayed &+= 1 } else { counters.packetsNotRelayed &+= 1 }
+            }
+        }
+    }
+
+    /// Tells other loops what a sender report said, so that their sender reports keep audio and video together.
+    func relayClock(of stream: ReceivedStream) {
+        guard let anchor = stream.clock.newest, let offset = stream.track.clockOffset.nanoseconds else { return }
+        for export in stream.track.exports {
+            var record = RelayRecord(.clock, export.relay)
+            record.streamID = stream.id.rawValue
+            record.senderNanoseconds = anchor.senderNanoseconds
+            record.timestamp = anchor.timestamp
+            record.clockOffset = offset
+            _ = export.link.with { $0.send(record, RawSpan()) }
+        }
+    }
+
+    func endExports(of track: ReceivedTrack) {
+        for export in track.exports {
+            exportedTracks[ExportKey(loop: export.loop, relay: export.relay)] = nil
+        }
+        track.exports.removeAll()
+    }
+
+    // MARK: - Where it is played
+
+    /// The mirror of another loop's track, if there is one here.
+    public func mirror(of track: TrackID) -> RelayID? { mirrors[track]?.origin?.relay }
+
+    /// A name for a mirror that is to be made; it is in use from ``addMirror(_:as:from:at:)`` on.
+    public func makeRelayID() -> RelayID {
+        if let place = freeMirrorPlaces.popLast() {
+            mirrorGenerations[place] &+= 1
+            return RelayID(place: place, generation: mirrorGenerations[place])
+        }
+        mirrorsByPlace.append(nil)
+        mirrorGenerations.append(0)
+        return RelayID(place: mirrorsByPlace.count - 1, generation: 0)
+    }
+
+    /// Gives a name back that no mirror was made for.
+    public func discardRelayID(_ relay: RelayID) { freeMirrorPlaces.append(relay.place) }
+
+    /// Makes the mirror of another loop's track, to which slots are connected like to a track of this loop.
+    ///
+    /// It goes by itself when its last slot lets go of it, or when none took hold of it.
+    public func addMirror(_ track: RelayedTrack, as relay: RelayID, from loop: LoopIndex, at now: Instant) {
+        precondition(mirrors[track.id] == nil, "a track has one mirror on a loop")
+        let mirror = ReceivedTrack(
+            id: track.id,
+            parameters: track.parameters,
+            clockOffset: PeerClock(),
+            origin: RelayOrigin(relay: relay, loop: loop, link: links[loop], at: now)
+        )
+        mirrors[track.id] = mirror
+        mirrorsByPlace[relay.place] = Uncounted(mirror)
+    }
+
+    /// The slot that let go was perhaps the mirror's last.
+    func noteDetached(_ track: ReceivedTrack, at now: Instant) {
+        guard track.origin != nil, track.slots.isEmpty else { return }
+        removeMirror(track)
+    }
+
+    private func removeMirror(_ track: ReceivedTrack) {
+        guard let origin = track.origin, mirrors[track.id] === track else { return }
+        origin.unsubscribe()
+        dropPending(track)
+        for stream in track.streams { unregister(stream) }
+        mirrorsByPlace[origin.relay.place] = nil
+        freeMirrorPlaces.append(origin.relay.place)
+        mirrors[track.id] = nil
+    }
+
+    /// How long a mirror waits for its first slot, which the call that made it connects next.
+    private static let mirrorPatience = Interval.seconds(5)
+
+    // MARK: - Records
+
+    /// Takes one record that came over the link from `loop`.
+    /// - Parameter bytes: the packet, for a record that is one.
+    public func receiveRelayed(
+        _ record: RelayRecord,
+        _ bytes: RawSpan,
+        from loop: LoopIndex,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        switch record.kind {
+        case .packet: receivePacket(record, bytes, from: loop, at: now, into: batch)
+        case .clock: receiveClock(record)
+        case .keyFrameRequest:
+            guard let track = exportedTracks[ExportKey(loop: loop, relay: record.relay)] else { return }
+            track.wantKeyFrame(at: now)
+            markDirty(track.id.peer)
+        case .unsubscribe:
+            guard let track = exportedTracks.removeValue(forKey: ExportKey(loop: loop, relay: record.relay)) else {
+                return
+            }
+            track.exports.removeAll { $0.loop == loop && $0.relay == record.relay }
+        }
+    }
+
+    private func findMirror(_ relay: RelayID) -> Uncounted<ReceivedTrack>? {
+        guard relay.place < mirrorsByPlace.count, mirrorGenerations[relay.place] == relay.generation else { return nil }
+        return mirrorsByPlace[relay.place]
+    }
+
+    private func receivePacket(
+        _ record: RelayRecord,
+        _ bytes: RawSpan,
+        from loop: LoopIndex,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        guard let mirror = findMirror(record.relay) else {
+            // The mirror is gone and its unsubscription was lost.
+            _ = links[loop]?.send(RelayRecord(.unsubscribe, record.relay), RawSpan())
+            return
+        }
+        let isAbandoned = mirror.with { track in
+            guard record.description.fits(bytes),
+                let stream = track.relayedStream(record.streamID) ?? addRelayedStream(record, to: track, at: now)
+            else { return false }
+            stream.with { stream in
+                if record.isTarget, track.target !== stream { track.change(to: stream, at: now) }
+                stream.noteArrival(bytes: bytes.byteCount, at: now)
+                var description = record.description
+                // Ages are counted from here: the loop may have been held up.
+                description.receivedAt = now
+                _ = track.take(bytes, description, of: stream, core: self, into: batch)
+            }
+            guard track.slots.isEmpty, let origin = track.origin else { return false }
+            return now - origin.createdAt > Self.mirrorPatience
+        }
+        if isAbandoned { removeMirror(mirror.object) }
+    }
+
+    private func addRelayedStream(
+        _ record: RelayRecord,
+        to track: ReceivedTrack,
+        at now: Instant
+    ) -> Uncounted<ReceivedStream>? {
+        // The origin evicts streams that went silent; what is left here of them gives way.
+        while track.streams.count >= ReceivedTrack.streamsMax {
+            guard let silent = track.evictSilentStream(at: now) else { return nil }
+            unregister(silent)
+        }
+        let layers = track.parameters.rids
+        let stream = ReceivedStream(
+            id: makeStreamID(),
+            ssrc: record.ssrc,
+            rid: Int(record.layer) < layers.count ? layers[Int(record.layer)] : nil,
+            track: track,
+            historyBytesMax: historyBytesMax,
+            at: now
+        )
+        stream.originID = record.streamID
+        track.add(stream, at: now)
+        register(stream)
+        return Uncounted(stream)
+    }
+
+    private func receiveClock(_ record: RelayRecord) {
+        guard let mirror = findMirror(record.relay) else { return }
+        mirror.with { track in
+            guard let stream = track.relayedStream(record.streamID) else { return }
+            stream.with {
+                $0.clock.receivedReport(senderNanoseconds: record.senderNanoseconds, timestamp: record.timestamp)
+            }
+            track.clockOffset.set(record.clockOffset)
+        }
+    }
+}
+
+extension ReceivedTrack {
+    /// A mirror's stream by its number at the origin.
+    func relayedStream(_ originID: UInt64) -> Uncounted<ReceivedStream>? {
+        var index = 0
+        while index < streams.count {
+            if streams[index].originID == originID { return Uncounted(streams[index]) }
+            index += 1
+        }
+        return nil
+    }
+}
+
+extension PacketDescription {
+    /// Whether everything that it describes lies within the packet.
+    func fits(_ packet: RawSpan) -> Bool {
+        payloadRange.upperBound <= packet.byteCount
+            && max(audioLevel.range.upperBound, videoOrientation.range.upperBound) <= packet.byteCount
+            && max(playoutDelay.range.upperBound, dependencyDescriptor.range.upperBound) <= packet.byteCount
+    }
+}

@@ -1,0 +1,116 @@
+import Wire
+
+/// Names one loop among a node's.
+public struct LoopIndex: RawRepresentable, Hashable, Sendable {
+    public let rawValue: UInt16
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+}
+
+/// Names the mirror of a track on the loop that plays it; made there, and never used again soon.
+public struct RelayID: RawRepresentable, Hashable, Sendable, BitwiseCopyable {
+    /// The mirror's place in the low half, how often the place was used before in the high half.
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+    init(place: Int, generation: UInt16) {
+        rawValue = UInt32(generation) << 16 | UInt32(truncatingIfNeeded: place & 0xFFFF)
+    }
+    var place: Int { Int(rawValue & 0xFFFF) }
+    var generation: UInt16 { UInt16(truncatingIfNeeded: rawValue >> 16) }
+}
+
+/// What a mirror needs to know of the track that it stands for.
+public struct RelayedTrack: Sendable {
+    public let id: TrackID
+    public let parameters: ReceiveTrackParameters
+}
+
+/// One message from loop to loop, of fixed size; a packet's bytes go beside it.
+///
+/// Each may get lost when the link has no room: a packet says of itself which stream it is of and whether that is the
+/// one to play, clocks are told again with every sender report, key frames are asked for again while none comes, and an
+/// unsubscription is repeated as long as packets come.
+public struct RelayRecord: BitwiseCopyable, Sendable {
+    enum Kind: UInt8, BitwiseCopyable { case packet, clock, keyFrameRequest, unsubscribe }
+    let kind: Kind
+    let relay: RelayID
+    /// The origin's number of the stream.
+    var streamID: UInt64 = 0
+    var ssrc = SSRC(rawValue: 0)
+    /// The stream's place among the track's layers; 255 without layers.
+    var layer: UInt8 = .max
+    var isTarget = false
+    var description = PacketDescription.none
+    /// Of a clock record: the sender's time in nanoseconds since 1900, and the RTP timestamp at it.
+    var senderNanoseconds: Int64 = 0
+    var timestamp = RTPTimestamp(rawValue: 0)
+    /// Our clock minus the sender's, in nanoseconds.
+    var clockOffset: Int64 = 0
+
+    /// Whether the record is not a packet, and so may use the room that a link keeps for such.
+    public var isControl: Bool { kind != .packet }
+
+    init(_ kind: Kind, _ relay: RelayID) {
+        self.kind = kind
+        self.relay = relay
+    }
+}
+
+extension PacketDescription {
+    static var none: Self {
+        Self(
+            sequence: ExtendedSequenceNumber(rawValue: 0),
+            timestamp: RTPTimestamp(rawValue: 0),
+            payloadType: PayloadType(wire: 0),
+            marker: false,
+            payloadOffset: 0,
+            payloadLength: 0,
+            receivedAt: Instant(nanoseconds: 0)
+        )
+    }
+}
+
+/// The way to another loop: a queue with a limit, which never waits. A class to derive from, so that a packet finds it
+/// without counting references.
+open class RelayLink {
+    public init() {}
+
+    /// Queues one record and a copy of its bytes, of which only a packet has any.
+    /// - Returns: `false` when there is no room, which the link counts.
+    open func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool { false }
+}
+
+/// One other loop that plays a track.
+struct RelayExport {
+    let relay: RelayID
+    let loop: LoopIndex
+    let link: Uncounted<RelayLink>
+}
+
+/// Where a mirror's track comes from.
+package final class RelayOrigin {
+    let relay: RelayID
+    let loop: LoopIndex
+    /// `nil` when the loop cannot be told anything, which then plays on until it learns it by itself.
+    let link: RelayLink?
+    let createdAt: Instant
+    private var lastRequestAt: Instant?
+    /// Requests closer than this are for one need: the origin spaces them further.
+    private static let requestSpacing = Interval.milliseconds(100)
+
+    init(relay: RelayID, loop: LoopIndex, link: RelayLink?, at now: Instant) {
+        self.relay = relay
+        self.loop = loop
+        self.link = link
+        createdAt = now
+    }
+
+    /// Asks the origin for a key frame; whoever needs one asks again while none comes.
+    func requestKeyFrame(at now: Instant) {
+        if let lastRequestAt, now - lastRequestAt < Self.requestSpacing { return }
+        if send(RelayRecord(.keyFrameRequest, relay)) { lastRequestAt = now }
+    }
+
+    func unsubscribe() { _ = send(RelayRecord(.unsubscribe, relay)) }
+
+    private func send(_ record: RelayRecord) -> Bool { link?.send(record, RawSpan()) ?? false }
+}

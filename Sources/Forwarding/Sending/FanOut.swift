@@ -1,0 +1,181 @@
+import SRTP
+import Wire
+
+/// Sending on what a turn received: destination by destination, so that what goes to one subscriber lies together and
+/// leaves as one message, and so that a subscriber's state and keys are fetched once for all of it.
+extension Forwarder {
+    /// A track has its first packet of the turn waiting.
+    func notePending(_ track: ReceivedTrack) { pending.append(Uncounted(track)) }
+
+    /// Sends on everything that waits.
+    @inline(__always)
+    func fanOutAll(at now: Instant, into batch: DatagramBatch) {
+        guard !pending.isEmpty else { return }
+        fanOutPending(at: now, into: batch)
+    }
+
+    private func fanOutPending(at now: Instant, into batch: DatagramBatch) {
+        let turn = SendTurn(now: now, absoluteSendTime: AbsoluteSendTime(ntp(at: now)).rawValue)
+        var index = 0
+        while index < pending.count {
+            pending[index].with { sendBacklog(of: $0, turn, into: batch) }
+            index += 1
+        }
+        pending.removeAll(keepingCapacity: true)
+        engine.flush()
+    }
+
+    /// Sends on what waits of one track.
+    func fanOut(_ track: ReceivedTrack, at now: Instant, into batch: DatagramBatch) {
+        guard let place = pending.firstIndex(where: { $0.refers(to: track) })
+        else { return }
+        pending.remove(at: place)
+        sendBacklog(
+            of: track,
+            SendTurn(now: now, absoluteSendTime: AbsoluteSendTime(ntp(at: now)).rawValue),
+            into: batch
+        )
+        // The ring may overwrite what a multi-buffer backend still reads.
+        engine.flush()
+    }
+
+    private func sendBacklog(of track: ReceivedTrack, _ turn: SendTurn, into batch: DatagramBatch) {
+        let count = track.backlogCount
+        guard count > 0, let backlog = unsafe track.backlog else { return }
+        if !track.exports.isEmpty { unsafe relay(backlog, count, of: track) }
+        var sent = SentCount()
+        unsafe track.states.withUnsafeBufferPointer { states in
+            var next = 0
+            while next < states.count {
+                let state = unsafe states[next]
+                next += 1
+                guard unsafe state.pointee.peer.pointee.isSendable else { continue }
+                var index = 0
+                while index < count {
+                    unsafe Self.sendOn(backlog + index, state, turn, into: batch, &sent)
+                    index += 1
+                }
+            }
+        }
+        counters.rtpSent &+= sent.packets
+        counters.rtpBytesSent &+= sent.bytes
+        track.clearBacklog()
+    }
+
+    struct SentCount {
+        var packets: UInt64 = 0
+        var bytes: UInt64 = 0
+    }
+
+    /// Sends one packet to one slot. A plain one, of the stream and payload type that play, costs a header, one pass of
+    /// encryption from the history into the batch, and no reference count; the slot itself does all others.
+    @inline(__always)
+    private static func sendOn(
+        _ packet: UnsafePointer<PendingPacket>,
+        _ state: UnsafeMutablePointer<SlotState>,
+        _ turn: SendTurn,
+        into batch: DatagramBatch,
+        _ sent: inout SentCount
+    ) {
+        guard unsafe state.pointee.playing == packet.pointee.streamID,
+            unsafe state.pointee.sourcePayloadType == packet.pointee.description.payloadType.rawValue,
+            unsafe packet.pointee.description.payloadLength != 0,
+            let segment = unsafe state.pointee.rewriter.currentSegment,
+            unsafe segment.stream.rawValue == packet.pointee.streamID,
+            unsafe packet.pointee.description.sequence >= segment.sourceStart,
+            let stream = unsafe state.pointee.stream,
+            let sender = unsafe state.pointee.peer.pointee.sender
+        else {
+            unsafe sendSpecially(packet, state, turn, into: batch)
+            return
+        }
+        let payloadLength = unsafe Int(packet.pointee.description.payloadLength)
+        guard payloadLength + OutgoingHeader.bytesMax + SRTPSession.overheadBytesMax <= DatagramBatch.slotBytes else {
+            unsafe sendSpecially(packet, state, turn, into: batch)
+            return
+        }
+        guard let place = unsafe batch.reserve() else { return }
+        let header = unsafe OutgoingHeader.write(packet, segment, state, turn, to: place)
+        guard header > 0 else {
+            unsafe sendSpecially(packet, state, turn, into: batch)
+            return
+        }
+        var payload = unsafe packet.pointee.bytes + Int(packet.pointee.description.payloadOffset)
+        if !segment.keepsPayload {
+            unsafe (place + header).copyMemory(from: payload, byteCount: payloadLength)
+            unsafe patch(place + header, packet, segment)
+            unsafe payload = UnsafeRawPointer(place + header)
+        }
+        let length = unsafe sender.protectRTP(
+            stream,
+            place,
+            headerLength: header,
+            payload: payload,
+            payloadLength: payloadLength,
+            index: segment.packetIndex(packet.pointee.description.sequence)
+        )
+        guard length > 0 else { return }
+        unsafe batch.commit(length, to: state.pointee.peer.pointee.path)
+        unsafe state.pointee.rewriter.sent(
+            packet.pointee.description,
+            in: segment,
+            frameNumber: packet.pointee.frameNumber,
+            at: turn.now
+        )
+        unsafe state.pointee.packetsSent &+= 1
+        unsafe state.pointee.octetsSent &+= UInt32(truncatingIfNeeded: payloadLength)
+        unsafe state.pointee.bytesSent &+= UInt64(truncatingIfNeeded: length)
+        sent.packets &+= 1
+        sent.bytes &+= UInt64(truncatingIfNeeded: length)
+    }
+
+    @inline(never)
+    private static func sendSpecially(
+        _ packet: UnsafePointer<PendingPacket>,
+        _ state: UnsafeMutablePointer<SlotState>,
+        _ turn: SendTurn,
+        into batch: DatagramBatch
+    ) {
+        unsafe state.pointee.owner?.with {
+            unsafe $0.forward(packet, at: turn.now, into: batch)
+        }
+    }
+
+    /// Puts the slot's own picture and layer numbers into a payload, where they differ from the source's.
+    private static func patch(
+        _ payload: UnsafeMutableRawPointer,
+        _ packet: UnsafePointer<PendingPacket>,
+        _ segment: RTPRewriter.Segment
+    ) {
+        let start = unsafe Int(packet.pointee.description.payloadOffset)
+        let bits = unsafe packet.pointee.description.pictureIDBits
+        if bits != 0 {
+            let place = unsafe Int(packet.pointee.description.pictureIDOffset) - start
+            let value = unsafe segment.pictureID(packet.pointee.description.pictureID, bits: bits)
+            if bits == 15 {
+                unsafe payload.storeBytes(of: (0x8000 | value).bigEndian, toByteOffset: place, as: UInt16.self)
+            } else {
+                unsafe payload.storeBytes(of: UInt8(truncatingIfNeeded: value), toByteOffset: place, as: UInt8.self)
+            }
+        }
+        let layer = unsafe Int(packet.pointee.description.tl0Offset)
+        if layer != 0 {
+            let value = unsafe segment.tl0(packet.pointee.description.tl0)
+            unsafe payload.storeBytes(of: value, toByteOffset: layer - start, as: UInt8.self)
+        }
+    }
+}
+
+extension PendingPacket {
+    /// The frame number of the dependency descriptor; `nil` without one.
+    @inline(__always)
+    var frameNumber: UInt16? {
+        guard description.dependencyDescriptor.length >= 3 else { return nil }
+        return unsafe UInt16(
+            bigEndian: bytes.loadUnaligned(
+                fromByteOffset: Int(description.dependencyDescriptor.offset) + 1,
+                as: UInt16.self
+            )
+        )
+    }
+}

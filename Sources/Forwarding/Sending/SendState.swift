@@ -1,0 +1,133 @@
+import SRTP
+import Wire
+
+/// What sending to a peer takes, read by every packet: plain memory without references, kept up to date by the peer's
+/// transport.
+struct PeerSendState {
+    /// Where everything is sent; meaningful while `isSendable`.
+    var path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: TransportAddress(ip: .anyV4, port: 0))
+    /// The peer is connected and has a path.
+    var isSendable = false
+    /// Set as long as the peer is connected.
+    var sender: SRTPSender?
+    /// The number that transport-wide congestion control counts the peer's packets by.
+    var transportSequence: UInt16
+
+    @inline(__always)
+    mutating func takeTransportSequence() -> UInt16 {
+        transportSequence &+= 1
+        return transportSequence
+    }
+}
+
+/// What one slot's packets are made with: plain memory beside that of the track's other slots, so that a fan-out walks
+/// through memory in order and counts no references.
+@safe
+struct SlotState {
+    let peer: UnsafeMutablePointer<PeerSendState>
+    let ssrc: SSRC
+    let extensions: SentExtensions
+    /// MID goes on every packet until a report shows that the receiver knows the SSRC (RFC 8843 §9.2).
+    var sendsMID = true
+    /// The stream whose packets go out; 0 until one began since the source was connected.
+    var playing: UInt64 = 0
+    /// The source's payload type that goes out unchanged but for its number; above 127 while there is none.
+    var sourcePayloadType = UInt8.max
+    var outgoingPayloadType: UInt8 = 0
+    /// The SRTP stream of `ssrc`; `nil` until the peer is connected.
+    var stream: SRTPOutboundStream?
+    var rewriter: RTPRewriter
+    var packetsSent: UInt32 = 0
+    var octetsSent: UInt32 = 0
+    var bytesSent: UInt64 = 0
+    /// The slot itself, for whatever is not a plain packet. It outlives its state.
+    var owner: Uncounted<SendSlot>?
+}
+
+/// The header extensions that a slot sends, each with its identifier, or 0: resolved once for a slot.
+struct SentExtensions: Sendable {
+    var mid: UInt8
+    var absoluteSendTime: UInt8
+    var transportSequenceNumber: UInt8
+    var audioLevel: UInt8
+    var videoOrientation: UInt8
+    var playoutDelay: UInt8
+    var dependencyDescriptor: UInt8
+    /// The MID's bytes, in memory order; meaningful up to `midLength`.
+    var midBytes: (UInt64, UInt64) = (0, 0)
+    var midLength = 0
+    /// Every element that is written from here fits the one-byte form (RFC 8285 §4.2), as long as its data does.
+    var isOneByte: Bool
+
+    /// - Parameter isRepeatable: the slot repeats packets under their first SRTP index, so nothing that changes from one
+    ///   sending to the next may be in them.
+    init(_ parameters: SendTrackParameters, isRepeatable: Bool) {
+        let map = parameters.extensions
+        func id(_ kind: HeaderExtension) -> UInt8 { map[kind]?.rawValue ?? 0 }
+        mid = id(.mid)
+        absoluteSendTime = isRepeatable ? 0 : id(.absoluteSendTime)
+        transportSequenceNumber = isRepeatable ? 0 : id(.transportSequenceNumber)
+        audioLevel = id(.audioLevel)
+        videoOrientation = id(.videoOrientation)
+        playoutDelay = id(.playoutDelay)
+        dependencyDescriptor = id(.dependencyDescriptor)
+        let bytes = Array(parameters.mid.value.utf8)
+        let ids = [
+            mid, absoluteSendTime, transportSequenceNumber, audioLevel, videoOrientation, playoutDelay,
+            dependencyDescriptor,
+        ]
+        isOneByte = bytes.count <= 16 && ids.allSatisfy { $0 <= 14 }
+        midLength = min(bytes.count, 16)
+        unsafe withUnsafeMutableBytes(of: &midBytes) { unsafe $0.copyBytes(from: bytes.prefix(16)) }
+    }
+}
+
+/// States of one kind in steps of contiguous memory. Addresses stay as they are, and a step whose last state is given
+/// back is given back too.
+@safe
+final class StateSlab<State> {
+    @safe
+    private struct Step {
+        let base: UnsafeMutablePointer<State>
+        var free: [Int]
+    }
+    private static var statesPerStep: Int { 64 }
+    private var steps: [Step] = []
+
+    deinit { for step in steps { unsafe step.base.deallocate() } }
+
+    /// Bytes that the slab holds of the machine's memory.
+    var footprintBytes: Int { steps.count * Self.statesPerStep * MemoryLayout<State>.stride }
+
+    /// A place for one state, initialised with `state`.
+    func make(_ state: consuming State) -> UnsafeMutablePointer<State> {
+        let index: Int
+        if let open = steps.firstIndex(where: { !$0.free.isEmpty }) {
+            index = open
+        } else {
+            unsafe steps.append(
+                Step(
+                    base: .allocate(capacity: Self.statesPerStep),
+                    free: Array((0..<Self.statesPerStep).reversed())
+                )
+            )
+            index = steps.count - 1
+        }
+        let place = unsafe steps[index].base + steps[index].free.removeLast()
+        unsafe place.initialize(to: state)
+        return unsafe place
+    }
+
+    /// Takes a place of this slab back.
+    func free(_ place: UnsafeMutablePointer<State>) {
+        guard
+            let index = steps.firstIndex(where: {
+                unsafe place >= $0.base && place < $0.base + Self.statesPerStep
+            })
+        else { preconditionFailure("the place is of this slab") }
+        unsafe place.deinitialize(count: 1)
+        unsafe steps[index].free.append(place - steps[index].base)
+        guard steps[index].free.count == Self.statesPerStep else { return }
+        unsafe steps.remove(at: index).base.deallocate()
+    }
+}

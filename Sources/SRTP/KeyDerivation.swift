@@ -1,0 +1,51 @@
+internal import COpenSSL
+import Wire
+
+/// One direction's master key and salt, and the session keys that follow from them (RFC 3711 §4.3, RFC 7714 §11), with
+/// a key derivation rate of 0.
+struct MasterKey {
+    /// RFC 3711 §4.3.2.
+    enum Label: UInt8 {
+        case rtpEncryption, rtpAuthentication, rtpSalt
+        case rtcpEncryption, rtcpAuthentication, rtcpSalt
+    }
+
+    let profile: SRTPProfile
+    private let key: ArraySlice<UInt8>
+    private let salt: ArraySlice<UInt8>
+
+    /// - Parameter bytes: the key, then the salt, as long as the profile says.
+    init(_ profile: SRTPProfile, _ bytes: [UInt8]) {
+        precondition(bytes.count == profile.keyLength + profile.saltLength, "a master key of the profile's length")
+        self.profile = profile
+        key = bytes.prefix(profile.keyLength)
+        salt = bytes.suffix(profile.saltLength)
+    }
+
+    /// Lends `count` bytes of the session key, at most 32, and wipes them afterwards. `nil` when the library fails.
+    func withSessionKey<Result>(
+        _ label: Label,
+        count: Int,
+        _ body: (UnsafePointer<UInt8>) -> Result?
+    ) -> Result? {
+        // The label is one byte above the 48 bits of the index, of which the division by 0 leaves nothing; a 96-bit salt
+        // is padded on the right (RFC 7714 §11).
+        var counter = Array(salt) + [UInt8](repeating: 0, count: 16 - salt.count)
+        counter[7] ^= label.rawValue
+        var session = [UInt8](repeating: 0, count: count)
+        defer { unsafe OPENSSL_cleanse(&session, session.count) }
+        let zeros = session
+        guard let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
+        defer { unsafe EVP_CIPHER_CTX_free(context) }
+        let cipher = unsafe key.count == 32 ? EVP_aes_256_ctr() : EVP_aes_128_ctr()
+        let isReady = unsafe key.withUnsafeBufferPointer {
+            unsafe EVP_EncryptInit_ex(context, cipher, nil, $0.baseAddress, counter) == 1
+        }
+        var done: Int32 = 0
+        guard isReady, unsafe EVP_EncryptUpdate(context, &session, &done, zeros, Int32(count)) == 1 else { return nil }
+        return unsafe session.withUnsafeBufferPointer { bytes in
+            guard let start = bytes.baseAddress else { return nil }
+            return unsafe body(start)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+internal import CIPSecMB
+internal import COpenSSL
+
+/// One loop's manager of intel-ipsec-mb, with the packets that wait for their tags.
+///
+/// The vectors hash as many packets at the same time as they have lanes, in the time of one. So a packet in counter mode
+/// is encrypted at once, which is cheap, and its tag is computed together with those of others.
+@safe
+struct MultiBuffer: ~Copyable {
+    let manager: OpaquePointer
+    private let lanes: Int
+    private let messages: UnsafeMutablePointer<nagare_imb_message>
+    private var count = 0
+
+    /// The fewest packets that are worth a pass over all lanes: one pass of sixteen takes as long as three or four
+    /// packets through the CPU's SHA instructions (measured on a Sapphire Rapids Xeon, packets of 200 and 1,200 bytes).
+    private static let messagesMin = 4
+    private static let messagesMax = Int(NAGARE_IMB_BATCH_MAX)
+
+    /// `nil` when the library is not available.
+    init?() {
+        guard let manager = unsafe nagare_imb_create() else { return nil }
+        unsafe self.manager = manager
+        lanes = unsafe nagare_imb_lanes(manager)
+        unsafe messages = .allocate(capacity: Self.messagesMax)
+    }
+
+    deinit {
+        unsafe nagare_imb_destroy(manager)
+        unsafe messages.deallocate()
+    }
+
+    /// Takes up `length` bytes at `packet`, whose tag is written to `tag` by the next ``complete()`` at the latest.
+    @inline(__always)
+    mutating func append(
+        _ packet: UnsafeRawPointer,
+        _ length: Int,
+        key: UnsafePointer<nagare_HMAC_SHA1_key>,
+        tag: UnsafeMutableRawPointer
+    ) {
+        let inner = unsafe UnsafeRawPointer(key)
+        let outer = unsafe inner + MemoryLayout<SHA_CTX>.stride
+        unsafe (messages + count).initialize(
+            to: nagare_imb_message(bytes: packet, count: length, inner: inner, outer: outer, tag: tag)
+        )
+        count += 1
+        if count == Self.messagesMax { complete() }
+    }
+
+    /// Writes the tags of all that wait.
+    mutating func complete() {
+        guard count > 0 else { return }
+        let rest = count % lanes
+        let together = rest >= Self.messagesMin ? count : count - rest
+        let isDone = unsafe nagare_imb_hmac_sha1_80(manager, messages, together)
+        for index in (isDone ? together : 0)..<count { unsafe completeAlone(messages + index) }
+        count = 0
+    }
+
+    private func completeAlone(_ message: UnsafePointer<nagare_imb_message>) {
+        guard let key = unsafe message.pointee.inner, let tag = unsafe message.pointee.tag else { return }
+        var digest = InlineArray<20, UInt8>(repeating: 0)
+        unsafe withUnsafeMutableBytes(of: &digest) { bytes in
+            unsafe nagare_HMAC_SHA1(
+                key.assumingMemoryBound(to: nagare_HMAC_SHA1_key.self),
+                message.pointee.bytes,
+                message.pointee.count,
+                bytes.baseAddress
+            )
+            if let start = bytes.baseAddress {
+                unsafe tag.copyMemory(from: start, byteCount: PacketCipher.shortTagBytes)
+            }
+        }
+    }
+}

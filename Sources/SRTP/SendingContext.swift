@@ -1,0 +1,216 @@
+internal import CSRTP
+import Wire
+
+/// What is kept for one source that is sent.
+struct OutboundStream: SourceState {
+    let ssrc: UInt32
+    /// The highest index sent, and which ones were when repeats are refused.
+    var rtp = ReplayWindow<16>()
+    /// Whether an RTP packet was sent.
+    var hasSent = false
+    /// The index of the SRTCP packet sent before; the first one is 1.
+    var rtcpIndex: UInt32 = 0
+
+    init(ssrc: UInt32) { self.ssrc = ssrc }
+}
+
+/// The sending direction of a transform, in memory of its own that handles point to.
+@safe
+struct SendingContext: ~Copyable {
+    @safe enum Backend {
+        /// The keys are in the library's context.
+        case library(srtp_t)
+        case own(rtp: PacketCipher, rtcp: PacketCipher)
+    }
+
+    let tagLength: Int
+    private let backend: Backend
+    private let allowsRepeats: Bool
+    private var streams = SourceTable<OutboundStream>()
+
+    /// The highest index of an SRTCP packet (RFC 3711 §9.2).
+    private static let rtcpIndexMax: UInt32 = 0x7FFF_FFFF
+
+    init(_ backend: Backend, tagLength: Int, allowsRepeats: Bool) {
+        self.backend = backend
+        self.tagLength = tagLength
+        self.allowsRepeats = allowsRepeats
+    }
+
+    deinit {
+        switch backend {
+        case .library(let session): unsafe srtp_dealloc(session)
+        case .own(let rtp, let rtcp):
+            rtp.destroy()
+            rtcp.destroy()
+        }
+    }
+
+    /// The state of a source, made when it is not there; `nil` when there are too many.
+    mutating func stream(_ ssrc: UInt32) -> UnsafeMutablePointer<OutboundStream>? {
+        if let known = unsafe streams.find(ssrc) { return unsafe known }
+        guard streams.count < SRTPSession.sendingSourcesMax else { return nil }
+        return unsafe streams.insert(OutboundStream(ssrc: ssrc))
+    }
+
+    /// See ``SRTPSender/protectRTP(_:_:headerLength:payload:payloadLength:index:)``; a refusal is negative.
+    @unsafe
+    mutating func protectRTP(
+        _ stream: UnsafeMutablePointer<OutboundStream>,
+        _ packet: UnsafeMutableRawPointer,
+        headerLength: Int,
+        payload: UnsafeRawPointer,
+        payloadLength: Int,
+        index: UInt64
+    ) -> Int {
+        let length = headerLength &+ payloadLength
+        precondition(
+            headerLength >= 12 && payloadLength >= 0 && length >= 0 && length <= PacketShape.packetBytesMax,
+            "lengths of a packet"
+        )
+        let newest = unsafe stream.pointee.rtp.newest
+        let refusal = unsafe claim(stream, index)
+        guard refusal == 0 else { return refusal }
+        let isSealed: Bool
+        switch backend {
+        case .own(let cipher, _):
+            isSealed = unsafe cipher.sealRTP(
+                packet,
+                headerLength: headerLength,
+                payload: payload,
+                payloadLength: payloadLength,
+                ssrc: stream.pointee.ssrc,
+                index: index
+            )
+        case .library(let session):
+            if unsafe payload != UnsafeRawPointer(packet + headerLength) {
+                unsafe (packet + headerLength).copyMemory(from: payload, byteCount: payloadLength)
+            }
+            isSealed = unsafe Self.sealRTP(session, stream, packet, length: length, index: index, newest: newest)
+        }
+        guard isSealed else { return Refusal.failed }
+        unsafe stream.pointee.hasSent = true
+        return length + tagLength
+    }
+
+    /// Encrypts an RTCP packet of `length` bytes in place. Returns its protected length; a refusal is negative.
+    @unsafe
+    mutating func protectRTCP(
+        _ stream: UnsafeMutablePointer<OutboundStream>,
+        _ packet: UnsafeMutableRawPointer,
+        length: Int
+    ) -> Int {
+        let index = unsafe stream.pointee.rtcpIndex
+        guard index < Self.rtcpIndexMax else { return Refusal.keysExpired }
+        unsafe stream.pointee.rtcpIndex = index + 1
+        let isSealed: Bool
+        switch backend {
+        case .own(_, let cipher):
+            isSealed = unsafe cipher.sealRTCP(packet, length: length, ssrc: stream.pointee.ssrc, index: index + 1)
+        case .library(let session):
+            var count = Int32(length)
+            isSealed = unsafe srtp_protect_rtcp(session, packet, &count) == srtp_err_status_ok
+        }
+        return isSealed ? length + PacketShape.rtcpIndexBytes + tagLength : Refusal.failed
+    }
+
+    /// Notes that a packet of `index` is sent. Returns 0, or why it may not be.
+    private func claim(_ stream: UnsafeMutablePointer<OutboundStream>, _ index: UInt64) -> Int {
+        guard index < PacketIndex.end else { return Refusal.keysExpired }
+        switch unsafe stream.pointee.rtp.check(index) {
+        case .unseen: break
+        case .replayed: return allowsRepeats ? 0 : Refusal.replayed
+        case .tooOld: return Refusal.tooOld
+        }
+        unsafe stream.pointee.rtp.insert(index)
+        return 0
+    }
+
+    /// Why a packet was not protected, as a number that is no length.
+    enum Refusal {
+        static let replayed = -1
+        static let tooOld = -2
+        static let keysExpired = -3
+        static let failed = -4
+    }
+}
+
+extension SendingContext {
+    /// The library makes out a packet's index by itself, next to the `newest` before; where that comes to another one, it
+    /// is told the roll-over counter.
+    private static func sealRTP(
+        _ session: srtp_t,
+        _ stream: UnsafeMutablePointer<OutboundStream>,
+        _ packet: UnsafeMutableRawPointer,
+        length: Int,
+        index: UInt64,
+        newest: UInt64
+    ) -> Bool {
+        var count = Int32(length)
+        if PacketIndex.estimate(UInt16(truncatingIfNeeded: index), newest: newest) == index {
+            return unsafe srtp_protect(session, packet, &count) == srtp_err_status_ok
+        }
+        let ssrc = unsafe stream.pointee.ssrc
+        // It knows a source from the first packet on: one of number 0 that nobody gets to see.
+        if unsafe !stream.pointee.hasSent {
+            var unseen = InlineArray<8, UInt32>(repeating: 0)
+            unseen[0] = UInt32(0x8000_0000).bigEndian
+            unseen[2] = ssrc.bigEndian
+            var unseenCount: Int32 = 12
+            let status = unsafe withUnsafeMutableBytes(of: &unseen) {
+                unsafe srtp_protect(session, $0.baseAddress, &unseenCount)
+            }
+            guard status == srtp_err_status_ok else { return false }
+        }
+        guard unsafe srtp_set_stream_roc(session, ssrc, UInt32(truncatingIfNeeded: index >> 16)) == srtp_err_status_ok
+        else { return false }
+        // A counter that the library did not take over would be applied to later packets as well: 0 takes it back.
+        defer { _ = unsafe srtp_set_stream_roc(session, ssrc, 0) }
+        return unsafe srtp_protect(session, packet, &count) == srtp_err_status_ok
+    }
+}
+
+extension SendingContext {
+    /// One packet whose index follows from its sequence number and those before it.
+    @_lifetime(packet: copy packet)
+    mutating func protectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
+        let shape = try PacketShape.rtp(packet, length: length, trailer: 0)
+        guard packet.byteCount - length >= tagLength else { throw .noRoom }
+        guard let stream = unsafe stream(shape.source.rawValue) else { throw .tooManySources }
+        let index = unsafe PacketIndex.estimate(shape.sequence, newest: stream.pointee.rtp.newest)
+        let result = unsafe packet.withUnsafeMutableBytes { bytes in
+            guard let start = bytes.baseAddress else { return Refusal.failed }
+            return unsafe protectRTP(
+                stream,
+                start,
+                headerLength: shape.headerLength,
+                payload: start + shape.headerLength,
+                payloadLength: length - shape.headerLength,
+                index: index
+            )
+        }
+        return try Self.length(result)
+    }
+
+    @_lifetime(packet: copy packet)
+    mutating func protectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
+        let source = try PacketShape.rtcpSource(packet, length: length, trailer: 0)
+        guard packet.byteCount - length >= tagLength + PacketShape.rtcpIndexBytes else { throw .noRoom }
+        guard let stream = unsafe stream(source.rawValue) else { throw .tooManySources }
+        let result = unsafe packet.withUnsafeMutableBytes { bytes in
+            guard let start = bytes.baseAddress else { return Refusal.failed }
+            return unsafe protectRTCP(stream, start, length: length)
+        }
+        return try Self.length(result)
+    }
+
+    private static func length(_ result: Int) throws(SRTPError) -> Int {
+        switch result {
+        case 0...: return result
+        case Refusal.replayed: throw .replayed
+        case Refusal.tooOld: throw .tooOld
+        case Refusal.keysExpired: throw .keysExpired
+        default: throw .failed
+        }
+    }
+}

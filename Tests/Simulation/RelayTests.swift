@@ -1,0 +1,202 @@
+import Client
+import Testing
+import Wire
+
+@testable import Forwarding
+
+/// Calls whose members are on different loops of the node.
+@Suite struct RelayTests {
+    private struct Call {
+        let world: World
+        let publisher: World.Host
+        /// By loop.
+        let viewers: [World.Host]
+    }
+
+    /// A publisher on the first loop, and a viewer on each.
+    private func startCall(
+        seed: UInt64,
+        loops: Int,
+        rids: [RID] = [],
+        _ prepare: (World) -> Void = { _ in }
+    ) throws -> Call {
+        let world = try World(seed: seed, loops: loops)
+        prepare(world)
+        let publisher = try world.publish(rids: rids)
+        let viewers = try (0..<loops).map { try world.watch(loop: $0) }
+        for viewer in viewers { try world.connect(viewer, to: publisher) }
+        let started = world.run(for: .seconds(10)) {
+            viewers.allSatisfy { $0.client?.video?.framesDecoded ?? 0 > 0 }
+        }
+        #expect(started, "seed \(seed): every viewer sees a frame")
+        return Call(world: world, publisher: publisher, viewers: viewers)
+    }
+
+    @Test func `viewers on every loop get every packet, each handed over once a loop`() throws {
+        let call = try startCall(seed: 501, loops: 3)
+        let more = try (0..<10).map { _ in try call.world.watch(loop: 1) }
+        for viewer in more { try call.world.connect(viewer, to: call.publisher) }
+        call.world.run(for: .seconds(10))
+        for viewer in call.viewers {
+            #expect(viewer.client?.video?.lost == 0)
+            #expect(viewer.client?.video?.duplicates == 0)
+            #expect(viewer.client?.audioReceived?.lost == 0)
+            #expect(viewer.client?.video?.framesDecoded ?? 0 > 290)
+        }
+        for viewer in more { #expect(viewer.client?.video?.framesDecoded ?? 0 > 280) }
+        let received = call.world.loops[0].core.counters.rtpReceived
+        let carried = try #require(call.world.links[0][1]).packetsCarried
+        #expect(carried <= received, "eleven viewers of one loop cost one hand-over a packet")
+        #expect(call.world.loops[1].core.gauges.mirroredTracks == 2)
+        #expect(call.world.loops[0].core.gauges.mirroredTracks == 0)
+    }
+
+    @Test(arguments: [511, 512, 513] as [UInt64])
+    func `what a viewer of another loop misses is repeated from that loop`(seed: UInt64) throws {
+        let call = try startCall(seed: seed, loops: 2) { world in
+            world.network.standard = LinkConditions(
+                delay: .milliseconds(25),
+                jitter: .milliseconds(8),
+                loss: 0.03,
+                duplication: 0.02,
+                reordering: 0.02
+            )
+        }
+        call.world.run(for: .seconds(15))
+        call.publisher.client?.setSending(false)
+        call.world.run(for: .seconds(2))
+        let video = try #require(call.viewers[1].client?.video)
+        #expect(video.duplicates == 0)
+        #expect(video.lost <= 2, "missing \(video.missing) of \(video.packets)")
+        #expect(call.world.loops[1].core.counters.retransmissionsSent > 0)
+    }
+
+    @Test func `a late viewer on another loop starts with a key frame made for it`() throws {
+        let call = try startCall(seed: 521, loops: 2)
+        call.world.run(for: .seconds(5))
+        let before = call.publisher.client?.keyFramesMade ?? 0
+        let late = try call.world.watch(loop: 1)
+        try call.world.connect(late, to: call.publisher)
+        let joined = call.world.now
+        #expect(call.world.run(for: .seconds(2)) { late.client?.video?.framesDecoded ?? 0 > 0 })
+        #expect(call.world.now - joined < .milliseconds(800))
+        #expect(call.publisher.client?.keyFramesMade == before + 1)
+    }
+
+    @Test func `the last viewer of a loop takes its mirror along, and the origin hears of it`() throws {
+        let call = try startCall(seed: 531, loops: 2)
+        let link = try #require(call.world.links[0][1])
+        call.world.remove(call.viewers[1])
+        call.world.run(for: .milliseconds(100))
+        #expect(call.world.loops[1].core.isEmpty)
+        let carried = link.packetsCarried
+        call.world.run(for: .seconds(2))
+        #expect(link.packetsCarried == carried)
+        #expect(call.viewers[0].client?.video?.lost == 0)
+        let again = try call.world.watch(loop: 1)
+        try call.world.connect(again, to: call.publisher)
+        #expect(call.world.run(for: .seconds(2)) { again.client?.video?.framesDecoded ?? 0 > 0 })
+    }
+
+    @Test func `an unsubscription that was lost is said again when packets still come`() throws {
+        let call = try startCall(seed: 541, loops: 2)
+        let back = try #require(call.world.links[1][0])
+        back.loses = { _ in true }
+        call.world.remove(call.viewers[1])
+        call.world.run(for: .seconds(1))
+        #expect(call.world.loops[1].core.isEmpty)
+        back.loses = { _ in false }
+        call.world.run(for: .seconds(1))
+        let link = try #require(call.world.links[0][1])
+        let carried = link.packetsCarried
+        call.world.run(for: .seconds(1))
+        #expect(link.packetsCarried == carried)
+    }
+
+    @Test func `a publisher that leaves leaves nothing behind on any loop`() throws {
+        let call = try startCall(seed: 551, loops: 2)
+        call.world.remove(call.publisher)
+        for viewer in call.viewers { try call.world.connect(viewer, to: nil) }
+        call.world.run(for: .seconds(1))
+        #expect(call.world.loops[1].core.gauges.mirroredTracks == 0)
+        for viewer in call.viewers { call.world.remove(viewer) }
+        call.world.run(for: .seconds(1))
+        for loop in call.world.loops { #expect(loop.core.isEmpty) }
+    }
+
+    @Test func `viewers of one loop notice nothing of another whose link is full, and it recovers`() throws {
+        let call = try startCall(seed: 561, loops: 2)
+        let link = try #require(call.world.links[0][1])
+        link.loses = { _ in true }
+        let stalledAt = call.viewers[1].client?.video?.framesDecoded ?? 0
+        call.world.run(for: .seconds(3))
+        #expect(call.viewers[0].client?.video?.lost == 0)
+        #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 <= stalledAt + 1)
+        #expect(call.world.loops[0].core.counters.packetsNotRelayed > 100)
+        link.loses = { _ in false }
+        let resumed = call.world.now
+        let before = call.viewers[1].client?.video?.framesDecoded ?? 0
+        #expect(call.world.run(for: .seconds(3)) { call.viewers[1].client?.video?.framesDecoded ?? 0 > before + 10 })
+        #expect(call.world.now - resumed < .seconds(3))
+    }
+
+    @Test(arguments: [571, 572, 573] as [UInt64])
+    func `a link that loses records of every kind stops no picture for good`(seed: UInt64) throws {
+        let call = try startCall(seed: seed, loops: 2)
+        var generator = SeededGenerator(seed: seed)
+        for link in [call.world.links[0][1], call.world.links[1][0]] {
+            link?.loses = { _ in generator.next() % 50 == 0 }
+        }
+        call.world.run(for: .seconds(20))
+        for link in [call.world.links[0][1], call.world.links[1][0]] { link?.loses = { _ in false } }
+        let before = call.viewers[1].client?.video?.framesDecoded ?? 0
+        call.world.run(for: .seconds(5))
+        #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 > before + 100)
+        #expect(call.viewers[0].client?.video?.lost == 0)
+    }
+
+    @Test func `the layer that plays is the origin's choice on every loop`() throws {
+        let rids = ["q", "h", "f"].compactMap { RID($0) }
+        let call = try startCall(seed: 581, loops: 2, rids: rids)
+        let recordings = call.viewers.map { Recording($0, .video) }
+        call.world.run(for: .seconds(8))
+        for recording in recordings {
+            #expect(recording.flaws.isEmpty, "\(recording.flaws)")
+            #expect(recording.packets.last?.stamp.map { ($0.source - 1) / 0x10000 } == 2)
+        }
+    }
+
+    @Test func `sender reports of both loops tie timestamps to the same clock`() throws {
+        let call = try startCall(seed: 591, loops: 2)
+        call.world.run(for: .seconds(10))
+        let offsets = call.viewers.compactMap { viewer in
+            viewer.client.flatMap { call.world.home(of: viewer).core.peer($0.id) }?
+                .slots.compactMap { $0.source?.clockOffset.nanoseconds }
+        }
+        let flat = offsets.flatMap { $0 }
+        #expect(flat.count == 4)
+        let spread = (flat.max() ?? 0) - (flat.min() ?? 0)
+        #expect(spread < 1_000_000, "nanoseconds apart: \(flat)")
+    }
+
+    @Test func `records of an earlier mirror of the same place mean nothing to the next`() throws {
+        let call = try startCall(seed: 601, loops: 2)
+        let core = call.world.loops[1].core
+        let first = try #require(core.mirrors.values.first?.origin?.relay)
+        call.world.remove(call.viewers[1])
+        call.world.run(for: .milliseconds(50))
+        let second = core.makeRelayID()
+        let third = core.makeRelayID()
+        #expect(![second, third].contains(first))
+        #expect([second.place, third.place].contains(first.place))
+        let bytes = [UInt8](repeating: 0, count: 64)
+        core.receiveRelayed(
+            RelayRecord(.packet, first),
+            unsafe bytes.span.bytes,
+            from: LoopIndex(rawValue: 0),
+            at: call.world.now,
+            into: call.world.loops[1].batch
+        )
+        #expect(core.gauges.mirroredTracks == 0)
+    }
+}
