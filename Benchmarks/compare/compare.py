@@ -277,11 +277,12 @@ PROGRESS = re.compile(rb"^(?:\d+) s  (\d+)/(\d+) connected .*?(\d+) packets/s", 
 
 
 class Sample:
-    """What server and machine had used at the moment of a line of progress."""
+    """What server, generator and machine had used at the moment of a line of progress."""
 
-    def __init__(self, server, packets_a_second):
+    def __init__(self, server, generator, packets_a_second):
         self.at = time.monotonic_ns()
         self.cpu = cpu_ns(server.pid)
+        self.generator = cpu_ns(generator.pid)
         self.threads = thread_ns(server.pid)
         self.busy, self.stolen = machine_busy_ns()
         self.resident = resident_bytes(server.pid)
@@ -290,16 +291,16 @@ class Sample:
 
 def watch_load(process, server, scenario):
     """Takes a sample at each line that the generator writes once a second, from when everybody is connected on."""
-    expected = scenario.viewers * FPS * 6
+    # Of a packet per frame, so that a second before or after the window does not pass for one within.
+    least = scenario.viewers * FPS
     samples, seen = [], b""
     for line in process.stderr:
         seen += line
         match = PROGRESS.match(line)
         if not match or match[1] != match[2]:
             continue
-        # The generator's last lines are of the time after the window.
-        if int(match[3]) >= 0.9 * expected:
-            samples.append(Sample(server, int(match[3])))
+        if int(match[3]) >= least:
+            samples.append(Sample(server, process, int(match[3])))
     return samples, seen.decode(errors="replace")
 
 
@@ -346,7 +347,6 @@ def summarise(samples, report, scenario, idle_bytes):
     window = report["window"]
     media = [window[kind] for kind in ("video", "audio") if window.get(kind)]
     latency = window["video"]["latencyMilliseconds"]
-    generator = window.get("generator", {})
     server = window.get("server") or {}
     resident = server.get("residentBytesPerSubscriber") or (last.resident - idle_bytes) / scenario.viewers
     return {
@@ -358,9 +358,10 @@ def summarise(samples, report, scenario, idle_bytes):
         "p99": latency["p99"],
         "lost": sum(kind["packetsLost"] for kind in media),
         "kibPerSubscriber": resident / 1024,
-        "generatorBusy": generator.get("busyShare"),
+        "generatorCores": (last.generator - first.generator) / wall,
         "loadsNsPerPacket": server.get("cpuMicrosecondsPerPacket", 0) * 1000 or None,
-        "machineCores": (last.busy - first.busy) / wall,
+        # Everything but the server and its load, this script included.
+        "foreignCores": (last.busy - first.busy - (last.cpu - first.cpu) - (last.generator - first.generator)) / wall,
         "stolenCores": (last.stolen - first.stolen) / wall,
         "failures": report.get("failures") or {},
     }
@@ -388,6 +389,12 @@ class Goal:
     @property
     def holds(self):
         return self.value is not None and self.value <= self.limit
+
+    @property
+    def verdict(self):
+        if self.value is None:
+            return "unknown"
+        return "holds" if self.holds else "missed"
 
 
 def ratio(results, scenario, profile, field, one, other):
@@ -514,7 +521,7 @@ def as_json(results, goals, options, machine, failures):
             for (scenario, profile, name), runs in results.items()
         ],
         "goals": [
-            {"goal": goal.sentence, "value": goal.value, "limit": goal.limit, "holds": goal.holds} for goal in goals
+            {"goal": goal.sentence, "value": goal.value, "limit": goal.limit, "verdict": goal.verdict} for goal in goals
         ],
         "failures": failures,
     }
@@ -583,8 +590,9 @@ def measure(options):
                 run["round"] = round_number
                 results[scenario, profile, name].append(run)
                 notes = f", {run['lost']} lost" if run["lost"] else ""
-                if run["stolenCores"] > FOREIGN_CORES_MAX:
-                    notes += f", the host took {run['stolenCores']:.2f} cores"
+                for field, whose in (("foreignCores", "other processes"), ("stolenCores", "the host")):
+                    if run[field] > FOREIGN_CORES_MAX:
+                        notes += f", {whose} took {run[field]:.2f} cores"
                 print(
                     f"{head}: {run['nsPerPacket']:,.0f} ns a packet, p50 {run['p50']:.2f} p99 {run['p99']:.2f} ms{notes}",
                     file=sys.stderr, flush=True,
@@ -606,6 +614,11 @@ def main():
         results, options.scenarios, options.profiles, options.servers, options.rounds, options.seconds
     )
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    disturbed = sum(
+        max(run["foreignCores"], run["stolenCores"]) > FOREIGN_CORES_MAX for runs in results.values() for run in runs
+    )
+    if disturbed:
+        table += f"\nDuring {disturbed} runs others used more than {FOREIGN_CORES_MAX} of a core: the figures are doubtful.\n"
     table += f"\n{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; {packages}.\n"
     (options.output / "table.md").write_text(table)
     (options.output / "compare.json").write_text(
@@ -613,8 +626,7 @@ def main():
     )
     print(table)
     for goal in goals:
-        verdict = "holds " if goal.holds else "MISSED"
-        print(f"{verdict}  {goal.sentence}: {number(goal.value, 2)}")
+        print(f"{goal.verdict:8} {goal.sentence}: {number(goal.value, 2)}")
     held = sum(goal.holds for goal in goals)
     print(f"\n{held} of {len(goals)} goals hold. {options.output}/table.md, {options.output}/compare.json")
     if failures:
