@@ -107,7 +107,7 @@ final class BackendDifference {
     }
 
     deinit {
-        for unsafearena in unsafe arenas { unsafe arena.deallocate() }
+        for backend in backends.indices { unsafe arenas[backend].deallocate() }
         unsafe plains.deallocate()
         unsafe scratch.deallocate()
         unsafe noise.deallocate()
@@ -136,8 +136,8 @@ final class BackendDifference {
     // MARK: - Sending
 
     private func send(_ count: Int) -> [Sent] {
-        for unsafearena in unsafe arenas {
-            unsafe arena.initializeMemory(as: UInt8.self, repeating: Self.canary, count: Self.arenaBytes)
+        for backend in backends.indices {
+            unsafe arenas[backend].initializeMemory(as: UInt8.self, repeating: Self.canary, count: Self.arenaBytes)
         }
         var batch: [Sent] = []
         var offset = 0
