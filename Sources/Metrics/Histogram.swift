@@ -19,7 +19,10 @@ public struct Histogram: Hashable, Sendable {
         sum = 0
     }
 
-    init(bounds: [Double], counts: [UInt64], sum: Double) {
+    /// A histogram of what was counted elsewhere: `counts` has one place for each of the ascending `bounds` and one for
+    /// what is above them, not cumulative.
+    public init(bounds: [Double], counts: [UInt64], sum: Double) {
+        precondition(counts.count == bounds.count + 1, "each range has its count")
         self.bounds = bounds
         self.counts = counts
         self.sum = sum

@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import Testing
 import Wire
@@ -159,7 +160,10 @@ struct RelayRingTests {
                 // A few records a turn, as packets come; what finds no room is tried again.
                 for _ in 0..<(number % 13 + 1) where number < total {
                     let bytes = number % 10 == 0 ? [] : content(number, lengthMax: 300)
-                    guard ring.append(number, bytes) else { break }
+                    guard ring.append(number, bytes) else {
+                        sched_yield()
+                        break
+                    }
                     number += 1
                 }
                 _ = ring.publish()
@@ -179,6 +183,7 @@ struct RelayRingTests {
                 }
                 // With the writer gone an empty ring stays empty.
                 if isLast, count == 0 { break }
+                if count == 0 { sched_yield() }
             }
             return expected == total ? wrong : -1
         }
@@ -213,6 +218,7 @@ struct RelayRingTests {
                     count += 1
                 }
                 if isLast, taken == 0 { return (count, isOrdered) }
+                if taken == 0 { sched_yield() }
             }
         }
         await written

@@ -1,5 +1,5 @@
+import Dispatch
 import Glibc
-import Synchronization
 
 /// Runs `body` on a thread of its own: two of them meet as two loops do, which tasks of one pool need not.
 func onThread<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
@@ -26,9 +26,9 @@ private final class ThreadBody {
     init(_ run: @escaping () -> Void) { self.run = run }
 }
 
-/// Holds threads up until it is opened: a loop that stands here stalls.
+/// Holds one thread up until it is opened: a loop that stands here stalls.
 final class Gate: Sendable {
-    private let isOpen = Atomic(false)
+    private let opening = DispatchSemaphore(value: 0)
     private let waiting: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
@@ -37,11 +37,11 @@ final class Gate: Sendable {
     /// Blocks the calling thread until ``open()``.
     func pass() {
         arrival.yield()
-        while !isOpen.load(ordering: .acquiring) { sched_yield() }
+        opening.wait()
     }
 
     /// Returns when a thread stands at the gate.
     func waitForArrival() async { for await _ in waiting { return } }
 
-    func open() { isOpen.store(true, ordering: .releasing) }
+    func open() { opening.signal() }
 }

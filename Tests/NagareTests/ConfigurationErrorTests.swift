@@ -1,4 +1,5 @@
 import ArgumentParser
+import SRTP
 import Testing
 import Wire
 

@@ -1,4 +1,5 @@
 import Foundation
+import SRTP
 import Testing
 
 @testable import nagare

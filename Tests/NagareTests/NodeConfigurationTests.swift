@@ -1,4 +1,5 @@
 import ArgumentParser
+import EventLoop
 import Logging
 import SRTP
 import Testing

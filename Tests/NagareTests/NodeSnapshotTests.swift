@@ -2,6 +2,7 @@ import EventLoop
 import Forwarding
 import Foundation
 import Metrics
+import SRTP
 import Testing
 
 @testable import Media
@@ -46,7 +47,7 @@ import Testing
         for (name, kind) in families {
             #expect(name.hasPrefix("nagare_") || name.hasPrefix("process_"), "\(name)")
             #expect((kind == "counter") == name.hasSuffix("_total"), "\(name)")
-            if kind == "histogram" { #expect(name.hasSuffix("_seconds"), "\(name)") }
+            if kind == "histogram" { #expect(name.hasSuffix("_seconds") || name.hasSuffix("_datagrams"), "\(name)") }
         }
     }
 
@@ -65,6 +66,17 @@ import Testing
             }
             #expect(text.contains("\nnagare_send_queue_datagrams{loop=\"\(loop)\"} 3\n"))
         }
+    }
+
+    @Test func `sizes are told as they were recorded`() {
+        var snapshot = Self.snapshot()
+        for size in [1, 1, 16, 64] { snapshot.loops[0].loop.segmentsPerSend.record(size) }
+        let text = snapshot.page.text
+        let name = "nagare_send_message_datagrams"
+        for (bound, count) in [("1", 2), ("8", 2), ("16", 3), ("64", 4), ("+Inf", 4)] {
+            #expect(text.contains("\n\(name)_bucket{loop=\"0\",le=\"\(bound)\"} \(count)\n"))
+        }
+        #expect(text.contains("\n\(name)_sum{loop=\"0\"} 82\n"))
     }
 
     @Test func `the page tells what encrypts`() {

@@ -7,6 +7,7 @@ import Metrics
 extension MediaMetrics {
     func add(to page: inout MetricsPage, labels: [MetricLabel]) {
         addDatagrams(to: &page, labels)
+        addSegmentation(to: &page, labels)
         addPackets(to: &page, labels)
         addFeedback(to: &page, labels)
         addPeers(to: &page, labels)
@@ -35,7 +36,9 @@ extension MediaMetrics {
         )
         let drops: [(String, UInt64)] = [
             ("receive_buffer", loop.kernelReceiveDrops), ("size", loop.receiveSizeDrops),
-            ("send_queue", loop.sendQueueDrops), ("send_error", loop.sendErrorDrops),
+            ("send_queue", loop.sendQueueDrops &- loop.sendQueueControlDrops),
+            ("send_queue_control", loop.sendQueueControlDrops), ("send_queue_late", loop.sendQueueLateDrops),
+            ("send_error", loop.sendErrorDrops),
             ("batch", UInt64(clamping: batchOverflows)),
         ]
         for (reason, value) in drops {
@@ -46,6 +49,44 @@ extension MediaMetrics {
                 value
             )
         }
+    }
+
+    /// How many datagrams go in and out of the kernel together.
+    private func addSegmentation(to page: inout MetricsPage, _ labels: [MetricLabel]) {
+        let sizes: [(String, String, SizeHistogram)] = [
+            (
+                "nagare_send_message_datagrams",
+                "For each message sent: its datagrams, 1 or as many as the kernel splits it into (GSO).",
+                loop.segmentsPerSend
+            ),
+            (
+                "nagare_receive_message_datagrams",
+                "For each message received: its datagrams, 1 or as many as the kernel coalesced (GRO).",
+                loop.segmentsPerRead
+            ),
+            (
+                "nagare_receive_call_datagrams", "For each call of recvmmsg that returned datagrams: their number.",
+                loop.datagramsPerReceiveCall
+            ),
+        ]
+        for (name, help, value) in sizes {
+            page.addHistogram(name, help: help, labels: labels, Histogram(value))
+        }
+        let counts: [(String, String, UInt64)] = [
+            ("nagare_send_messages_total", "Messages sent, each of one or more datagrams.", loop.messagesSent),
+            (
+                "nagare_gso_fallbacks_total",
+                "Messages that the kernel refused to split; their datagrams were sent one by one.", loop.gsoFallbacks
+            ),
+            ("nagare_gso_pauses_total", "Times that a socket stopped using GSO for a while.", loop.gsoPauses),
+        ]
+        for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
+        page.addGauge(
+            "nagare_gso_paused_sockets",
+            help: "Sockets that do not use GSO because the kernel refused it.",
+            labels: labels,
+            Int(clamping: loop.gsoPausedSockets)
+        )
     }
 
     /// RTP and RTCP packets.
@@ -191,5 +232,12 @@ extension MediaMetrics {
             labels: labels,
             turnTime
         )
+    }
+}
+
+extension Histogram {
+    /// As the page shows it.
+    fileprivate init(_ sizes: SizeHistogram) {
+        self.init(bounds: SizeHistogram.bounds.map(Double.init), counts: sizes.counts, sum: Double(sizes.sum))
     }
 }
