@@ -68,7 +68,7 @@ let package = Package(
         module("Metrics"),
         module("Forwarding", ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics"]),
         module("EventLoop", ["Wire", "CUV", "CDatagram"]),
-        module("Media", ["Wire", "DTLS", "Metrics", "Forwarding", "EventLoop"]),
+        module("Media", ["Wire", "DTLS", "SRTP", "Metrics", "Forwarding", "EventLoop"]),
         module("Room", ["Wire", "Forwarding"]),
         module(
             "Signaling",
@@ -97,7 +97,7 @@ let package = Package(
         .executableTarget(
             name: "nagare",
             dependencies: [
-                "Wire", "DTLS", "Metrics", "Forwarding", "EventLoop", "Media", "Room", "Signaling", "Load",
+                "Wire", "DTLS", "SRTP", "Metrics", "Forwarding", "EventLoop", "Media", "Room", "Signaling", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -116,11 +116,18 @@ let package = Package(
         tests("ForwardingTests", ["Forwarding", "Wire"]),
         tests("EventLoopTests", ["EventLoop", "Wire"]),
         tests("MediaTests", ["Media", "EventLoop", "Forwarding", "DTLS", "SRTP", "ICE", "Metrics", "Wire"]),
-        tests("RoomTests", ["Room", "Forwarding", "Wire"]),
+        // The fake media plane of both RoomTests and SignalingTests.
+        .target(
+            name: "RoomTestSupport",
+            dependencies: ["Room", "Forwarding", "Wire"],
+            path: "Tests/RoomTestSupport",
+            swiftSettings: settings
+        ),
+        tests("RoomTests", ["Room", "RoomTestSupport", "Forwarding", "Wire"]),
         tests(
             "SignalingTests",
             [
-                "Signaling", "Room", "Forwarding", "Wire",
+                "Signaling", "Room", "RoomTestSupport", "Forwarding", "Wire",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
@@ -132,7 +139,7 @@ let package = Package(
         tests(
             "NagareTests",
             [
-                "nagare", "EventLoop", "Forwarding", "Media", "Metrics", "Wire",
+                "nagare", "EventLoop", "Forwarding", "Media", "Metrics", "SRTP", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]

@@ -1,10 +1,13 @@
 #define _GNU_SOURCE
 #include "datagram.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +15,14 @@
 /* SO_MEMINFO's tail is SK_MEMINFO_DROPS; older C libraries lack the option's name. */
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
+#endif
+
+/* Older C libraries lack these names too. */
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
 #endif
 
 /* How many queued errors one call throws away; the next readiness takes up what remains. */
@@ -26,16 +37,14 @@ union socket_address {
 };
 
 static uint64_t load_big_endian(const uint8_t *bytes) {
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++) value = value << 8 | bytes[i];
-    return value;
+    uint64_t value;
+    memcpy(&value, bytes, sizeof value);
+    return be64toh(value);
 }
 
 static void store_big_endian(uint8_t *bytes, uint64_t value) {
-    for (int i = 7; i >= 0; i--) {
-        bytes[i] = (uint8_t)value;
-        value >>= 8;
-    }
+    value = htobe64(value);
+    memcpy(bytes, &value, sizeof value);
 }
 
 static int is_v4(uint64_t high, uint64_t low) { return high == 0 && low >> 32 == 0xFFFF; }
@@ -43,10 +52,11 @@ static int is_v4(uint64_t high, uint64_t low) { return high == 0 && low >> 32 ==
 /* Returns the length written, or 0 when a socket of that family cannot carry the address. */
 static socklen_t to_socket_address(
     int is_v6, uint64_t high, uint64_t low, uint16_t port, union socket_address *address) {
-    memset(address, 0, sizeof *address);
     if (is_v6) {
         address->v6.sin6_family = AF_INET6;
         address->v6.sin6_port = htons(port);
+        address->v6.sin6_flowinfo = 0;
+        address->v6.sin6_scope_id = 0;
         store_big_endian(address->v6.sin6_addr.s6_addr, high);
         store_big_endian(address->v6.sin6_addr.s6_addr + 8, low);
         return sizeof address->v6;
@@ -55,6 +65,7 @@ static socklen_t to_socket_address(
     address->v4.sin_family = AF_INET;
     address->v4.sin_port = htons(port);
     address->v4.sin_addr.s_addr = htonl((uint32_t)low);
+    memset(address->v4.sin_zero, 0, sizeof address->v4.sin_zero);
     return sizeof address->v4;
 }
 
@@ -96,6 +107,12 @@ struct nagare_opened nagare_open(struct nagare_address address, struct nagare_so
         size_buffer(fd, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_buffer_bytes, options.force_buffers);
     opened.send_buffer_bytes =
         size_buffer(fd, SO_SNDBUF, SO_SNDBUFFORCE, options.send_buffer_bytes, options.force_buffers);
+    int value = 0;
+    socklen_t value_length = sizeof value;
+    opened.knows_gso = getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &value, &value_length) == 0;
+    int on = 1;
+    opened.uses_gro =
+        options.uses_gro && setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
 
     opened.step = NAGARE_STEP_BIND;
     union socket_address local;
@@ -113,40 +130,103 @@ failed:
     return opened;
 }
 
-int nagare_receive(
-    int fd, void *block, size_t stride, size_t slot_bytes, struct nagare_received *received, int count) {
+/* The one control message that comes with data: the segment size of UDP_GRO. */
+union received_control {
+    struct cmsghdr header;
+    uint8_t bytes[CMSG_SPACE(sizeof(int))];
+};
+
+/* A length that spreads the slots' beginnings over the sets of the caches, where most datagrams end. */
+#define SLOT_STAGGER 1216
+
+struct nagare_receiver {
     struct mmsghdr messages[NAGARE_BATCH_MAX];
     struct iovec vectors[NAGARE_BATCH_MAX];
     union socket_address sources[NAGARE_BATCH_MAX];
-    if (count > NAGARE_BATCH_MAX) count = NAGARE_BATCH_MAX;
-    for (int i = 0; i < count; i++) {
-        vectors[i].iov_base = (uint8_t *)block + (size_t)i * stride;
-        vectors[i].iov_len = slot_bytes;
-        messages[i].msg_hdr = (struct msghdr){
-            .msg_name = &sources[i],
-            .msg_namelen = sizeof sources[i],
-            .msg_iov = &vectors[i],
+    union received_control controls[NAGARE_BATCH_MAX];
+    struct nagare_received received[NAGARE_BATCH_MAX];
+    unsigned slots;
+    uint8_t *block;
+};
+
+struct nagare_receiver *nagare_receiver_create(int slots, size_t slot_bytes) {
+    if (slots < 1 || slots > NAGARE_BATCH_MAX) return NULL;
+    struct nagare_receiver *receiver = calloc(1, sizeof *receiver);
+    if (receiver == NULL) return NULL;
+    size_t stride = (slot_bytes + SLOT_STAGGER + 63) / 64 * 64;
+    receiver->slots = (unsigned)slots;
+    receiver->block = aligned_alloc(64, stride * (size_t)slots);
+    if (receiver->block == NULL) {
+        free(receiver);
+        return NULL;
+    }
+    for (int i = 0; i < slots; i++) {
+        receiver->vectors[i].iov_base = receiver->block + stride * (size_t)i;
+        receiver->vectors[i].iov_len = slot_bytes;
+        receiver->received[i].bytes = receiver->vectors[i].iov_base;
+        receiver->messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &receiver->sources[i],
+            .msg_namelen = sizeof receiver->sources[i],
+            .msg_iov = &receiver->vectors[i],
             .msg_iovlen = 1,
+            .msg_control = &receiver->controls[i],
+            .msg_controllen = sizeof receiver->controls[i],
         };
     }
+    return receiver;
+}
+
+void nagare_receiver_destroy(struct nagare_receiver *receiver) {
+    if (receiver == NULL) return;
+    free(receiver->block);
+    free(receiver);
+}
+
+const struct nagare_received *nagare_receiver_messages(const struct nagare_receiver *receiver) {
+    return receiver->received;
+}
+
+static int32_t segment_bytes(struct msghdr *header) {
+    struct cmsghdr *control = CMSG_FIRSTHDR(header);
+    if (control == NULL || control->cmsg_level != IPPROTO_UDP || control->cmsg_type != UDP_GRO) return 0;
+    if (control->cmsg_len < CMSG_LEN(sizeof(int))) return 0;
+    int value;
+    memcpy(&value, CMSG_DATA(control), sizeof value);
+    return value;
+}
+
+int nagare_receive(struct nagare_receiver *receiver, int fd) {
     int result;
     do {
-        result = recvmmsg(fd, messages, (unsigned)count, MSG_DONTWAIT, NULL);
+        result = recvmmsg(fd, receiver->messages, receiver->slots, MSG_DONTWAIT, NULL);
     } while (result < 0 && errno == EINTR);
     if (result < 0) return -errno;
     for (int i = 0; i < result; i++) {
-        received[i].length = messages[i].msg_len;
-        received[i].segment_bytes = 0;
-        received[i].truncated = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
-        from_socket_address(&sources[i], &received[i].high, &received[i].low, &received[i].port);
+        struct msghdr *header = &receiver->messages[i].msg_hdr;
+        struct nagare_received *received = &receiver->received[i];
+        received->length = receiver->messages[i].msg_len;
+        received->segment_bytes = segment_bytes(header);
+        received->truncated = (header->msg_flags & MSG_TRUNC) != 0;
+        from_socket_address(&receiver->sources[i], &received->high, &received->low, &received->port);
+        /* What the kernel has changed is set again for the next call. */
+        header->msg_namelen = sizeof receiver->sources[i];
+        header->msg_controllen = sizeof receiver->controls[i];
+        header->msg_flags = 0;
     }
     return result;
 }
+
+/* The one control message that goes with data: the segment size of UDP_SEGMENT. */
+union sent_control {
+    struct cmsghdr header;
+    uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
+};
 
 int nagare_send(int fd, int is_v6, const struct nagare_outgoing *outgoing, int count) {
     struct mmsghdr messages[NAGARE_BATCH_MAX];
     struct iovec vectors[NAGARE_BATCH_MAX];
     union socket_address targets[NAGARE_BATCH_MAX];
+    union sent_control controls[NAGARE_BATCH_MAX];
     if (count > NAGARE_BATCH_MAX) count = NAGARE_BATCH_MAX;
     for (int i = 0; i < count; i++) {
         socklen_t length =
@@ -158,12 +238,21 @@ int nagare_send(int fd, int is_v6, const struct nagare_outgoing *outgoing, int c
         }
         vectors[i].iov_base = (void *)outgoing[i].bytes;
         vectors[i].iov_len = outgoing[i].length;
-        messages[i].msg_hdr = (struct msghdr){
+        struct msghdr *header = &messages[i].msg_hdr;
+        *header = (struct msghdr){
             .msg_name = &targets[i],
             .msg_namelen = length,
             .msg_iov = &vectors[i],
             .msg_iovlen = 1,
         };
+        if (outgoing[i].segment_bytes == 0 || outgoing[i].length <= outgoing[i].segment_bytes) continue;
+        header->msg_control = &controls[i];
+        header->msg_controllen = sizeof controls[i];
+        struct cmsghdr *control = &controls[i].header;
+        control->cmsg_level = IPPROTO_UDP;
+        control->cmsg_type = UDP_SEGMENT;
+        control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+        memcpy(CMSG_DATA(control), &outgoing[i].segment_bytes, sizeof(uint16_t));
     }
     int result;
     do {

@@ -15,18 +15,19 @@ extension EventLoop {
     ) throws(EventLoopError) -> SocketIndex {
         executor.checkIsolated()
         guard isOpen else { throw .stopped }
-        guard sockets.count < socketsMax else { throw .tooManySockets(address, max: socketsMax) }
+        guard socketCount < socketsMax else { throw .tooManySockets(address, max: socketsMax) }
         let requested = nagare_socket_options(
             receive_buffer_bytes: Int32(clamping: options.receiveBufferBytes),
             send_buffer_bytes: Int32(clamping: options.sendBufferBytes),
-            force_buffers: options.exceedsKernelLimits ? 1 : 0
+            force_buffers: options.exceedsKernelLimits ? 1 : 0,
+            uses_gro: options.usesGRO ? 1 : 0
         )
         let opened = nagare_open(
             nagare_address(high: address.ip.high, low: address.ip.low, port: address.port),
             requested
         )
         guard opened.fd >= 0 else { throw Self.error(opened, for: address) }
-        let index = SocketIndex(rawValue: SocketIndex.RawValue(sockets.count))
+        let index = SocketIndex(rawValue: SocketIndex.RawValue(socketCount))
         let description = SocketDescription(
             index: index,
             local: TransportAddress(
@@ -35,51 +36,59 @@ extension EventLoop {
             ),
             receiveBufferBytes: Int(opened.receive_buffer_bytes),
             sendBufferBytes: Int(opened.send_buffer_bytes),
+            usesGSO: options.usesGSO && opened.knows_gso != 0,
+            usesGRO: opened.uses_gro != 0,
             shortfalls: Self.shortfalls(opened, options)
         )
-        sockets.append(UDPSocket(description, descriptor: opened.fd, loop: self))
+        append(UDPSocket(description, descriptor: opened.fd, loop: self))
         return index
     }
 
     /// The socket as it was opened; `nil` when the loop has none of that index.
     public func description(of index: SocketIndex) -> SocketDescription? {
         executor.checkIsolated()
-        return Int(index.rawValue) < sockets.count ? sockets[Int(index.rawValue)].description : nil
+        return Int(index.rawValue) < socketCount ? socket(at: Int(index.rawValue)).description : nil
     }
 
     /// Datagrams that wait because the kernel's send buffers are full.
     public var queuedDatagrams: Int {
         executor.checkIsolated()
-        return sockets.reduce(0) { $0 + $1.queuedCount }
+        return (0..<socketCount).reduce(0) { $0 + socket(at: $1).queuedCount }
     }
 
     /// Sends everything in `batch`, each datagram out of its path's socket, and empties it.
     ///
     /// Nothing is awaited and nothing fails: what the kernel has no room for waits in a bounded queue of its socket,
-    /// what that cannot take and what the system refuses is dropped and counted.
+    /// what that cannot take and what the system refuses is dropped and counted. Datagrams to one path leave in their
+    /// order.
     public func send(_ batch: DatagramBatch) {
         executor.checkIsolated()
         defer { batch.removeAll() }
         guard isOpen else {
-            counters.sendQueueDrops &+= UInt64(batch.count)
+            unsafe counters.pointee.sendQueueDrops &+= UInt64(batch.count)
             return
         }
         let base = unsafe batch.baseAddress
+        let socketCount = socketCount
+        var touchedCount = 0
         for index in 0..<batch.runCount {
             let run = batch.run(at: index)
             let socketIndex = Int(run.path.socket.rawValue)
-            guard socketIndex < sockets.count else {
-                counters.sendErrorDrops &+= UInt64(run.count)
+            guard socketIndex < socketCount else {
+                unsafe counters.pointee.sendErrorDrops &+= UInt64(run.count)
                 continue
             }
-            var offset = 0
-            while offset < run.length {
-                let length = min(run.segmentBytes, run.length - offset)
-                unsafe sockets[socketIndex].add(base + run.offset + offset, length: length, to: run.path.remote)
-                offset += length
+            unsafe socketTable[socketIndex]._withUnsafeGuaranteedRef { socket in
+                if socket.isIdle {
+                    unsafe touched[touchedCount] = run.path.socket.rawValue
+                    touchedCount += 1
+                }
+                unsafe socket.add(run, at: base + run.offset)
             }
         }
-        for socket in sockets { socket.flush() }
+        for index in 0..<touchedCount {
+            unsafe socketTable[Int(touched[index])]._withUnsafeGuaranteedRef { $0.flush() }
+        }
     }
 
     private static func shortfalls(_ opened: nagare_opened, _ options: SocketOptions) -> [BufferShortfall] {

@@ -16,11 +16,10 @@ public import Wire
 public final class EventLoop: @unchecked Sendable {
     /// Sockets that a server's loop takes: IPv4 and IPv6 addresses of a machine with several networks.
     public static let socketsMaxDefault = 16
+    /// Messages that one `recvmmsg` reads with GRO: each takes a slot of 64 KiB and may hold 64 datagrams.
+    private static let coalescedSlots = 16
     /// Sockets that this loop takes.
     public let socketsMax: Int
-    /// Bytes of the slot that a received datagram lies in: up to `DatagramBatch.slotBytes` of datagram, and room to
-    /// spare for what is written behind it.
-    public static let receiveSlotBytes = 2048
 
     /// The loop's name, which is also its thread's (its first 15 bytes).
     public let name: String
@@ -35,23 +34,38 @@ public final class EventLoop: @unchecked Sendable {
     }
     private let lifecycle = Guarded(Lifecycle.idle)
     private let mustStop = Atomic<Bool>(false)
+    private let isSignalled = Atomic<Bool>(false)
 
     // What follows belongs to the loop's thread once that runs.
     let uvLoop: UnsafeMutablePointer<uv_loop_t>
     private let async: UnsafeMutablePointer<uv_async_t>
     private let timer: UnsafeMutablePointer<uv_timer_t>
     private let prepare: UnsafeMutablePointer<uv_prepare_t>
-    let receiveBlock: UnsafeMutableRawPointer
-    let received: UnsafeMutablePointer<nagare_received>
-    var sockets: [UDPSocket] = []
-    var counters = LoopCounters()
+    /// One holder keeps each socket alive; whoever sends or reads takes it from the table, which retains nothing.
+    private(set) var sockets: [UDPSocket] = []
+    let socketTable: UnsafeMutablePointer<Unmanaged<UDPSocket>>
+    /// The sockets that the batch being sent has datagrams for.
+    let touched: UnsafeMutablePointer<UInt16>
+    private(set) var socketCount = 0
+    /// Behind a pointer, as the sockets count for each datagram.
+    let counters: UnsafeMutablePointer<LoopCounters>
+    /// Where the sockets with GRO read to, and those without.
+    private(set) lazy var coalescedReceiver = Receiver(slots: Self.coalescedSlots, slotBytes: 1 << 16)
+    private(set) lazy var plainReceiver = Receiver(slots: Receiver.slotsMax, slotBytes: DatagramBatch.slotBytes)
+    /// Where the datagrams that have waited are put together to runs once more.
+    private(set) lazy var resendBatch = DatagramBatch(capacity: UDPSocket.messagesMax)
+    /// One message's datagrams, each on its own.
+    let singles: UnsafeMutablePointer<nagare_outgoing>
     private(set) var isOpen = false
     private var turnStart: Instant?
     private var timerTargetMS: UInt64?
 
-    /// Called with each datagram that arrives: the slot that it lies in, of `receiveSlotBytes`; its length, at least 1
-    /// and at most `DatagramBatch.slotBytes`; where from; when it was read. The callee may write in the slot.
+    /// Called with each datagram that arrives: its bytes, and nothing but them, since the next datagram may lie right
+    /// behind; their count again, 1...`DatagramBatch.slotBytes`; where from; when it was read. The callee may write over
+    /// the bytes. What is set while datagrams are being delivered is called from the next read on.
     public var onDatagram: ((inout MutableRawSpan, Int, NetworkPath, Instant) -> Void)?
+    /// Called in a turn after `signal`, once however often that was called since the last time.
+    public var onSignal: ((Instant) -> Void)?
     /// Called when the instant given to `setTimer` has come, once.
     public var onTimer: ((Instant) -> Void)?
     /// Called at the end of every turn in which something happened.
@@ -69,11 +83,12 @@ public final class EventLoop: @unchecked Sendable {
         unsafe async = .allocate(capacity: 1)
         unsafe timer = .allocate(capacity: 1)
         unsafe prepare = .allocate(capacity: 1)
-        unsafe receiveBlock = .allocate(
-            byteCount: Int(NAGARE_BATCH_MAX) * Self.receiveSlotBytes,
-            alignment: 64
-        )
-        unsafe received = .allocate(capacity: Int(NAGARE_BATCH_MAX))
+        unsafe socketTable = .allocate(capacity: socketsMax)
+        unsafe touched = .allocate(capacity: socketsMax)
+        unsafe touched.initialize(repeating: 0, count: socketsMax)
+        unsafe counters = .allocate(capacity: 1)
+        unsafe counters.initialize(to: LoopCounters())
+        unsafe singles = .allocate(capacity: DatagramBatch.segmentsMax)
         unsafe uvLoop.initialize(to: uv_loop_t())
         unsafe async.initialize(to: uv_async_t())
         unsafe timer.initialize(to: uv_timer_t())
@@ -86,8 +101,10 @@ public final class EventLoop: @unchecked Sendable {
         unsafe async.deallocate()
         unsafe timer.deallocate()
         unsafe prepare.deallocate()
-        unsafe receiveBlock.deallocate()
-        unsafe received.deallocate()
+        unsafe socketTable.deallocate()
+        unsafe touched.deallocate()
+        unsafe counters.deallocate()
+        unsafe singles.deallocate()
     }
 
     /// The monotonic clock, CLOCK_MONOTONIC.
@@ -174,26 +191,40 @@ public final class EventLoop: @unchecked Sendable {
         if let thread { pthread_join(thread, nil) }
     }
 
+    /// Has `onSignal` called in a turn that begins soon. From any thread, the loop's own included, and at any time: before
+    /// the start it waits for that, after the end it does nothing.
+    ///
+    /// Calls until then are one: the first wakes the loop, the others cost an atomic exchange.
+    public func signal() {
+        guard !isSignalled.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        executor.wakeLoop()
+    }
+
     private func run() {
         unsafe nagare_name_thread(name)
         isOpen = true
         executor.attach { [self] in
             unsafe uv_async_send(async)
         }
+        // A signal that came before had nothing to wake.
+        if isSignalled.load(ordering: .acquiring) { unsafe uv_async_send(async) }
         while !mustStop.load(ordering: .acquiring) {
             unsafe uv_run(uvLoop, UV_RUN_DEFAULT)
         }
         beginTurn()
+        takeSignal()
         executor.runQueuedJobs()
         endTurn()
         isOpen = false
         for socket in sockets { socket.close() }
-        counters.jobs = executor.jobsRun
-        counters.wakeUps = executor.wakeUps
+        unsafe counters.pointee.jobs = executor.jobsRun
+        unsafe counters.pointee.wakeUps = executor.wakeUps
         executor.silence()
         closeLoop()
+        socketCount = 0
         sockets = []
         onDatagram = nil
+        onSignal = nil
         onTimer = nil
         onTurnEnd = nil
         onTurnMeasured = nil
@@ -253,6 +284,7 @@ public final class EventLoop: @unchecked Sendable {
 
     private func woken() {
         if mustStop.load(ordering: .acquiring) { unsafe uv_stop(uvLoop) }
+        takeSignal()
         guard executor.hasJobs else { return }
         beginTurn()
         executor.runJobs()
@@ -275,8 +307,15 @@ public final class EventLoop: @unchecked Sendable {
         // libuv counts its sleep from the time that it saw when the turn began.
         unsafe uv_update_time(uvLoop)
         turnStart = nil
-        counters.turns &+= 1
+        unsafe counters.pointee.turns &+= 1
         onTurnMeasured?(Self.now() - start)
+    }
+
+    private func takeSignal() {
+        // Cleared before the callback looks: what is signalled from then on is worth another call.
+        guard isSignalled.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        beginTurn()
+        onSignal?(Self.now())
     }
 
     private func timerFired() {
@@ -286,6 +325,16 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     // MARK: On the loop
+
+    /// Adds a socket, whose index is the count of those before it.
+    func append(_ socket: UDPSocket) {
+        precondition(socketCount < socketsMax, "a loop's sockets are bounded")
+        sockets.append(socket)
+        unsafe (socketTable + socketCount).initialize(to: Unmanaged.passUnretained(socket))
+        socketCount += 1
+    }
+
+    func socket(at index: Int) -> UDPSocket { sockets[index] }
 
     /// Sets the loop's one timer, in place of what it was set to; `nil` turns it off.
     ///
@@ -320,13 +369,13 @@ public final class EventLoop: @unchecked Sendable {
     /// What the loop has counted so far.
     public var statistics: LoopCounters {
         executor.checkIsolated()
-        var counters = counters
+        var counted = unsafe counters.pointee
         if isOpen {
-            counters.jobs = executor.jobsRun
-            counters.wakeUps = executor.wakeUps
-            for socket in sockets { counters.kernelReceiveDrops &+= socket.kernelDrops }
+            counted.jobs = executor.jobsRun
+            counted.wakeUps = executor.wakeUps
+            for socket in sockets { counted.kernelReceiveDrops &+= socket.kernelDrops }
         }
-        return counters
+        return counted
     }
 }
 

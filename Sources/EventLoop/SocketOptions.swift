@@ -9,15 +9,23 @@ public struct SocketOptions: Hashable, Sendable {
     public var sendBufferBytes: Int
     /// Whether to try to exceed the kernel's limits, which succeeds with CAP_NET_ADMIN.
     public var exceedsKernelLimits: Bool
+    /// Whether several datagrams to one address go to the kernel as one message (UDP GSO, Linux 4.18).
+    public var usesGSO: Bool
+    /// Whether the kernel may hand over several datagrams from one address as one message (UDP GRO, Linux 5.0).
+    public var usesGRO: Bool
 
     public init(
         receiveBufferBytes: Int = 4 << 20,
         sendBufferBytes: Int = 4 << 20,
-        exceedsKernelLimits: Bool = true
+        exceedsKernelLimits: Bool = true,
+        usesGSO: Bool = true,
+        usesGRO: Bool = true
     ) {
         self.receiveBufferBytes = receiveBufferBytes
         self.sendBufferBytes = sendBufferBytes
         self.exceedsKernelLimits = exceedsKernelLimits
+        self.usesGSO = usesGSO
+        self.usesGRO = usesGRO
     }
 }
 
@@ -50,6 +58,9 @@ public struct SocketDescription: Hashable, Sendable {
     /// What the kernel granted.
     public let receiveBufferBytes: Int
     public let sendBufferBytes: Int
+    /// Whether GSO and GRO were asked for and the kernel knows them.
+    public let usesGSO: Bool
+    public let usesGRO: Bool
     /// Buffers that are smaller than asked for; empty when all is well.
     public let shortfalls: [BufferShortfall]
 }

@@ -6,36 +6,46 @@ import Wire
 /// One UDP socket of a loop: reads and writes in batches, and never stops because of what the network reports.
 @safe
 final class UDPSocket {
-    /// Calls of `recvmmsg` that one readiness is worth. With 64 datagrams a call, a flooded socket lets the loop's other
-    /// sockets, timer and jobs have their turn after 256; the rest is reported ready again at once.
-    static let receiveCallsPerTurnMax = 4
+    /// Messages that one `sendmmsg` carries.
+    static let messagesMax = Int(NAGARE_BATCH_MAX)
+    /// Datagrams that one readiness is worth: a flooded socket lets the loop's other sockets, timer and jobs have their
+    /// turn after the read that reaches this; the rest is reported ready again at once.
+    static let receivedPerTurnMax = 256
 
-    /// Sends datagrams as `nagare_send` does. Tests put a full buffer in its place, which loopback never has.
-    typealias Transmit = (Int32, Bool, UnsafePointer<nagare_outgoing>, Int) -> Int
+    /// Lets tests speak for the kernel before each `sendmmsg`, as loopback's never refuses: from the datagrams of each
+    /// message of the call to a negative errno, or to how many of the messages the kernel gets to see; `nil` is all.
+    typealias Fault = ([Int]) -> Int?
 
     let description: SocketDescription
     let descriptor: Int32
-    var transmit: Transmit = { descriptor, isV6, first, count in
-        unsafe Int(nagare_send(descriptor, isV6 ? 1 : 0, first, Int32(count)))
-    }
+    var fault: Fault?
+    /// How long media waits for the kernel; tests set what no slow machine can exceed, or nothing.
+    var mediaAgeMax = SendQueue.ageMax
 
-    private let loop: EventLoop
+    // The loop outlives its sockets: it closes them and lets go of them itself.
+    private unowned(unsafe) let loop: EventLoop
+    private let counters: UnsafeMutablePointer<LoopCounters>
     private let isV6: Bool
     private let poll: UnsafeMutablePointer<uv_poll_t>
-    /// Datagrams on their way into the kernel; empty between calls of `flush`.
+    /// Messages on their way into the kernel; empty between calls of `flush`.
     private let chunk: UnsafeMutablePointer<nagare_outgoing>
     private var chunkCount = 0
-    private let queue = SendQueue()
+    private(set) var offload: SegmentationOffload
+    /// Made when something must wait for the first time.
+    private var queue: SendQueue?
+    private var isWaiting: Bool { queue.map { !$0.isEmpty } ?? false }
 
     /// Takes over the descriptor and begins to watch it. On the loop's thread.
     init(_ description: SocketDescription, descriptor: Int32, loop: EventLoop) {
         self.description = description
         self.descriptor = descriptor
-        self.loop = loop
+        unsafe self.loop = loop
+        unsafe counters = loop.counters
         isV6 = !description.local.ip.isV4
+        offload = SegmentationOffload(isOn: description.usesGSO)
         unsafe poll = .allocate(capacity: 1)
         unsafe poll.initialize(to: uv_poll_t())
-        unsafe chunk = .allocate(capacity: Int(NAGARE_BATCH_MAX))
+        unsafe chunk = .allocate(capacity: Self.messagesMax)
         let result = unsafe uv_poll_init(loop.uvLoop, poll, descriptor)
         precondition(result == 0, "an open socket can be polled")
         unsafe poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
@@ -50,16 +60,20 @@ final class UDPSocket {
     /// Sends what waits as far as the kernel takes it and closes the socket. The object must live until the loop has
     /// closed the handle.
     func close() {
-        if !queue.isEmpty { flushQueue() }
-        loop.counters.sendQueueDrops &+= UInt64(queue.count)
-        loop.counters.kernelReceiveDrops &+= kernelDrops
-        queue.removeFirst(queue.count)
+        if let queue, !queue.isEmpty {
+            flush(queue)
+            unsafe counters.pointee.sendQueueDrops &+= UInt64(queue.count)
+            unsafe counters.pointee.sendQueueControlDrops &+= UInt64(queue.controlCount)
+        }
+        queue = nil
+        if offload.isPaused { unsafe counters.pointee.gsoPausedSockets &-= 1 }
+        unsafe counters.pointee.kernelReceiveDrops &+= kernelDrops
         unsafe uv_close(UnsafeMutableRawPointer(poll).assumingMemoryBound(to: uv_handle_t.self), nil)
         _ = Glibc.close(descriptor)
     }
 
     /// Datagrams that wait for room in the kernel's buffer.
-    var queuedCount: Int { queue.count }
+    var queuedCount: Int { queue?.count ?? 0 }
 
     /// What the kernel has dropped at this socket.
     var kernelDrops: UInt64 { UInt64(nagare_kernel_drops(descriptor)) }
@@ -67,7 +81,7 @@ final class UDPSocket {
     // MARK: Readiness
 
     private func watch() {
-        let events = queue.isEmpty ? UV_READABLE.rawValue : UV_READABLE.rawValue | UV_WRITABLE.rawValue
+        let events = isWaiting ? UV_READABLE.rawValue | UV_WRITABLE.rawValue : UV_READABLE.rawValue
         let result = unsafe uv_poll_start(poll, Int32(events)) { handle, status, events in
             guard let data = unsafe handle?.pointee.data else { return }
             let socket = unsafe Unmanaged<UDPSocket>.fromOpaque(data).takeUnretainedValue()
@@ -77,82 +91,125 @@ final class UDPSocket {
     }
 
     private func ready(status: Int32, events: UInt32) {
-        loop.beginTurn()
+        unsafe loop.beginTurn()
         guard status == 0 else {
             // An error waits at the socket, an ICMP message for instance. libuv takes it for the end and has stopped
             // watching; for UDP it is news about one datagram at most.
-            loop.counters.socketErrors &+= 1
+            unsafe counters.pointee.socketErrors &+= 1
             _ = nagare_clear_errors(descriptor)
             watch()
             return
         }
         if events & UV_WRITABLE.rawValue != 0 {
-            flushQueue()
-            if queue.isEmpty { watch() }
+            if let queue { flush(queue) }
+            if !isWaiting { watch() }
         }
         if events & UV_READABLE.rawValue != 0 { receive() }
     }
 
+    // MARK: Receiving
+
     private func receive() {
-        for _ in 0..<Self.receiveCallsPerTurnMax {
-            let count = unsafe Int(
-                nagare_receive(
-                    descriptor,
-                    loop.receiveBlock,
-                    EventLoop.receiveSlotBytes,
-                    DatagramBatch.slotBytes,
-                    loop.received,
-                    NAGARE_BATCH_MAX
-                )
-            )
+        let receiver = unsafe description.usesGRO ? loop.coalescedReceiver : loop.plainReceiver
+        let onDatagram = unsafe loop.onDatagram
+        var receivedCount = 0
+        // A pending error may take the place of a read; it is no reason to leave, nor to stay for ever.
+        var failuresLeft = 4
+        while receivedCount < Self.receivedPerTurnMax, failuresLeft > 0 {
+            let count = receiver.receive(from: descriptor)
             guard count > 0 else {
                 if count == 0 || -count == Int(EAGAIN) { return }
                 // The call took the pending error; the datagrams behind it are still there.
-                loop.counters.socketErrors &+= 1
+                unsafe counters.pointee.socketErrors &+= 1
+                failuresLeft -= 1
                 continue
             }
             let now = EventLoop.now()
-            loop.counters.receiveCalls &+= 1
-            for index in 0..<count { deliver(index, at: now) }
-            if count < Int(NAGARE_BATCH_MAX) { return }
+            var datagrams = 0
+            for index in 0..<count {
+                datagrams += unsafe deliver(receiver.message(at: index), at: now, to: onDatagram)
+            }
+            unsafe counters.pointee.receiveCalls &+= 1
+            unsafe counters.pointee.datagramsReceived &+= UInt64(datagrams)
+            unsafe counters.pointee.datagramsPerReceiveCall.record(datagrams)
+            receivedCount += datagrams
+            if count < receiver.slots { return }
         }
     }
 
-    @inline(__always)
-    private func deliver(_ index: Int, at now: Instant) {
-        let received = unsafe loop.received[index]
-        loop.counters.datagramsReceived &+= 1
-        loop.counters.bytesReceived &+= UInt64(received.length)
-        guard received.truncated == 0, received.length > 0 else {
-            loop.counters.receiveSizeDrops &+= 1
-            return
+    /// Hands over each datagram of a message, with no byte of the next one in reach.
+    /// - Returns: how many datagrams it was.
+    func deliver(
+        _ message: ReceivedMessage,
+        at now: Instant,
+        to onDatagram: ((inout MutableRawSpan, Int, NetworkPath, Instant) -> Void)?
+    ) -> Int {
+        let length = unsafe message.length
+        unsafe counters.pointee.bytesReceived &+= UInt64(length)
+        guard length > 0, unsafe !message.isTruncated else {
+            unsafe counters.pointee.receiveSizeDrops &+= 1
+            unsafe counters.pointee.segmentsPerRead.record(1)
+            return 1
         }
-        let path = NetworkPath(
-            socket: description.index,
-            remote: TransportAddress(ip: IPAddress(high: received.high, low: received.low), port: received.port)
-        )
-        let slot = unsafe UnsafeMutableRawBufferPointer(
-            start: loop.receiveBlock + index * EventLoop.receiveSlotBytes,
-            count: EventLoop.receiveSlotBytes
-        )
-        var span = unsafe slot.mutableBytes
-        loop.onDatagram?(&span, Int(received.length), path, now)
+        let path = unsafe NetworkPath(socket: description.index, remote: message.remote)
+        let coalesced = unsafe message.segmentBytes
+        let segmentBytes = coalesced > 0 && coalesced < length ? coalesced : length
+        var datagrams = 0
+        var offset = 0
+        while offset < length {
+            let size = min(segmentBytes, length - offset)
+            if size <= DatagramBatch.slotBytes {
+                let datagram = unsafe UnsafeMutableRawBufferPointer(start: message.bytes + offset, count: size)
+                var span = unsafe datagram.mutableBytes
+                onDatagram?(&span, size, path, now)
+            } else {
+                unsafe counters.pointee.receiveSizeDrops &+= 1
+            }
+            datagrams += 1
+            offset += size
+        }
+        unsafe counters.pointee.segmentsPerRead.record(datagrams)
+        return datagrams
     }
 
     // MARK: Sending
 
-    /// Takes one datagram, whose bytes stay where they are until `flush`.
+    /// Whether nothing was added since the last `flush`.
     @inline(__always)
-    func add(_ bytes: UnsafeRawPointer, length: Int, to remote: TransportAddress) {
-        if chunkCount == Int(NAGARE_BATCH_MAX) { flush() }
+    var isIdle: Bool { chunkCount == 0 }
+
+    /// Takes one run, whose bytes stay where they are until `flush`.
+    func add(_ run: DatagramBatch.Run, at bytes: UnsafeRawPointer) {
+        if offload.isOn {
+            unsafe add(bytes, length: run.length, segmentBytes: run.segmentBytes, segments: run.count, run.path.remote)
+            return
+        }
+        var offset = 0
+        while offset < run.length {
+            let length = min(run.segmentBytes, run.length - offset)
+            unsafe add(bytes + offset, length: length, segmentBytes: length, segments: 1, run.path.remote)
+            offset += length
+        }
+    }
+
+    @inline(__always)
+    private func add(
+        _ bytes: UnsafeRawPointer,
+        length: Int,
+        segmentBytes: Int,
+        segments: Int,
+        _ remote: TransportAddress
+    ) {
+        if chunkCount == Self.messagesMax { flush() }
         unsafe (chunk + chunkCount).initialize(
             to: nagare_outgoing(
                 bytes: bytes,
+                high: remote.ip.high,
+                low: remote.ip.low,
                 length: UInt32(length),
                 port: remote.port,
-                segment_bytes: 0,
-                high: remote.ip.high,
-                low: remote.ip.low
+                segment_bytes: UInt16(segmentBytes),
+                segments: UInt16(segments)
             )
         )
         chunkCount += 1
@@ -160,71 +217,188 @@ final class UDPSocket {
 
     /// Hands what was added to the kernel; what the kernel has no room for waits in the queue.
     func flush() {
-        guard chunkCount > 0 else { return }
+        let count = chunkCount
+        guard count > 0 else { return }
+        if offload.isPaused { resumeOffload() }
         // Nothing overtakes what waits already.
-        let handled = queue.isEmpty ? transmitChunk() : 0
-        let wasEmpty = queue.isEmpty
-        for index in handled..<chunkCount {
-            let outgoing = unsafe chunk[index]
-            let bytes = unsafe UnsafeRawBufferPointer(start: outgoing.bytes, count: Int(outgoing.length))
-            let remote = unsafe TransportAddress(
-                ip: IPAddress(high: outgoing.high, low: outgoing.low),
-                port: outgoing.port
-            )
-            if unsafe queue.append(bytes, to: remote) {
-                loop.counters.sendQueued &+= 1
-            } else {
-                loop.counters.sendQueueDrops &+= 1
-            }
-        }
+        let handled = unsafe isWaiting ? 0 : transmit(chunk, count)
+        if handled < count { enqueue(from: handled) }
         chunkCount = 0
-        if wasEmpty, !queue.isEmpty { watch() }
     }
 
-    private func flushQueue() {
-        precondition(chunkCount == 0, "the chunk is empty between flushes")
-        while !queue.isEmpty {
-            let count = min(queue.count, Int(NAGARE_BATCH_MAX))
-            for offset in 0..<count {
-                let (bytes, remote) = unsafe queue.datagram(at: offset)
-                guard let base = bytes.baseAddress else { continue }
-                unsafe add(base, length: bytes.count, to: remote)
+    /// Puts what is left of the chunk into the queue.
+    private func enqueue(from first: Int) {
+        let wasWaiting = isWaiting
+        let queue = queue ?? SendQueue()
+        self.queue = queue
+        let now = EventLoop.now()
+        for index in first..<chunkCount {
+            let message = unsafe chunk[index]
+            let remote = unsafe TransportAddress(
+                ip: IPAddress(high: message.high, low: message.low),
+                port: message.port
+            )
+            unsafe Self.forEachSegment(of: message) { bytes in
+                let drops = unsafe queue.append(bytes, to: remote, at: now)
+                unsafe counters.pointee.sendQueued &+= 1
+                unsafe counters.pointee.sendQueueDrops &+= UInt64(drops.media + drops.control)
+                unsafe counters.pointee.sendQueueControlDrops &+= UInt64(drops.control)
             }
-            let handled = transmitChunk()
+        }
+        if !wasWaiting { watch() }
+    }
+
+    /// Sends what waits until the kernel has no more room.
+    private func flush(_ queue: SendQueue) {
+        precondition(chunkCount == 0, "the chunk is empty between flushes")
+        unsafe counters.pointee.sendQueueLateDrops &+= UInt64(
+            queue.dropMedia(thatWaited: mediaAgeMax, at: EventLoop.now())
+        )
+        let batch = unsafe loop.resendBatch
+        while !queue.isEmpty {
+            batch.removeAll()
+            for offset in 0..<min(queue.count, batch.capacity) {
+                let (bytes, remote) = unsafe queue.datagram(at: offset)
+                batch.append(
+                    to: NetworkPath(socket: description.index, remote: remote),
+                    copying: unsafe bytes.bytes
+                )
+            }
+            for index in 0..<batch.runCount {
+                let run = batch.run(at: index)
+                unsafe add(run, at: batch.baseAddress + run.offset)
+            }
+            let handled = unsafe transmit(chunk, chunkCount)
+            var left = 0
+            for index in handled..<chunkCount { unsafe left += Int(chunk[index].segments) }
             chunkCount = 0
-            queue.removeFirst(handled)
-            if handled < count { return }
+            queue.removeFirst(batch.count - left)
+            if left > 0 { return }
         }
     }
 
-    /// Sends the chunk.
-    /// - Returns: how many of its datagrams are done with, sent or refused; fewer than all when the kernel's buffer is
-    ///   full.
-    private func transmitChunk() -> Int {
+    /// Sends messages in order.
+    /// - Returns: how many of them are done with, sent or refused; fewer than all when the kernel's buffer is full. Then
+    ///   the first of the others has been cut to what is still to be sent of it.
+    private func transmit(_ messages: UnsafeMutablePointer<nagare_outgoing>, _ count: Int) -> Int {
         var next = 0
         var isRetry = false
-        while next < chunkCount {
-            let sent = unsafe transmit(descriptor, isV6, UnsafePointer(chunk + next), chunkCount - next)
+        while next < count {
+            let end = unsafe offload.isOn ? count : Self.firstCoalesced(messages, next, count)
+            if end == next {
+                guard unsafe transmitSingly(messages + next) else { return next }
+                next += 1
+                continue
+            }
+            let sent = unsafe send(messages + next, end - next)
             if sent > 0 {
-                var bytes = 0
-                for index in next..<(next + sent) { unsafe bytes += Int(chunk[index].length) }
-                loop.counters.datagramsSent &+= UInt64(sent)
-                loop.counters.bytesSent &+= UInt64(bytes)
-                loop.counters.sendCalls &+= 1
+                unsafe countSent(messages + next, sent)
                 next += sent
                 isRetry = false
                 continue
             }
-            if -sent == Int(EAGAIN) { break }
+            let error = Int32(truncatingIfNeeded: -sent)
+            if error == EAGAIN { return next }
+            if unsafe messages[next].segments > 1, SegmentationOffload.isRefusal(error) {
+                noteRefusal(error)
+                guard unsafe transmitSingly(messages + next) else { return next }
+                next += 1
+                isRetry = false
+                continue
+            }
             // The error may be an ICMP message about an earlier datagram, which the call took: try the same once more.
             if isRetry {
-                loop.counters.sendErrorDrops &+= 1
+                unsafe counters.pointee.sendErrorDrops &+= UInt64(messages[next].segments)
                 next += 1
             } else {
-                loop.counters.socketErrors &+= 1
+                unsafe counters.pointee.socketErrors &+= 1
             }
             isRetry.toggle()
         }
         return next
+    }
+
+    /// Sends the datagrams of one message each on its own.
+    /// - Returns: whether all are done with; else the message has been cut to those that are not.
+    private func transmitSingly(_ message: UnsafeMutablePointer<nagare_outgoing>) -> Bool {
+        let singles = unsafe loop.singles
+        var count = 0
+        unsafe Self.forEachSegment(of: message.pointee) { bytes in
+            var single = unsafe message.pointee
+            unsafe single.bytes = UnsafeRawPointer(bytes.baseAddress)
+            unsafe single.length = UInt32(bytes.count)
+            unsafe single.segment_bytes = UInt16(bytes.count)
+            unsafe single.segments = 1
+            unsafe (singles + count).initialize(to: single)
+            count += 1
+        }
+        let handled = unsafe transmit(singles, count)
+        if handled == count { return true }
+        let handledBytes = unsafe handled * Int(message.pointee.segment_bytes)
+        unsafe message.pointee.bytes += handledBytes
+        unsafe message.pointee.length -= UInt32(handledBytes)
+        unsafe message.pointee.segments -= UInt16(handled)
+        return false
+    }
+
+    @inline(__always)
+    private func send(_ messages: UnsafeMutablePointer<nagare_outgoing>, _ count: Int) -> Int {
+        var count = count
+        if let fault, let verdict = fault((0..<count).map { unsafe Int(messages[$0].segments) }) {
+            guard verdict > 0 else { return verdict }
+            count = min(count, verdict)
+        }
+        return unsafe Int(nagare_send(descriptor, isV6 ? 1 : 0, messages, Int32(count)))
+    }
+
+    private func countSent(_ messages: UnsafeMutablePointer<nagare_outgoing>, _ count: Int) {
+        var datagrams = 0
+        var bytes = 0
+        for index in 0..<count {
+            let segments = unsafe Int(messages[index].segments)
+            datagrams += segments
+            unsafe bytes += Int(messages[index].length)
+            unsafe counters.pointee.segmentsPerSend.record(segments)
+        }
+        if datagrams > count { offload.accepted() }
+        unsafe counters.pointee.datagramsSent &+= UInt64(datagrams)
+        unsafe counters.pointee.bytesSent &+= UInt64(bytes)
+        unsafe counters.pointee.messagesSent &+= UInt64(count)
+        unsafe counters.pointee.sendCalls &+= 1
+    }
+
+    private func noteRefusal(_ error: Int32) {
+        unsafe counters.pointee.gsoFallbacks &+= 1
+        guard offload.refused(error, at: EventLoop.now()) else { return }
+        unsafe counters.pointee.gsoPauses &+= 1
+        unsafe counters.pointee.gsoPausedSockets &+= 1
+    }
+
+    private func resumeOffload() {
+        offload.resume(at: EventLoop.now())
+        if !offload.isPaused { unsafe counters.pointee.gsoPausedSockets &-= 1 }
+    }
+
+    /// The first message from `next` on that is several datagrams; `count` when there is none.
+    private static func firstCoalesced(
+        _ messages: UnsafeMutablePointer<nagare_outgoing>,
+        _ next: Int,
+        _ count: Int
+    ) -> Int {
+        var index = next
+        while index < count, unsafe messages[index].segments == 1 { index += 1 }
+        return index
+    }
+
+    @inline(__always)
+    private static func forEachSegment(of message: nagare_outgoing, _ body: (UnsafeRawBufferPointer) -> Void) {
+        guard let base = unsafe message.bytes else { return }
+        let length = unsafe Int(message.length)
+        var offset = 0
+        while offset < length {
+            let size = unsafe min(Int(message.segment_bytes), length - offset)
+            unsafe body(UnsafeRawBufferPointer(start: base + offset, count: size))
+            offset += size
+        }
     }
 }

@@ -297,10 +297,15 @@ public final class Forwarder {
         }
     }
 
-    /// A request names our user name fragment; a response is to a check of ours and comes from where that went.
+    /// A request names our user name fragment; a response is to a check of ours and comes from where that went. Some
+    /// agents, libnice among them, repeat the request's USERNAME in it, which names their fragment first.
     private func findPeer(_ message: borrowing STUNMessageView, path: NetworkPath) -> Peer? {
-        if let fragment = message.localUsernameFragment() { return peersByFragment[fragment] }
-        return message.messageClass == .request ? nil : responsePeer(path)
+        switch message.messageClass {
+        case .success, .error: return responsePeer(path)
+        case .request, .indication:
+            if let fragment = message.localUsernameFragment() { return peersByFragment[fragment] }
+            return message.messageClass == .request ? nil : responsePeer(path)
+        }
     }
 
     private func responsePeer(_ path: NetworkPath) -> Peer? { validatedPeer(path) ?? controllingPeers[path] }

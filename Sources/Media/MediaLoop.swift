@@ -2,6 +2,7 @@ public import DTLS
 public import EventLoop
 public import Forwarding
 import Metrics
+public import SRTP
 public import Wire
 
 /// What a media loop is made with.
@@ -14,6 +15,8 @@ public struct MediaLoopConfiguration: Sendable {
     public var peersMax: Int
     /// The sockets' buffers.
     public var socketOptions: SocketOptions
+    /// What encrypts and decrypts media; one of `SRTPBackend.available`.
+    public var srtpBackend: SRTPBackend
     /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
     public var random: @Sendable () -> UInt64
 
@@ -22,12 +25,14 @@ public struct MediaLoopConfiguration: Sendable {
         certificate: DTLSCertificate,
         peersMax: Int = 10_000,
         socketOptions: SocketOptions = SocketOptions(),
+        srtpBackend: SRTPBackend = .preferred,
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) {
         self.name = name
         self.certificate = certificate
         self.peersMax = peersMax
         self.socketOptions = socketOptions
+        self.srtpBackend = srtpBackend
         self.random = random
     }
 }
@@ -54,14 +59,26 @@ public actor MediaLoop {
         unsafe eventLoop.executor.asUnownedSerialExecutor()
     }
 
-    private let forwarder: Forwarder
-    private let batch = DatagramBatch()
+    let forwarder: Forwarder
+    let batch = DatagramBatch()
     private let socketOptions: SocketOptions
     private let onEvents: EventHandler
     private var peers: Set<PeerID> = []
-    private var latency = ForwardingLatency()
+    let turnCause = TurnCause()
+    private var forwardingLatency = DurationHistogram.shortTimes
     private var turnTime = DurationHistogram.shortTimes
+    private var loadMeter: LoadMeter
     private var isClosing = false
+
+    // The loop among the others of its node; a loop alone has no links.
+    var index = LoopIndex(rawValue: 0)
+    var links: [LoopLink] = []
+    var relaySources: [RelaySource] = []
+    /// The source whose records are taken next.
+    var relayNext = 0
+    var relayedRecords: UInt64 = 0
+    /// Tracks that are being brought here from another loop, with the calls that wait for it.
+    var arriving: [TrackID: [CheckedContinuation<Void, Never>]] = [:]
     /// The loop's sockets as they were opened, the port of each included.
     public private(set) var sockets: [SocketDescription] = []
 
@@ -92,14 +109,15 @@ public actor MediaLoop {
         fingerprint = configuration.certificate.fingerprint
         socketOptions = configuration.socketOptions
         self.onEvents = onEvents
-        forwarder = Forwarder(
-            ForwarderConfiguration(
-                certificate: configuration.certificate,
-                unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),
-                peersMax: configuration.peersMax,
-                random: configuration.random
-            )
+        loadMeter = LoadMeter(at: EventLoop.now())
+        var core = ForwarderConfiguration(
+            certificate: configuration.certificate,
+            unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),
+            peersMax: configuration.peersMax,
+            random: configuration.random
         )
+        core.srtpBackend = configuration.srtpBackend
+        forwarder = Forwarder(core)
     }
 
     private func begin(_ addresses: [TransportAddress]) throws(EventLoopError) {
@@ -107,10 +125,8 @@ public actor MediaLoop {
         eventLoop.onDatagram = { [self] datagram, length, path, readAt in
             received(&datagram, length: length, path: path, readAt: readAt)
         }
-        eventLoop.onTimer = { [self] now in
-            latency.produce(becauseOf: nil, after: batch.count)
-            forwarder.handleTimeout(at: now, into: batch)
-        }
+        eventLoop.onTimer = { [self] now in forwarder.handleTimeout(at: now, into: batch) }
+        eventLoop.onSignal = { [self] now in takeRelayed(at: now) }
         eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
         eventLoop.onTurnMeasured = { [self] length in turnTime.observe(nanoseconds: length.nanoseconds) }
         batch.onFull = { [unowned self] _ in flush() }
@@ -126,7 +142,6 @@ public actor MediaLoop {
     public func shutdown() async {
         isClosing = true
         let now = EventLoop.now()
-        latency.produce(becauseOf: nil, after: batch.count)
         for peer in peers { forwarder.removePeer(peer, at: now, into: batch) }
         endTurn(at: now)
         while eventLoop.queuedDatagrams > 0, EventLoop.now() - now < Self.drainMax {
@@ -138,14 +153,17 @@ public actor MediaLoop {
     // MARK: The turn
 
     private func received(_ datagram: inout MutableRawSpan, length: Int, path: NetworkPath, readAt: Instant) {
-        latency.produce(becauseOf: readAt, after: batch.count)
+        turnCause.note(readAt)
         forwarder.receive(&datagram, length: length, path: path, at: readAt, into: batch)
     }
 
     private func endTurn(at now: Instant) {
-        latency.produce(becauseOf: nil, after: batch.count)
+        // Other loops begin with their viewers while this one serves its own.
+        publishRelayed()
         forwarder.endTurn(at: now, into: batch)
+        publishRelayed()
         flush()
+        turnCause.turnEnded()
         eventLoop.setTimer(at: forwarder.nextDeadline)
         let events = forwarder.takeEvents()
         guard !events.isEmpty else { return }
@@ -159,15 +177,17 @@ public actor MediaLoop {
     private func flush() {
         let count = batch.count
         guard count > 0 else { return }
+        // Datagrams may still be in the hands of a cipher that works on many at once.
         forwarder.completeBatch()
         eventLoop.send(batch)
-        latency.flushed(count, at: EventLoop.now())
+        guard let readAt = turnCause.readAt else { return }
+        let latency = EventLoop.now() - readAt
+        forwardingLatency.observe(nanoseconds: latency.nanoseconds, count: UInt64(count))
     }
 
-    /// What is put into the batch from here on is not counted as forwarding. Throws when the loop is shut down.
-    private func beginCall() throws(EventLoopError) {
+    /// Throws when the loop is shut down.
+    func beginCall() throws(EventLoopError) {
         guard !isClosing else { throw .stopped }
-        latency.produce(becauseOf: nil, after: batch.count)
     }
 
     // MARK: Control
@@ -183,7 +203,6 @@ public actor MediaLoop {
     /// Ends a peer: it is told by close_notify, all of it is freed, and `closed(.requested)` is reported at the turn's
     /// end. Does nothing when the peer is not here.
     public func removePeer(_ peer: PeerID) {
-        latency.produce(becauseOf: nil, after: batch.count)
         forwarder.removePeer(peer, at: EventLoop.now(), into: batch)
     }
 
@@ -193,7 +212,7 @@ public actor MediaLoop {
         try forwarder.restartICE(peer, local: local, remote: remote, at: EventLoop.now())
     }
 
-    /// Lets a track play into a slot from its next key frame on, or with `nil` nothing.
+    /// Lets a track of a peer of this loop play into a slot from its next key frame on, or with `nil` nothing.
     public func connect(slot: TrackID, to track: TrackID?) throws {
         try beginCall()
         try forwarder.connect(slot: slot, to: track, at: EventLoop.now())
@@ -211,9 +230,20 @@ public actor MediaLoop {
             forwarder: forwarder.counters,
             gauges: forwarder.gauges,
             turnTime: turnTime,
-            forwardingLatency: latency.histogram,
+            forwardingLatency: forwardingLatency,
             queuedDatagrams: eventLoop.queuedDatagrams,
-            batchOverflows: batch.overflowed
+            batchOverflows: batch.overflowed,
+            relay: relayCounters
+        )
+    }
+
+    /// What the loop carries, measured since the last call, or since the start.
+    public func load() -> MediaLoad {
+        loadMeter.measure(
+            busyNanoseconds: turnTime.sumNanoseconds,
+            packets: forwarder.counters.rtpSent,
+            peers: forwarder.peerCount,
+            at: EventLoop.now()
         )
     }
 }

@@ -12,10 +12,13 @@ public struct MediaMetrics: Sendable {
     public var gauges: ForwarderGauges
     /// How long each turn took.
     public var turnTime: DurationHistogram
-    /// For each datagram that was sent because of one that was read: the time from the one system call to the other.
+    /// For each datagram of a turn that worked on something read: the time from the first of these reads, on this loop or
+    /// on the one that handed it over, to the system call that sent the datagram. No datagram took longer.
     public var forwardingLatency: DurationHistogram
     /// Datagrams that wait for room in the kernel's send buffers at the moment.
     public var queuedDatagrams: Int
     /// Datagrams lost because the batch of one turn was full and could not be flushed.
     public var batchOverflows: Int
+    /// What went to and came from the node's other loops.
+    public var relay: RelayCounters
 }

@@ -13,6 +13,18 @@ public struct MediaTransport: Hashable, Sendable {
     }
 }
 
+/// A published track, and where its publisher lives.
+public struct PlacedTrack: Hashable, Sendable {
+    public let track: TrackID
+    /// The index of its media plane among those that the rooms were made with.
+    public let home: Int
+
+    public init(track: TrackID, home: Int) {
+        self.track = track
+        self.home = home
+    }
+}
+
 /// One loop's media, as rooms need it.
 ///
 /// Events of a peer go to ``Rooms/eventHandler``. Whoever made a peer by `addPeer` calls `removePeer` for it in the
@@ -30,6 +42,10 @@ public protocol MediaPlane: Sendable {
     /// Puts new credentials in force; the selected path goes on until a check with them succeeds (RFC 8445 §9).
     func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) async throws
 
-    /// Lets `slot` play `source` from its next key frame on, or nothing. Fails when a peer or a track is gone.
-    func connect(slot: TrackID, to source: TrackID?) async throws
+    /// Lets `slot`, whose peer lives here, play `source` from its next key frame on, or nothing. The source may live on
+    /// any plane. Fails when a peer or a track is gone.
+    func connect(slot: TrackID, to source: PlacedTrack?) async throws
+
+    /// What the plane carries, measured since the last call. There is one caller, who calls about once a second.
+    func load() async -> LoopLoad
 }

@@ -10,7 +10,8 @@ import Wire
 public struct RoomModel: Sendable {
     /// What the owner of the model has to do, in this order.
     public enum Decision: Hashable, Sendable {
-        case connect(slot: TrackID, to: TrackID?, home: Int)
+        /// The slot lives on `home`, its source wherever it says.
+        case connect(slot: TrackID, to: PlacedTrack?, home: Int)
         /// The peer is still up and has to be ended.
         case removePeer(PeerID, home: Int)
         /// The participant is gone; whatever is kept beside the model for it is to be freed.
@@ -38,8 +39,8 @@ public struct RoomModel: Sendable {
     }
 
     struct Channel: Sendable {
-        /// The loop that carries the channel's peers; chosen by the first participant.
-        var home: Int?
+        /// How many participants live on each loop that has any.
+        var homes: [Int: Int] = [:]
         var participantCount = 0
         var activeViewerCount = 0
         /// Those that publish, in the order of joining, and those of them that are live, the latest last.
@@ -59,22 +60,20 @@ public struct RoomModel: Sendable {
     private var participantOfPeer: [PeerID: ParticipantID] = [:]
     private var listenerCount = 0
     private var orderNext: UInt64 = 0
-    /// Participants by home loop.
-    private(set) var loads: [Int]
+    private(set) var placement: Placement
     /// Whether newcomers are refused because the node closes.
     public private(set) var isDraining = false
 
     /// - Parameter homeCount: the number of media loops, at least 1.
     public init(limits: RoomLimits = RoomLimits(), homeCount: Int) {
-        precondition(homeCount > 0, "there is no media without a loop")
         self.limits = limits
-        loads = Array(repeating: 0, count: homeCount)
+        placement = Placement(homeCount: homeCount)
     }
 
     /// Whether nothing is held: no channel, participant, listener or index entry.
     public var isEmpty: Bool {
         channels.isEmpty && participants.isEmpty && participantOfPeer.isEmpty && listenerCount == 0
-            && loads.allSatisfy { $0 == 0 }
+            && placement.isEmpty
     }
 
     public var counts: RoomCounts {
@@ -127,12 +126,11 @@ extension RoomModel {
             else { throw .participantUnknown }
         }
         var channel = channels.removeValue(forKey: request.channel) ?? Channel()
-        let home = channel.home ?? leastLoadedHome
-        channel.home = home
+        let home = placement.join(near: channel.homes)
+        channel.homes[home, default: 0] += 1
         channel.participantCount += 1
         if request.role.publishes { channel.publishers.append(id) }
         channels[request.channel] = channel
-        loads[home] += 1
         participantOfPeer[peer] = id
         participants[id] = Participant(
             id: id,
@@ -158,12 +156,6 @@ extension RoomModel {
         guard channel.participantCount < limits.participantsPerChannelMax else { throw .channelFull }
         guard !request.role.publishes || channel.publishers.count < limits.publishersPerChannelMax
         else { throw .publishersFull }
-    }
-
-    private var leastLoadedHome: Int {
-        var best = 0
-        for home in loads.indices where loads[home] < loads[best] { best = home }
-        return best
     }
 
     /// The media plane knows the newcomer's peer: it takes part from now on.
@@ -205,11 +197,13 @@ extension RoomModel {
     public mutating func left(_ id: ParticipantID, reason: EndReason) -> [Decision] {
         guard let participant = participants.removeValue(forKey: id) else { return [] }
         participantOfPeer[participant.peer] = nil
-        loads[participant.home] -= 1
+        placement.leave(participant.home)
         var decisions: [Decision] = []
         let name = participant.channel
         channels[name]?.participantCount -= 1
-        if channels[name]?.participantCount == 0 { channels[name]?.home = nil }
+        if let others = channels[name]?.homes[participant.home].map({ $0 - 1 }) {
+            channels[name]?.homes[participant.home] = others > 0 ? others : nil
+        }
         if participant.role.watches { forgetViewer(participant) }
         if participant.role.publishes { forgetPublisher(participant, into: &decisions) }
         // While it is being set up, whoever does that finds it gone and ends the peer.
@@ -298,6 +292,16 @@ extension RoomModel {
     }
 }
 
+// MARK: - Load
+
+extension RoomModel {
+    /// What the loop `home` carries by its own measurement.
+    public mutating func loadMeasured(_ load: LoopLoad, of home: Int) { placement.measured(load, of: home) }
+
+    /// The loop `home` has not answered for a whole period what it carries.
+    public mutating func loadUnanswered(by home: Int) { placement.unanswered(by: home) }
+}
+
 // MARK: - Subscriptions
 
 extension RoomModel {
@@ -320,7 +324,8 @@ extension RoomModel {
             if let source, position < tracks.count { track = TrackID(peer: source.peer, mid: tracks[position].mid) }
             guard track != slot.source else { continue }
             participants[id]?.slots[index].source = track
-            decisions.append(.connect(slot: TrackID(peer: viewer.peer, mid: slot.mid), to: track, home: viewer.home))
+            let placed = source.flatMap { source in track.map { PlacedTrack(track: $0, home: source.home) } }
+            decisions.append(.connect(slot: TrackID(peer: viewer.peer, mid: slot.mid), to: placed, home: viewer.home))
         }
     }
 

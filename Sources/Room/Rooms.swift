@@ -65,8 +65,10 @@ public actor Rooms {
 
     /// What each home's media plane is still to do. A slot is in it once, and played by the source that it has then.
     private var work: [[Work]]
-    private var wanted: [[TrackID: TrackID?]]
+    private var wanted: [[TrackID: PlacedTrack?]]
     private var workers: [Task<Void, Never>?]
+    /// The question for its load that each home has not answered yet.
+    private var samplers: [Task<Void, Never>?]
 
     /// - Parameters:
     ///   - planes: one per media loop, at least one.
@@ -82,6 +84,7 @@ public actor Rooms {
         work = Array(repeating: [], count: planes.count)
         wanted = Array(repeating: [:], count: planes.count)
         workers = Array(repeating: nil, count: planes.count)
+        samplers = Array(repeating: nil, count: planes.count)
     }
 
     /// Where the media planes report their peers' events. It may be called on any thread, and returns at once.
@@ -284,9 +287,33 @@ public actor Rooms {
         inbox.finish()
     }
 
-    /// Waits until the media planes did all that was decided so far.
+    /// Waits until the media planes did all that was decided so far, and answered what they were asked.
     public func settle() async {
-        while let worker = workers.lazy.compactMap({ $0 }).first { await worker.value }
+        while let task = (workers + samplers).lazy.compactMap({ $0 }).first { await task.value }
+    }
+}
+
+// MARK: - Load
+
+extension Rooms {
+    /// Asks each media plane what it carries, so that newcomers go where there is room; to be called once a second.
+    ///
+    /// It returns at once. A plane that has not answered the question before is not asked again and gets no newcomers
+    /// until it answers.
+    public func sampleLoads() {
+        for home in planes.indices {
+            if samplers[home] != nil {
+                model.loadUnanswered(by: home)
+            } else {
+                samplers[home] = Task { await self.sampleLoad(of: home) }
+            }
+        }
+    }
+
+    private func sampleLoad(of home: Int) async {
+        let load = await planes[home].load()
+        model.loadMeasured(load, of: home)
+        samplers[home] = nil
     }
 }
 

@@ -6,8 +6,17 @@ import Wire
 
 /// A media loop as rooms see it.
 struct LoopPlane: MediaPlane {
-    let loop: MediaLoop
+    let loops: MediaLoops
+    /// The loop's place among them.
+    let home: Int
     let mediaTransport: MediaTransport
+    private var loop: MediaLoop { loops.loops[home] }
+
+    init(_ loops: MediaLoops, home: Int, transport: MediaTransport) {
+        self.loops = loops
+        self.home = home
+        mediaTransport = transport
+    }
 
     func transport() async -> MediaTransport { mediaTransport }
     func addPeer(_ parameters: PeerParameters) async throws { try await loop.addPeer(parameters) }
@@ -15,7 +24,17 @@ struct LoopPlane: MediaPlane {
     func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) async throws {
         try await loop.restartICE(peer, local: local, remote: remote)
     }
-    func connect(slot: TrackID, to source: TrackID?) async throws { try await loop.connect(slot: slot, to: source) }
+    func connect(slot: TrackID, to source: PlacedTrack?) async throws {
+        try await loops.connect(slot: slot, on: home, to: source?.track, of: source?.home ?? home)
+    }
+    func load() async -> LoopLoad {
+        let load = await loop.load()
+        return LoopLoad(
+            packetsPerSecond: load.packetsPerSecond,
+            busyShare: load.busyShare,
+            peers: load.peers
+        )
+    }
 }
 
 /// Carries peers' events from the media loops to the rooms, which are made after the loops.

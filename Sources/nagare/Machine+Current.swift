@@ -1,11 +1,16 @@
 import Foundation
 import Glibc
+import SRTP
 import Wire
 
 extension Machine {
     /// The machine that this process runs on.
     static var current: Self {
-        Self(cores: ProcessInfo.processInfo.activeProcessorCount, addresses: NetworkInterfaces.addresses())
+        Self(
+            cores: ProcessInfo.processInfo.activeProcessorCount,
+            addresses: NetworkInterfaces.addresses(),
+            srtpBackends: SRTPBackend.available
+        )
     }
 }
 

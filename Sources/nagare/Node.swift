@@ -6,6 +6,7 @@ import Logging
 import Media
 import Metrics
 import Room
+import SRTP
 import ServiceLifecycle
 import Signaling
 import Wire
@@ -44,16 +45,16 @@ struct Node {
         do throws(StartupError) {
             try await serve(loops, relay, group)
         } catch {
-            await Self.end(loops)
+            await loops.shutdown()
             throw error
         }
-        await Self.end(loops)
+        await loops.shutdown()
         logger.info("stopped")
     }
 
     // MARK: Media
 
-    private func startLoops(_ relay: PeerEventRelay) async throws(StartupError) -> [MediaLoop] {
+    private func startLoops(_ relay: PeerEventRelay) async throws(StartupError) -> MediaLoops {
         let certificate: DTLSCertificate
         do {
             certificate = try DTLSCertificate.generate()
@@ -65,31 +66,29 @@ struct Node {
             do throws(EventLoopError) {
                 loops.append(
                     try await MediaLoop.start(
-                        MediaLoopConfiguration(name: "media-\(index)", certificate: certificate),
+                        MediaLoopConfiguration(
+                            name: "media-\(index)",
+                            certificate: certificate,
+                            socketOptions: configuration.socketOptions,
+                            srtpBackend: configuration.srtpBackend
+                        ),
                         listeningOn: configuration.mediaAddresses(loop: index),
                         onEvents: { relay.carry($0) }
                     )
                 )
             } catch {
-                await Self.end(loops)
+                for loop in loops { await loop.shutdown() }
                 throw .system(error.sentence)
             }
         }
         let shortfalls = await loops.first?.sockets.first?.shortfalls ?? []
         for shortfall in shortfalls { logger.warning("\(shortfall.sentence)") }
-        return loops
+        return await MediaLoops(linking: loops)
     }
 
-    /// Tells every peer that is left, and closes the sockets.
-    private static func end(_ loops: [MediaLoop]) async {
-        await withTaskGroup { group in
-            for loop in loops { group.addTask { await loop.shutdown() } }
-        }
-    }
-
-    private func planes(_ loops: [MediaLoop]) async -> [LoopPlane] {
+    private func planes(_ loops: MediaLoops) async -> [LoopPlane] {
         var planes: [LoopPlane] = []
-        for loop in loops {
+        for loop in loops.loops {
             let candidates = configuration.candidates(bound: await loop.sockets.map(\.local))
             logger.info(
                 "media",
@@ -99,8 +98,9 @@ struct Node {
             )
             planes.append(
                 LoopPlane(
-                    loop: loop,
-                    mediaTransport: MediaTransport(fingerprint: loop.fingerprint, candidates: candidates)
+                    loops,
+                    home: planes.count,
+                    transport: MediaTransport(fingerprint: loop.fingerprint, candidates: candidates)
                 )
             )
         }
@@ -111,7 +111,7 @@ struct Node {
 
     /// Runs the rooms and the listeners until the shutdown is over.
     private func serve(
-        _ loops: [MediaLoop],
+        _ loops: MediaLoops,
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget
     ) async throws(StartupError) {
@@ -135,13 +135,19 @@ struct Node {
     }
 
     private func serviceGroup(
-        _ loops: [MediaLoop],
+        _ loops: MediaLoops,
         _ rooms: Rooms,
         _ status: NodeStatus
     ) throws(StartupError) -> ServiceGroup {
         let announce: @Sendable (Int) -> Void = { [configuration, logger] port in
             let url = configuration.pageURL(port: UInt16(clamping: port))
-            logger.info("ready", metadata: ["page": "\(url)", "loops": "\(loops.count)"])
+            logger.info(
+                "ready",
+                metadata: [
+                    "page": "\(url)", "loops": "\(loops.loops.count)",
+                    "srtp": "\(configuration.srtpBackend.rawValue)",
+                ]
+            )
             FileHandle.standardOutput.write(Data("Nagare \(BuildInformation.version) is ready: open \(url)\n".utf8))
         }
         // Hummingbird's own lines say what ours say, less clearly.
@@ -151,7 +157,9 @@ struct Node {
             host: configuration.admin.ip.description,
             port: Int(configuration.admin.port),
             logger: quiet,
-            metrics: { await Self.snapshot(loops, rooms, status).page.text },
+            metrics: { [configuration] in
+                await Self.snapshot(loops, rooms, status, configuration.srtpBackend).page.text
+            },
             isReady: { status.isReady },
             onRunning: { port in
                 logger.info("admin", metadata: ["port": "\(port)"])
@@ -183,6 +191,7 @@ struct Node {
             services: [
                 .init(service: admin, successTerminationBehavior: .gracefullyShutdownGroup),
                 .init(service: RoomsService(rooms), successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: LoadSampler(rooms: rooms), successTerminationBehavior: .gracefullyShutdownGroup),
                 .init(service: server, successTerminationBehavior: .gracefullyShutdownGroup),
             ],
             logger: quiet
@@ -202,11 +211,16 @@ struct Node {
 
     // MARK: Metrics
 
-    private static func snapshot(_ loops: [MediaLoop], _ rooms: Rooms, _ status: NodeStatus) async -> NodeSnapshot {
-        var snapshot = NodeSnapshot()
+    private static func snapshot(
+        _ loops: MediaLoops,
+        _ rooms: Rooms,
+        _ status: NodeStatus,
+        _ srtpBackend: SRTPBackend
+    ) async -> NodeSnapshot {
+        var snapshot = NodeSnapshot(srtpBackend: srtpBackend)
         snapshot.uptimeSeconds = status.uptimeSeconds
         snapshot.isReady = status.isReady
-        for loop in loops { snapshot.loops.append(await loop.metrics()) }
+        for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.rooms = await rooms.counts
         snapshot.process = ProcessMetrics.current()
         return snapshot

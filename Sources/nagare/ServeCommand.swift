@@ -48,6 +48,30 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How many media loops. (default: one a core)", valueName: "n"))
     var loops: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "What encrypts media: auto, libsrtp2, openssl or ipsec-mb. (default: auto, the fastest that there is)",
+            valueName: "name"
+        )
+    )
+    var srtpBackend: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Hand datagrams to one client to the kernel together (UDP GSO). (default: on)",
+            valueName: "on|off"
+        )
+    )
+    var udpGso: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Take datagrams of one client from the kernel together (UDP GRO). (default: on)",
+            valueName: "on|off"
+        )
+    )
+    var udpGro: String?
+
     @Option(help: ArgumentHelp("Serve HTTPS with this certificate chain, PEM.", valueName: "file"))
     var tlsCert: String?
 
@@ -86,6 +110,9 @@ struct ServeCommand: AsyncParsableCommand {
             case .announce: values = announce
             case .admin: values = admin.map { [$0] } ?? []
             case .loops: values = loops.map { [$0] } ?? []
+            case .srtpBackend: values = srtpBackend.map { [$0] } ?? []
+            case .udpGSO: values = udpGso.map { [$0] } ?? []
+            case .udpGRO: values = udpGro.map { [$0] } ?? []
             case .tlsCertificate: values = tlsCert.map { [$0] } ?? []
             case .tlsKey: values = tlsKey.map { [$0] } ?? []
             case .token: values = token.map { [$0] } ?? []

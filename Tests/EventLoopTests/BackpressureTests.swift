@@ -6,29 +6,13 @@ import Wire
 
 @Suite(.timeLimit(.minutes(1)))
 struct BackpressureTests {
-    /// Makes the loop's first socket refuse `refusals` calls with `code` before it sends again.
-    private func refuse(_ host: LoopHost, code: Int32, refusals: Int) async {
-        await host.run { host in
-            let socket = host.loop.sockets[0]
-            let send = unsafe socket.transmit
-            var left = refusals
-            unsafe socket.transmit = { descriptor, isV6, first, count in
-                if left > 0 {
-                    left -= 1
-                    return -Int(code)
-                }
-                return unsafe send(descriptor, isV6, first, count)
-            }
-        }
-    }
-
     @Test func `what a full buffer refuses waits and leaves in order`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
         _ = try await client.open()
         let arrivals = await server.arrivals()
-        await refuse(client, code: EAGAIN, refusals: 2)
+        await client.refuse(code: EAGAIN, calls: 2)
         let queued = await client.run { host in
             host.send((0..<100).map { [UInt8($0)] }, to: target)
             host.send((100..<150).map { [UInt8($0)] }, to: target)
@@ -46,19 +30,94 @@ struct BackpressureTests {
     }
 
     @Test func `the queue is bounded, and what it cannot take is counted`() async throws {
+        let client = try LoopHost("client")
+        let target = try await client.open().local
+        await client.refuse(code: EAGAIN)
+        let count = SendQueue.datagramsMax + 30
+        await client.send(Array(repeating: [7], count: count), to: target)
+        let statistics = await client.statistics
+        #expect(statistics.sendQueued == UInt64(count))
+        #expect(statistics.sendQueueDrops == 30)
+        #expect(statistics.sendQueueControlDrops == 30)
+        #expect(statistics.datagramsSent == 0)
+        #expect(await client.run { $0.loop.queuedDatagrams } == SendQueue.datagramsMax)
+        await client.loop.stop()
+        #expect(await client.statistics.sendQueueDrops == UInt64(count), "the stop drops what still waits")
+    }
+
+    @Test func `when the queue is full the oldest media goes, and control stays`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
         _ = try await client.open()
-        await refuse(client, code: EAGAIN, refusals: .max)
-        await client.send(Array(repeating: [7], count: SendQueue.capacity + 30), to: target)
-        let statistics = await client.statistics
-        #expect(statistics.sendQueued == UInt64(SendQueue.capacity))
-        #expect(statistics.sendQueueDrops == 30)
-        #expect(statistics.datagramsSent == 0)
-        await client.loop.stop()
-        #expect(await client.statistics.sendQueueDrops == UInt64(SendQueue.capacity) + 30)
+        let arrivals = await server.arrivals()
+        await client.refuse(code: EAGAIN)
+        // A tenth is control; the queue takes all of it and the youngest of the media.
+        let count = SendQueue.datagramsMax + 1_000
+        let datagrams = (0..<count).map { number -> [UInt8] in
+            let first: UInt8 = number % 10 == 0 ? 20 : 128
+            return [first, 0, UInt8(number >> 8), UInt8(number & 255)]
+        }
+        await client.send(datagrams, to: target)
+        let control = datagrams.filter { $0[0] == 20 }
+        let media = Array(datagrams.filter { $0[0] == 128 }.suffix(SendQueue.datagramsMax - control.count))
+        #expect(await client.statistics.sendQueueDrops == 1_000)
+        #expect(await client.statistics.sendQueueControlDrops == 0)
+        // At most 64 datagrams a call, of which few at a time: the server's buffer may be the kernel's smallest.
+        var arrived: [[UInt8]] = []
+        for start in stride(from: 0, to: SendQueue.datagramsMax, by: 128) {
+            var callsLeft = 2
+            await client.refuse { _ in
+                callsLeft -= 1
+                return callsLeft < 0 ? -Int(EAGAIN) : nil
+            }
+            arrived += await arrivals.collect(min(128, SendQueue.datagramsMax - start)).map(\.bytes)
+        }
+        let isInOrder = arrived == control + media
+        #expect(isInOrder, "control leaves first, and each kind in its order")
         await server.loop.stop()
+        await client.loop.stop()
+    }
+
+    @Test func `media that has waited too long is dropped when its turn comes, control is not`() async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let target = try await server.open().local
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        await client.run { host in
+            host.refuse(code: EAGAIN, calls: 1)
+            host.loop.sockets[0].mediaAgeMax = .zero
+            host.send([[128, 0, 1], [20, 1], [128, 0, 2], [128, 200]], to: target)
+        }
+        #expect(await arrivals.collect(2).map(\.bytes) == [[20, 1], [128, 200]])
+        await client.send([[128, 0, 3]], to: target)
+        #expect(await arrivals.collect(1).map(\.bytes) == [[128, 0, 3]], "what need not wait is never late")
+        #expect(await client.statistics.sendQueueLateDrops == 2)
+        #expect(await client.statistics.sendQueueDrops == 0)
+        await server.loop.stop()
+        await client.loop.stop()
+    }
+
+    @Test func `what comes later does not overtake what waits`() async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let target = try await server.open().local
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        var calls = 0
+        await client.refuse { _ in
+            calls += 1
+            return calls == 1 ? -Int(EAGAIN) : nil
+        }
+        let media = (0..<40).map { [UInt8(128), 0, UInt8($0)] }
+        await client.run { host in
+            host.send(Array(media[..<20]), to: target)
+            host.send(Array(media[20...]), to: target)
+        }
+        #expect(await arrivals.collect(40).map(\.bytes) == media)
+        await server.loop.stop()
+        await client.loop.stop()
     }
 
     @Test(arguments: [EPERM, ENETUNREACH, ENOBUFS, EMSGSIZE])
@@ -68,10 +127,11 @@ struct BackpressureTests {
         let target = try await server.open().local
         _ = try await client.open()
         let arrivals = await server.arrivals()
-        // Twice refused is refused; the third call is for the next datagram.
-        await refuse(client, code: code, refusals: 2)
-        await client.send([[1], [2], [3]], to: target)
-        #expect(await arrivals.collect(2).map(\.bytes) == [[2], [3]])
+        // Twice refused is refused; the third call is for the next datagram. Each is longer than the one before, so that
+        // each is a message of its own.
+        await client.refuse(code: code, calls: 2)
+        await client.send([[1], [2, 2], [3, 3, 3]], to: target)
+        #expect(await arrivals.collect(2).map(\.bytes) == [[2, 2], [3, 3, 3]])
         let statistics = await client.statistics
         #expect(statistics.sendErrorDrops == 1)
         #expect(statistics.datagramsSent == 2)
@@ -85,7 +145,7 @@ struct BackpressureTests {
         let target = try await server.open().local
         _ = try await client.open()
         let arrivals = await server.arrivals()
-        await refuse(client, code: ECONNREFUSED, refusals: 1)
+        await client.refuse(code: ECONNREFUSED, calls: 1)
         await client.send([[1], [2]], to: target)
         #expect(await arrivals.collect(2).map(\.bytes) == [[1], [2]])
         #expect(await client.statistics.sendErrorDrops == 0)

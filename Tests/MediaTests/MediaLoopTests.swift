@@ -3,81 +3,21 @@ import EventLoop
 import Forwarding
 import Media
 import Metrics
-import Synchronization
 import Testing
 import Wire
 
-/// What a media loop reported, call by call.
-final class EventLog: Sendable {
-    private let calls = Mutex<[[(PeerID, PeerEvent)]]>([])
-    let stream: AsyncStream<(PeerID, PeerEvent)>
-    private let continuation: AsyncStream<(PeerID, PeerEvent)>.Continuation
-
-    init() { (stream, continuation) = AsyncStream.makeStream() }
-
-    func append(_ events: [(PeerID, PeerEvent)]) {
-        calls.withLock { $0.append(events) }
-        for event in events { continuation.yield(event) }
-    }
-
-    var sizes: [Int] { calls.withLock { $0.map(\.count) } }
-    var all: [(PeerID, PeerEvent)] { calls.withLock { $0.flatMap { $0 } } }
-}
-
 @Suite(.timeLimit(.minutes(1)))
 struct MediaLoopTests {
-    private func makeLoop(
-        _ log: EventLog = EventLog(),
-        listeningOn texts: [String] = ["127.0.0.1:0"]
-    ) async throws -> MediaLoop {
-        try await MediaLoop.start(
-            MediaLoopConfiguration(name: "media", certificate: DTLSCertificate.generate()),
-            listeningOn: texts.compactMap { TransportAddress($0) },
-            onEvents: log.append
-        )
-    }
-
-    /// A client that is connected to `media`.
-    private func connect(
-        _ number: UInt64,
-        to media: MediaLoop,
-        socket: Int = 0,
-        publishing: [ReceiveTrackParameters] = [],
-        playing: [SendTrackParameters] = []
-    ) async throws -> TestClient {
-        let client = try TestClient(number)
-        let node = NodePeer(of: client, receive: publishing, send: playing)
-        try await media.addPeer(node.parameters)
-        try await client.connect(
-            to: media.sockets[socket].local,
-            node: node.remote(of: media),
-            receive: playing.map { audio(mid: $0.mid, ssrc: $0.ssrc) },
-            send: publishing.map { slot(mid: $0.mid, ssrc: $0.ssrcs[0]) }
-        )
-        #expect(await client.events.collect(1) == [.connected])
-        return client
-    }
-
-    private static let codec = CodecParameters(name: .opus, payloadType: PayloadType(rawValue: 111)!)
-
-    private func audio(mid: MID, ssrc: SSRC) -> ReceiveTrackParameters {
-        ReceiveTrackParameters(mid: mid, kind: .audio, codecs: [Self.codec], ssrcs: [ssrc])
-    }
-
-    private func slot(mid: MID, ssrc: SSRC) -> SendTrackParameters {
-        SendTrackParameters(mid: mid, kind: .audio, codecs: [Self.codec], ssrc: ssrc, cname: "test")
-    }
-
     @Test(arguments: ["127.0.0.1:0", "[::1]:0"])
     func `a peer connects, and leaves when it is asked to`(text: String) async throws {
         let log = EventLog()
         let media: MediaLoop
         do {
-            media = try await makeLoop(log, listeningOn: [text])
+            media = try await MediaBench.makeLoop(log, listeningOn: [text])
         } catch EventLoopError.addressNotAvailable, EventLoopError.ipv6NotAvailable {
             return
         }
-        let client = try await connect(1, to: media)
+        let client = try await MediaBench.connect(1, to: media)
         let statistics = try #require(await media.statistics(of: client.id))
         #expect(statistics.isConnected)
         #expect(statistics.path?.remote.ip == TransportAddress(text)?.ip)
@@ -91,13 +31,13 @@ struct MediaLoopTests {
     }
 
     @Test func `what one peer publishes another one hears, in order, and its way is timed`() async throws {
-        let media = try await makeLoop()
+        let media = try await MediaBench.makeLoop()
         let mid = try #require(MID("0"))
-        let published = audio(mid: mid, ssrc: SSRC(rawValue: 100))
-        let publisher = try await connect(1, to: media, publishing: [published])
+        let published = MediaBench.track(mid: mid, ssrc: SSRC(rawValue: 100))
+        let publisher = try await MediaBench.connect(1, to: media, publishing: [published])
         let viewers = [
-            try await connect(2, to: media, playing: [slot(mid: mid, ssrc: SSRC(rawValue: 200))]),
-            try await connect(3, to: media, playing: [slot(mid: mid, ssrc: SSRC(rawValue: 300))]),
+            try await MediaBench.connect(2, to: media, playing: [MediaBench.slot(mid: mid, ssrc: SSRC(rawValue: 200))]),
+            try await MediaBench.connect(3, to: media, playing: [MediaBench.slot(mid: mid, ssrc: SSRC(rawValue: 300))]),
         ]
         var streams: [AsyncStream<[UInt8]>] = []
         for viewer in viewers {
@@ -122,6 +62,10 @@ struct MediaLoopTests {
         #expect(metrics.loop.receiveCalls < metrics.loop.datagramsReceived)
         #expect(metrics.gauges.peers == 3)
         #expect(metrics.batchOverflows == 0)
+        let load = await media.load()
+        #expect(load.peers == 3)
+        #expect(load.packetsPerSecond > 0)
+        #expect(load.busyShare > 0 && load.busyShare <= 1)
         await media.shutdown()
         for client in viewers + [publisher] {
             var last: PeerEvent?
@@ -135,8 +79,8 @@ struct MediaLoopTests {
     }
 
     @Test func `hostile datagrams are counted and disturb nobody`() async throws {
-        let media = try await makeLoop()
-        let client = try await connect(1, to: media)
+        let media = try await MediaBench.makeLoop()
+        let client = try await MediaBench.connect(1, to: media)
         let stranger = try TestClient(2)
         let node = NodePeer(of: stranger)
         let address = await media.sockets[0].local
@@ -164,9 +108,9 @@ struct MediaLoopTests {
 
     @Test func `a shutdown closes every peer in one turn, and can be called again`() async throws {
         let log = EventLog()
-        let media = try await makeLoop(log)
+        let media = try await MediaBench.makeLoop(log)
         var clients: [TestClient] = []
-        for number in 1...3 { clients.append(try await connect(UInt64(number), to: media)) }
+        for number in 1...3 { clients.append(try await MediaBench.connect(UInt64(number), to: media)) }
         async let first: Void = media.shutdown()
         async let second: Void = media.shutdown()
         _ = await (first, second)
@@ -180,7 +124,7 @@ struct MediaLoopTests {
     }
 
     @Test func `a loop that was shut down refuses peers and still answers`() async throws {
-        let media = try await makeLoop()
+        let media = try await MediaBench.makeLoop()
         let client = try TestClient(1)
         await media.shutdown()
         await #expect(throws: EventLoopError.stopped) { try await media.addPeer(NodePeer(of: client).parameters) }
@@ -191,7 +135,7 @@ struct MediaLoopTests {
     }
 
     @Test func `a wrong call is an error of the forwarder`() async throws {
-        let media = try await makeLoop()
+        let media = try await MediaBench.makeLoop()
         let client = try TestClient(1)
         let parameters = NodePeer(of: client).parameters
         try await media.addPeer(parameters)
@@ -203,16 +147,16 @@ struct MediaLoopTests {
     }
 
     @Test func `a taken port is refused and leaves nothing behind`() async throws {
-        let first = try await makeLoop()
+        let first = try await MediaBench.makeLoop()
         let taken = await first.sockets[0].local
-        let probe = try await makeLoop()
+        let probe = try await MediaBench.makeLoop()
         let free = await probe.sockets[0].local
         await probe.shutdown()
         await #expect(throws: EventLoopError.addressInUse(taken)) {
-            try await makeLoop(listeningOn: ["\(free)", "\(taken)"])
+            try await MediaBench.makeLoop(listeningOn: ["\(free)", "\(taken)"])
         }
         // The address that was to be had is free again.
-        let second = try await makeLoop(listeningOn: ["\(free)"])
+        let second = try await MediaBench.makeLoop(listeningOn: ["\(free)"])
         #expect(await second.sockets[0].local == free)
         await first.shutdown()
         await second.shutdown()
@@ -222,8 +166,8 @@ struct MediaLoopTests {
         weak var media: MediaLoop?
         weak var loop: EventLoop?
         do {
-            let made = try await makeLoop()
-            let client = try await connect(1, to: made)
+            let made = try await MediaBench.makeLoop()
+            let client = try await MediaBench.connect(1, to: made)
             media = made
             loop = made.eventLoop
             await made.shutdown()

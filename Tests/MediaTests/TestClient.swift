@@ -101,6 +101,9 @@ actor TestClient {
         }
     }
 
+    /// Whether the node asked for a key frame of what is sent since the last such question.
+    func takeKeyFrameRequest() -> Bool { source?.takeKeyFrameRequest(at: EventLoop.now()) ?? false }
+
     /// Sends bytes to the node as they are.
     func sendRaw(_ datagrams: [[UInt8]], to address: TransportAddress) {
         for datagram in datagrams {

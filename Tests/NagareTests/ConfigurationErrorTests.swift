@@ -14,11 +14,15 @@ import Wire
         var testDescription: String { sentence }
     }
 
+    private static func machine(_ cores: Int, _ addresses: [IPAddress] = []) -> Machine {
+        Machine(cores: cores, addresses: addresses, srtpBackends: [.openssl, .libsrtp2])
+    }
+
     private func resolve(_ mistake: Mistake, interfaces: [IPAddress] = [IPAddress(v4: 0x0A00_0005)]) throws {
         let command = try ServeCommand.parse(mistake.flags)
         var layers = [ConfigurationLayer.commandLine(command.flags), .environment(mistake.environment)]
         if let file = mistake.file { layers.append(try .file(path: "nagare.yaml", contents: Array(file.utf8))) }
-        _ = try NodeConfiguration.resolve(layers, machine: Machine(cores: 2, addresses: interfaces))
+        _ = try NodeConfiguration.resolve(layers, machine: Self.machine(2, interfaces))
     }
 
     @Test(arguments: [
@@ -44,6 +48,16 @@ import Wire
             environment: ["NAGARE_LOOPS": "two"],
             sentence: "NAGARE_LOOPS is \"two\": write a whole number from 1 to 256."
         ),
+        Mistake(
+            flags: ["--srtp-backend", "aes"],
+            sentence: "--srtp-backend is \"aes\": write one of auto, libsrtp2, openssl, ipsec-mb."
+        ),
+        Mistake(
+            environment: ["NAGARE_SRTP_BACKEND": "ipsec-mb"],
+            sentence: "NAGARE_SRTP_BACKEND is \"ipsec-mb\", which this build or this processor does not have: write "
+                + "one of auto, openssl, libsrtp2."
+        ),
+        Mistake(file: "udp-gso: maybe", sentence: "udp-gso in nagare.yaml is \"maybe\": write true or false."),
         Mistake(file: "grace: -1", sentence: "grace in nagare.yaml is \"-1\": write a whole number from 1 to 3600."),
         Mistake(file: "dev: maybe", sentence: "dev in nagare.yaml is \"maybe\": write true or false."),
         Mistake(
@@ -143,7 +157,7 @@ import Wire
     func `a file that cannot be read says why`(path: String, reason: String) throws {
         let command = try ServeCommand.parse(["--config", path])
         #expect(throws: StartupError.system("\(path) cannot be read: \(reason).")) {
-            _ = try command.nodeConfiguration(environment: [:], machine: Machine(cores: 1, addresses: []))
+            _ = try command.nodeConfiguration(environment: [:], machine: Self.machine(1))
         }
     }
 
@@ -152,14 +166,14 @@ import Wire
         #expect(throws: StartupError.system("/nonexistent/a cannot be read: no such file or directory.")) {
             _ = try command.nodeConfiguration(
                 environment: ["NAGARE_CONFIG": "/nonexistent/a"],
-                machine: Machine(cores: 1, addresses: [])
+                machine: Self.machine(1)
             )
         }
         let other = try ServeCommand.parse(["--config", "/nonexistent/b"])
         #expect(throws: StartupError.system("/nonexistent/b cannot be read: no such file or directory.")) {
             _ = try other.nodeConfiguration(
                 environment: ["NAGARE_CONFIG": "/nonexistent/a"],
-                machine: Machine(cores: 1, addresses: [])
+                machine: Self.machine(1)
             )
         }
     }

@@ -5,7 +5,7 @@ import Testing
 
 /// `ops/nagare.example.yaml`, which is also the documentation of the settings.
 @Suite struct ExampleFileTests {
-    private static let machine = Machine(cores: 4, addresses: [])
+    private static let machine = Machine(cores: 4, addresses: [], srtpBackends: [.openssl, .libsrtp2])
 
     private func contents() throws -> String {
         let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
@@ -46,6 +46,8 @@ import Testing
         #expect(shown.media.first == actual.media.first)
         #expect(shown.admin == actual.admin)
         #expect(shown.loops == actual.loops)
+        #expect(shown.srtpBackend == actual.srtpBackend)
+        #expect(shown.socketOptions == actual.socketOptions)
         #expect(shown.logLevel == actual.logLevel)
         #expect(shown.graceSeconds == actual.graceSeconds)
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import SRTP
 import Testing
 import Wire
 
@@ -18,7 +19,11 @@ private func resolve(
     if let file { layers.append(try .file(path: "nagare.yaml", contents: Array(file.utf8))) }
     return try NodeConfiguration.resolve(
         layers,
-        machine: Machine(cores: cores, addresses: interfaces.compactMap { IPAddress($0) }),
+        machine: Machine(
+            cores: cores,
+            addresses: interfaces.compactMap { IPAddress($0) },
+            srtpBackends: [.ipsecMB, .openssl, .libsrtp2]
+        ),
         unknownVariables: NodeConfiguration.unknownVariables(environment)
     )
 }
@@ -34,6 +39,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.admin == TransportAddress("127.0.0.1:3000"))
         #expect(configuration.announce.isEmpty)
         #expect(configuration.loops == 4)
+        #expect(configuration.srtpBackend == .ipsecMB)
+        #expect(configuration.usesGSO && configuration.usesGRO)
         #expect(configuration.tls == nil)
         #expect(configuration.token == nil)
         #expect(configuration.logLevel == .info)
@@ -111,6 +118,9 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         announce: [IPAddress(v4: 0xCB00_7107), .loopbackV6],
         admin: TransportAddress(ip: .loopbackV4, port: 3001),
         loops: 2,
+        srtpBackend: .openssl,
+        usesGSO: false,
+        usesGRO: false,
         tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
         token: Token(secret: "s3cret="),
         logLevel: .debug,
@@ -122,14 +132,15 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         let flags = try resolve([
             "--no-dev", "--http", "[::]:443", "--media", "0.0.0.0:7000", "--media", "[::1]:9000",
             "--announce", "203.0.113.7", "--announce", "::1", "--admin", "localhost:3001", "--loops", "2",
-            "--tls-cert", "/etc/c.pem", "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG",
-            "--grace", "3",
+            "--srtp-backend", "openssl", "--udp-gso", "off", "--udp-gro", "off", "--tls-cert", "/etc/c.pem",
+            "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG", "--grace", "3",
         ])
         #expect(flags == Self.everything)
 
         let environment = try resolve(environment: [
             "NAGARE_DEV": "no", "NAGARE_HTTP": "[::]:443", "NAGARE_MEDIA": "0.0.0.0:7000, [::1]:9000",
             "NAGARE_ANNOUNCE": "203.0.113.7,::1", "NAGARE_ADMIN": "127.0.0.1:3001", "NAGARE_LOOPS": "2",
+            "NAGARE_SRTP_BACKEND": "openssl", "NAGARE_UDP_GSO": "off", "NAGARE_UDP_GRO": "false",
             "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
             "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
         ])
@@ -146,6 +157,9 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 announce: [203.0.113.7, "::1"]
                 admin: 127.0.0.1:3001
                 loops: 2
+                srtp-backend: openssl
+                udp-gso: off
+                udp-gro: no
                 tls-cert: /etc/c.pem
                 tls-key: /etc/k.pem
                 token: s3cret=
@@ -182,6 +196,22 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             environment: ["NAGARE_TOKN": "x", "NAGARE_CONFIG": "", "TOKEN": "y"]
         )
         #expect(configuration.warnings == ["NAGARE_TOKN is set, but there is no such setting."])
+    }
+
+    @Test(
+        arguments: [(nil, .ipsecMB), ("auto", .ipsecMB), ("libsrtp2", .libsrtp2), ("ipsec-mb", .ipsecMB)]
+            as [(String?, SRTPBackend)]
+    )
+    func `media is encrypted by what is asked for, or by the fastest that there is`(
+        name: String?,
+        backend: SRTPBackend
+    ) throws {
+        #expect(try resolve(["--dev"] + (name.map { ["--srtp-backend", $0] } ?? [])).srtpBackend == backend)
+    }
+
+    @Test func `the sockets are opened as the settings say`() throws {
+        let options = try resolve(["--dev", "--udp-gso", "off"]).socketOptions
+        #expect(!options.usesGSO && options.usesGRO)
     }
 
     @Test func `each loop takes the next port, and port 0 stays any free port`() throws {

@@ -10,7 +10,7 @@ import Testing
 /// The metrics' names, which dashboards and alerts depend on.
 @Suite struct NodeSnapshotTests {
     private static func snapshot() -> NodeSnapshot {
-        var snapshot = NodeSnapshot()
+        var snapshot = NodeSnapshot(srtpBackend: .openssl)
         snapshot.process = ProcessMetrics.current()
         for _ in 0..<2 {
             snapshot.loops.append(
@@ -21,7 +21,8 @@ import Testing
                     turnTime: .shortTimes,
                     forwardingLatency: .shortTimes,
                     queuedDatagrams: 3,
-                    batchOverflows: 0
+                    batchOverflows: 0,
+                    relay: RelayCounters()
                 )
             )
         }
@@ -64,6 +65,10 @@ import Testing
             }
             #expect(text.contains("\nnagare_send_queue_datagrams{loop=\"\(loop)\"} 3\n"))
         }
+    }
+
+    @Test func `the page tells what encrypts`() {
+        #expect(Self.snapshot().page.text.contains("\nnagare_srtp_backend_info{backend=\"openssl\"} 1\n"))
     }
 
     @Test func `drop reasons are labelled in lower case`() {

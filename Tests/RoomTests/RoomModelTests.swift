@@ -23,6 +23,8 @@ struct ModelBench {
     private var generator = SeededGenerator(seed: 1)
     private var peerNext: UInt64 = 1
     var peers: [ParticipantID: PeerID] = [:]
+    /// The loop that each peer was given.
+    var homes: [PeerID: Int] = [:]
     static let channel = ChannelName("lobby")!
     static let audio = MID("0")!
     static let video = MID("1")!
@@ -40,7 +42,7 @@ struct ModelBench {
         let peer = PeerID(rawValue: peerNext)
         peerNext += 1
         let request = JoinRequest(channel: channel, role: role, following: following)
-        _ = try model.joinRequested(request, id: id, peer: peer)
+        homes[peer] = try model.joinRequested(request, id: id, peer: peer)
         peers[id] = peer
         return id
     }
@@ -85,6 +87,10 @@ struct ModelBench {
     }
 
     func track(_ id: ParticipantID, _ mid: MID) -> TrackID { TrackID(peer: peers[id]!, mid: mid) }
+    func placed(_ id: ParticipantID, _ mid: MID) -> PlacedTrack {
+        PlacedTrack(track: track(id, mid), home: homes[peers[id]!]!)
+    }
+    func home(_ id: ParticipantID) -> Int { homes[peers[id]!]! }
 }
 
 struct RoomModelTests {
@@ -99,12 +105,12 @@ struct RoomModelTests {
             decisions == [
                 .connect(
                     slot: bench.track(viewer, ModelBench.audio),
-                    to: bench.track(publisher, ModelBench.audio),
+                    to: bench.placed(publisher, ModelBench.audio),
                     home: 0
                 ),
                 .connect(
                     slot: bench.track(viewer, ModelBench.video),
-                    to: bench.track(publisher, ModelBench.video),
+                    to: bench.placed(publisher, ModelBench.video),
                     home: 0
                 ),
                 .channelChanged(ModelBench.channel),
@@ -244,19 +250,70 @@ struct RoomModelTests {
         #expect(track?.isActive == false)
     }
 
-    @Test func `a channel has one home, chosen by the least load, and chooses again when it was empty`() throws {
+    @Test func `small channels stay on one loop each, and the loops share the channels`() throws {
         var bench = ModelBench(homeCount: 2)
-        let names = ["a", "b", "c"].map { ChannelName($0)! }
-        let first = try bench.livePublisher(in: names[0])
-        _ = try bench.viewer(in: names[0])
-        _ = try bench.viewer(in: names[1])
-        #expect(bench.model.loads == [2, 1])
-        _ = try bench.viewer(in: names[2])
-        #expect(bench.model.loads == [2, 2])
-        _ = try bench.viewer(in: names[0])
-        #expect(bench.model.loads == [3, 2], "members of one channel share its home")
-        _ = bench.model.left(first, reason: .left)
-        #expect(bench.model.loads == [2, 2])
+        let names = (0..<10).map { ChannelName("call-\($0)")! }
+        var homes: [Int] = []
+        for name in names {
+            let caller = try bench.livePublisher(in: name)
+            let callee = try bench.viewer(in: name)
+            #expect(bench.home(caller) == bench.home(callee), "a call of two")
+            homes.append(bench.home(caller))
+        }
+        #expect(homes.count { $0 == 0 } == 5)
+        #expect(bench.model.placement.members == [10, 10])
+    }
+
+    @Test(arguments: 2...8)
+    func `a channel of one publisher and a hundred viewers is spread evenly`(homeCount: Int) throws {
+        var bench = ModelBench(homeCount: homeCount)
+        let publisher = try bench.livePublisher()
+        var viewers = Array(repeating: 0, count: homeCount)
+        for _ in 0..<100 {
+            let viewer = try bench.viewer()
+            viewers[bench.home(viewer)] += 1
+            #expect(bench.sources(of: viewer) == [publisher, publisher])
+        }
+        #expect(bench.model.placement.members.reduce(0, +) == 101)
+        let share = Double(100) / Double(homeCount)
+        let difference = (viewers.max() ?? 0) - (viewers.min() ?? 0)
+        #expect(Double(difference) <= max(share / 10, Placement.slackMembers + 1), "\(viewers)")
+    }
+
+    @Test func `a viewer on another loop is told where its source lives`() throws {
+        var bench = ModelBench(homeCount: 2)
+        let publisher = try bench.livePublisher()
+        var viewers: [ParticipantID] = []
+        for _ in 0..<10 { viewers.append(try bench.reserve(.recvonly)) }
+        let far = try #require(viewers.first { bench.home($0) != bench.home(publisher) })
+        let decisions = try bench.activate(far)
+        #expect(
+            decisions.contains(
+                .connect(
+                    slot: bench.track(far, ModelBench.video),
+                    to: bench.placed(publisher, ModelBench.video),
+                    home: 1
+                )
+            )
+        )
+        let end = bench.model.left(publisher, reason: .left)
+        #expect(end.contains(.connect(slot: bench.track(far, ModelBench.video), to: nil, home: 1)))
+        #expect(end.contains(.removePeer(bench.peers[publisher]!, home: 0)))
+    }
+
+    @Test func `who leaves makes room, and a channel that was empty begins anew`() throws {
+        var bench = ModelBench(homeCount: 2)
+        let other = ChannelName("other")!
+        let first = try bench.livePublisher()
+        let second = try bench.livePublisher(in: other)
+        #expect([bench.home(first), bench.home(second)] == [0, 1])
+        for _ in 0..<2 { _ = try bench.viewer(in: other) }
+        #expect(bench.model.placement.members == [1, 3])
+        _ = bench.model.left(second, reason: .left)
+        _ = bench.receive(.closed(.closedByPeer), from: first)
+        #expect(bench.model.placement.members == [0, 2])
+        let third = try bench.publisher()
+        #expect(bench.home(third) == 0)
     }
 
     @Test func `a channel lives as long as it has a participant or a listener`() throws {

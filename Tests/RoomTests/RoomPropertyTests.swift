@@ -32,8 +32,12 @@ struct RoomPropertyTests {
         mutating func carryOut(_ decisions: [RoomModel.Decision]) {
             for decision in decisions {
                 switch decision {
-                case .connect(let slot, let source, _): played[slot] = .some(source)
-                case .removePeer(let peer, _):
+                case .connect(let slot, let source, let home):
+                    #expect(home == bench.homes[slot.peer])
+                    #expect(source.map(\.home) == source.flatMap { bench.homes[$0.track.peer] })
+                    played[slot] = .some(source?.track)
+                case .removePeer(let peer, let home):
+                    #expect(home == bench.homes[peer])
                     #expect(plane.remove(peer) != nil, "each peer is removed once")
                 case .ended, .channelChanged: break
                 }
@@ -127,6 +131,13 @@ struct RoomPropertyTests {
                 }
             }
             #expect(plane == Set(members.filter(\.isActive).map { bench.peers[$0.id]! }))
+            var carried = [0, 0]
+            for member in members { carried[bench.home(member.id)] += 1 }
+            #expect(bench.model.placement.members == carried)
+            for (name, channel) in bench.model.channels {
+                let homes = members.filter { $0.channel == name }.map { bench.home($0.id) }
+                #expect(channel.homes == Dictionary(homes.map { ($0, 1) }, uniquingKeysWith: +))
+            }
             #expect(bench.model.counts.viewers == members.filter { $0.isActive && $0.role.watches }.count)
             let inUse = Set(members.map(\.channel)).union(listeners.map(\.1))
             #expect(Set(bench.model.channels.keys) == inUse)

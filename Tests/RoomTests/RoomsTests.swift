@@ -1,18 +1,26 @@
 import Forwarding
-import Room
+import RoomTestSupport
 import Synchronization
 import Testing
 import Wire
 
-/// Rooms over one fake plane, and the few parameters that joining needs.
+@testable import Room
+
+/// Rooms over fake planes, and the few parameters that joining needs.
 struct RoomsBench {
-    let plane = FakeMediaPlane()
+    let plane: FakeMediaPlane
     let rooms: Rooms
     static let channel = ChannelName("lobby")!
     static let mid = MID("0")!
 
-    init(limits: RoomLimits = RoomLimits(), notice: @escaping @Sendable (Rooms.Notice) -> Void = { _ in }) {
-        rooms = Rooms(planes: [plane], limits: limits, notice: notice)
+    /// - Parameter planes: the first of them is `plane`; a bench of one makes its own.
+    init(
+        planes: [FakeMediaPlane] = [FakeMediaPlane()],
+        limits: RoomLimits = RoomLimits(),
+        notice: @escaping @Sendable (Rooms.Notice) -> Void = { _ in }
+    ) {
+        plane = planes[0]
+        rooms = Rooms(planes: planes, limits: limits, notice: notice)
     }
 
     static func credentials(_ name: String) -> ICECredentials {
@@ -72,15 +80,16 @@ struct RoomsTests {
         await bench.report(.connected, from: publisher.peer)
         await bench.rooms.settle()
         let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
-        #expect(await bench.plane.sources == [slot: TrackID(peer: publisher.peer, mid: RoomsBench.mid)])
+        let source = { PlacedTrack(track: TrackID(peer: $0, mid: RoomsBench.mid), home: 0) }
+        #expect(await bench.plane.sources == [slot: source(publisher.peer)])
         let (_, second) = try await bench.join(.sendonly)
         await bench.report(.connected, from: second.peer)
         await bench.rooms.settle()
-        #expect(await bench.plane.sources == [slot: TrackID(peer: second.peer, mid: RoomsBench.mid)])
+        #expect(await bench.plane.sources == [slot: source(second.peer)])
         await bench.plane.lose(second.peer)
         await bench.report(.closed(.consentExpired), from: second.peer)
         await bench.rooms.settle()
-        #expect(await bench.plane.sources == [slot: TrackID(peer: publisher.peer, mid: RoomsBench.mid)])
+        #expect(await bench.plane.sources == [slot: source(publisher.peer)])
         #expect(await bench.rooms.end(first))
         await bench.rooms.settle()
         #expect(await bench.plane.sources == [:])
@@ -197,6 +206,69 @@ struct RoomsTests {
         let snapshot = try #require(await bench.rooms.snapshot(of: RoomsBench.channel))
         #expect(snapshot.participants.first?.publications.first?.codec == .vp9)
         #expect(snapshot.revision == 2, "one change for the join, one for all the events")
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct LoadTests {
+    /// Joins as many as are asked for, each to a channel of its own, and returns their loops.
+    private func homes(_ count: Int, in rooms: Rooms, _ name: String) async throws -> [Int] {
+        var homes: [Int] = []
+        for index in 0..<count {
+            let request = JoinRequest(channel: ChannelName("\(name)-\(index)")!, role: .sendonly)
+            homes.append(try await rooms.reserve(request).home)
+        }
+        return homes
+    }
+
+    @Test func `newcomers go where the planes say that there is room`() async throws {
+        let planes = [FakeMediaPlane(), FakeMediaPlane(), FakeMediaPlane()]
+        let rooms = Rooms(planes: planes)
+        await planes[0].carry(LoopLoad(packetsPerSecond: 90_000, busyShare: 0.9, peers: 100))
+        await planes[1].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.01, peers: 100))
+        await planes[2].carry(LoopLoad(packetsPerSecond: 50_000, busyShare: 0.5, peers: 100))
+        await rooms.sampleLoads()
+        await rooms.settle()
+        #expect(try await homes(20, in: rooms, "a") == Array(repeating: 1, count: 20))
+        await planes[1].carry(LoopLoad(packetsPerSecond: 95_000, busyShare: 0.95, peers: 100))
+        await rooms.sampleLoads()
+        await rooms.settle()
+        #expect(try await homes(20, in: rooms, "b") == Array(repeating: 2, count: 20))
+    }
+
+    @Test func `a plane that does not answer gets nobody until it does, and holds nobody up`() async throws {
+        let planes = [FakeMediaPlane(), FakeMediaPlane()]
+        let rooms = Rooms(planes: planes)
+        await planes[1].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.5, peers: 1))
+        await planes[0].closeGate()
+        await rooms.sampleLoads()
+        await planes[0].waitForArrival()
+        await rooms.sampleLoads()
+        #expect(try await homes(5, in: rooms, "a") == [1, 1, 1, 1, 1])
+        await planes[0].openGate()
+        await rooms.settle()
+        #expect(try await homes(5, in: rooms, "b") == [0, 0, 0, 0, 0])
+    }
+
+    @Test func `a viewer's loop is told the loop of the publisher`() async throws {
+        let planes = [FakeMediaPlane(), FakeMediaPlane()]
+        let bench = RoomsBench(planes: planes)
+        let (first, publisher) = try await bench.join(.sendonly)
+        await bench.report(.connected, from: publisher.peer)
+        for _ in 0..<20 { _ = try await bench.join(.recvonly) }
+        await bench.rooms.settle()
+        let source = PlacedTrack(track: TrackID(peer: publisher.peer, mid: RoomsBench.mid), home: 0)
+        let near = await planes[0].sources
+        let far = await planes[1].sources
+        #expect(near.count + far.count == 20)
+        #expect(far.count >= 9)
+        #expect(near.values.allSatisfy { $0 == source } && far.values.allSatisfy { $0 == source })
+        #expect(await bench.rooms.end(first))
+        await bench.rooms.settle()
+        #expect(await planes[0].sources.isEmpty)
+        #expect(await planes[1].sources.isEmpty, "the far loop lets go of what its neighbour lost")
+        await bench.rooms.shutdown()
+        #expect(await bench.rooms.isEmpty)
     }
 }
 

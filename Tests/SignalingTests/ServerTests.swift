@@ -4,6 +4,7 @@ import Hummingbird
 import HummingbirdTesting
 import NIOCore
 import Room
+import RoomTestSupport
 import Testing
 import Wire
 

@@ -3,6 +3,7 @@ import HTTPTypes
 import HummingbirdTesting
 import NIOCore
 import Room
+import RoomTestSupport
 import Testing
 import Wire
 

@@ -5,6 +5,7 @@ import HummingbirdTesting
 import Logging
 import NIOCore
 import Room
+import RoomTestSupport
 import Testing
 
 @testable import Signaling

@@ -4,6 +4,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import Room
+import RoomTestSupport
 import ServiceLifecycle
 import Testing
 

@@ -24,7 +24,7 @@ import Testing
         "Metrics": [],
         "Forwarding": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics"],
         "EventLoop": ["Wire"],
-        "Media": ["Wire", "DTLS", "Metrics", "Forwarding", "EventLoop"],
+        "Media": ["Wire", "DTLS", "SRTP", "Metrics", "Forwarding", "EventLoop"],
         "Room": ["Wire", "Forwarding"],
         "Signaling": ["Wire", "Forwarding", "Metrics", "Room"],
         "Client": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Forwarding"],

@@ -1,4 +1,5 @@
 import Logging
+import SRTP
 import Wire
 
 /// What the configuration needs to know of the machine.
@@ -7,6 +8,8 @@ struct Machine: Sendable {
     var cores: Int
     /// The addresses of the network interfaces that are up, without loopback and link-local ones.
     var addresses: [IPAddress]
+    /// What can encrypt media here, the fastest first; never empty.
+    var srtpBackends: [SRTPBackend]
 }
 
 extension NodeConfiguration {
@@ -26,6 +29,9 @@ extension NodeConfiguration {
             announce: try reader.announced() ?? [],
             admin: try reader.address(.admin) ?? TransportAddress(ip: .loopbackV4, port: 3000),
             loops: try reader.integer(.loops, 1...loopsMax) ?? min(max(machine.cores, 1), loopsMax),
+            srtpBackend: try reader.srtpBackend(machine.srtpBackends),
+            usesGSO: try reader.boolean(.udpGSO) ?? true,
+            usesGRO: try reader.boolean(.udpGRO) ?? true,
             tls: try tls(reader),
             token: try reader.token(),
             logLevel: try reader.logLevel() ?? .info,
@@ -180,6 +186,25 @@ private struct SettingReader {
             throw .usage("\(entry.origin) is \"\(entry.value)\": write one of \(names).")
         }
         return level
+    }
+
+    /// The backend that was asked for, or the first of those that there are.
+    func srtpBackend(_ available: [SRTPBackend]) throws(StartupError) -> SRTPBackend {
+        guard let fastest = available.first else { preconditionFailure("libsrtp2 is in every build") }
+        guard let entry = try entry(.srtpBackend), entry.value != "auto" else { return fastest }
+        let list = { (backends: [SRTPBackend]) in
+            (["auto"] + backends.map(\.rawValue)).joined(separator: ", ")
+        }
+        guard let backend = SRTPBackend(rawValue: entry.value) else {
+            throw .usage("\(entry.origin) is \"\(entry.value)\": write one of \(list(SRTPBackend.allCases)).")
+        }
+        guard available.contains(backend) else {
+            throw .usage(
+                "\(entry.origin) is \"\(backend.rawValue)\", which this build or this processor does not have: write one of "
+                    + "\(list(available))."
+            )
+        }
+        return backend
     }
 
     func token() throws(StartupError) -> Token? {

@@ -1,4 +1,6 @@
+import EventLoop
 import Logging
+import SRTP
 import Wire
 
 /// A Bearer token. It is never printed.
@@ -29,6 +31,12 @@ struct NodeConfiguration: Equatable, Sendable {
     var admin: TransportAddress
     /// How many media loops, each on a thread of its own.
     var loops: Int
+    /// What encrypts and decrypts media; one that this machine has.
+    var srtpBackend: SRTPBackend
+    /// Whether several datagrams to one client are handed to the kernel as one (UDP generic segmentation offload).
+    var usesGSO: Bool
+    /// Whether the kernel may hand over several datagrams of one client as one (UDP generic receive offload).
+    var usesGRO: Bool
     /// HTTPS, when given.
     var tls: TLSFiles?
     /// What publishers and viewers must present, when given.
@@ -46,6 +54,9 @@ extension NodeConfiguration {
     static let graceSecondsMax = 3_600
     /// Of addresses to listen on or to announce: clients try every one of them.
     static let addressesMax = 16
+
+    /// How the UDP sockets are opened.
+    var socketOptions: SocketOptions { SocketOptions(usesGSO: usesGSO, usesGRO: usesGRO) }
 
     /// The UDP sockets of one loop. Port 0, any free port, stays 0.
     func mediaAddresses(loop: Int) -> [TransportAddress] {

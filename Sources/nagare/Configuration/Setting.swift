@@ -7,6 +7,9 @@ enum Setting: String, CaseIterable, Sendable {
     case announce
     case admin
     case loops
+    case srtpBackend = "srtp-backend"
+    case udpGSO = "udp-gso"
+    case udpGRO = "udp-gro"
     case tlsCertificate = "tls-cert"
     case tlsKey = "tls-key"
     case token

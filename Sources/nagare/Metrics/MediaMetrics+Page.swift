@@ -10,6 +10,7 @@ extension MediaMetrics {
         addPackets(to: &page, labels)
         addFeedback(to: &page, labels)
         addPeers(to: &page, labels)
+        addRelay(to: &page, labels)
         addTurns(to: &page, labels)
     }
 
@@ -74,7 +75,7 @@ extension MediaMetrics {
         }
         page.addHistogram(
             "nagare_forwarding_latency_seconds",
-            help: "For each datagram sent on: the time from the receipt of its cause to its hand-over to the kernel.",
+            help: "For each datagram sent on: the most that it can have taken from receipt to hand-over to the kernel.",
             labels: labels,
             forwardingLatency
         )
@@ -142,9 +143,38 @@ extension MediaMetrics {
             ("nagare_tracks_received", "Tracks published.", gauges.receivedTracks),
             ("nagare_slots", "Tracks that viewers negotiated.", gauges.slots),
             ("nagare_slots_playing", "Tracks that viewers get.", gauges.connectedSlots),
+            ("nagare_tracks_mirrored", "Tracks of other loops that viewers here get.", gauges.mirroredTracks),
             ("nagare_history_bytes", "Memory of packets kept for retransmission.", gauges.historyBytes),
+            ("nagare_send_state_bytes", "Memory of what packets to viewers are made with.", gauges.stateBytes),
         ]
         for (name, help, value) in present { page.addGauge(name, help: help, labels: labels, value) }
+    }
+
+    /// What goes from loop to loop.
+    private func addRelay(to page: inout MetricsPage, _ labels: [MetricLabel]) {
+        let counts: [(String, String, UInt64)] = [
+            ("nagare_relay_records_sent_total", "Packets and messages sent to other loops.", relay.recordsSent),
+            ("nagare_relay_sent_bytes_total", "Bytes of packets and messages sent to other loops.", relay.bytesSent),
+            (
+                "nagare_relay_records_received_total", "Packets and messages taken from other loops.",
+                relay.recordsReceived
+            ),
+        ]
+        for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
+        for (kind, value) in [("packet", relay.packetDrops), ("control", relay.controlDrops)] {
+            page.addCounter(
+                "nagare_relay_dropped_total",
+                help: "Packets and messages dropped because the other loop did not keep up.",
+                labels: labels + [MetricLabel("kind", kind)],
+                value
+            )
+        }
+        let levels: [(String, String, Int)] = [
+            ("nagare_relay_waiting_bytes", "What other loops have not taken yet.", relay.waitingBytes),
+            ("nagare_relay_waiting_bytes_max", "The most that ever waited for one loop.", relay.waitingBytesMax),
+            ("nagare_relay_ring_bytes", "Memory of the rings to other loops.", relay.allocatedBytes),
+        ]
+        for (name, help, value) in levels { page.addGauge(name, help: help, labels: labels, value) }
     }
 
     private func addTurns(to page: inout MetricsPage, _ labels: [MetricLabel]) {

@@ -1,15 +1,19 @@
 import Media
 import Metrics
 import Room
+import SRTP
 
 /// Everything that one scrape shows.
 struct NodeSnapshot: Sendable {
+    let srtpBackend: SRTPBackend
     var uptimeSeconds = 0.0
     var isReady = false
     /// Loop i at place i.
     var loops: [MediaMetrics] = []
     var rooms = RoomCounts()
     var process: ProcessMetrics?
+
+    init(srtpBackend: SRTPBackend) { self.srtpBackend = srtpBackend }
 
     /// The answer to a scrape.
     var page: MetricsPage {
@@ -21,6 +25,12 @@ struct NodeSnapshot: Sendable {
                 MetricLabel("version", BuildInformation.version), MetricLabel("mode", BuildInformation.mode),
                 MetricLabel("compiler", BuildInformation.compiler),
             ],
+            1
+        )
+        page.addGauge(
+            "nagare_srtp_backend_info",
+            help: "What encrypts media; always 1.",
+            labels: [MetricLabel("backend", srtpBackend.rawValue)],
             1
         )
         page.addGauge("nagare_uptime_seconds", help: "Time since the node was ready.", uptimeSeconds)

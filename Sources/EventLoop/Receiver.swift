@@ -1,0 +1,58 @@
+internal import CDatagram
+import Wire
+
+/// Slots that a loop's sockets read into, one call after the other.
+@safe
+final class Receiver {
+    /// Slots that one call fills at most.
+    static let slotsMax = Int(NAGARE_BATCH_MAX)
+
+    let slots: Int
+    private let receiver: OpaquePointer
+    private let messages: UnsafePointer<nagare_received>
+
+    init(slots: Int, slotBytes: Int) {
+        precondition((1...Self.slotsMax).contains(slots))
+        guard let made = unsafe nagare_receiver_create(Int32(slots), slotBytes) else {
+            preconditionFailure("no memory to read datagrams into")
+        }
+        self.slots = slots
+        unsafe receiver = made
+        unsafe messages = nagare_receiver_messages(made)
+    }
+
+    deinit { unsafe nagare_receiver_destroy(receiver) }
+
+    /// Reads what waits at the socket.
+    /// - Returns: how many messages were read, or the negative errno.
+    func receive(from descriptor: Int32) -> Int { unsafe Int(nagare_receive(receiver, descriptor)) }
+
+    /// The message at `index` of those that the last call read.
+    @inline(__always)
+    func message(at index: Int) -> ReceivedMessage {
+        precondition(index >= 0 && index < slots)
+        let message = unsafe messages + index
+        return unsafe ReceivedMessage(
+            bytes: message.pointee.bytes,
+            length: Int(message.pointee.length),
+            segmentBytes: Int(message.pointee.segment_bytes),
+            isTruncated: message.pointee.truncated != 0,
+            remote: TransportAddress(
+                ip: IPAddress(high: message.pointee.high, low: message.pointee.low),
+                port: message.pointee.port
+            )
+        )
+    }
+}
+
+/// One message as it was read: a datagram, or several that the kernel coalesced.
+@unsafe
+struct ReceivedMessage {
+    let bytes: UnsafeMutableRawPointer
+    let length: Int
+    /// The length of each datagram but the last; what is not 1..<`length` means that there is only one.
+    let segmentBytes: Int
+    /// Whether its tail is lost.
+    let isTruncated: Bool
+    let remote: TransportAddress
+}

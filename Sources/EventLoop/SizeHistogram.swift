@@ -1,0 +1,42 @@
+/// How often something had which size: eight buckets, each twice as wide as the one before. It holds no reference, so
+/// that recording neither allocates nor retains.
+public struct SizeHistogram: Hashable, Sendable {
+    /// The upper bounds, inclusive, of all buckets but the last, which has none.
+    public static let bounds = [1, 2, 4, 8, 16, 32, 64]
+
+    private var buckets = InlineArray<8, UInt64>(repeating: 0)
+    /// The sizes recorded, added up.
+    public private(set) var sum: UInt64 = 0
+
+    public init() {}
+
+    /// What was recorded in each bucket, not cumulative: one count for each of `bounds`, and one for what is above.
+    public var counts: [UInt64] { buckets.indices.map { buckets[$0] } }
+    /// How many sizes were recorded.
+    public var total: UInt64 { buckets.indices.reduce(0) { $0 &+ buckets[$1] } }
+
+    /// Records one size; what is below 1 counts as 1.
+    @inline(__always)
+    public mutating func record(_ size: Int) {
+        let size = max(size, 1)
+        // Bits of size - 1: 0 for 1, 1 for 2, 2 for 3 and 4, and so on.
+        let bucket = min(Int.bitWidth - (size - 1).leadingZeroBitCount, 7)
+        buckets[bucket] &+= 1
+        sum &+= UInt64(size)
+    }
+
+    /// Adds another histogram's counts.
+    public mutating func merge(_ other: Self) {
+        for index in buckets.indices { buckets[index] &+= other.buckets[index] }
+        sum &+= other.sum
+    }
+
+    public static func == (left: Self, right: Self) -> Bool {
+        left.sum == right.sum && left.buckets.indices.allSatisfy { left.buckets[$0] == right.buckets[$0] }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        for index in buckets.indices { hasher.combine(buckets[index]) }
+        hasher.combine(sum)
+    }
+}

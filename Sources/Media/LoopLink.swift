@@ -1,0 +1,97 @@
+import EventLoop
+import Forwarding
+import Wire
+
+/// What goes through a ring from one loop to another: the forwarder's record, and when its cause was read from the
+/// network, for the forwarding latency.
+struct RelayMessage: BitwiseCopyable, Sendable {
+    var record: RelayRecord
+    /// Nanoseconds of the monotonic clock; of no meaning for a record without bytes.
+    var readAtNanoseconds: Int64
+}
+
+/// One of the other loops of a node, as a loop is told of it: the rings to it and from it, and how to wake it.
+struct LoopNeighbour: Sendable {
+    let index: LoopIndex
+    let eventLoop: EventLoop
+    let outgoing: RelayRing<RelayMessage>
+    let incoming: RelayRing<RelayMessage>
+}
+
+/// When what a loop's turn works on was read from the network. One for the loop and all its links.
+final class TurnCause {
+    /// Of what was read first; `nil` while there is nothing.
+    private(set) var readAt: Instant?
+
+    /// The turn works on something that was read at `instant`, here or by another loop.
+    @inline(__always)
+    func note(_ instant: Instant) {
+        guard let first = readAt, first <= instant else {
+            readAt = instant
+            return
+        }
+    }
+
+    func turnEnded() { readAt = nil }
+}
+
+/// The writing end of the way to one other loop. It belongs to the loop that writes.
+final class LoopLink: RelayLink {
+    private let ring: RelayRing<RelayMessage>
+    private let receiver: EventLoop
+    private let cause: TurnCause
+
+    init(to neighbour: LoopNeighbour, cause: TurnCause) {
+        ring = neighbour.outgoing
+        receiver = neighbour.eventLoop
+        self.cause = cause
+    }
+
+    override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
+        let readAt = cause.readAt?.nanoseconds ?? EventLoop.now().nanoseconds
+        guard ring.append(RelayMessage(record: record, readAtNanoseconds: readAt), bytes) else { return false }
+        // A long turn gives the other loop something to do before its end.
+        if ring.unpublishedBytes > ring.capacity / 8 { publish() }
+        return true
+    }
+
+    /// Lets the other loop take what was sent. Called at the turn's end; without anything new it does nothing.
+    func publish() {
+        if ring.publish() { receiver.signal() }
+    }
+
+    func count(in counters: inout RelayCounters) { counters.add(ring) }
+}
+
+/// What a loop handed to other loops and took from them, since its start.
+public struct RelayCounters: Hashable, Sendable {
+    /// Records sent to other loops: a packet is one for each loop that it goes to.
+    public var recordsSent: UInt64 = 0
+    /// Of the records sent, as they lie in the rings.
+    public var bytesSent: UInt64 = 0
+    /// Packets dropped because another loop did not take what waits for it.
+    public var packetDrops: UInt64 = 0
+    /// Records about relaying, key frame requests among them, dropped for the same reason.
+    public var controlDrops: UInt64 = 0
+    /// Records taken from other loops.
+    public var recordsReceived: UInt64 = 0
+    /// What waits to be taken by other loops at the moment.
+    public var waitingBytes: Int = 0
+    /// The most that ever waited for one loop.
+    public var waitingBytesMax: Int = 0
+    /// Memory of the rings to other loops.
+    public var allocatedBytes: Int = 0
+
+    public init() {}
+
+    mutating func add(_ ring: RelayRing<RelayMessage>) {
+        guard ring.isAllocated else { return }
+        recordsSent &+= ring.counters.records
+        bytesSent &+= ring.counters.bytes
+        packetDrops &+= ring.counters.droppedPackets
+        controlDrops &+= ring.counters.droppedControl
+        waitingBytes += ring.waitingBytes
+        waitingBytesMax = max(waitingBytesMax, ring.counters.waitingMax)
+        allocatedBytes += ring.capacity
+    }
+}

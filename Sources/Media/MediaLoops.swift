@@ -1,0 +1,52 @@
+import EventLoop
+public import Forwarding
+
+/// The media loops of one node, and the way of a track from one of them to another.
+///
+/// Each loop has a ring to each other one. A track that a slot of another loop plays is sent there once, however many
+/// slots play it; key frame requests come back the same way. The rings are for media only: which track goes where is
+/// arranged by calls between the loops, of which this is the one entry.
+public struct MediaLoops: Sendable {
+    /// Loop i at place i; at most 65,536.
+    public let loops: [MediaLoop]
+
+    /// Links loops that were started and have no peers yet.
+    public init(linking loops: [MediaLoop]) async {
+        precondition(loops.count <= Int(UInt16.max) + 1, "a loop's index is a 16-bit number")
+        self.loops = loops
+        let rings = loops.map { _ in loops.map { _ in RelayRing<RelayMessage>() } }
+        for (index, loop) in loops.enumerated() {
+            let neighbours = loops.indices.filter { $0 != index }.map { other in
+                LoopNeighbour(
+                    index: Self.index(other),
+                    eventLoop: loops[other].eventLoop,
+                    outgoing: rings[index][other],
+                    incoming: rings[other][index]
+                )
+            }
+            await loop.link(as: Self.index(index), to: neighbours)
+        }
+    }
+
+    private static func index(_ place: Int) -> LoopIndex { LoopIndex(rawValue: UInt16(truncatingIfNeeded: place)) }
+
+    /// Lets a track play into a slot from its next key frame on, or with `nil` nothing.
+    /// - Parameters:
+    ///   - home: the place of the loop that the slot's peer lives on.
+    ///   - origin: the place of the loop that the track's peer lives on; ignored without a track.
+    /// - Throws: `ForwarderError` when a peer or a track is gone, `EventLoopError.stopped` when a loop was shut down.
+    public func connect(slot: TrackID, on home: Int, to track: TrackID?, of origin: Int) async throws {
+        if let track, origin != home {
+            try await loops[home].connect(slot: slot, to: track, of: loops[origin])
+        } else {
+            try await loops[home].connect(slot: slot, to: track)
+        }
+    }
+
+    /// Shuts every loop down; returns when all have ended.
+    public func shutdown() async {
+        await withTaskGroup { group in
+            for loop in loops { group.addTask { await loop.shutdown() } }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+import Glibc
+import Testing
+import Wire
+
+@testable import EventLoop
+
+/// Several datagrams as one message: out by GSO, in by GRO, and what happens when the kernel will not.
+@Suite(.timeLimit(.minutes(1)))
+struct SegmentationTests {
+    /// Media of the given lengths, numbered in its bytes.
+    private func media(_ lengths: [Int]) -> [[UInt8]] {
+        lengths.enumerated().map { number, length -> [UInt8] in
+            let low = UInt8(number & 255)
+            return [128, 0, UInt8(number >> 8), low] + [UInt8](repeating: low, count: length - 4)
+        }
+    }
+
+    private func options(gso: Bool = true, gro: Bool = true) -> SocketOptions {
+        SocketOptions(usesGSO: gso, usesGRO: gro)
+    }
+
+    struct Way: Sendable, CustomTestStringConvertible {
+        let address: String
+        let gso: Bool
+        let gro: Bool
+        var testDescription: String { "\(address)\(gso ? " GSO" : "")\(gro ? " GRO" : "")" }
+        static let all = ["127.0.0.1:0", "[::1]:0", "[::]:0"].flatMap { address in
+            [(true, true), (true, false), (false, true), (false, false)].map {
+                Way(address: address, gso: $0.0, gro: $0.1)
+            }
+        }
+    }
+
+    @Test(arguments: Way.all)
+    func `runs arrive as the datagrams that they are made of, in order`(way: Way) async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let opened: SocketDescription
+        do {
+            opened = try await server.open(way.address, options: options(gro: way.gro))
+        } catch EventLoopError.ipv6NotAvailable, EventLoopError.addressNotAvailable {
+            return
+        }
+        try #require(opened.usesGRO == way.gro, "this kernel knows GRO")
+        // To a socket on all addresses as IPv4, so that both families of addresses are sent to.
+        let target = opened.local.ip.isUnspecified ? .loopbackV4 : opened.local.ip
+        let description = try await client.open(way.address, options: options(gso: way.gso))
+        try #require(description.usesGSO == way.gso, "this kernel knows GSO")
+        let arrivals = await server.arrivals()
+        // One message each: 64 short ones, 40 long ones, 10 with a shorter last one, one alone, and two.
+        let lengths = [
+            Array(repeating: 100, count: 64), Array(repeating: 1200, count: 40),
+            Array(repeating: 700, count: 9) + [30], [1000], [1001, 5],
+        ]
+        let datagrams = media(lengths.flatMap { $0 })
+        await client.send(datagrams, to: TransportAddress(ip: target, port: opened.local.port))
+        let arrived = await arrivals.collect(datagrams.count)
+        #expect(arrived.map(\.bytes) == datagrams)
+        #expect(Set(arrived.map(\.path)).count == 1)
+        let sent = await client.statistics
+        #expect(sent.datagramsSent == UInt64(datagrams.count))
+        #expect(sent.bytesSent == UInt64(lengths.joined().reduce(0, +)))
+        #expect(sent.messagesSent == UInt64(way.gso ? lengths.count : datagrams.count))
+        #expect(sent.segmentsPerSend.total == sent.messagesSent)
+        #expect(sent.segmentsPerSend.sum == sent.datagramsSent)
+        let expected: [UInt64] = way.gso ? [1, 1, 0, 0, 1, 0, 2, 0] : [UInt64(datagrams.count), 0, 0, 0, 0, 0, 0, 0]
+        #expect(sent.segmentsPerSend.counts == expected)
+        let received = await server.statistics
+        #expect(received.datagramsReceived == UInt64(datagrams.count))
+        #expect(received.bytesReceived == sent.bytesSent)
+        #expect(received.segmentsPerRead.sum == UInt64(datagrams.count))
+        #expect(received.datagramsPerReceiveCall.total == received.receiveCalls)
+        if way.gso, way.gro {
+            #expect(received.segmentsPerRead.counts == expected, "loopback keeps a message together")
+        } else if !way.gro {
+            #expect(received.segmentsPerRead.counts[0] == UInt64(datagrams.count))
+        }
+        await server.loop.stop()
+        await client.loop.stop()
+    }
+
+    @Test func `several runs to one address stay in order among those to others`() async throws {
+        let client = try LoopHost("client")
+        _ = try await client.open()
+        var servers: [LoopHost] = []
+        var arrivals: [AsyncStream<Arrival>] = []
+        var targets: [TransportAddress] = []
+        for gro in [true, false, true] {
+            let server = try LoopHost("server")
+            targets.append(try await server.open(options: options(gro: gro)).local)
+            arrivals.append(await server.arrivals())
+            servers.append(server)
+        }
+        // Lengths go up and down, so that runs are of all sizes, and addresses change in between.
+        let datagrams = media((0..<300).map { 200 + $0 * $0 / 50 % 7 * 90 })
+        let addresses = targets
+        await client.run { host in
+            let batch = DatagramBatch()
+            for (number, datagram) in datagrams.enumerated() {
+                let remote = addresses[number / 5 % addresses.count]
+                batch.append(to: NetworkPath(socket: SocketIndex(rawValue: 0), remote: remote), datagram)
+            }
+            host.loop.send(batch)
+        }
+        for (place, stream) in arrivals.enumerated() {
+            let expected = datagrams.enumerated().filter { $0.offset / 5 % 3 == place }.map(\.element)
+            #expect(await stream.collect(expected.count).map(\.bytes) == expected)
+        }
+        #expect(await client.statistics.messagesSent < 300)
+        for host in servers + [client] { await host.loop.stop() }
+    }
+
+    /// The three runs that the tests below send, of 4, 10 and 6 datagrams.
+    private var threeRuns: [[UInt8]] {
+        media([400, 400, 400, 300] + Array(repeating: 1000, count: 10) + Array(repeating: 1100, count: 6))
+    }
+
+    @Test(arguments: [EIO, EINVAL, EMSGSIZE, EOPNOTSUPP])
+    func `a message that the kernel will not split is sent datagram by datagram`(code: Int32) async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let target = try await server.open().local
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        let (calls, note) = AsyncStream.makeStream(of: [Int].self)
+        // The second run is refused, whenever it is first in a call.
+        await client.refuse { segments in
+            note.yield(segments)
+            if segments.count == 3 { return 1 }
+            return segments[0] == 10 ? -Int(code) : nil
+        }
+        await client.send(threeRuns, to: target)
+        #expect(await arrivals.collect(20).map(\.bytes) == threeRuns)
+        #expect(await calls.collect(4) == [[4, 10, 6], [10, 6], Array(repeating: 1, count: 10), [6]])
+        let statistics = await client.statistics
+        #expect(statistics.gsoFallbacks == 1)
+        #expect(statistics.gsoPauses == 0)
+        #expect(statistics.sendErrorDrops == 0)
+        #expect(statistics.socketErrors == 0)
+        #expect(statistics.datagramsSent == 20)
+        #expect(statistics.messagesSent == 12)
+        #expect(statistics.segmentsPerSend.sum == 20)
+        await server.loop.stop()
+        await client.loop.stop()
+    }
+
+    @Test(arguments: [(EIO, true), (EINVAL, true), (EOPNOTSUPP, true), (EMSGSIZE, false)])
+    func `a kernel that never splits is not asked again, and this is told`(code: Int32, ends: Bool) async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let target = try await server.open().local
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        await client.refuse { segments in
+            // All messages before the first of several datagrams are sent.
+            let first = segments.firstIndex { $0 > 1 }
+            return first == 0 ? -Int(code) : first
+        }
+        // Twelve runs in one batch, and twelve more after it.
+        let datagrams = media((0..<120).map { 500 + $0 / 10 % 2 })
+        for _ in 0..<2 {
+            await client.send(datagrams, to: target)
+            #expect(await arrivals.collect(120).map(\.bytes) == datagrams)
+        }
+        let runs = UInt64(24)
+        let statistics = await client.statistics
+        #expect(statistics.gsoFallbacks == (ends ? UInt64(SegmentationOffload.refusalsMax) : runs))
+        #expect(statistics.gsoPauses == (ends ? 1 : 0))
+        #expect(statistics.gsoPausedSockets == (ends ? 1 : 0))
+        #expect(statistics.segmentsPerSend.counts[0] == 240)
+        #expect(statistics.sendErrorDrops == 0)
+        await client.loop.stop()
+        #expect(await client.statistics.gsoPausedSockets == 0, "a closed socket is none")
+        await server.loop.stop()
+    }
+
+    @Test func `a full buffer in the middle of a refused message costs nothing and keeps the order`() async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let target = try await server.open().local
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        var call = 0
+        await client.refuse { segments in
+            call += 1
+            switch call {
+            case 1: return 1
+            case 2: return -Int(EIO)
+            // Three of the ten leave, then there is no more room.
+            case 3: return 3
+            case 4: return -Int(EAGAIN)
+            default: return nil
+            }
+        }
+        let queued = await client.run { host in
+            host.send(threeRuns, to: target)
+            return host.loop.queuedDatagrams
+        }
+        #expect(queued == 13)
+        #expect(await arrivals.collect(20).map(\.bytes) == threeRuns)
+        let statistics = await client.statistics
+        #expect(statistics.datagramsSent == 20)
+        #expect(statistics.sendQueued == 13)
+        #expect(statistics.messagesSent == 6, "one run, three datagrams, and what waited as two runs")
+        await server.loop.stop()
+        await client.loop.stop()
+    }
+
+    @Test func `a kernel that takes one message a call gets all of them`() async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let target = try await server.open().local
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        await client.refuse { _ in 1 }
+        await client.send(threeRuns, to: target)
+        #expect(await arrivals.collect(20).map(\.bytes) == threeRuns)
+        #expect(await client.statistics.sendCalls == 3)
+        await server.loop.stop()
+        await client.loop.stop()
+    }
+
+    @Test(arguments: [EPERM, ENOBUFS, ENETUNREACH])
+    func `a message that is refused for another reason is dropped, each datagram counted`(code: Int32) async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let target = try await server.open().local
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        await client.refuse { segments in
+            segments.count == 3 ? 1 : segments[0] == 10 ? -Int(code) : nil
+        }
+        await client.send(threeRuns, to: target)
+        #expect(await arrivals.collect(10).map(\.bytes) == Array(threeRuns[..<4] + threeRuns[14...]))
+        #expect(await client.statistics.sendErrorDrops == 10)
+        #expect(await client.statistics.gsoFallbacks == 0)
+        await server.loop.stop()
+        await client.loop.stop()
+    }
+}
+
+@Suite struct SegmentationOffloadTests {
+    private func at(_ seconds: Int64) -> Instant { Instant(nanoseconds: seconds * 1_000_000_000) }
+
+    private func refuse(_ offload: inout SegmentationOffload, _ times: Int, at now: Instant) -> [Bool] {
+        (0..<times).map { _ in offload.refused(EIO, at: now) }
+    }
+
+    @Test func `refusals in a row end it, an accepted message begins anew`() {
+        var offload = SegmentationOffload(isOn: true)
+        let all = SegmentationOffload.refusalsMax
+        let first = refuse(&offload, all - 1, at: at(0))
+        #expect(first == Array(repeating: false, count: all - 1))
+        offload.accepted()
+        let second = refuse(&offload, all, at: at(0))
+        #expect(second == Array(repeating: false, count: all - 1) + [true])
+        #expect(!offload.isOn)
+        #expect(offload.isPaused)
+    }
+
+    @Test func `after a minute it is tried once more`() {
+        var offload = SegmentationOffload(isOn: true)
+        _ = refuse(&offload, SegmentationOffload.refusalsMax, at: at(100))
+        offload.resume(at: at(159))
+        #expect(offload.isPaused)
+        offload.resume(at: at(160))
+        #expect(offload.isOn)
+        let second = refuse(&offload, 1, at: at(160))
+        #expect(second == [true], "one refusal is enough now")
+        offload.resume(at: at(220))
+        offload.accepted()
+        let third = refuse(&offload, 1, at: at(221))
+        #expect(third == [false])
+    }
+
+    @Test func `a socket that does not want it never has it`() {
+        var offload = SegmentationOffload(isOn: false)
+        #expect(!offload.isOn)
+        #expect(!offload.isPaused)
+        let refusals = refuse(&offload, 2 * SegmentationOffload.refusalsMax, at: at(0))
+        #expect(!refusals.contains(true))
+        offload.resume(at: at(1_000))
+        #expect(!offload.isOn)
+    }
+}

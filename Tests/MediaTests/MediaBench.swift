@@ -1,0 +1,75 @@
+import DTLS
+import EventLoop
+import Forwarding
+import Media
+import Synchronization
+import Testing
+import Wire
+
+/// What a media loop reported, call by call.
+final class EventLog: Sendable {
+    private let calls = Mutex<[[(PeerID, PeerEvent)]]>([])
+    let stream: AsyncStream<(PeerID, PeerEvent)>
+    private let continuation: AsyncStream<(PeerID, PeerEvent)>.Continuation
+
+    init() { (stream, continuation) = AsyncStream.makeStream() }
+
+    func append(_ events: [(PeerID, PeerEvent)]) {
+        calls.withLock { $0.append(events) }
+        for event in events { continuation.yield(event) }
+    }
+
+    var sizes: [Int] { calls.withLock { $0.map(\.count) } }
+    var all: [(PeerID, PeerEvent)] { calls.withLock { $0.flatMap { $0 } } }
+}
+
+/// Real loops on loopback, and clients that are connected to them.
+enum MediaBench {
+    static func makeLoop(
+        _ log: EventLog = EventLog(),
+        listeningOn texts: [String] = ["127.0.0.1:0"]
+    ) async throws -> MediaLoop {
+        try await MediaLoop.start(
+            MediaLoopConfiguration(name: "media", certificate: DTLSCertificate.generate()),
+            listeningOn: texts.compactMap { TransportAddress($0) },
+            onEvents: log.append
+        )
+    }
+
+    /// A client that is connected to `media`.
+    static func connect(
+        _ number: UInt64,
+        to media: MediaLoop,
+        socket: Int = 0,
+        publishing: [ReceiveTrackParameters] = [],
+        playing: [SendTrackParameters] = []
+    ) async throws -> TestClient {
+        let client = try TestClient(number)
+        let node = NodePeer(of: client, receive: publishing, send: playing)
+        try await media.addPeer(node.parameters)
+        try await client.connect(
+            to: media.sockets[socket].local,
+            node: node.remote(of: media),
+            receive: playing.map { track(mid: $0.mid, ssrc: $0.ssrc, kind: $0.kind) },
+            send: publishing.map { slot(mid: $0.mid, ssrc: $0.ssrcs[0], kind: $0.kind) }
+        )
+        #expect(await client.events.collect(1) == [.connected])
+        return client
+    }
+
+    private static func codec(_ kind: MediaKind) -> CodecParameters {
+        let number: UInt8 = kind == .audio ? 111 : 96
+        return CodecParameters(
+            name: kind == .audio ? .opus : .vp8,
+            payloadType: PayloadType(rawValue: number)!
+        )
+    }
+
+    static func track(mid: MID, ssrc: SSRC, kind: MediaKind = .audio) -> ReceiveTrackParameters {
+        ReceiveTrackParameters(mid: mid, kind: kind, codecs: [codec(kind)], ssrcs: [ssrc])
+    }
+
+    static func slot(mid: MID, ssrc: SSRC, kind: MediaKind = .audio) -> SendTrackParameters {
+        SendTrackParameters(mid: mid, kind: kind, codecs: [codec(kind)], ssrc: ssrc, cname: "test")
+    }
+}

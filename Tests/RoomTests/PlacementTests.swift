@@ -1,0 +1,172 @@
+import Testing
+
+@testable import Room
+
+/// Loops whose members have known loads, measured as a node would measure them.
+private struct MeasuredNode {
+    var placement: Placement
+    /// Each member's loop, channel and cost, a share of a core.
+    var members: [(home: Int, channel: Int, share: Double)] = []
+
+    init(homeCount: Int) { placement = Placement(homeCount: homeCount) }
+
+    func homes(of channel: Int) -> [Int: Int] {
+        Dictionary(members.filter { $0.channel == channel }.map { ($0.home, 1) }, uniquingKeysWith: +)
+    }
+
+    @discardableResult
+    mutating func join(_ channel: Int, share: Double) -> Int {
+        let home = placement.join(near: homes(of: channel))
+        members.append((home, channel, share))
+        return home
+    }
+
+    mutating func leave(_ index: Int) { placement.leave(members.remove(at: index).home) }
+
+    /// What the members of a loop cost in truth.
+    func share(of home: Int) -> Double { members.filter { $0.home == home }.reduce(0) { $0 + $1.share } }
+
+    /// - Parameter noise: what the busy share is off by, for each loop.
+    mutating func measure(noise: (Int) -> Double = { _ in 0 }) {
+        for home in placement.members.indices {
+            let share = share(of: home)
+            placement.measured(
+                LoopLoad(
+                    packetsPerSecond: share * 1_600_000,
+                    busyShare: share + noise(home),
+                    peers: members.count { $0.home == home }
+                ),
+                of: home
+            )
+        }
+    }
+}
+
+struct PlacementTests {
+    @Test func `without measurements the loops share the members`() {
+        var placement = Placement(homeCount: 3)
+        for _ in 0..<30 { _ = placement.join(near: [:]) }
+        #expect(placement.members == [10, 10, 10])
+        for home in 0..<3 { for _ in 0..<10 { placement.leave(home) } }
+        #expect(placement.isEmpty)
+        #expect(placement.loads == [0, 0, 0])
+    }
+
+    @Test func `a channel's second member joins the first one wherever that is`() {
+        var placement = Placement(homeCount: 4)
+        for home in 0..<4 { #expect(placement.join(near: [home: 1]) == home) }
+    }
+
+    @Test func `a channel that outgrows its loop fills a second one before a third`() {
+        var node = MeasuredNode(homeCount: 8)
+        let homes = (0..<6).map { _ in node.join(0, share: 0.001) }
+        #expect(homes == [0, 0, 0, 1, 1, 1])
+    }
+
+    @Test(arguments: [0, 1, 7, 100], [0.000_05, 0.001, 0.004])
+    func `a hundred viewers who come one by one are spread evenly, however often it is measured`(
+        period: Int,
+        share: Double
+    ) {
+        var node = MeasuredNode(homeCount: 2)
+        var generator = SeededGenerator(seed: 5)
+        for count in 0..<101 {
+            node.join(0, share: share)
+            guard period > 0, count % period == 0 else { continue }
+            // Up to one member's worth of noise either way.
+            let noise = [0, 1].map { _ in Double.random(in: -share...share, using: &generator) }
+            node.measure { noise[$0] }
+        }
+        let members = node.placement.members
+        #expect(abs(members[0] - members[1]) <= 10, "\(members)")
+    }
+
+    @Test func `a loop that is busy gets nobody, however few members it has`() {
+        var placement = Placement(homeCount: 2)
+        placement.measured(LoopLoad(packetsPerSecond: 100_000, busyShare: 0.8, peers: 2), of: 0)
+        placement.measured(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.02, peers: 200), of: 1)
+        for _ in 0..<50 { #expect(placement.join(near: [:]) == 1) }
+    }
+
+    @Test func `members that wait for their publisher count too`() {
+        var placement = Placement(homeCount: 2)
+        for _ in 0..<100 {
+            _ = placement.join(near: [0: placement.members[0], 1: placement.members[1]].filter { $0.value > 0 })
+            for home in 0..<2 { placement.measured(LoopLoad(peers: placement.members[home]), of: home) }
+        }
+        #expect(abs(placement.members[0] - placement.members[1]) <= 3, "\(placement.members)")
+    }
+
+    @Test func `a join counts until it is measured, and a leave gives the place back`() {
+        var placement = Placement(homeCount: 2)
+        for home in 0..<2 {
+            placement.measured(LoopLoad(packetsPerSecond: 10_000, busyShare: 0.1, peers: 10), of: home)
+        }
+        let before = placement.loads
+        let home = placement.join(near: [:])
+        #expect(abs(placement.loads[home] - before[home] - 0.01) < 1e-9, "an average member's load")
+        placement.measured(LoopLoad(packetsPerSecond: 10_000, busyShare: 0.1, peers: 11), of: home)
+        #expect(placement.loads[home] > before[home], "its media need not flow yet")
+        placement.leave(home)
+        #expect(abs(placement.loads[home] - before[home]) < 1e-9)
+    }
+
+    @Test func `a loop that does not answer is chosen last, and again once it answers`() {
+        var placement = Placement(homeCount: 2)
+        placement.measured(LoopLoad(packetsPerSecond: 10, busyShare: 1, peers: 1), of: 1)
+        placement.unanswered(by: 0)
+        #expect(placement.join(near: [0: 5]) == 1)
+        placement.unanswered(by: 1)
+        #expect(placement.join(near: [1: 5]) == 1, "with no other loop the channel stays together")
+        placement.measured(LoopLoad(), of: 0)
+        #expect(placement.join(near: [:]) == 0)
+    }
+
+    @Test(arguments: [
+        LoopLoad(packetsPerSecond: .nan, busyShare: .nan, peers: 3),
+        LoopLoad(packetsPerSecond: .infinity, busyShare: .infinity, peers: -1),
+        LoopLoad(packetsPerSecond: -5, busyShare: -0.5, peers: 0),
+    ])
+    func `a measurement that cannot be is harmless`(load: LoopLoad) {
+        var placement = Placement(homeCount: 2)
+        for _ in 0..<10 {
+            _ = placement.join(near: [:])
+            placement.measured(load, of: 0)
+            placement.measured(load, of: 1)
+        }
+        #expect(placement.loads.allSatisfy { $0.isFinite && $0 >= 0 })
+        #expect(placement.members == [5, 5])
+    }
+
+    /// Whoever comes and goes, and whatever they cost: a newcomer's loop is never further above the least loaded one than
+    /// the slack, and once it has been measured the loads are close.
+    @Test(arguments: 0..<50)
+    func `any order of joins, leaves and measurements keeps the rules`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let homeCount = Int.random(in: 1...6, using: &generator)
+        var node = MeasuredNode(homeCount: homeCount)
+        for _ in 0..<600 {
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0...5:
+                let loads = node.placement.loads
+                let bound = (loads.min() ?? 0) + Placement.slackMembers * node.placement.memberShare
+                let channel = Int.random(in: 0..<5, using: &generator)
+                let own = node.homes(of: channel)
+                let home = node.join(channel, share: Double.random(in: 0.000_1...0.002, using: &generator))
+                #expect(loads[home] <= bound, "seed \(seed)")
+                if !own.isEmpty, own.keys.contains(where: { loads[$0] <= bound }) {
+                    #expect(own[home] != nil, "the channel stays together where it may, seed \(seed)")
+                }
+            case 6...8:
+                if let index = node.members.indices.randomElement(using: &generator) { node.leave(index) }
+            default:
+                let noise = (0..<homeCount).map { _ in Double.random(in: 0...0.01, using: &generator) }
+                node.measure { noise[$0] }
+            }
+            #expect(node.placement.members.reduce(0, +) == node.members.count)
+            #expect(node.placement.loads.allSatisfy { $0.isFinite && $0 >= 0 })
+        }
+        while !node.members.isEmpty { node.leave(0) }
+        #expect(node.placement.isEmpty)
+    }
+}
