@@ -1,4 +1,5 @@
 internal import Foundation
+internal import SRTP
 package import Wire
 
 /// What a load run does.
@@ -54,6 +55,8 @@ package struct LoadConfiguration: Sendable {
 
     /// What the clients offer in DTLS, best first.
     package var srtpProfiles: [SRTPProfile] = [.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1]
+    /// What encrypts and decrypts, by its name; `nil`: the fastest that there is.
+    package var srtpBackend: String?
     /// Threads that the clients are spread over; `nil`: as many as their sockets need.
     package var loops: Int?
 
@@ -90,6 +93,11 @@ package struct LoadConfiguration: Sendable {
             try require(conferenceMembers == nil, "A ramp adds subscribers, which a conference has none of.")
         }
         try require(!srtpProfiles.isEmpty, "Offer at least one SRTP profile.")
+        let backends = SRTPBackend.available.map(\.rawValue)
+        try require(
+            srtpBackend.map { backends.contains($0) } ?? true,
+            "There is no SRTP backend \(srtpBackend ?? "") on this machine; there is \(backends.joined(separator: ", "))."
+        )
         try require(
             loops.map { (1...Self.loopsMax).contains($0) } ?? true,
             "The clients run on 1 to \(Self.loopsMax) loops."

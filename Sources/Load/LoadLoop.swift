@@ -2,6 +2,7 @@ import Client
 import DTLS
 import EventLoop
 import Forwarding
+import SRTP
 import Wire
 
 /// How much media a source has made so far.
@@ -66,6 +67,9 @@ actor LoadLoop {
             random: { .random(in: .min ... .max) }
         )
         settings.srtpProfiles = configuration.srtpProfiles
+        if let name = configuration.srtpBackend, let backend = SRTPBackend(rawValue: name) {
+            settings.srtpBackend = backend
+        }
         // A subscriber sends nothing on, so it needs no more of what it received than to know duplicates by.
         settings.historyBytesMax = 0
         forwarder = Forwarder(settings)

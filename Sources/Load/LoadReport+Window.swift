@@ -145,6 +145,7 @@ extension LoadReport.Generator {
         self.init(
             threads: loops,
             cpuSeconds: cpu,
+            residentBytes: end.own?.residentBytes,
             cpuMicrosecondsPerPacket: tally.packets > 0 ? cpu.map { $0 * 1e6 / Double(tally.packets) } : nil,
             busyShare: tally.busy.seconds / seconds,
             waitingShare: wait.map { $0 / seconds },

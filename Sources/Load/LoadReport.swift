@@ -60,6 +60,7 @@ package struct LoadReport: Codable, Sendable {
     package struct Generator: Codable, Sendable {
         package var threads: Int
         package var cpuSeconds: Double?
+        package var residentBytes: Int?
         /// CPU time by packets received.
         package var cpuMicrosecondsPerPacket: Double?
         /// How much of the time its loops had something to do, 0…1.

@@ -103,6 +103,14 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "What encrypts and decrypts here: ipsec-mb, openssl or libsrtp2. (default: the first that there is)",
+            valueName: "name"
+        )
+    )
+    var srtpBackend: String?
+
+    @Option(
+        help: ArgumentHelp(
             "Threads that the clients are spread over. (default: one for each 1000 clients)",
             valueName: "n"
         )
@@ -179,6 +187,7 @@ struct LoadCommand: AsyncParsableCommand {
             configuration.serverPID = serverPID
             configuration.metricsURL = metricsURL
             configuration.loops = loops
+            configuration.srtpBackend = srtpBackend
             if !srtpProfile.isEmpty { configuration.srtpProfiles = srtpProfile.map(\.profile) }
             configuration.publishPath = whipPath
             if let whepPath {

@@ -46,6 +46,7 @@ import Wire
         ("no loop", { $0.loops = 0 }),
         ("too many loops", { $0.loops = LoadConfiguration.loopsMax + 1 }),
         ("no SRTP profile", { $0.srtpProfiles = [] }),
+        ("an unknown SRTP backend", { $0.srtpBackend = "rot13" }),
         ("no scheme", { $0.url = "127.0.0.1:8080" }),
         ("no host", { $0.url = "http://" }),
         ("metrics without a scheme", { $0.metricsURL = "127.0.0.1:3000/metrics" }),

@@ -137,6 +137,7 @@ import Wire
             datagramsDropped: 1
         )
         window.generator.cpuSeconds = 1
+        window.generator.residentBytes = 1
         window.generator.cpuMicrosecondsPerPacket = 1
         window.generator.waitingShare = 0
         window.generator.latenessMilliseconds = window.generator.turnMilliseconds
@@ -179,7 +180,8 @@ import Wire
         )
         #expect(
             try keys("window", "generator") == [
-                "threads", "cpuSeconds", "cpuMicrosecondsPerPacket", "busyShare", "waitingShare", "turnMilliseconds",
+                "threads", "cpuSeconds", "residentBytes", "cpuMicrosecondsPerPacket", "busyShare", "waitingShare",
+                "turnMilliseconds",
                 "latenessMilliseconds", "sendDrops", "receiveDrops",
             ]
         )
