@@ -164,6 +164,41 @@ struct SenderTests {
     }
 
     @Test(arguments: Flavor.all)
+    func `the longest packets are protected together`(flavor: Flavor) throws {
+        let engine = try SRTPEngine(flavor.backend)
+        let keys = try Self.keys(flavor.profile)
+        let transform = try engine.makeTransform(keys)
+        let reference = Reference(profile: flavor.profile, master: keys.local)
+        let sender = transform.sender
+        let stream = try #require(sender.stream(SSRC(rawValue: 0xCAFE_BABE)))
+        var packets = (1...6).map { rtp($0, payload: 65_507 - 12 - sender.tagLength) }
+        let expected = packets.map { reference.protectRTP($0, headerLength: 12, rollOver: 0) }
+        let room = 65_507 + SRTPSession.overheadBytesMax
+        var arena = [UInt8](repeating: 0, count: packets.count * room)
+        unsafe arena.withUnsafeMutableBytes { arena in
+            for number in packets.indices {
+                let place = unsafe arena.baseAddress! + number * room
+                unsafe packets[number].withUnsafeMutableBytes { packet in
+                    unsafe place.copyMemory(from: packet.baseAddress!, byteCount: 12)
+                    let length = unsafe sender.protectRTP(
+                        stream,
+                        place,
+                        headerLength: 12,
+                        payload: packet.baseAddress! + 12,
+                        payloadLength: packet.count - 12,
+                        index: UInt64(number + 1)
+                    )
+                    #expect(length == 65_507)
+                }
+            }
+            engine.flush()
+        }
+        for (number, packet) in expected.enumerated() {
+            #expect(arena[(number * room)...].starts(with: packet), "packet \(number)")
+        }
+    }
+
+    @Test(arguments: Flavor.all)
     func `a transform that ends with packets unfinished finishes them, and outlives its engine's owner`(
         flavor: Flavor
     ) throws {
