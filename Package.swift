@@ -88,7 +88,7 @@ let package = Package(
         module(
             "Load",
             [
-                "Wire", "DTLS", "Forwarding", "EventLoop", "Client",
+                "Wire", "DTLS", "SRTP", "Forwarding", "EventLoop", "Client",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -1,38 +1,31 @@
 internal import DTLS
 internal import Forwarding
-package import SRTP
-package import Wire
+internal import SRTP
+internal import Wire
 
-// Everything here that follows a change of the product's interfaces.
+// Everything here that follows the product's interfaces where they still move.
 
-/// What encrypts on the node's side.
-package enum Backend: String, CaseIterable, Sendable {
-    case libsrtp2
-
-    /// The ones that this build and this machine have, best first.
-    package static var available: [Backend] { allCases }
-    /// What the forwarder uses unless told otherwise.
-    package static var preferred: Backend { .libsrtp2 }
-    /// What the floor beside it encrypts with.
-    var floorEngine: Int32 { 0 }
-}
-
-/// A receiver's or publisher's end of SRTP.
-package func makeTransform(_ keys: SRTPKeyingMaterial, _ backend: Backend) throws -> any SRTPTransform {
-    try LibSRTPTransform(keys)
-}
-
-func makeForwarder(_ certificate: DTLSCertificate, _ backend: Backend, seed: UInt64) -> Forwarder {
-    var generator = SeededGenerator(seed: seed)
-    return Forwarder(
-        ForwarderConfiguration(certificate: certificate, unixNanosecondsAtZero: 1_700_000_000_000_000_000) {
-            generator.next()
+extension SRTPBackend {
+    /// What the floor beside it encrypts with. libsrtp2 has none of its own: it shows what OpenSSL in plain C leaves.
+    var floorEngine: Int32 {
+        switch self {
+        case .libsrtp2, .openssl: 0
+        case .ipsecMB: 1
         }
-    )
+    }
 }
 
-extension Forwarder {
-    /// Completes the packets that a multi-buffer backend has begun; before the batch is read.
-    @inline(__always)
-    func completeBatch() {}
+/// A client's end of SRTP.
+func makeTransform(_ keys: SRTPKeyingMaterial, _ engine: SRTPEngine) throws -> any SRTPTransform {
+    try engine.makeTransform(keys)
+}
+
+func makeForwarder(_ certificate: DTLSCertificate, _ backend: SRTPBackend, seed: UInt64) -> Forwarder {
+    var generator = SeededGenerator(seed: seed)
+    var configuration = ForwarderConfiguration(
+        certificate: certificate,
+        unixNanosecondsAtZero: 1_700_000_000_000_000_000
+    ) { generator.next() }
+    configuration.srtpBackend = backend
+    return Forwarder(configuration)
 }

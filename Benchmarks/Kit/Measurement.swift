@@ -109,23 +109,20 @@ extension Workload {
     /// Lets callgrind collect `runs` runs, and as many of the floor: one file each, described by the workload's name
     /// and the units in it.
     package func collect(runs: Int) throws {
+        let label = ContiguousArray("\(name) | \(unitsPerRun)".utf8CString)
+        let floorLabel = ContiguousArray("\(name) | \(unitsPerRun) | floor".utf8CString)
         for _ in 0..<runs {
-            try run { body in
-                nagare_collect_begin()
-                body()
-                nagare_collect_pause()
-            }
+            try run { Self.collect(as: label, $0) }
+            if hasFloor { runFloor { Self.collect(as: floorLabel, $0) } }
         }
-        unsafe nagare_collect_end("\(name) | \(runs * unitsPerRun)")
-        guard hasFloor else { return }
-        for _ in 0..<runs {
-            runFloor { body in
-                nagare_collect_begin()
-                body()
-                nagare_collect_pause()
-            }
+    }
+
+    private static func collect(as label: ContiguousArray<CChar>, _ body: () -> Void) {
+        unsafe label.withUnsafeBufferPointer { label in
+            nagare_collect_begin()
+            body()
+            unsafe nagare_collect_end(label.baseAddress)
         }
-        unsafe nagare_collect_end("\(name) | \(runs * unitsPerRun) | floor")
     }
 }
 

@@ -21,6 +21,7 @@ final class RemotePeer {
         number: UInt64,
         certificates: (near: DTLSCertificate, far: DTLSCertificate),
         profile: SRTPProfile,
+        engine: SRTPEngine,
         through batch: DatagramBatch,
         at now: Instant,
         using generator: inout SeededGenerator
@@ -61,7 +62,7 @@ final class RemotePeer {
             batch.removeAll()
         }
         guard let keys else { throw CallError.noHandshake }
-        transform = try makeTransform(keys, Backend.preferred)
+        transform = try makeTransform(keys, engine)
     }
 
     /// The check that renews consent (RFC 7675), ready to be delivered.

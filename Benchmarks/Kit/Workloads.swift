@@ -1,8 +1,49 @@
-internal import Floor
-package import Wire
+internal import SRTP
+internal import Wire
 
 /// The forwarding path in pieces.
 package enum Workloads {
+    /// A workload that can be made; making one may take hundreds of handshakes.
+    package struct Recipe {
+        package let name: String
+        /// Enough for a median that holds still.
+        package let runs: Int
+        /// Whether its instructions are counted: not where setting it up would take callgrind too long.
+        package let isCollected: Bool
+        fileprivate let make: () throws -> Workload
+
+        init(_ name: String, runs: Int = 50, isCollected: Bool = true, _ make: @escaping () throws -> Workload) {
+            self.name = name
+            self.runs = runs
+            self.isCollected = isCollected
+            self.make = make
+        }
+
+        package func callAsFunction() throws -> Workload {
+            let workload = try make()
+            precondition(workload.name == name)
+            return workload
+        }
+    }
+
+    /// All that the thresholds are about.
+    package static var all: [Recipe] {
+        suites.flatMap { profile, backend in
+            [0, 1, 10, 100].map { subscribers in
+                Recipe(fanOutName(subscribers, profile, backend), isCollected: subscribers <= 10 && backend != .libsrtp2) {
+                    try fanOut(subscribers: subscribers, profile, backend)
+                }
+            }
+        }
+    }
+
+    /// Every backend that is here with every profile.
+    static var suites: [(SRTPProfile, SRTPBackend)] {
+        SRTPBackend.available.flatMap { backend in
+            [SRTPProfile.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1].map { ($0, backend) }
+        }
+    }
+
     static func name(_ profile: SRTPProfile) -> String {
         switch profile {
         case .aeadAES128GCM: "gcm-128"
@@ -10,88 +51,4 @@ package enum Workloads {
         case .aes128CMHMACSHA1: "cm-sha1-80"
         }
     }
-
-    /// Every profile with every backend that is here.
-    package static var suites: [(SRTPProfile, Backend)] {
-        Backend.available.flatMap { backend in
-            [SRTPProfile.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1].map { ($0, backend) }
-        }
-    }
-
-    /// One publisher's packets to a number of subscribers: decrypt, parse, keep, and for each subscriber rewrite,
-    /// encrypt and queue. The unit is a packet that leaves.
-    package static func fanOut(
-        subscribers: Int,
-        _ profile: SRTPProfile,
-        _ backend: Backend
-    ) throws -> Workload {
-        var shape = Call.Shape()
-        shape.subscribers = subscribers
-        shape.profile = profile
-        shape.backend = backend
-        let call = try Call(shape)
-        try call.warmUp(turns: 90)
-        let expected = shape.packetsPerTurn * subscribers
-        let floor = FanOutFloor(shape)
-        return Workload(
-            "fan-out \(subscribers), \(name(profile)), \(backend.rawValue)",
-            unit: "packet",
-            unitsPerRun: expected,
-            prepare: { try call.prepareTurn() },
-            finish: {
-                call.finishTurn()
-                let forwarded = call.takeForwarded()
-                // Feedback to the publisher may be among them.
-                guard forwarded >= expected, forwarded <= expected + 2 else {
-                    throw CallError.broken("\(forwarded) datagrams left where \(expected) were to")
-                }
-                call.serviceTurn()
-                call.discardBatch()
-            },
-            floorPrepare: { floor.prepare() },
-            floor: { floor.turn() },
-            { call.forwardTurn() }
-        )
-    }
-}
-
-/// The work of a turn of ``Workloads/fanOut(subscribers:_:_:)`` in C.
-@safe
-final class FanOutFloor {
-    private let fanOut: OpaquePointer
-    private let unprotect: OpaquePointer
-    private let packet: [UInt8]
-    private let payloadBytes: Int
-    private let packets: Int
-    private var index: UInt64 = 1
-
-    init(_ shape: Call.Shape) {
-        let engine = shape.backend.floorEngine
-        unsafe fanOut = nagare_fan_out_make(shape.profile.floorProfile, engine, Int32(shape.subscribers), 1_024)
-        unsafe unprotect = nagare_unprotect_make(shape.profile.floorProfile, engine, Int32(shape.packetsPerTurn))
-        var maker = SyntheticPacket(ssrc: SSRC(rawValue: 1), payloadBytes: shape.payloadBytes)
-        packet = maker.next()
-        payloadBytes = shape.payloadBytes
-        packets = shape.packetsPerTurn
-    }
-
-    deinit {
-        unsafe nagare_fan_out_free(fanOut)
-        unsafe nagare_unprotect_free(unprotect)
-    }
-
-    func prepare() { unsafe nagare_unprotect_fill(unprotect, packet, SyntheticPacket.headerBytes, payloadBytes) }
-
-    func turn() {
-        _ = unsafe nagare_unprotect_run(unprotect)
-        for _ in 0..<packets {
-            _ = unsafe nagare_fan_out_send(fanOut, packet, SyntheticPacket.headerBytes, payloadBytes, index)
-            index &+= 1
-        }
-        unsafe nagare_fan_out_flush(fanOut)
-    }
-}
-
-extension SRTPProfile {
-    var floorProfile: Int32 { Int32(rawValue) }
 }

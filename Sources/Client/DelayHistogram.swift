@@ -74,6 +74,8 @@ package struct DelayHistogram: Sendable, Equatable {
 
 /// A histogram that several receivers on one thread share.
 package final class DelayRecorder {
-    package var histogram = DelayHistogram()
+    package private(set) var histogram = DelayHistogram()
     package init() {}
+    @inline(__always)
+    package func observe(_ delay: Interval) { histogram.observe(delay) }
 }

@@ -55,7 +55,7 @@ package struct MediaStamp: Hashable, Sendable {
         bytes.append(bigEndian: indexInFrame)
         bytes.append(bigEndian: packetsInFrame)
         bytes.append(isKeyFrame ? 1 : 0)
-        bytes.append(contentsOf: [0, 0, 0])
+        for _ in 0..<3 { bytes.append(0) }
         bytes.append(bigEndian: UInt64(bitPattern: sentAt.nanoseconds))
     }
 }

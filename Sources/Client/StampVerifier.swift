@@ -33,8 +33,10 @@ package struct StampVerifier: Sendable {
     package private(set) var packets = 0
     package private(set) var bytes = 0
     package private(set) var duplicates = 0
-    /// Packets that came behind a newer one: reordered, or restored by retransmission.
-    package private(set) var late = 0
+    /// Packets that came behind a newer one by themselves.
+    package private(set) var reordered = 0
+    /// Packets that came behind a newer one because they were lost and sent again.
+    package private(set) var restored = 0
     package private(set) var framesDecoded = 0
     package private(set) var keyFramesDecoded = 0
     /// Packets without a stamp.
@@ -47,6 +49,9 @@ package struct StampVerifier: Sendable {
     package private(set) var longestGap = Interval.zero
 
     package init() {}
+
+    /// Packets that came behind a newer one, for whichever reason.
+    package var late: Int { reordered + restored }
 
     /// The source that plays, by the number in its stamps.
     package var sourceNumber: UInt32? { source }
@@ -82,15 +87,16 @@ package struct StampVerifier: Sendable {
     }
 
     /// Takes the part of a payload that begins with the stamp.
+    /// - Parameter isRestored: whether the packet came as a retransmission.
     /// - Returns: the stamp when the packet is a new one.
     @discardableResult
-    package mutating func received(_ stamped: RawSpan, at now: Instant) -> MediaStamp? {
+    package mutating func received(_ stamped: RawSpan, isRestored: Bool = false, at now: Instant) -> MediaStamp? {
         guard let stamp = MediaStamp(stamped) else {
             unreadable += 1
             return nil
         }
         if source != stamp.source { begin(stamp.source) }
-        guard place(stamp.packet) else {
+        guard place(stamp.packet, isRestored: isRestored) else {
             duplicates += 1
             return nil
         }
@@ -116,10 +122,10 @@ package struct StampVerifier: Sendable {
     // MARK: Packets
 
     /// Notes a packet's number; `false` when it was here before, or so long ago that this cannot be told.
-    private mutating func place(_ packet: UInt32) -> Bool {
+    private mutating func place(_ packet: UInt32, isRestored: Bool) -> Bool {
         if let newest, packet <= newest {
             guard newest - packet < Self.packetsRemembered, !hasSeen(packet) else { return false }
-            late += 1
+            if isRestored { restored += 1 } else { reordered += 1 }
         } else {
             forgetBits(upTo: packet)
             newest = packet

@@ -29,6 +29,8 @@ package struct SyntheticVideo {
     private var tl0: UInt8
     private var lastKeyFrameAt: Instant?
     private var bytes: [UInt8] = []
+    /// What stands behind the stamp.
+    private let filling: [UInt8]
     package private(set) var nextFrameAt: Instant
     package private(set) var keyFramesMade = 0
     /// Packets made so far.
@@ -53,7 +55,8 @@ package struct SyntheticVideo {
         tl0 = .random(in: 0...0xFF, using: &generator)
         startedAt = now
         nextFrameAt = now
-        bytes.reserveCapacity(1500)
+        filling = (0..<max(settings.payloadBytesMax, 0)).map { UInt8(truncatingIfNeeded: $0) }
+        bytes.reserveCapacity(RTPPacketView.fixedHeaderLength + settings.payloadBytesMax)
     }
 
     /// The RTP timestamp of a frame captured at `now`.
@@ -116,9 +119,8 @@ package struct SyntheticVideo {
         bytes.append(0x20)
         bytes.append(stamp.isKeyFrame ? 0x00 : 0x01)
         stamp.append(to: &bytes)
-        while bytes.count < RTPPacketView.fixedHeaderLength + size {
-            bytes.append(UInt8(truncatingIfNeeded: bytes.count))
-        }
+        let missing = RTPPacketView.fixedHeaderLength + size - bytes.count
+        bytes.append(contentsOf: filling.prefix(max(missing, 0)))
     }
 
     /// Where the stamp stands in a payload that `build` made and a forwarder sent on.

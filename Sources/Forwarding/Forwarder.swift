@@ -297,10 +297,15 @@ public final class Forwarder {
         }
     }
 
-    /// A request names our user name fragment; a response is to a check of ours and comes from where that went.
+    /// A request names our user name fragment; a response is to a check of ours and comes from where that went. Some
+    /// agents, libnice among them, repeat the request's USERNAME in it, which names their fragment first.
     private func findPeer(_ message: borrowing STUNMessageView, path: NetworkPath) -> Peer? {
-        if let fragment = message.localUsernameFragment() { return peersByFragment[fragment] }
-        return message.messageClass == .request ? nil : responsePeer(path)
+        switch message.messageClass {
+        case .success, .error: return responsePeer(path)
+        case .request, .indication:
+            if let fragment = message.localUsernameFragment() { return peersByFragment[fragment] }
+            return message.messageClass == .request ? nil : responsePeer(path)
+        }
     }
 
     private func responsePeer(_ path: NetworkPath) -> Peer? { validatedPeer(path) ?? controllingPeers[path] }
@@ -352,25 +357,36 @@ public final class Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        guard let unmanaged = peersByPath[path] else {
+        guard let peer = peersByPath[path] else {
             counters.drop(.unvalidatedAddress)
             return
         }
         // The table's peer lives: nothing that its media does removes it.
-        let peer = unmanaged.object
-        guard peer.transport.isConnected else {
-            counters.drop(.notSecured)
-            return
+        let refusal = peer.with { peer in
+            receivedMedia(&datagram, length: length, of: peer, at: now, into: batch)
         }
+        if let refusal { counters.drop(refusal) }
+    }
+
+    @inline(__always)
+    private func receivedMedia(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        of peer: Peer,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) -> DropReason? {
+        guard peer.isConnected else { return .notSecured }
         do {
             if RTPPacketView.isRTCP(datagram.bytes.extracting(0..<length)) {
                 try peer.receivedRTCP(&datagram, length: length, at: now, into: batch)
             } else {
-                try peer.receivedRTP(&datagram, length: length, at: now, into: batch)
+                try peer.receivedRTP(&datagram, length: length, core: self, at: now, into: batch)
             }
+            return nil
         } catch {
             switch error {
-            case .drop(let reason): counters.drop(reason)
+            case .drop(let reason): return reason
             }
         }
     }

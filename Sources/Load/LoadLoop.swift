@@ -2,6 +2,7 @@ import Client
 import DTLS
 import EventLoop
 import Forwarding
+import SRTP
 import Wire
 
 /// How much media a source has made so far.
@@ -14,7 +15,8 @@ struct MadeMedia: Sendable {
 actor LoadLoop {
     /// Sockets that one loop takes, one a client.
     static let clientsMax = 1_000
-    /// A client's share of the kernel's buffers: half a second of 8 Mbit/s in, a key frame out.
+    /// A client's share of the kernel's buffers, which take memory as they fill: half a second of 8 Mbit/s in, a key
+    /// frame out.
     private static let socketOptions = SocketOptions(receiveBufferBytes: 1 << 20, sendBufferBytes: 1 << 18)
 
     /// A client's socket, opened before its offer is made.
@@ -56,21 +58,30 @@ actor LoadLoop {
 
     // MARK: Lifecycle
 
-    private init(certificate: DTLSCertificate, number: Int) {
+    private init(_ configuration: LoadConfiguration, certificate: DTLSCertificate, number: Int) {
         eventLoop = EventLoop(name: "load-\(number)", socketsMax: Self.clientsMax)
-        forwarder = Forwarder(
-            ForwarderConfiguration(
-                certificate: certificate,
-                unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),
-                peersMax: Self.clientsMax,
-                random: { .random(in: .min ... .max) }
-            )
+        var settings = ForwarderConfiguration(
+            certificate: certificate,
+            unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),
+            peersMax: Self.clientsMax,
+            random: { .random(in: .min ... .max) }
         )
+        settings.srtpProfiles = configuration.srtpProfiles
+        if let name = configuration.srtpBackend, let backend = SRTPBackend(rawValue: name) {
+            settings.srtpBackend = backend
+        }
+        // A subscriber sends nothing on, so it needs no more of what it received than to know duplicates by.
+        settings.historyBytesMax = 0
+        forwarder = Forwarder(settings)
     }
 
     /// A loop whose thread runs; `shutdown` must follow.
-    static func start(certificate: DTLSCertificate, number: Int) async throws(LoadError) -> LoadLoop {
-        let loop = LoadLoop(certificate: certificate, number: number)
+    static func start(
+        _ configuration: LoadConfiguration,
+        certificate: DTLSCertificate,
+        number: Int
+    ) async throws(LoadError) -> LoadLoop {
+        let loop = LoadLoop(configuration, certificate: certificate, number: number)
         do throws(EventLoopError) {
             try loop.eventLoop.start()
         } catch {
@@ -237,6 +248,11 @@ actor LoadLoop {
         return made
     }
 
+    /// Tracks that nothing has arrived on.
+    var silentTracks: Int {
+        clients.values.reduce(0) { $0 + $1.listeners.count { $0.verifier.packets + $0.verifier.unreadable == 0 } }
+    }
+
     /// - Parameter made: what the sources have made in all; then what a subscriber lacks at the end counts as lost.
     func tally(made: [UInt32: MadeMedia]? = nil) -> LoadTally {
         var tally = LoadTally()
@@ -260,8 +276,7 @@ actor LoadLoop {
         tally.sockets = eventLoop.statistics
         let counters = forwarder.counters
         tally.nackedPackets = Int(counters.nackedPacketsRequested)
-        tally.retransmissionsReceived = Int(counters.retransmissionsReceived)
-        tally.retransmissionsSent = Int(counters.retransmissionsSent)
+        tally.copiesDropped = Int(clamping: counters[.srtpReplay] &+ counters[.duplicate] &+ counters[.tooOld])
         tally.keyFrameRequests = Int(counters.keyFrameRequestsReceived)
         tally.turns = turns
         tally.lateness = lateness

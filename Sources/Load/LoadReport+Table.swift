@@ -27,18 +27,42 @@ extension LoadReport {
         for (reason, count) in disconnections.sorted(by: { $0.value > $1.value }) {
             lines.append("  left         \(count) × \(reason)")
         }
-        for (index, step) in steps.enumerated() {
-            lines.append("")
-            lines.append("Step \(index + 1)")
-            lines += Self.lines(step)
-        }
+        if !steps.isEmpty { lines += ["", "Steps"] + Self.rows(steps) }
+        if let ramp { lines += ["", ramp.sentence] + ramp.reasons.dropFirst().map { "Also: \($0)" } }
         if let window {
             lines.append("")
-            lines.append("Window")
+            lines.append(steps.isEmpty ? "Window" : "Last step")
             lines += Self.lines(window)
         }
         for warning in warnings { lines += ["", "Warning: \(warning)"] }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// A row for each step, in columns that are wide enough for all of them.
+    private static func rows(_ steps: [Window]) -> [String] {
+        var rows = [
+            [
+                "subscribers", "packets/s", "Mbit/s", "loss %", "p50 ms", "p99 ms", "server %", "µs/packet", "MiB",
+                "generator %", "goals",
+            ]
+        ]
+        for step in steps {
+            let latency = (step.video ?? step.audio)?.latencyMilliseconds
+            rows.append([
+                "\(step.subscribers)", decimal(step.packetsPerSecond, 0), decimal(step.megabitsPerSecond, 1),
+                decimal(step.lossPercent, 3), latency.map { decimal($0.p50, 2) } ?? "-",
+                step.p99Milliseconds.map { decimal($0, 2) } ?? "-",
+                step.server.map { decimal($0.cores * 100, 0) } ?? "-",
+                step.server?.cpuMicrosecondsPerPacket.map { decimal($0, 2) } ?? "-",
+                step.server.map { decimal(Double($0.residentBytes) / 1_048_576, 0) } ?? "-",
+                decimal(step.generator.busyShare * 100, 0),
+                step.goalsMissed?.isEmpty ?? true ? "met" : "missed",
+            ])
+        }
+        let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            zip(row, widths).map { String(repeating: " ", count: $1 - $0.count + 2) + $0 }.joined()
+        }
     }
 
     private static func lines(_ window: Window) -> [String] {
@@ -51,7 +75,11 @@ extension LoadReport {
             guard let media else { continue }
             lines.append(
                 "  \(name)        sent \(media.packetsSent), received \(media.packetsReceived), "
-                    + "lost \(media.packetsLost), duplicated \(media.packetsDuplicated), late \(media.packetsLate)"
+                    + "lost \(media.packetsLost) (\(decimal(media.lossPercent, 3)) %)"
+            )
+            lines.append(
+                "               duplicated \(media.packetsDuplicated), reordered \(media.packetsReordered), "
+                    + "restored \(media.packetsRestored)"
             )
             if media.packetsUnreadable > 0 {
                 lines.append("               \(media.packetsUnreadable) packets of other publishers")
@@ -68,20 +96,28 @@ extension LoadReport {
             if let latency = media.latencyMilliseconds { lines.append("    latency    \(line(latency))") }
         }
         lines.append(
-            "  feedback     \(window.packetsRequestedAgain) packets asked for again, "
-                + "\(window.keyFrameRequests) key frames asked for"
+            "  feedback     \(window.packetsRequestedAgain) packets asked for again, \(window.copiesDropped) came in "
+                + "vain, \(window.keyFrameRequests) key frames asked for"
         )
         if let server = window.server {
             let each = server.cpuMicrosecondsPerPacket.map { "\(decimal($0, 2)) µs a forwarded packet, " } ?? ""
             lines.append(
                 "  server       \(each)\(decimal(server.cores * 100, 0)) % of a core, "
                     + "\(decimal(Double(server.residentBytes) / 1_048_576, 0)) MiB"
+                    + (server.residentBytesPerSubscriber.map { ", \(decimal($0 / 1_024, 0)) KiB a subscriber" } ?? "")
             )
+            if let forwarded = server.packetsForwarded {
+                lines.append(
+                    "               forwarded \(forwarded) packets, sent \(server.retransmissionsSent ?? 0) again, "
+                        + "dropped \(server.datagramsDropped ?? 0)"
+                )
+            }
         }
         let generator = window.generator
         let turns = generator.turnMilliseconds.map { ", turns p99 \(decimal($0.p99, 2)) max \(decimal($0.max, 1)) ms" }
+        let waiting = generator.waitingShare.map { ", waiting \(decimal($0 * 100, 0)) %" }
         lines.append(
-            "  generator    busy \(decimal(generator.busyShare * 100, 0)) %\(turns ?? ""), dropped "
+            "  generator    busy \(decimal(generator.busyShare * 100, 0)) %\(waiting ?? "")\(turns ?? ""), dropped "
                 + "\(generator.sendDrops) out, \(generator.receiveDrops) in"
         )
         return lines

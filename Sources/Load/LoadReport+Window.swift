@@ -14,60 +14,73 @@ extension LoadReport.Times {
     }
 }
 
+/// What the server had used at one moment.
+struct ServerUsage: Sendable {
+    var process: ProcessUsage?
+    var metrics: ServerMetrics?
+
+    var residentBytes: Double? { process.map { Double($0.residentBytes) } ?? metrics?.residentBytes }
+
+    /// The process's own count is the finer one.
+    func cpuSeconds(since earlier: Self) -> Double? {
+        if let process, let before = earlier.process { return process.cpuSeconds(since: before) }
+        guard let seconds = metrics?.cpuSeconds, let before = earlier.metrics?.cpuSeconds else { return nil }
+        return max(seconds - before, 0)
+    }
+}
+
 /// What the counters and the processes' usage were at one moment.
 struct LoadSnapshot: Sendable {
     var tally: LoadTally
-    var server: ProcessUsage?
+    var server: ServerUsage
     var own: ProcessUsage?
+}
+
+/// What a window is measured against.
+struct WindowContext: Sendable {
+    var hasVideo: Bool
+    var hasAudio: Bool
+    var subscribers: Int
+    /// The server before the first subscriber joined.
+    var serverBefore: ServerUsage?
 }
 
 extension LoadReport.Window {
     /// - Parameters:
     ///   - end: when the window ended, which rates and CPU time are of.
     ///   - settled: what had arrived once everything that was under way at `end` had the time to.
-    init(
-        from start: LoadSnapshot,
-        to end: LoadSnapshot,
-        settled: LoadTally,
-        _ configuration: LoadConfiguration,
-        subscribers: Int
-    ) {
+    init(from start: LoadSnapshot, to end: LoadSnapshot, settled: LoadTally, _ context: WindowContext) {
         let tally = end.tally.since(start.tally)
         let final = settled.since(start.tally)
         let seconds = max((end.tally.takenAt - start.tally.takenAt).seconds, 1e-3)
-        let settledSeconds = max((settled.takenAt - start.tally.takenAt).seconds, 1e-3)
+        func media(_ received: MediaTally, frames: Int) -> LoadReport.Media {
+            LoadReport.Media(received, frames: frames, subscribers: context.subscribers, seconds: seconds)
+        }
         self.init(
             seconds: seconds,
-            subscribers: subscribers,
+            subscribers: context.subscribers,
             packetsPerSecond: Double(tally.packets) / seconds,
             megabitsPerSecond: Double(tally.bytes) * 8 / seconds / 1e6,
-            video: configuration.videoBitsPerSecond > 0
-                ? LoadReport.Media(
-                    final.video,
-                    frames: tally.video.framesDecoded,
-                    subscribers: subscribers,
-                    seconds: seconds
-                ) : nil,
-            audio: configuration.sendsAudio
-                ? LoadReport.Media(
-                    final.audio,
-                    frames: tally.audio.framesDecoded,
-                    subscribers: subscribers,
-                    seconds: seconds
-                ) : nil,
+            lossPercent: Self.percent(final.lost, of: final.lost + final.packets),
+            video: context.hasVideo ? media(final.video, frames: tally.video.framesDecoded) : nil,
+            audio: context.hasAudio ? media(final.audio, frames: tally.audio.framesDecoded) : nil,
             packetsRequestedAgain: final.nackedPackets,
+            copiesDropped: final.copiesDropped,
             keyFrameRequests: final.keyFrameRequests,
-            server: LoadReport.Server(from: start.server, to: end.server, packets: tally.packets, seconds: seconds),
-            generator: LoadReport.Generator(
-                threads: settled.loops,
-                cpuSeconds: end.own.flatMap { end in start.own.map { end.cpuSeconds - $0.cpuSeconds } },
-                busyShare: final.busy.seconds / settledSeconds / Double(max(settled.loops, 1)),
-                turnMilliseconds: LoadReport.Times(tally.turns),
-                latenessMilliseconds: LoadReport.Times(tally.lateness),
-                sendDrops: Int(clamping: final.sendDrops),
-                receiveDrops: Int(clamping: final.sockets.kernelReceiveDrops)
-            )
+            server: LoadReport.Server(
+                from: start.server,
+                to: end.server,
+                before: context.serverBefore,
+                subscribers: context.subscribers,
+                packets: tally.packets,
+                seconds: seconds
+            ),
+            generator: LoadReport.Generator(from: start, to: end, settled: final, loops: settled.loops)
         )
+    }
+
+    fileprivate static func percent(_ part: Int, of whole: Int) -> Double {
+        whole > 0 ? Double(part) / Double(whole) * 100 : 0
     }
 }
 
@@ -77,8 +90,11 @@ extension LoadReport.Media {
             packetsSent: received.packetsMade,
             packetsReceived: received.packets,
             packetsLost: received.lost,
+            lossPercent: LoadReport.Window.percent(received.lost, of: received.lost + received.packets),
             packetsDuplicated: received.duplicates,
-            packetsLate: received.late,
+            packetsLate: received.reordered + received.restored,
+            packetsReordered: received.reordered,
+            packetsRestored: received.restored,
             packetsUnreadable: received.unreadable,
             subscribersSilent: received.silentTracks,
             framesPerSecond: Double(frames) / seconds / Double(max(subscribers, 1)),
@@ -89,55 +105,54 @@ extension LoadReport.Media {
 }
 
 extension LoadReport.Server {
-    init?(from start: ProcessUsage?, to end: ProcessUsage?, packets: Int, seconds: Double) {
-        guard let start, let end else { return nil }
-        let cpu = max(end.cpuSeconds - start.cpuSeconds, 0)
+    /// `nil` unless the CPU time is known at both ends.
+    init?(
+        from start: ServerUsage,
+        to end: ServerUsage,
+        before: ServerUsage?,
+        subscribers: Int,
+        packets: Int,
+        seconds: Double
+    ) {
+        guard let cpu = end.cpuSeconds(since: start) else { return nil }
+        func difference(_ path: (ServerMetrics) -> Double?) -> Int? {
+            guard let now = end.metrics.flatMap(path), let then = start.metrics.flatMap(path) else { return nil }
+            return Int(exactly: max(now - then, 0).rounded())
+        }
+        let forwarded = difference(\.packetsSent)
+        let divisor = forwarded ?? packets
+        let resident = end.residentBytes ?? 0
+        let growth = before?.residentBytes.map { resident - $0 }
         self.init(
             cpuSeconds: cpu,
             cores: cpu / seconds,
-            cpuMicrosecondsPerPacket: packets > 0 ? cpu * 1e6 / Double(packets) : nil,
-            residentBytes: end.residentBytes
+            cpuMicrosecondsPerPacket: divisor > 0 ? cpu * 1e6 / Double(divisor) : nil,
+            residentBytes: Int(exactly: resident.rounded()) ?? 0,
+            residentBytesPerSubscriber: subscribers > 0 ? growth.map { $0 / Double(subscribers) } : nil,
+            packetsForwarded: forwarded,
+            retransmissionsSent: difference(\.retransmissionsSent),
+            datagramsDropped: difference(\.datagramsDropped)
         )
     }
 }
 
-extension LoadReport.Window {
-    /// A loop that is busier than this has no room for a burst.
-    private static let busyShareMax = 0.8
-    /// Beyond this the generator's own delay is no longer small beside what a server adds under load.
-    private static let lagMillisecondsMax = 10.0
-
-    /// What the generator itself did to the figures.
-    var warnings: [String] {
-        var warnings: [String] = []
-        if generator.sendDrops > 0 {
-            warnings.append(
-                "The generator could not send \(generator.sendDrops) packets: losses are its own, at least in part."
-            )
-        }
-        if generator.receiveDrops > 0 {
-            warnings.append(
-                "The generator read too slowly, and the kernel dropped \(generator.receiveDrops) packets at its sockets: "
-                    + "losses are its own, at least in part."
-            )
-        }
-        if generator.busyShare > Self.busyShareMax {
-            warnings.append(
-                "The generator was busy \(Int(generator.busyShare * 100)) % of the time: latencies are its own, at "
-                    + "least in part. Use fewer clients, or more cores."
-            )
-        }
-        if let lag = generator.turnMilliseconds?.p99, lag > Self.lagMillisecondsMax {
-            warnings.append(
-                "The generator took \(decimal(lag, 1)) ms (p99) for a turn: latencies are its own, at least in part."
-            )
-        }
-        if let lag = generator.latenessMilliseconds?.p99, lag > Self.lagMillisecondsMax {
-            warnings.append(
-                "The generator made media \(decimal(lag, 1)) ms late (p99), for want of CPU time: what it sent was less "
-                    + "even than an encoder's."
-            )
-        }
-        return warnings
+extension LoadReport.Generator {
+    init(from start: LoadSnapshot, to end: LoadSnapshot, settled: LoadTally, loops: Int) {
+        let tally = end.tally.since(start.tally)
+        let seconds = max((end.tally.takenAt - start.tally.takenAt).seconds, 1e-3) * Double(max(loops, 1))
+        let cpu = end.own.flatMap { end in start.own.map { end.cpuSeconds(since: $0) } }
+        let wait = end.own.flatMap { end in start.own.flatMap { end.waitSeconds(since: $0) } }
+        self.init(
+            threads: loops,
+            cpuSeconds: cpu,
+            residentBytes: end.own?.residentBytes,
+            cpuMicrosecondsPerPacket: tally.packets > 0 ? cpu.map { $0 * 1e6 / Double(tally.packets) } : nil,
+            busyShare: tally.busy.seconds / seconds,
+            waitingShare: wait.map { $0 / seconds },
+            turnMilliseconds: LoadReport.Times(tally.turns),
+            latenessMilliseconds: LoadReport.Times(tally.lateness),
+            sendDrops: Int(clamping: settled.sendDrops),
+            receiveDrops: Int(clamping: settled.sockets.kernelReceiveDrops)
+        )
     }
 }

@@ -15,6 +15,8 @@ package actor LoadRun {
 
     private let configuration: LoadConfiguration
     private let signaling: any LoadSignaling
+    /// Fetches the server's Prometheus page.
+    private let readMetrics: (@Sendable (String) async throws(LoadError) -> String)?
     private let onProgress: @Sendable (LoadProgress) -> Void
     private let certificate: DTLSCertificate
     /// Distinguishes this run's sources from another generator's.
@@ -24,17 +26,22 @@ package actor LoadRun {
     private var sessions: [AcceptedSession] = []
     /// The publishers' names, where the server gave any.
     private var participants: [Int: String] = [:]
+    private var connectedPublishers: Set<Int> = []
     private var report: LoadReport
     private var connectTimes = DelayHistogram()
+    /// What the server had used before the first subscriber joined.
+    private var serverBefore: ServerUsage?
 
     /// - Parameters:
     ///   - signaling: how the server is spoken to.
     ///   - onProgress: called once a second.
+    ///   - readMetrics: fetches the page at the configuration's `metricsURL`, which is needed only with one.
     /// - Throws: what is wrong with the configuration.
     package init(
         _ configuration: LoadConfiguration,
         signaling: any LoadSignaling,
-        onProgress: @escaping @Sendable (LoadProgress) -> Void = { _ in }
+        onProgress: @escaping @Sendable (LoadProgress) -> Void = { _ in },
+        readMetrics: (@Sendable (String) async throws(LoadError) -> String)? = nil
     ) throws(LoadError) {
         try configuration.validate()
         if let pid = configuration.serverPID, ProcessUsage.read(pid) == nil {
@@ -47,6 +54,7 @@ package actor LoadRun {
         }
         self.configuration = configuration
         self.signaling = signaling
+        self.readMetrics = readMetrics
         self.onProgress = onProgress
         report = LoadReport(configuration)
     }
@@ -55,6 +63,7 @@ package actor LoadRun {
     package func run() async throws(LoadError) -> LoadReport {
         let failure: LoadError?
         do throws(LoadError) {
+            try await checkMetrics()
             try await startLoops()
             try await joinAndMeasure()
             failure = nil
@@ -69,33 +78,60 @@ package actor LoadRun {
     }
 
     private func startLoops() async throws(LoadError) {
-        let clients = configuration.publishers + configuration.subscribers
-        for number in 0..<((clients + LoadLoop.clientsMax - 1) / LoadLoop.clientsMax) {
-            loops.append(try await LoadLoop.start(certificate: certificate, number: number))
+        for number in 0..<configuration.loopCount {
+            loops.append(try await LoadLoop.start(configuration, certificate: certificate, number: number))
+        }
+    }
+
+    /// Finds out before anybody joins whether the server's page tells what it is asked for.
+    private func checkMetrics() async throws(LoadError) {
+        guard let url = configuration.metricsURL, let readMetrics else { return }
+        guard ServerMetrics(try await readMetrics(url)).cpuSeconds != nil || configuration.serverPID != nil else {
+            throw .usage("\(url) has no process_cpu_seconds_total; give the address of the server's Prometheus page.")
         }
     }
 
     private func joinAndMeasure() async throws(LoadError) {
         let progress = Task { await showProgress() }
         defer { progress.cancel() }
-        await join(.publisher, 0..<configuration.publishers)
-        guard configuration.publishers == 0 || report.publishersConnected > 0 else {
+        await join(.publisher, 0..<configuration.publisherCount)
+        guard configuration.publisherCount == 0 || report.publishersConnected > 0 else {
             let reason = report.failures.max { $0.value < $1.value }?.key ?? "The run was interrupted."
             throw .failed("No publisher could connect. \(reason)")
         }
-        if let ramp = configuration.ramp {
-            var joined = 0
-            while joined < configuration.subscribers, !Task.isCancelled {
-                let next = min(joined + ramp.subscribers, configuration.subscribers)
-                await join(.subscriber, joined..<next)
-                joined = next
-                if let step = await measure(seconds: ramp.seconds, isLast: false) { report.steps.append(step) }
-            }
+        serverBefore = await serverUsage()
+        if let goals = configuration.ramp {
+            await ramp(goals)
         } else {
-            await join(.subscriber, 0..<configuration.subscribers)
+            await join(.subscriber, 0..<configuration.subscriberCount)
+            report.window = await measure(isLast: true)
         }
-        report.window = await measure(seconds: configuration.durationSeconds, isLast: true)
         if let window = report.window { report.warnings = window.warnings }
+    }
+
+    /// Lets subscribers join step by step until the goals are missed, or all have joined.
+    private func ramp(_ goals: LoadConfiguration.Ramp) async {
+        var verdict = LoadReport.Ramp(goals)
+        var joined = 0
+        while joined < configuration.subscriberCount {
+            let failedBefore = report.failedClients
+            let next = min(joined + goals.step, configuration.subscriberCount)
+            await join(.subscriber, joined..<next)
+            joined = next
+            guard var step = await measureStep(goals) else { break }
+            // A machine's hiccup is no verdict: only what is missed twice in a row counts.
+            if step.goalsMissed != [], let again = await measureStep(goals) { step = again }
+            report.window = step
+            guard verdict.take(step, failed: report.failedClients - failedBefore, goals) else { break }
+        }
+        report.ramp = verdict
+    }
+
+    private func measureStep(_ goals: LoadConfiguration.Ramp) async -> LoadReport.Window? {
+        guard var step = await measure(isLast: false) else { return nil }
+        step.goalsMissed = step.missed(goals)
+        report.steps.append(step)
+        return step
     }
 
     private func endEverything() async {
@@ -131,7 +167,9 @@ package actor LoadRun {
             try await connect(role, number)
             connectTimes.observe(EventLoop.now() - start)
             switch role {
-            case .publisher: report.publishersConnected += 1
+            case .publisher:
+                report.publishersConnected += 1
+                connectedPublishers.insert(number)
             case .subscriber: report.subscribersConnected += 1
             }
         } catch {
@@ -141,8 +179,8 @@ package actor LoadRun {
     }
 
     private func connect(_ role: Role, _ number: Int) async throws(LoadError) {
-        let index = role == .publisher ? number : configuration.publishers + number
-        let loop = loops[index / LoadLoop.clientsMax]
+        let index = role == .publisher ? number : configuration.publisherCount + number
+        let loop = loops[index % loops.count]
         let endpoint = try await loop.open(wantsV6: !configuration.hostIsV4)
         var generator = SystemRandomNumberGenerator()
         let credentials = ICECredentials(using: &generator)
@@ -184,11 +222,27 @@ package actor LoadRun {
         try outcome.get()
     }
 
+    /// Which publisher a subscriber watches: when its own did not connect, the next one that did, except in a conference.
+    private func watchedPublisher(_ number: Int) throws(LoadError) -> Int {
+        let watched = configuration.publisher(watchedBy: number)
+        let count = configuration.publisherCount
+        guard count > 0, !connectedPublishers.contains(watched) else { return watched }
+        guard configuration.conferenceMembers == nil,
+            let other = (1...count).lazy.map({ (watched + $0) % count }).first(where: connectedPublishers.contains)
+        else { throw .failed("The publisher to be watched did not connect.") }
+        return other
+    }
+
     /// Gets the answer to an offer. It is not cut short by the end of the run, because a session whose answer was
     /// thrown away could not be ended.
     private func negotiate(_ offer: String, _ role: Role, _ number: Int) async throws(LoadError) -> AcceptedSession {
-        let watched = configuration.publishers > 0 ? number % configuration.publishers : 0
-        let participant = configuration.publishers > 1 ? participants[watched] : nil
+        let watched = role == .subscriber ? try watchedPublisher(number) : 0
+        let participant = configuration.sharesChannels ? participants[watched] : nil
+        if role == .subscriber, configuration.sharesChannels, participant == nil,
+            !configuration.watchPath.contains("{publisher}")
+        {
+            throw .failed("The server does not name its publishers: tell them apart with {publisher} in the paths.")
+        }
         let signaling = signaling
         let request = Task { () -> Result<AcceptedSession, LoadError> in
             do throws(LoadError) {
@@ -210,29 +264,40 @@ package actor LoadRun {
 
     /// Measures a window; when the run is cancelled, what there was of it.
     /// - Parameter isLast: whether the publishers stop at its end, so that the last packets count too.
-    private func measure(seconds: Double, isLast: Bool) async -> LoadReport.Window? {
+    private func measure(isLast: Bool) async -> LoadReport.Window? {
         guard !Task.isCancelled else { return nil }
         await waitForMedia()
         for loop in loops { await loop.beginWindow() }
         let start = await snapshot()
-        try? await Task.sleep(for: .seconds(seconds))
+        try? await Task.sleep(for: .seconds(configuration.durationSeconds))
         let end = await snapshot()
         let settled = await Task { await settle(stopping: isLast) }.value
         return LoadReport.Window(
             from: start,
             to: end,
             settled: settled,
-            configuration,
-            subscribers: report.subscribersConnected
+            WindowContext(
+                hasVideo: configuration.videoBitsPerSecond > 0,
+                hasAudio: configuration.sendsAudio,
+                subscribers: report.subscribersConnected,
+                serverBefore: serverBefore
+            )
         )
     }
 
     private func snapshot() async -> LoadSnapshot {
-        LoadSnapshot(
-            tally: await tally(),
-            server: configuration.serverPID.flatMap { ProcessUsage.read($0) },
-            own: ProcessUsage.read(nil)
-        )
+        LoadSnapshot(tally: await tally(), server: await serverUsage(), own: ProcessUsage.read(nil))
+    }
+
+    private func serverUsage() async -> ServerUsage {
+        var usage = ServerUsage(process: configuration.serverPID.flatMap { ProcessUsage.read($0) })
+        guard let url = configuration.metricsURL, let readMetrics else { return usage }
+        // Also when the run was cancelled in the meantime.
+        let page = await Task { () -> String? in
+            do throws(LoadError) { return try await readMetrics(url) } catch { return nil }
+        }.value
+        usage.metrics = page.map { ServerMetrics($0) }
+        return usage
     }
 
     private func tally(made: [UInt32: MadeMedia]? = nil) async -> LoadTally {
@@ -245,9 +310,15 @@ package actor LoadRun {
     /// Waits until something has arrived on every track, or it is clear that nothing will.
     private func waitForMedia() async {
         let start = EventLoop.now()
-        while await tally().silentTracks > 0, EventLoop.now() - start < Self.firstMediaMax {
+        while await silentTracks() > 0, EventLoop.now() - start < Self.firstMediaMax {
             guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { return }
         }
+    }
+
+    private func silentTracks() async -> Int {
+        var count = 0
+        for loop in loops { count += await loop.silentTracks }
+        return count
     }
 
     /// Waits for what is missing.
@@ -280,7 +351,7 @@ package actor LoadRun {
                 LoadProgress(
                     seconds: (tally.takenAt - start).seconds,
                     connected: report.publishersConnected + report.subscribersConnected,
-                    clients: configuration.publishers + configuration.subscribers,
+                    clients: configuration.clientCount,
                     failed: report.failedClients,
                     packetsPerSecond: Double(second.packets) / length,
                     megabitsPerSecond: Double(second.bytes) * 8 / length / 1e6,

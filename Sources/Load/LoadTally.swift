@@ -11,7 +11,8 @@ struct MediaTally: Sendable {
     var packets = 0
     var bytes = 0
     var duplicates = 0
-    var late = 0
+    var reordered = 0
+    var restored = 0
     var unreadable = 0
     var framesDecoded = 0
     /// Since the window began.
@@ -25,7 +26,8 @@ struct MediaTally: Sendable {
         packets += verifier.packets
         bytes += verifier.bytes
         duplicates += verifier.duplicates
-        late += verifier.late
+        reordered += verifier.reordered
+        restored += verifier.restored
         unreadable += verifier.unreadable
         framesDecoded += verifier.framesDecoded
         lost += made.map { verifier.lost(ofMade: $0) } ?? verifier.lost
@@ -39,7 +41,8 @@ struct MediaTally: Sendable {
         packets += other.packets
         bytes += other.bytes
         duplicates += other.duplicates
-        late += other.late
+        reordered += other.reordered
+        restored += other.restored
         unreadable += other.unreadable
         framesDecoded += other.framesDecoded
         lost += other.lost
@@ -56,7 +59,8 @@ struct MediaTally: Sendable {
         difference.packets -= earlier.packets
         difference.bytes -= earlier.bytes
         difference.duplicates -= earlier.duplicates
-        difference.late -= earlier.late
+        difference.reordered -= earlier.reordered
+        difference.restored -= earlier.restored
         difference.unreadable -= earlier.unreadable
         difference.framesDecoded -= earlier.framesDecoded
         difference.delays = delays.since(earlier.delays)
@@ -72,8 +76,8 @@ struct LoadTally: Sendable {
     var audio = MediaTally()
     var sockets = LoopCounters()
     var nackedPackets = 0
-    var retransmissionsReceived = 0
-    var retransmissionsSent = 0
+    /// Copies of what had come already, which the transport dropped before anybody could see their stamps.
+    var copiesDropped = 0
     var keyFrameRequests = 0
     /// The time that each turn of the loop took.
     var turns = DelayHistogram()
@@ -96,8 +100,7 @@ struct LoadTally: Sendable {
         audio.merge(other.audio)
         sockets.merge(other.sockets)
         nackedPackets += other.nackedPackets
-        retransmissionsReceived += other.retransmissionsReceived
-        retransmissionsSent += other.retransmissionsSent
+        copiesDropped += other.copiesDropped
         keyFrameRequests += other.keyFrameRequests
         turns.merge(other.turns)
         lateness.merge(other.lateness)
@@ -117,8 +120,7 @@ struct LoadTally: Sendable {
         difference.sockets.sendQueueDrops &-= earlier.sockets.sendQueueDrops
         difference.sockets.sendErrorDrops &-= earlier.sockets.sendErrorDrops
         difference.nackedPackets -= earlier.nackedPackets
-        difference.retransmissionsReceived -= earlier.retransmissionsReceived
-        difference.retransmissionsSent -= earlier.retransmissionsSent
+        difference.copiesDropped -= earlier.copiesDropped
         difference.keyFrameRequests -= earlier.keyFrameRequests
         difference.turns = turns.since(earlier.turns)
         difference.lateness = lateness.since(earlier.lateness)

@@ -1,16 +1,25 @@
+import Foundation
 import Glibc
 
-/// What a process of this machine has used, by /proc.
+/// What a process of this machine has used until now, by /proc.
 struct ProcessUsage: Sendable {
-    /// User and system time of all threads.
-    var cpuSeconds: Double
+    struct ThreadTime: Sendable, Equatable {
+        var runNanoseconds: UInt64
+        /// Ready to run, but without a core.
+        var waitNanoseconds: UInt64
+    }
+
+    /// User and system time of all threads, ended ones too; to a tick of the kernel, 10 ms mostly.
+    var tickedSeconds: Double
+    /// The threads' times to the nanosecond (proc(5), schedstat); empty where the kernel does not keep them.
+    var threads: [Int: ThreadTime]
     var residentBytes: Int
 
     /// - Parameter pid: `nil` for this process.
     /// - Returns: `nil` when there is no such process.
     static func read(_ pid: Int?) -> Self? {
-        let name = pid.map { String($0) } ?? "self"
-        guard let stat = contents("/proc/\(name)/stat"), let close = stat.lastIndex(of: ")") else { return nil }
+        let folder = "/proc/\(pid.map { String($0) } ?? "self")"
+        guard let stat = contents("\(folder)/stat"), let close = stat.lastIndex(of: ")") else { return nil }
         // The fields from the third on; the second, the program's name, may hold anything.
         let fields = stat[stat.index(after: close)...].split(separator: " ")
         guard fields.count > 21, let user = Double(fields[11]), let system = Double(fields[12]),
@@ -18,7 +27,42 @@ struct ProcessUsage: Sendable {
         else { return nil }
         let ticks = Double(max(sysconf(Int32(_SC_CLK_TCK)), 1))
         let pageBytes = max(sysconf(Int32(_SC_PAGESIZE)), 1)
-        return Self(cpuSeconds: (user + system) / ticks, residentBytes: pages * pageBytes)
+        var threads: [Int: ThreadTime] = [:]
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: "\(folder)/task")) ?? [] {
+            guard let id = Int(name), let text = contents("\(folder)/task/\(name)/schedstat") else { continue }
+            threads[id] = ThreadTime(schedstat: text)
+        }
+        return Self(
+            tickedSeconds: (user + system) / ticks,
+            threads: threads,
+            residentBytes: pages * pageBytes
+        )
+    }
+
+    /// CPU time since `earlier`.
+    func cpuSeconds(since earlier: Self) -> Double {
+        let ticked = max(tickedSeconds - earlier.tickedSeconds, 0)
+        guard !threads.isEmpty else { return ticked }
+        var nanoseconds: UInt64 = 0
+        for (id, thread) in threads {
+            let before = earlier.threads[id]?.runNanoseconds ?? 0
+            nanoseconds &+= thread.runNanoseconds >= before ? thread.runNanoseconds - before : thread.runNanoseconds
+        }
+        let exact = Double(nanoseconds) / 1e9
+        // Only the ticks know of threads that have ended.
+        let hasEnded = earlier.threads.keys.contains { threads[$0] == nil }
+        return hasEnded ? max(exact, ticked) : exact
+    }
+
+    /// How long threads were ready but without a core since `earlier`, summed; `nil` where the kernel does not tell.
+    func waitSeconds(since earlier: Self) -> Double? {
+        guard !threads.isEmpty else { return nil }
+        var nanoseconds: UInt64 = 0
+        for (id, thread) in threads {
+            let before = earlier.threads[id]?.waitNanoseconds ?? 0
+            nanoseconds &+= thread.waitNanoseconds >= before ? thread.waitNanoseconds - before : 0
+        }
+        return Double(nanoseconds) / 1e9
     }
 
     private static func contents(_ path: String) -> String? {
@@ -28,5 +72,14 @@ struct ProcessUsage: Sendable {
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let count = unsafe bytes.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
         return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+    }
+}
+
+extension ProcessUsage.ThreadTime {
+    /// Time on a core, time ready but without one, both in nanoseconds, and the number of times it ran.
+    init?(schedstat text: String) {
+        let fields = text.split(whereSeparator: \.isWhitespace)
+        guard fields.count >= 2, let run = UInt64(fields[0]), let wait = UInt64(fields[1]) else { return nil }
+        self.init(runNanoseconds: run, waitNanoseconds: wait)
     }
 }

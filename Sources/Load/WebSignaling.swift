@@ -7,6 +7,8 @@ internal import NIOHTTP1
 package final class WebSignaling: LoadSignaling {
     /// Longer answers are not SDP.
     private static let bodyBytesMax = 256 * 1024
+    /// A page of a hundred loops' metrics is a tenth of this.
+    private static let metricsBytesMax = 8 * 1024 * 1024
     private static let requestTimeout = TimeAmount.seconds(15)
     /// How often a request is made that the server answers with "not now".
     private static let attemptsMax = 5
@@ -27,6 +29,23 @@ package final class WebSignaling: LoadSignaling {
 
     /// Closes the connections. To be called once, at the end.
     package func shutdown() async { try? await client.shutdown() }
+
+    /// Fetches a server's Prometheus page.
+    package func metrics(at url: String) async throws(LoadError) -> String {
+        do {
+            let response = try await client.execute(HTTPClientRequest(url: url), timeout: Self.requestTimeout)
+            let body = try await response.body.collect(upTo: Self.metricsBytesMax)
+            guard response.status == .ok else {
+                let status = "\(response.status.code) \(response.status.reasonPhrase)"
+                throw LoadError.failed("GET \(url) was answered \(status).")
+            }
+            return String(buffer: body)
+        } catch let error as LoadError {
+            throw error
+        } catch {
+            throw .failed("GET \(url) failed: \(Self.words(for: error)).")
+        }
+    }
 
     package func publish(offer: String, number: Int) async throws(LoadError) -> AcceptedSession {
         try await create(offer, at: url(configuration.publishPath, number: number, participant: nil))
@@ -101,7 +120,8 @@ package final class WebSignaling: LoadSignaling {
 
     private func url(_ path: String, number: Int, participant: String?) -> String {
         let base = configuration.url.hasSuffix("/") ? String(configuration.url.dropLast()) : configuration.url
-        let filled = path.replacing("{channel}", with: Self.escaped(configuration.channel))
+        let channel = configuration.channel(ofPublisher: number - 1)
+        let filled = path.replacing("{channel}", with: Self.escaped(channel))
             .replacing("{publisher}", with: "\(number)")
             .replacing("{participant}", with: Self.escaped(participant ?? ""))
         return base + (filled.hasPrefix("/") ? filled : "/" + filled)

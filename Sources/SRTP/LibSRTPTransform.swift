@@ -51,6 +51,7 @@ public final class LibSRTPTransform: SRTPTransform {
     }
 
     public var sourceCount: Int { sources.count }
+    public var receiver: SRTPReceiver? { nil }
     public var sender: SRTPSender { unsafe SRTPSender(sending) }
 
     public func protectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {

@@ -45,6 +45,7 @@ final class NativeTransform: SRTPTransform {
         unsafe receiving.deallocate()
     }
 
+    var receiver: SRTPReceiver? { unsafe SRTPReceiver(receiving) }
     var sourceCount: Int { unsafe receiving.pointee.sources.count }
     var sender: SRTPSender { unsafe SRTPSender(sending) }
 

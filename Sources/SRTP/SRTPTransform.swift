@@ -35,8 +35,9 @@ public enum SRTPSession {
 
 /// The SRTP and SRTCP cryptographic contexts shared with one peer, both directions (RFC 3711).
 ///
-/// Made by ``SRTPEngine/makeTransform(_:sourcesMax:allowsRepeats:)``. Each call works in place on a packet at the start of `packet`. Until it authenticates, a received packet changes
-/// nothing, and after an error the bytes of the packet are unspecified. An instance belongs to one thread at a time.
+/// Made by ``SRTPEngine/makeTransform(_:sourcesMax:allowsRepeats:)``. Each call works in place on a packet at the start
+/// of `packet`. Until it authenticates, a received packet changes nothing, and after an error the bytes of the packet are
+/// unspecified. An instance belongs to one thread at a time.
 public protocol SRTPTransform: AnyObject {
     /// Encrypts and authenticates an RTP packet.
     ///
@@ -60,4 +61,6 @@ public protocol SRTPTransform: AnyObject {
     /// The sending direction as a plain handle for the hot path, valid while the transform lives. It shares its
     /// streams' state with ``protectRTP(_:length:)``.
     var sender: SRTPSender { get }
+    /// The receiving direction of RTP as such a handle; `nil` where the backend keeps its state elsewhere.
+    var receiver: SRTPReceiver? { get }
 }

@@ -68,6 +68,11 @@ struct SendingContext: ~Copyable {
             headerLength >= 12 && payloadLength >= 0 && length >= 0 && length <= PacketShape.packetBytesMax,
             "lengths of a packet"
         )
+        assert(
+            unsafe UInt16(bigEndian: packet.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+                == UInt16(truncatingIfNeeded: index),
+            "the header's sequence number is the index's"
+        )
         let newest = unsafe stream.pointee.rtp.newest
         let refusal = unsafe claim(stream, index)
         guard refusal == 0 else { return refusal }

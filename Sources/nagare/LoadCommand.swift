@@ -2,6 +2,7 @@ import ArgumentParser
 import Dispatch
 import Foundation
 import Load
+import Wire
 
 /// `nagare load`: publishes and watches through a server, and measures what arrives.
 struct LoadCommand: AsyncParsableCommand {
@@ -11,8 +12,18 @@ struct LoadCommand: AsyncParsableCommand {
         discussion: """
             Speaks WHIP and WHEP with any server; ICE, DTLS and SRTP are real, the pictures are not. Every packet is \
             stamped, so that loss, duplicates, order and latency are measured from end to end. Publishers join first. \
-            The measured window begins when everybody is connected. The exit status is 1 when a client failed to \
-            connect, and with --expect-lossless when anything was lost.
+            The measured window begins when everybody is connected. A video frame's packets are sent in one burst, as \
+            encoders send them. One loop, which is one core, drives 500 subscribers of 1.5 Mbit/s.
+
+            --ramp finds how many subscribers a server carries: it lets them join in steps, up to --subscribers, and \
+            measures each step for --duration, until more than --goal-loss is lost or p99 exceeds --goal-p99 twice in \
+            a row, or the generator itself is at its end.
+
+            --conference N is a call: each of N members publishes once and watches the N-1 others, each over a \
+            transport of its own. A server that does not name its publishers as Nagare does needs a channel for each:
+              --whip-path '/whip/{channel}-{publisher}' --whep-path '/whep/{channel}-{publisher}'
+
+            The exit status is 1 when a client failed to connect, and with --expect-lossless when anything was lost.
             """
     )
 
@@ -22,13 +33,32 @@ struct LoadCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The channel to publish to and to watch.", valueName: "name"))
     var channel = "load"
 
-    @Option(help: ArgumentHelp("How many clients publish.", valueName: "n"))
-    var publishers = 1
+    @Option(
+        help: ArgumentHelp(
+            "Spread the publishers over this many channels, NAME-1 to NAME-n; with --conference, a call in each.",
+            valueName: "n"
+        )
+    )
+    var channels = 1
+
+    @Option(help: ArgumentHelp("How many clients publish. (default: 1)", valueName: "n"))
+    var publishers: Int?
 
     @Option(
-        help: ArgumentHelp("How many clients watch. With several publishers they share them evenly.", valueName: "n")
+        help: ArgumentHelp(
+            "How many clients watch. With several publishers they share them evenly. (default: 1)",
+            valueName: "n"
+        )
     )
-    var subscribers = 1
+    var subscribers: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Instead of publishers and subscribers: members that each publish and watch all others.",
+            valueName: "members"
+        )
+    )
+    var conference: Int?
 
     @Option(help: ArgumentHelp("Each publisher's video in kbit/s; 0 for none.", valueName: "kbit/s"))
     var videoKbps = 1_500
@@ -39,26 +69,60 @@ struct LoadCommand: AsyncParsableCommand {
     @Flag(help: "Publish and watch audio too.")
     var audio = false
 
-    @Option(help: ArgumentHelp("The length of the measured window.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("The length of the measured window; with --ramp, of each step's.", valueName: "seconds"))
     var duration = 30.0
 
     @Option(help: ArgumentHelp("How many clients join per second.", valueName: "n"))
     var joinRate = 20.0
 
+    @Flag(help: "Let subscribers join in steps until the server or the generator gives in.")
+    var ramp = false
+
     @Option(
         help: ArgumentHelp(
-            "Let subscribers join in steps of N, and measure each step for SECONDS.",
-            valueName: "n:seconds"
+            "Subscribers that join in one step of the ramp. (default: a tenth of --subscribers)",
+            valueName: "n"
         )
     )
-    var ramp: String?
+    var rampStep: Int?
+
+    @Option(help: ArgumentHelp("The loss that a step of the ramp may have.", valueName: "percent"))
+    var goalLoss = 0.1
+
+    @Option(help: ArgumentHelp("The latency that 99 % of a step's packets must keep to.", valueName: "ms"))
+    var goalP99 = 50.0
+
+    @Option(
+        help: ArgumentHelp(
+            "Offer this SRTP profile only: gcm (AEAD_AES_128_GCM), gcm256 (AEAD_AES_256_GCM) or cm "
+                + "(AES128_CM_HMAC_SHA1_80). May be repeated, best first. (default: all three)",
+            valueName: "profile"
+        )
+    )
+    fileprivate var srtpProfile: [ProfileName] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "What encrypts and decrypts here: ipsec-mb, openssl or libsrtp2. (default: the first that there is)",
+            valueName: "name"
+        )
+    )
+    var srtpBackend: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Threads that the clients are spread over. (default: one for each 1000 clients)",
+            valueName: "n"
+        )
+    )
+    var loops: Int?
 
     @Option(help: ArgumentHelp("Present this Bearer token.", valueName: "token"))
     var token: String?
 
     @Option(
         help: ArgumentHelp(
-            "Where to publish, under the URL; {channel} and {publisher}, a number from 1, are filled in.",
+            "Where to publish, under the URL; {channel} and {publisher}, the publisher's number from 1, are filled in.",
             valueName: "path"
         )
     )
@@ -73,11 +137,28 @@ struct LoadCommand: AsyncParsableCommand {
     )
     var whepPath: String?
 
-    @Option(help: ArgumentHelp("The server's process on this machine, to measure its CPU time.", valueName: "pid"))
+    @Option(
+        help: ArgumentHelp(
+            "The server's process on this machine, to measure its CPU time and memory.",
+            valueName: "pid"
+        )
+    )
     var serverPID: Int?
 
     @Option(
-        help: ArgumentHelp("Write the report as JSON; - for standard output, without the table.", valueName: "file")
+        help: ArgumentHelp(
+            "The server's Prometheus page, to measure its CPU time and memory and, of Nagare, what it sent: "
+                + "http://HOST:PORT/metrics.",
+            valueName: "url"
+        )
+    )
+    var metricsURL: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Write the report as JSON, schema nagare-load/1; - for standard output, without the table.",
+            valueName: "file"
+        )
     )
     var json: String?
 
@@ -90,8 +171,13 @@ struct LoadCommand: AsyncParsableCommand {
             var configuration = LoadConfiguration()
             configuration.url = url
             configuration.channel = channel
-            configuration.publishers = publishers
-            configuration.subscribers = subscribers
+            configuration.channels = channels
+            configuration.publishers = publishers ?? 1
+            configuration.subscribers = subscribers ?? 1
+            if conference != nil, publishers != nil || subscribers != nil {
+                throw StartupError.usage("--conference stands in place of --publishers and --subscribers.")
+            }
+            configuration.conferenceMembers = conference
             configuration.videoBitsPerSecond = min(max(videoKbps, -1), 1_000_000) * 1_000
             configuration.framesPerSecond = fps
             configuration.sendsAudio = audio
@@ -99,17 +185,23 @@ struct LoadCommand: AsyncParsableCommand {
             configuration.joinRate = joinRate
             configuration.token = token
             configuration.serverPID = serverPID
+            configuration.metricsURL = metricsURL
+            configuration.loops = loops
+            configuration.srtpBackend = srtpBackend
+            if !srtpProfile.isEmpty { configuration.srtpProfiles = srtpProfile.map(\.profile) }
             configuration.publishPath = whipPath
             if let whepPath {
                 configuration.watchPath = whepPath
                 configuration.watchParticipantPath = whepPath
             }
-            if let ramp {
-                let parts = ramp.split(separator: ":", omittingEmptySubsequences: false)
-                guard parts.count == 2, let count = Int(parts[0]), let seconds = Double(parts[1]) else {
-                    throw StartupError.usage("--ramp takes N:SECONDS, like 50:10, not \(ramp).")
-                }
-                configuration.ramp = LoadConfiguration.Ramp(subscribers: count, seconds: seconds)
+            if ramp {
+                configuration.ramp = LoadConfiguration.Ramp(
+                    step: rampStep ?? max(configuration.subscribers / 10, 1),
+                    lossPercentMax: goalLoss,
+                    p99MillisecondsMax: goalP99
+                )
+            } else if rampStep != nil {
+                throw StartupError.usage("--ramp-step needs --ramp.")
             }
             return configuration
         }
@@ -186,9 +278,12 @@ extension LoadRun {
         _ configuration: LoadConfiguration,
         _ signaling: WebSignaling
     ) async throws(LoadError) -> LoadReport {
-        let run = try LoadRun(configuration, signaling: signaling) { progress in
-            FileHandle.standardError.write(Data("\(progress.line)\n".utf8))
-        }
+        let run = try LoadRun(
+            configuration,
+            signaling: signaling,
+            onProgress: { FileHandle.standardError.write(Data("\($0.line)\n".utf8)) },
+            readMetrics: { (url) async throws(LoadError) -> String in try await signaling.metrics(at: url) }
+        )
         let task = Task { () -> Result<LoadReport, LoadError> in
             do throws(LoadError) {
                 return .success(try await run.run())
@@ -208,6 +303,19 @@ extension LoadRun {
         }
         defer { for source in sources { source.cancel() } }
         return try await task.value.get()
+    }
+}
+
+/// What `--srtp-profile` takes.
+private enum ProfileName: String, CaseIterable, ExpressibleByArgument {
+    case gcm, gcm256, cm
+
+    var profile: SRTPProfile {
+        switch self {
+        case .gcm: .aeadAES128GCM
+        case .gcm256: .aeadAES256GCM
+        case .cm: .aes128CMHMACSHA1
+        }
     }
 }
 

@@ -54,6 +54,24 @@ import Wire
         #expect(verifier.packets == Set(packets).count)
     }
 
+    @Test func `what is late by itself was reordered, and what was sent again was restored`() {
+        var verifier = StampVerifier()
+        let order: [(packet: UInt32, isRestored: Bool)] = [
+            (0, false), (2, false), (1, false), (5, false), (3, true), (4, true), (4, false), (6, true),
+        ]
+        for (packet, isRestored) in order {
+            var bytes: [UInt8] = []
+            stamp(packet).append(to: &bytes)
+            verifier.received(unsafe bytes.span.bytes, isRestored: isRestored, at: Instant(nanoseconds: 0))
+        }
+        #expect(verifier.reordered == 1)
+        #expect(verifier.restored == 2, "the newest packet is not late, however it came")
+        #expect(verifier.late == 3)
+        #expect(verifier.duplicates == 1)
+        #expect(verifier.lost == 0)
+        #expect(verifier.packets == 7)
+    }
+
     @Test func `a frame that depends on a missing one waits, and a key frame does not`() {
         var verifier = StampVerifier()
         give([0, 1, 2, 4, 5, 6, 7, 8], to: &verifier)

@@ -125,24 +125,28 @@ struct SocketTests {
         await host.loop.stop()
     }
 
-    @Test func `buffers that the kernel caps are reported with the setting`() async throws {
+    @Test(arguments: [BufferShortfall.Setting.receive, .send])
+    func `a buffer that the kernel caps is reported with the setting and its value`(
+        setting: BufferShortfall.Setting
+    ) async throws {
         let host = try LoopHost()
-        let limit = try #require(
-            Int(String(contentsOfFile: "/proc/sys/net/core/rmem_max", encoding: .utf8).dropLast())
-        )
+        let file = "/proc/sys/" + setting.rawValue.replacing(".", with: "/")
+        let limit = try #require(Int(String(contentsOfFile: file, encoding: .utf8).dropLast()))
         let wanted = limit + 4096
         let options = SocketOptions(
-            receiveBufferBytes: wanted,
-            sendBufferBytes: 16384,
+            receiveBufferBytes: setting == .receive ? wanted : 16384,
+            sendBufferBytes: setting == .send ? wanted : 16384,
             exceedsKernelLimits: false
         )
         let description = try await host.open(options: options)
         try #require(description.shortfalls.count == 1)
         let shortfall = description.shortfalls[0]
+        #expect(shortfall.setting == setting)
         #expect(shortfall.requestedBytes == wanted)
         #expect(shortfall.grantedBytes == limit)
-        #expect(shortfall.sentence.contains("net.core.rmem_max"))
-        #expect(description.sendBufferBytes >= 16384)
+        #expect(shortfall.sentence.contains("sysctl -w \(setting.rawValue)=\(wanted)"))
+        let other = setting == .receive ? description.sendBufferBytes : description.receiveBufferBytes
+        #expect(other >= 16384)
         await host.loop.stop()
     }
 

@@ -21,8 +21,35 @@ import Wire
         ("no duration", { $0.durationSeconds = 0 }),
         ("a duration that is no number", { $0.durationSeconds = .nan }),
         ("no join rate", { $0.joinRate = 0 }),
-        ("an empty ramp", { $0.ramp = LoadConfiguration.Ramp(subscribers: 0, seconds: 1) }),
+        ("an empty ramp", { $0.ramp = LoadConfiguration.Ramp(step: 0) }),
+        ("a ramp that tolerates more than everything", { $0.ramp = .init(step: 1, lossPercentMax: 101) }),
+        ("a ramp that tolerates no latency", { $0.ramp = .init(step: 1, p99MillisecondsMax: 0) }),
+        ("a ramp whose goal is no number", { $0.ramp = .init(step: 1, lossPercentMax: .nan) }),
+        (
+            "a ramp of a conference",
+            {
+                $0.ramp = LoadConfiguration.Ramp(step: 1)
+                $0.conferenceMembers = 3
+            }
+        ),
+        ("a conference of one", { $0.conferenceMembers = 1 }),
+        ("a conference of too many", { $0.conferenceMembers = 101 }),
+        (
+            "conferences of too many in all",
+            {
+                $0.conferenceMembers = 100
+                $0.channels = 3
+            }
+        ),
+        ("no channels", { $0.channels = 0 }),
+        ("more channels than publishers", { $0.channels = 2 }),
+        ("no loop", { $0.loops = 0 }),
+        ("too many loops", { $0.loops = LoadConfiguration.loopsMax + 1 }),
+        ("no SRTP profile", { $0.srtpProfiles = [] }),
+        ("an unknown SRTP backend", { $0.srtpBackend = "rot13" }),
         ("no scheme", { $0.url = "127.0.0.1:8080" }),
+        ("no host", { $0.url = "http://" }),
+        ("metrics without a scheme", { $0.metricsURL = "127.0.0.1:3000/metrics" }),
         ("no channel", { $0.channel = "" }),
     ]
 
@@ -52,6 +79,51 @@ import Wire
         #expect(configuration.loopback == loopback)
     }
 
+    @Test(arguments: [(2, 1), (5, 1), (3, 4)])
+    func `each member of a conference watches every other one of its own, once`(members: Int, channels: Int) throws {
+        var configuration = LoadConfiguration()
+        configuration.conferenceMembers = members
+        configuration.channels = channels
+        try configuration.validate()
+        #expect(configuration.publisherCount == members * channels)
+        #expect(configuration.subscriberCount == members * (members - 1) * channels)
+        let watched = (0..<configuration.subscriberCount).map { configuration.publisher(watchedBy: $0) }
+        for member in 0..<configuration.publisherCount {
+            let conference = member / members
+            let first = member * (members - 1)
+            let others = (conference * members..<(conference + 1) * members).filter { $0 != member }
+            #expect(Array(watched[first..<first + members - 1]) == others)
+            let name = channels > 1 ? "load-\(conference + 1)" : "load"
+            #expect(configuration.channel(ofPublisher: member) == name)
+        }
+    }
+
+    @Test func `publishers are spread over channels, and subscribers over publishers`() throws {
+        var configuration = LoadConfiguration()
+        configuration.publishers = 4
+        configuration.channels = 2
+        configuration.channel = "room"
+        try configuration.validate()
+        #expect((0..<4).map { configuration.channel(ofPublisher: $0) } == ["room-1", "room-2", "room-1", "room-2"])
+        #expect((0..<5).map { configuration.publisher(watchedBy: $0) } == [0, 1, 2, 3, 0])
+        #expect(configuration.sharesChannels)
+        configuration.channels = 4
+        #expect(!configuration.sharesChannels)
+        configuration.publishers = 0
+        #expect(configuration.publisher(watchedBy: 7) == 0)
+    }
+
+    @Test func `there are as many loops as the sockets need, or more`() {
+        var configuration = LoadConfiguration()
+        #expect(configuration.loopCount == 1)
+        configuration.subscribers = LoadLoop.clientsMax
+        #expect(configuration.loopCount == 2)
+        configuration.loops = 1
+        #expect(configuration.loopCount == 2)
+        configuration.loops = 3
+        #expect(configuration.loopCount == 3)
+    }
+
     @Test(
         arguments: [
             (0, 0, "0"), (1.005, 2, "1.00"), (1.05, 1, "1.1"), (12.3456, 3, "12.346"), (-0.4, 0, "0"),
@@ -63,11 +135,7 @@ import Wire
         #expect(decimal(value, places) == text)
     }
 
-    @Test func `this process's usage can be read, and that of none cannot`() throws {
-        let usage = try #require(ProcessUsage.read(nil))
-        #expect(usage.residentBytes > 0)
-        #expect(usage.cpuSeconds >= 0)
-        #expect(ProcessUsage.read(0) == nil)
+    @Test func `a server's process that does not exist is refused`() throws {
         var configuration = LoadConfiguration()
         configuration.serverPID = 0
         #expect(throws: LoadError.self) { try LoadRun(configuration, signaling: NoServer()) }

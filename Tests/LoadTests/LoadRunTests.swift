@@ -1,5 +1,7 @@
+import Glibc
 import Synchronization
 import Testing
+import Wire
 
 @testable import Load
 
@@ -64,11 +66,101 @@ struct LoadRunTests {
     @Test func `a ramp measures each of its steps`() async throws {
         let node = try await InProcessNode.start()
         var configuration = configuration(publishers: 1, subscribers: 5, seconds: 1)
-        configuration.ramp = LoadConfiguration.Ramp(subscribers: 2, seconds: 1)
+        configuration.ramp = LoadConfiguration.Ramp(step: 2, p99MillisecondsMax: 100_000)
         let report = try await LoadRun(configuration, signaling: node).run()
-        #expect(report.steps.map(\.subscribers) == [2, 4, 5])
-        #expect(report.window?.subscribers == 5)
+        let ramp = try #require(report.ramp)
+        // A busy machine may end it, as the generator's limit.
+        if ramp.subscribersAtBreak == nil {
+            #expect(report.steps.map(\.subscribers) == [2, 4, 5])
+            #expect(ramp.subscribersSustained == 5)
+        }
+        #expect(report.steps.allSatisfy { $0.goalsMissed != nil })
+        #expect(report.window?.subscribers == report.steps.last?.subscribers)
         #expect(report.isLossless, "\(report.table)")
+        await node.shutdown()
+    }
+
+    @Test func `a ramp ends at the step that misses a goal twice`() async throws {
+        let node = try await InProcessNode.start()
+        var configuration = configuration(publishers: 1, subscribers: 5, seconds: 1)
+        // No packet is that fast.
+        configuration.ramp = LoadConfiguration.Ramp(step: 2, p99MillisecondsMax: 1e-6)
+        let report = try await LoadRun(configuration, signaling: node).run()
+        #expect(report.steps.map(\.subscribers) == [2, 2])
+        #expect(report.subscribersConnected == 2)
+        let ramp = try #require(report.ramp)
+        #expect(ramp.subscribersSustained == 0)
+        #expect(ramp.subscribersAtBreak == 2)
+        #expect(ramp.reasons.first?.hasPrefix("p99 of ") == true)
+        #expect(report.table.contains("at 2 subscribers: p99 of "))
+        await node.shutdown()
+    }
+
+    @Test func `in a conference everybody gets everybody else`() async throws {
+        let node = try await InProcessNode.start()
+        var configuration = configuration(publishers: 0, subscribers: 0, seconds: 1)
+        configuration.conferenceMembers = 3
+        configuration.loops = 2
+        let report = try await LoadRun(configuration, signaling: node).run()
+        #expect(report.publishersConnected == 3)
+        #expect(report.subscribersConnected == 6)
+        #expect(report.isLossless, "\(report.table)")
+        let window = try #require(report.window)
+        let audio = try #require(window.audio)
+        // Each of the three sources goes to two members.
+        #expect(audio.packetsReceived >= audio.packetsSent * 2)
+        #expect(window.generator.threads == 2)
+        await node.shutdown()
+    }
+
+    @Test(arguments: SRTPProfile.allCases)
+    func `media flows with the one profile that is offered`(profile: SRTPProfile) async throws {
+        let node = try await InProcessNode.start()
+        var configuration = configuration(publishers: 1, subscribers: 1, seconds: 1)
+        configuration.srtpProfiles = [profile]
+        let report = try await LoadRun(configuration, signaling: node).run()
+        #expect(report.isLossless, "\(report.table)")
+        #expect(report.srtpProfiles == [profile.loadName])
+        await node.shutdown()
+    }
+
+    @Test func `the server's CPU time and memory are measured from its process, and what it sent from its page`()
+        async throws
+    {
+        let node = try await InProcessNode.start()
+        var configuration = configuration(publishers: 1, subscribers: 2, seconds: 1)
+        configuration.serverPID = Int(getpid())
+        configuration.metricsURL = "http://127.0.0.1:3000/metrics"
+        let reads = Mutex(0)
+        let page = { @Sendable (url: String) async throws(LoadError) -> String in
+            #expect(url == "http://127.0.0.1:3000/metrics")
+            let count = reads.withLock { reads in
+                reads += 1
+                return reads
+            }
+            return "nagare_packets_sent_total{protocol=\"rtp\"} \(count * 100)\n"
+        }
+        let run = try LoadRun(configuration, signaling: node, readMetrics: page)
+        let report = try await run.run()
+        let server = try #require(report.window?.server)
+        #expect(server.cpuSeconds > 0)
+        #expect(server.packetsForwarded == 100)
+        #expect(server.cpuMicrosecondsPerPacket == server.cpuSeconds * 1e6 / 100)
+        #expect(server.residentBytes > 0)
+        #expect(server.residentBytesPerSubscriber != nil)
+        #expect(reads.withLock { $0 } == 4, "once to check, once before the subscribers, and around the window")
+        await node.shutdown()
+    }
+
+    @Test func `a page without CPU time is refused before anybody joins`() async throws {
+        let node = try await InProcessNode.start()
+        var configuration = configuration(publishers: 1, subscribers: 1)
+        configuration.metricsURL = "http://127.0.0.1:3000"
+        let page = { @Sendable (_: String) async throws(LoadError) -> String in "up 1\n" }
+        let run = try LoadRun(configuration, signaling: node, readMetrics: page)
+        let error = await #expect(throws: LoadError.self) { try await run.run() }
+        #expect(error?.sentence.contains("process_cpu_seconds_total") == true)
+        #expect(await node.ended == 0)
         await node.shutdown()
     }
 

@@ -135,4 +135,25 @@ import Wire
         world.run(for: .milliseconds(100))
         #expect(world.node.core.counters[DropReason.unvalidatedAddress] == before + 1)
     }
+
+    @Test func `a server that repeats the user name in its responses is connected to`() throws {
+        let world = try World(seed: 126)
+        let publisher = try world.publish()
+        let (client, node) = try #require(publisher.client.flatMap { world.credentials[$0.id] })
+        var altered = 0
+        world.alters = { from, bytes in
+            guard from == World.nodeAddress, let message = try? STUNMessageView(unsafe bytes.span.bytes),
+                message.messageClass == .success, let mapped = message.xorMappedAddress
+            else { return bytes }
+            altered += 1
+            var response = STUNMessageBuilder(.success, transactionID: message.transactionID)
+            response.appendXORMappedAddress(mapped)
+            response.append(.username, "\(node.usernameFragment):\(client.usernameFragment)")
+            response.appendMessageIntegrity(key: Array(node.password.utf8))
+            response.appendFingerprint()
+            return response.bytes
+        }
+        #expect(world.run(for: .seconds(5)) { publisher.client?.isConnected == true })
+        #expect(altered > 0)
+    }
 }

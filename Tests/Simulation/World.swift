@@ -43,6 +43,8 @@ final class World {
     private(set) var credentials: [PeerID: (client: ICECredentials, node: ICECredentials)] = [:]
     /// Sees every datagram that a host sends, before the network treats it: from, to and its bytes.
     var onTransmit: ((TransportAddress, TransportAddress, [UInt8]) -> Void)?
+    /// Changes what a host sends, as another implementation in its place would send it.
+    var alters: ((TransportAddress, [UInt8]) -> [UInt8])?
 
     init(seed: UInt64, loops count: Int = 1) throws {
         self.seed = seed
@@ -375,7 +377,7 @@ final class World {
         for index in 0..<batch.count {
             let (bytes, to) = batch.withDatagram(index) { ($0.array(), $1.remote) }
             onTransmit?(host.address, to, bytes)
-            network.send(bytes, from: host.address, to: to, at: now)
+            network.send(alters?(host.address, bytes) ?? bytes, from: host.address, to: to, at: now)
         }
         batch.removeAll()
     }

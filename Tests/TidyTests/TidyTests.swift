@@ -28,7 +28,7 @@ import Testing
         "Room": ["Wire", "Forwarding"],
         "Signaling": ["Wire", "Forwarding", "Metrics", "Room"],
         "Client": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Forwarding"],
-        "Load": ["Wire", "DTLS", "Metrics", "Forwarding", "EventLoop", "Client"],
+        "Load": ["Wire", "DTLS", "SRTP", "Metrics", "Forwarding", "EventLoop", "Client"],
     ]
 
     static let files = SourceTree.swiftFiles(under: "Sources")

@@ -34,13 +34,9 @@ typedef struct {
 
 nagare_counts nagare_counts_now(void);
 
-/// Callgrind collects from here to `nagare_collect_end`; nothing without it. It must run with --collect-atstart=no.
+/// Callgrind collects from here to `nagare_collect_end`; nothing without it. It must run with --instr-atstart=no.
 void nagare_collect_begin(void);
-/// Writes what was collected to a file of its own, described as `name`, and starts from zero.
+/// Writes what was collected to a file of its own, described as `name`.
 void nagare_collect_end(const char *name);
-/// Stops collecting, to begin again later.
-void nagare_collect_pause(void);
-/// Whether the process runs under valgrind.
-int nagare_is_emulated(void);
 
 #endif

@@ -7,18 +7,19 @@ extension Peer {
     func receivedRTP(
         _ datagram: inout MutableRawSpan,
         length: Int,
+        core: Forwarder,
         at now: Instant,
         into batch: DatagramBatch
     ) throws(PacketRefusal) {
         let plainLength = try decrypt(&datagram, length: length)
         core.counters.rtpReceived &+= 1
-        let source = try identify(datagram.bytes.extracting(0..<plainLength), at: now)
+        let source = try identify(datagram.bytes.extracting(0..<plainLength), core: core, at: now)
         var range = 0..<plainLength
         if source.isRTX {
             core.counters.retransmissionsReceived &+= 1
             range = try restore(&datagram, length: plainLength, of: source.stream)
         }
-        try accept(datagram.bytes.extracting(range), of: source, at: now, into: batch)
+        try accept(datagram.bytes.extracting(range), of: source, core: core, at: now, into: batch)
     }
 
     private func decrypt(_ datagram: inout MutableRawSpan, length: Int) throws(PacketRefusal) -> Int {
@@ -30,9 +31,9 @@ extension Peer {
     }
 
     /// Which stream a packet is of: a known SSRC, else what its extensions and the SDP say (RFC 8843 §9.2).
-    private func identify(_ packet: RawSpan, at now: Instant) throws(PacketRefusal) -> Source {
+    private func identify(_ packet: RawSpan, core: Forwarder, at now: Instant) throws(PacketRefusal) -> Source {
         let view = try parse(packet)
-        if let number = transportSequence(of: view) { noteTransportSequence(number, at: now) }
+        if let number = transportSequence(of: view) { noteTransportSequence(number, core: core, at: now) }
         if let source = source(view.ssrc) { return source }
         let (stream, isRTX) = try identifyNew(view, at: now)
         return Source(ssrc: view.ssrc, isRTX: isRTX, stream: Uncounted(stream))
@@ -107,9 +108,9 @@ extension Peer {
     private func restore(
         _ datagram: inout MutableRawSpan,
         length: Int,
-        of unmanaged: Uncounted<ReceivedStream>
+        of uncounted: Uncounted<ReceivedStream>
     ) throws(PacketRefusal) -> Range<Int> {
-        let stream = unmanaged.object
+        let stream = uncounted.object
         let original: UInt16
         let headerLength: Int
         let end: Int
@@ -145,22 +146,30 @@ extension Peer {
     private func accept(
         _ packet: RawSpan,
         of source: Source,
+        core: Forwarder,
         at now: Instant,
         into batch: DatagramBatch
     ) throws(PacketRefusal) {
-        let refusal = try accept(packet, on: source.stream.object, source.isRTX, at: now, into: batch)
+        let view = try parse(packet)
+        let refusal = source.stream.with { stream in
+            stream.owner.with { track in
+                accept(view, of: stream, track, source.isRTX, core: core, at: now, into: batch)
+            }
+        }
         if let refusal { throw .drop(refusal) }
     }
 
+    @inline(__always)
     private func accept(
-        _ packet: RawSpan,
-        on stream: ReceivedStream,
+        _ view: borrowing RTPPacketView,
+        of stream: ReceivedStream,
+        _ track: ReceivedTrack,
         _ isRestored: Bool,
+        core: Forwarder,
         at now: Instant,
         into batch: DatagramBatch
-    ) throws(PacketRefusal) -> DropReason? {
-        let view = try parse(packet)
-        guard let format = stream.format(of: view.payloadType) else { return .unknownPayloadType }
+    ) -> DropReason? {
+        guard let format = stream.format(of: view.payloadType, in: track) else { return .unknownPayloadType }
         let sequence =
             isRestored ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
         guard
@@ -174,15 +183,15 @@ extension Peer {
         else { return .malformedRTP }
         description.isRestored = isRestored
         if !isRestored { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
-        guard stream.track.take(packet, description, of: stream, core: core, into: batch) else {
+        guard track.take(view.bytes, description, of: stream, core: core, into: batch) else {
             return stream.history.contains(sequence) ? .duplicate : .tooOld
         }
-        stream.noteArrival(bytes: packet.byteCount, at: now)
-        noteLoss(sequence, description, of: stream, format, at: now)
-        if stream.track.announcedCodec != format.codec, description.payloadLength > 0 {
-            announce(format.codec, of: stream.track, at: now)
+        stream.noteArrival(bytes: view.bytes.byteCount, at: now)
+        noteLoss(sequence, description, of: stream, format, core: core, at: now)
+        if track.announcedCodec != format.codec, description.payloadLength > 0 {
+            announce(format.codec, of: track, at: now)
         }
-        stream.track.tap?(packet, description, now)
+        track.tap?(view.bytes, description, now)
         return nil
     }
 
@@ -197,6 +206,7 @@ extension Peer {
         _ description: PacketDescription,
         of stream: ReceivedStream,
         _ format: ReceivedFormat,
+        core: Forwarder,
         at now: Instant
     ) {
         if description.startsKeyFrame {
@@ -204,7 +214,7 @@ extension Peer {
             stream.keyFrames.receivedKeyFrame(at: now)
         }
         guard format.isNACKed else { return }
-        if stream.losses.received(sequence, at: now) == .gapTooWide, stream.track.parameters.kind == .video {
+        if stream.losses.received(sequence, at: now) == .gapTooWide, format.codec.kind == .video {
             stream.keyFrames.want(at: now)
         }
         if let deadline = stream.nextDeadline { core.wake(self, at: deadline) }

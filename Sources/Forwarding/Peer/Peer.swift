@@ -38,6 +38,9 @@ package final class Peer {
     /// From our sender reports and the peer's answers; `nil` before the first.
     package private(set) var roundTrip: Interval?
     package private(set) var reportedBandwidth: UInt64?
+    /// Media may be sent and is accepted.
+    @inline(__always)
+    var isConnected: Bool { unsafe transport.sending.pointee.sender != nil }
     /// The core has this peer's deadlines to look at again at the end of the turn.
     var isDirty = false
     /// When the core will look at the peer by itself.
@@ -204,7 +207,7 @@ package final class Peer {
         if let rtx = stream.rtxSSRC { transport.forgetSource(rtx) }
     }
 
-    func noteTransportSequence(_ number: TransportSequenceNumber, at now: Instant) {
+    func noteTransportSequence(_ number: TransportSequenceNumber, core: Forwarder, at now: Instant) {
         transportFeedback?.received(number, at: now)
         if let deadline = transportFeedback?.nextDeadline { core.wake(self, at: deadline) }
     }

@@ -39,7 +39,9 @@ package final class PeerTransport {
     private let engine: SRTPEngine
     private let dtls: DTLSConnection
     private let dtlsRole: DTLSRole
-    private var srtp: (any SRTPTransform)?
+    private var srtp: (any SRTPTransform)? { didSet { receiver = srtp?.receiver } }
+    /// The way in of every packet, without reference counts; `nil` where the backend has no such.
+    private var receiver: SRTPReceiver?
     private var dtlsStarted = false
     /// Some slot repeats packets under their first SRTP index, for want of RTX.
     private let allowsRepeats: Bool
@@ -262,6 +264,7 @@ package final class PeerTransport {
     // MARK: - SRTP
 
     package func unprotectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
+        if let receiver { return try receiver.unprotectRTP(&packet, length: length) }
         guard let srtp else { throw .failed }
         return try srtp.unprotectRTP(&packet, length: length)
     }

@@ -92,7 +92,10 @@ package final class PacketHistory {
         var length: Int
     }
 
-    private var entries: ContiguousArray<Entry?> = []
+    /// The index, by sequence number modulo `entryCount`, a power of two. Plain memory, like the ring and `seen`: a packet
+    /// touches each of them several times, and an array's owner would check every access.
+    private var entries: UnsafeMutablePointer<Entry?>
+    private var entryCount: Int
     private var storage: UnsafeMutableRawPointer
     private var capacity: Int
     /// One past the last byte written, in the endless byte stream.
@@ -100,7 +103,7 @@ package final class PacketHistory {
     private var newest: ExtendedSequenceNumber?
     /// Which of the last `packetsMax` numbers were taken in: one bit each. It outlives the packets, because a copy that
     /// comes after its packet was let go must not be forwarded a second time under the same SRTP index.
-    private var seen = ContiguousArray<UInt64>(repeating: 0, count: packetsMax / 64)
+    private let seen: UnsafeMutablePointer<UInt64>
     private var lapStartedAt: Instant?
     private let bytesLimit: Int
     /// Whether packets themselves are kept, rather than the memory of which ones came.
@@ -114,13 +117,28 @@ package final class PacketHistory {
         self.bytesLimit = 1 << (Int.bitWidth - 1 - limit.leadingZeroBitCount)
         capacity = keepsPackets ? Self.bytesMin : 0
         unsafe storage = .allocate(byteCount: max(capacity, 1), alignment: 64)
-        entries = ContiguousArray(repeating: nil, count: keepsPackets ? 64 : 1)
+        entryCount = keepsPackets ? Self.entriesMin : 1
+        unsafe entries = Self.makeIndex(entryCount)
+        unsafe seen = .allocate(capacity: Self.packetsMax / 64)
+        unsafe seen.initialize(repeating: 0, count: Self.packetsMax / 64)
     }
 
-    deinit { unsafe storage.deallocate() }
+    private static let entriesMin = 64
+
+    private static func makeIndex(_ count: Int) -> UnsafeMutablePointer<Entry?> {
+        let index = UnsafeMutablePointer<Entry?>.allocate(capacity: count)
+        unsafe index.initialize(repeating: nil, count: count)
+        return unsafe index
+    }
+
+    deinit {
+        unsafe storage.deallocate()
+        unsafe entries.deallocate()
+        unsafe seen.deallocate()
+    }
 
     /// Bytes that the history holds of the machine's memory.
-    package var footprintBytes: Int { capacity + entries.count * MemoryLayout<Entry?>.stride }
+    package var footprintBytes: Int { capacity + entryCount * MemoryLayout<Entry?>.stride }
 
     /// Whether taking in `count` more bytes may overwrite or move bytes that were taken in before.
     @inline(__always)
@@ -150,7 +168,7 @@ package final class PacketHistory {
         guard keepsPackets, count <= Self.bytesMin / 2, isNew(sequence) else { return nil }
         growIndexIfCrowded(for: sequence, at: now)
         let slot = index(of: sequence)
-        if let present = entries[slot], present.description.sequence >= sequence { return nil }
+        if let present = unsafe entries[slot], present.description.sequence >= sequence { return nil }
         if lapStartedAt == nil { lapStartedAt = now }
         if startsNextLap(adding: count) {
             // A ring that grew goes on with the lap that it is in.
@@ -165,7 +183,7 @@ package final class PacketHistory {
             guard let from = bytes.baseAddress else { return }
             unsafe target.copyMemory(from: from, byteCount: count)
         }
-        entries[slot] = Entry(description: description, position: writePosition, length: count)
+        unsafe entries[slot] = Entry(description: description, position: writePosition, length: count)
         writePosition += count
         remember(sequence)
         return UnsafeRawPointer(target)
@@ -191,7 +209,7 @@ package final class PacketHistory {
             return false
         }
         let (word, mask) = seenBit(sequence.rawValue)
-        return seen[word] & mask != 0
+        return unsafe seen[word] & mask != 0
     }
 
     private func seenBit(_ number: Int64) -> (word: Int, mask: UInt64) {
@@ -205,12 +223,12 @@ package final class PacketHistory {
             var number = max(newest.rawValue, sequence.rawValue - Int64(Self.packetsMax)) + 1
             while number < sequence.rawValue {
                 let (word, mask) = seenBit(number)
-                seen[word] &= ~mask
+                unsafe seen[word] &= ~mask
                 number += 1
             }
         }
         let (word, mask) = seenBit(sequence.rawValue)
-        seen[word] |= mask
+        unsafe seen[word] |= mask
     }
 
     /// Lends a kept packet; `nil` when it is not there any more.
@@ -218,7 +236,7 @@ package final class PacketHistory {
         _ sequence: ExtendedSequenceNumber,
         _ body: (RawSpan, PacketDescription) -> Result
     ) -> Result? {
-        guard keepsPackets, let entry = entries[index(of: sequence)], entry.description.sequence == sequence,
+        guard keepsPackets, let entry = unsafe entries[index(of: sequence)], entry.description.sequence == sequence,
             isKept(entry)
         else { return nil }
         let bytes = unsafe UnsafeRawBufferPointer(start: storage + place(entry.position), count: entry.length)
@@ -227,17 +245,19 @@ package final class PacketHistory {
 
     /// Gives memory back after a stream went quiet.
     package func trim() {
-        guard keepsPackets, capacity > Self.bytesMin || entries.count > 64 else { return }
+        guard keepsPackets, capacity > Self.bytesMin || entryCount > Self.entriesMin else { return }
         unsafe storage.deallocate()
         unsafe storage = .allocate(byteCount: Self.bytesMin, alignment: 64)
         capacity = Self.bytesMin
         writePosition = 0
         lapStartedAt = nil
-        entries = ContiguousArray(repeating: nil, count: 64)
+        unsafe entries.deallocate()
+        entryCount = Self.entriesMin
+        unsafe entries = Self.makeIndex(entryCount)
     }
 
     private func index(of sequence: ExtendedSequenceNumber) -> Int {
-        Int(truncatingIfNeeded: sequence.rawValue) & (entries.count - 1)
+        Int(truncatingIfNeeded: sequence.rawValue) & (entryCount - 1)
     }
 
     /// What a retransmission may be asked for: a ring that holds less than this grows.
@@ -252,11 +272,12 @@ package final class PacketHistory {
         let larger = min(capacity * 2, bytesLimit)
         let target = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 64)
         var position = 0
-        var moved = ContiguousArray<Entry?>(repeating: nil, count: entries.count)
-        let kept = entries.compactMap { $0 }.filter(isKept).sorted { $0.position < $1.position }
+        let kept = unsafe UnsafeBufferPointer(start: entries, count: entryCount).compactMap { $0 }.filter(isKept)
+            .sorted { $0.position < $1.position }
+        unsafe entries.update(repeating: nil, count: entryCount)
         for entry in kept {
             unsafe (target + position).copyMemory(from: storage + place(entry.position), byteCount: entry.length)
-            moved[index(of: entry.description.sequence)] = Entry(
+            unsafe entries[index(of: entry.description.sequence)] = Entry(
                 description: entry.description,
                 position: position,
                 length: entry.length
@@ -267,21 +288,23 @@ package final class PacketHistory {
         unsafe storage = target
         capacity = larger
         writePosition = position
-        entries = moved
     }
 
     /// Doubles the index while the packet would push out one that is still wanted.
     private func growIndexIfCrowded(for sequence: ExtendedSequenceNumber, at now: Instant) {
-        while entries.count < Self.packetsMax, let present = entries[index(of: sequence)],
+        while entryCount < Self.packetsMax, let present = unsafe entries[index(of: sequence)],
             present.description.sequence < sequence, isKept(present),
             now - present.description.receivedAt < Self.durationWanted
         {
-            let old = entries
-            entries = ContiguousArray(repeating: nil, count: old.count * 2)
-            for entry in old {
-                guard let entry else { continue }
-                entries[index(of: entry.description.sequence)] = entry
+            let old = unsafe entries
+            let oldCount = entryCount
+            entryCount *= 2
+            unsafe entries = Self.makeIndex(entryCount)
+            for place in 0..<oldCount {
+                guard let entry = unsafe old[place] else { continue }
+                unsafe entries[index(of: entry.description.sequence)] = entry
             }
+            unsafe old.deallocate()
         }
     }
 }

@@ -7,9 +7,9 @@ package final class ReceivedStream {
     package let ssrc: SSRC
     /// The simulcast layer; `nil` without simulcast.
     package let rid: RID?
-    private unowned(unsafe) let owner: ReceivedTrack
-    /// The track that the stream is of, which outlives it.
-    package var track: ReceivedTrack { unsafe owner }
+    /// The track that the stream is of, which outlives it, as packets find it.
+    let owner: Uncounted<ReceivedTrack>
+    package var track: ReceivedTrack { owner.object }
     /// The SSRC that repeats this one's packets (RFC 4588), once known.
     package var rtxSSRC: SSRC?
 
@@ -48,7 +48,7 @@ package final class ReceivedStream {
         self.id = id
         self.ssrc = ssrc
         self.rid = rid
-        unsafe owner = track
+        owner = Uncounted(track)
         layer = rid.flatMap { track.parameters.rids.firstIndex(of: $0) }.map { UInt8(clamping: $0) } ?? .max
         let clockRate = track.parameters.codecs.first?.clockRate ?? track.parameters.kind.clockRate
         let limit = track.parameters.kind == .video ? PacketHistory.bytesMax : Self.audioHistoryBytesMax
@@ -70,7 +70,7 @@ package final class ReceivedStream {
 
     /// What a payload type means on this stream, looked up when it changes; `nil` when it was not negotiated.
     @inline(__always)
-    func format(of payloadType: PayloadType) -> ReceivedFormat? {
+    func format(of payloadType: PayloadType, in track: ReceivedTrack) -> ReceivedFormat? {
         if let newestFormat, newestFormat.payloadType == payloadType { return newestFormat }
         guard let codec = track.codec(of: payloadType) else { return nil }
         newestFormat = ReceivedFormat(

@@ -1,0 +1,128 @@
+import Foundation
+import Kit
+
+/// What was measured of one workload; each run of the program adds its part.
+struct Row: Codable {
+    var name: String
+    var unit: String
+    var costs: Costs?
+    var timing: Timing?
+    var instructions: Instructions?
+
+    /// Per unit.
+    struct Instructions: Codable {
+        var total: Double
+        /// In the libraries that encrypt.
+        var crypto: Double
+        var floor: Double?
+        var floorCrypto: Double?
+        /// Calls seen by callgrind, which sees those within the runtime too.
+        var calls: [String: Double]
+        /// Who makes them, for whoever has to find out why.
+        var callers: [String: [String]]
+    }
+}
+
+struct Report: Codable {
+    var rows: [Row] = []
+
+    init() {}
+    init(contentsOf path: String) throws {
+        self = try JSONDecoder().decode(Self.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
+    }
+
+    func write(to path: String) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        try (encoder.encode(self) + Data("\n".utf8)).write(to: URL(fileURLWithPath: path))
+    }
+
+    /// Adds what callgrind wrote: `path` with a number behind it for each part.
+    mutating func addInstructions(from path: String) throws {
+        var parts: [String: CallgrindPart] = [:]
+        var runs: [String: Double] = [:]
+        var number = 1
+        while FileManager.default.fileExists(atPath: "\(path).\(number)") {
+            let part = try CallgrindPart(contentsOf: "\(path).\(number)")
+            parts[part.name] = parts[part.name].map { $0 + part } ?? part
+            runs[part.name, default: 0] += 1
+            number += 1
+        }
+        for (name, part) in parts {
+            let pieces = name.components(separatedBy: " | ")
+            guard pieces.count == 2, let unitsPerRun = Double(pieces[1]) else { continue }
+            let units = unitsPerRun * runs[name, default: 1]
+            // As many runs as of the workload.
+            let floor = parts["\(name) | floor"]
+            let kinds = Set(part.calls.keys.map(\.kind))
+            let instructions = Row.Instructions(
+                total: Double(part.instructions) / units,
+                crypto: Double(part.cryptoInstructions) / units,
+                floor: floor.map { Double($0.instructions) / units },
+                floorCrypto: floor.map { Double($0.cryptoInstructions) / units },
+                calls: Dictionary(uniqueKeysWithValues: kinds.map { ($0, Double(part.count(of: $0)) / units) }),
+                callers: Dictionary(
+                    uniqueKeysWithValues: kinds.map { kind in
+                        (kind, part.callers(of: kind).prefix(6).map { "\($0.count) × \($0.caller)" })
+                    }
+                )
+            )
+            if let index = rows.firstIndex(where: { $0.name == pieces[0] }) {
+                rows[index].instructions = instructions
+            } else {
+                rows.append(Row(name: pieces[0], unit: "", instructions: instructions))
+            }
+        }
+    }
+
+    // MARK: - Tables
+
+    func printCosts() {
+        let costed = rows.compactMap { row in row.costs.map { (row, $0) } }
+        guard let names = costed.first?.1.named.map(\.name) else { return }
+        print("\nPer unit, counted:")
+        print(pad("", 38) + names.map { pad($0, 13, left: true) }.joined())
+        for (row, costs) in costed {
+            print(pad(row.name, 38) + costs.named.map { pad(number($0.value), 13, left: true) }.joined())
+        }
+    }
+
+    func printTimes() {
+        let timed = rows.compactMap { row in row.timing.map { (row, $0) } }
+        guard !timed.isEmpty else { return }
+        print("\nTime per unit, beside the same in C:")
+        print(pad("", 38) + ["ns", "C: ns", "ratio"].map { pad($0, 13, left: true) }.joined())
+        for (row, timing) in timed {
+            let values = [timing.nanoseconds, timing.floorNanoseconds, timing.ratio].map { $0.map(number) ?? "–" }
+            print(pad(row.name, 38) + values.map { pad($0, 13, left: true) }.joined())
+        }
+    }
+
+    func printInstructions() {
+        let counted = rows.compactMap { row in row.instructions.map { (row, $0) } }
+        guard !counted.isEmpty else { return }
+        print("\nInstructions per unit, beside the same in C:")
+        let heads = ["all", "not crypto", "C: all", "C: not crypto", "ratio"]
+        print(pad("", 38) + heads.map { pad($0, 15, left: true) }.joined())
+        for (row, it) in counted {
+            let values: [Double?] = [
+                it.total, it.total - it.crypto, it.floor, it.floor.map { $0 - (it.floorCrypto ?? 0) },
+                it.floor.map { it.total / $0 },
+            ]
+            print(pad(row.name, 38) + values.map { pad($0.map(number) ?? "–", 15, left: true) }.joined())
+        }
+    }
+}
+
+/// Few digits where there are many before the point.
+func number(_ value: Double) -> String {
+    if value == 0 { return "0" }
+    if value == value.rounded(), value < 1e6 { return String(Int(value)) }
+    let digits = value >= 1_000 ? 0 : value >= 100 ? 1 : value >= 1 ? 2 : 4
+    return String(format: "%.\(digits)f", value)
+}
+
+func pad(_ text: String, _ width: Int, left: Bool = false) -> String {
+    let space = String(repeating: " ", count: max(width - text.count, 0))
+    return left ? space + text : text + space
+}

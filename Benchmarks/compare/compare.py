@@ -1,0 +1,639 @@
+#!/usr/bin/env python3
+"""Measures Nagare beside Janus, a Pion forwarder and a bare loop, on this machine, in one run.
+
+Every server gets the same load from the same generator (`nagare load`; the bare loop has its own, which makes the same
+media), one after the other, in turn, for a number of rounds. What is compared is the server process' CPU time by packets
+that arrived at viewers, as the kernel counts it to the nanosecond, and how late and how completely they arrived.
+
+`ops/bench` installs and builds what this needs, and then runs it.
+"""
+
+import argparse
+import collections
+import dataclasses
+import json
+import os
+import platform
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+SCHEMA = "nagare-compare/1"
+START_SECONDS = 30
+STOP_SECONDS = 15
+VIDEO_KBPS = 1500
+FPS = 30
+PORT = 18080
+JOINS_A_SECOND = 50
+# A run in which other processes used more than this of a core is told of: its figures are doubtful.
+FOREIGN_CORES_MAX = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    publishers: int
+    viewers: int
+    audio: bool = False
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in [
+        Scenario("v20", "1 → 20", 1, 20),
+        Scenario("v50", "1 → 50", 1, 50),
+        Scenario("v100", "1 → 100", 1, 100),
+        # Five members of whom each publishes and watches the four others, with audio.
+        Scenario("conference", "5 × 5", 5, 20, audio=True),
+    ]
+}
+PROFILES = {"gcm": "AEAD_AES_128_GCM", "cm": "AES128_CM_HMAC_SHA1_80"}
+TITLES = {
+    "nagare": "Nagare",
+    "nagare-2": "Nagare, two loops",
+    "pion": "Pion",
+    "janus": "Janus",
+    "floor": "floor",
+    "floor-mb": "floor, intel-ipsec-mb",
+    "floor-plain": "floor without GSO",
+}
+
+
+class RunError(Exception):
+    """A run that came to nothing: one sentence."""
+
+
+# MARK: The machine
+
+
+def cpu_ns(pid):
+    """CPU time of all of a process' threads, ended ones too, by its CPU clock (clock_getcpuclockid(3))."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
+
+
+def thread_ns(pid):
+    """CPU time of each thread that lives."""
+    times = {}
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            times[int(task)] = int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            continue
+    return times
+
+
+def resident_bytes(pid):
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def machine_busy_ns():
+    """CPU time of everything on this machine, and time that the hypervisor gave to others."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    user, nice, system, _, _, irq, softirq, steal = fields[:8]
+    return (user + nice + system + irq + softirq) * tick, steal * tick
+
+
+def own_address():
+    """The machine's first IPv4 address beside loopback, which Janus does not use."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Connecting a datagram socket sends nothing; it asks for the route.
+            probe.connect(("192.0.2.1", 9))
+            address = probe.getsockname()[0]
+        except OSError:
+            address = "127.0.0.1"
+    if address.startswith("127."):
+        sys.exit("error: this machine has no address beside loopback, where Janus takes no media. "
+                 "Give it one: ip link add bench type dummy && ip addr add 198.51.100.1/32 dev bench && "
+                 "ip link set bench up; then --address 198.51.100.1")
+    return address
+
+
+def output(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def describe_machine():
+    model = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
+    packages = ["janus", "golang-github-pion-webrtc.v3-dev", "golang-go", "libssl3", "libsrtp2-1", "libipsec-mb1"]
+    versions = {name: output("dpkg-query", "-W", "-f=${Version}", name) for name in packages}
+    return {
+        "cpu": model[1] if model else platform.machine(),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "packages": {name: version for name, version in versions.items() if version},
+        "commit": output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
+    }
+
+
+# MARK: Servers
+
+
+class Server:
+    """A server process under measurement. `pid` is whose CPU time counts, which need not be the process started."""
+
+    def __init__(self, command, ready, url=None):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("NAGARE_")}
+        self.log = open(LOGS / "server.log", "wb")
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL, env=environment
+        )
+        self.pid = self.process.pid
+        self.url = url
+        try:
+            ready(self)
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait_for_line(self, pattern):
+        """Waits for a line on standard output."""
+        os.set_blocking(self.process.stdout.fileno(), False)
+        deadline, seen = time.monotonic() + START_SECONDS, ""
+        while time.monotonic() < deadline and self.process.poll() is None:
+            seen += (self.process.stdout.read() or b"").decode()
+            if match := re.search(pattern, seen):
+                return match
+            time.sleep(0.02)
+        raise RunError(f"{self.process.args[0]} did not start; see {self.log.name}")
+
+    def wait_for_port(self):
+        host, port = self.url.rsplit("/", 1)[-1].rsplit(":", 1)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                socket.create_connection((host, int(port)), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RunError(f"{self.process.args[0]} did not start; see {self.log.name}")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+
+def start_nagare(options, profile, loops):
+    del profile  # The clients offer one profile only.
+    command = [
+        options.nagare, "serve", "--http", f"{options.address}:{PORT}", "--media", f"{options.address}:{PORT}",
+        "--admin", f"127.0.0.1:{PORT + 1}", "--loops", str(loops), "--log-level", "error", "--grace", "1",
+        *options.nagare_argument,
+    ]
+    return Server(command, Server.wait_for_port, f"http://{options.address}:{PORT}")
+
+
+def start_pion(options, profile):
+    command = [str(options.tools / "pion"), "--address", options.address, "--port", str(PORT), "--srtp-profile", profile]
+    return Server(command, Server.wait_for_port, f"http://{options.address}:{PORT}")
+
+
+def start_janus(options, profile):
+    del profile
+    # Debian's Python: a newer one on the PATH may be a wrapper.
+    command = [
+        sys.executable, str(HERE / "janus" / "bridge.py"), "--address", options.address, "--port", str(PORT),
+        "--api-port", str(PORT + 1), "--log", str(LOGS / "janus.log"),
+    ]
+
+    def ready(server):
+        server.pid = int(server.wait_for_line(r"janus (\d+)\n")[1])
+
+    return Server(command, ready, f"http://{options.address}:{PORT}")
+
+
+FLOORS = {
+    "floor": ["--send", "gso", "--crypto", "openssl"],
+    "floor-mb": ["--send", "gso", "--crypto", "ipsec-mb"],
+    "floor-plain": ["--send", "plain", "--crypto", "openssl"],
+}
+
+
+def floor_arguments(options, name, scenario, profile):
+    arguments = [
+        *FLOORS[name], "--profile", profile, "--address", options.address, "--port", str(PORT),
+        "--streams", str(scenario.publishers), "--viewers", str(scenario.viewers),
+        "--kbps", str(VIDEO_KBPS), "--fps", str(FPS),
+    ]
+    return arguments + (["--audio"] if scenario.audio else [])
+
+
+def start(options, name, scenario, profile):
+    if name in FLOORS:
+        command = [str(options.tools / "floor"), "serve", *floor_arguments(options, name, scenario, profile)]
+        return Server(command, lambda server: server.wait_for_line(r"ready\n"))
+    return {
+        "nagare": lambda: start_nagare(options, profile, 1),
+        "nagare-2": lambda: start_nagare(options, profile, 2),
+        "pion": lambda: start_pion(options, profile),
+        "janus": lambda: start_janus(options, profile),
+    }[name]()
+
+
+# MARK: The load
+
+
+def load_command(options, name, server, scenario, profile, report):
+    if name in FLOORS:
+        return [
+            str(options.tools / "floor"), "feed", *floor_arguments(options, name, scenario, profile),
+            "--seconds", str(options.seconds),
+        ]
+    command = [
+        options.load, "load", "--url", server.url, "--publishers", str(scenario.publishers),
+        "--subscribers", str(scenario.viewers), "--video-kbps", str(VIDEO_KBPS), "--fps", str(FPS),
+        "--duration", str(options.seconds), "--join-rate", str(JOINS_A_SECOND),
+        "--srtp-profile", profile, "--server-pid", str(server.pid), "--json", str(report),
+    ]
+    if scenario.audio:
+        command.append("--audio")
+    if scenario.publishers > 1 and not name.startswith("nagare"):
+        # One publisher a channel, where a channel has no participants with names.
+        command += ["--whip-path", "/whip/{channel}-{publisher}", "--whep-path", "/whep/{channel}-{publisher}"]
+    return command
+
+
+PROGRESS = re.compile(rb"^(?:\d+) s  (\d+)/(\d+) connected .*?(\d+) packets/s", re.M)
+
+
+class Sample:
+    """What server, generator and machine had used at the moment of a line of progress."""
+
+    def __init__(self, server, generator, packets_a_second):
+        self.at = time.monotonic_ns()
+        self.cpu = cpu_ns(server.pid)
+        self.generator = cpu_ns(generator.pid)
+        self.threads = thread_ns(server.pid)
+        self.busy, self.stolen = machine_busy_ns()
+        self.resident = resident_bytes(server.pid)
+        self.packets_a_second = packets_a_second
+
+
+def watch_load(process, server, scenario):
+    """Takes a sample at each line that the generator writes once a second, from when everybody is connected on."""
+    # Of a packet per frame, so that a second before or after the window does not pass for one within.
+    least = scenario.viewers * FPS
+    samples, seen = [], b""
+    for line in process.stderr:
+        seen += line
+        match = PROGRESS.match(line)
+        if not match or match[1] != match[2]:
+            continue
+        if int(match[3]) >= least:
+            samples.append(Sample(server, process, int(match[3])))
+    return samples, seen.decode(errors="replace")
+
+
+def run_once(options, name, scenario, profile):
+    """One run of one server: what it used and what arrived."""
+    report_file = LOGS / "load.json"
+    report_file.unlink(missing_ok=True)
+    server = start(options, name, scenario, profile)
+    try:
+        idle_bytes = resident_bytes(server.pid)
+        with open(LOGS / "load.out", "w+") as out:
+            process = subprocess.Popen(
+                load_command(options, name, server, scenario, profile, report_file),
+                stdout=out, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            )
+            try:
+                samples, said = watch_load(process, server, scenario)
+                status = process.wait()
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait()
+                process.stderr.close()
+            out.seek(0)
+            text = out.read()
+        if status != 0:
+            raise RunError(f"the load failed: {said.strip().splitlines()[-1] if said.strip() else status}")
+        report = json.loads(text if name in FLOORS else report_file.read_text())
+        return summarise(samples, report, scenario, idle_bytes)
+    finally:
+        server.stop()
+
+
+def summarise(samples, report, scenario, idle_bytes):
+    # The first line may tell of a second that began before the last viewer joined; it opens the window.
+    if len(samples) < 3:
+        raise RunError(f"only {len(samples)} seconds of full load; give --seconds more")
+    first, last = samples[0], samples[-1]
+    packets = sum(
+        sample.packets_a_second * (sample.at - before.at) / 1e9 for before, sample in zip(samples, samples[1:])
+    )
+    wall = last.at - first.at
+    busiest = max(last.threads[task] - first.threads.get(task, 0) for task in last.threads)
+    window = report["window"]
+    media = [window[kind] for kind in ("video", "audio") if window.get(kind)]
+    latency = window["video"]["latencyMilliseconds"]
+    server = window.get("server") or {}
+    resident = server.get("residentBytesPerSubscriber") or (last.resident - idle_bytes) / scenario.viewers
+    return {
+        "nsPerPacket": (last.cpu - first.cpu) / packets,
+        "cores": (last.cpu - first.cpu) / wall,
+        "busiestThreadNsPerPacket": busiest / packets,
+        "packetsPerSecond": packets / (wall / 1e9),
+        "p50": latency["p50"],
+        "p99": latency["p99"],
+        "lost": sum(kind["packetsLost"] for kind in media),
+        "kibPerSubscriber": resident / 1024,
+        "generatorCores": (last.generator - first.generator) / wall,
+        "loadsNsPerPacket": server.get("cpuMicrosecondsPerPacket", 0) * 1000 or None,
+        # Everything but the server and its load, this script included.
+        "foreignCores": (last.busy - first.busy - (last.cpu - first.cpu) - (last.generator - first.generator)) / wall,
+        "stolenCores": (last.stolen - first.stolen) / wall,
+        "failures": report.get("failures") or {},
+    }
+
+
+# MARK: Results
+
+
+def median(runs, field):
+    values = [run[field] for run in runs if run.get(field) is not None]
+    return statistics.median(values) if values else None
+
+
+def spread(runs, field):
+    values = [run[field] for run in runs]
+    return min(values), max(values)
+
+
+@dataclasses.dataclass
+class Goal:
+    sentence: str
+    value: float | None
+    limit: float
+
+    @property
+    def holds(self):
+        return self.value is not None and self.value <= self.limit
+
+    @property
+    def verdict(self):
+        if self.value is None:
+            return "unknown"
+        return "holds" if self.holds else "missed"
+
+
+def ratio(results, scenario, profile, field, one, other):
+    first, second = results.get((scenario, profile, one)), results.get((scenario, profile, other))
+    if not first or not second:
+        return None
+    below = median(second, field)
+    return median(first, field) / below if below else None
+
+
+def judge(results, scenarios, profiles, servers):
+    goals = []
+
+    def goal(sentence, value, limit):
+        goals.append(Goal(sentence, value, limit))
+
+    for profile in profiles:
+        for scenario in scenarios:
+            where = f"{SCENARIOS[scenario].title}, {profile}"
+            if "nagare" not in servers:
+                continue
+            if "pion" in servers:
+                limit = 0.4 if scenario == "conference" else 0.3
+                if scenario != "v20":
+                    value = ratio(results, scenario, profile, "nsPerPacket", "nagare", "pion")
+                    goal(f"{where}: CPU at most {limit} of Pion's", value, limit)
+                value = ratio(results, scenario, profile, "p99", "nagare", "pion")
+                goal(f"{where}: p99 latency at most half of Pion's", value, 0.5)
+            if "floor" in servers and scenario in ("v50", "v100"):
+                value = ratio(results, scenario, profile, "nsPerPacket", "nagare", "floor")
+                goal(f"{where}: CPU at most 1.3 times the floor", value, 1.3)
+            runs = results.get((scenario, profile, "nagare"))
+            goal(f"{where}: nothing lost", float(sum(run["lost"] for run in runs)) if runs else None, 0)
+    return goals
+
+
+def number(value, places=0):
+    return "–" if value is None else f"{value:,.{places}f}"
+
+
+def markdown(results, scenarios, profiles, servers, rounds, seconds):
+    lines = [
+        f"Medians of {rounds} runs of {seconds:g} s each, smallest and largest in brackets; CPU time of the server's process "
+        "by packets that arrived at viewers.",
+    ]
+    for profile in profiles:
+        lines += [
+            "",
+            f"**{PROFILES[profile]}**",
+            "",
+            "| | | CPU, ns a packet | of Pion | of floor | p50, ms | p99, ms | lost | KiB a viewer |",
+            "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        ]
+        for scenario in scenarios:
+            for name in servers:
+                runs = results.get((scenario, profile, name))
+                if not runs:
+                    continue
+                low, high = spread(runs, "nsPerPacket")
+                memory = None if name in FLOORS else median(runs, "kibPerSubscriber")
+                cells = [
+                    SCENARIOS[scenario].title,
+                    TITLES[name],
+                    f"{number(median(runs, 'nsPerPacket'))} ({number(low)}–{number(high)})",
+                    number(ratio(results, scenario, profile, "nsPerPacket", name, "pion"), 2),
+                    number(ratio(results, scenario, profile, "nsPerPacket", name, "floor"), 2),
+                    number(median(runs, "p50"), 2),
+                    number(median(runs, "p99"), 2),
+                    str(sum(run["lost"] for run in runs)),
+                    number(memory),
+                ]
+                lines.append("| " + " | ".join(cells) + " |")
+    lines += two_loops(results, scenarios, profiles)
+    return "\n".join(lines) + "\n"
+
+
+def two_loops(results, scenarios, profiles):
+    """What a second loop gives: how much more a node carries before its busiest thread is full, and at what cost."""
+    rows = []
+    for profile in profiles:
+        for scenario in scenarios:
+            cost = ratio(results, scenario, profile, "nsPerPacket", "nagare-2", "nagare")
+            busiest = ratio(results, scenario, profile, "busiestThreadNsPerPacket", "nagare", "nagare-2")
+            if cost is None or busiest is None:
+                continue
+            rows.append(
+                f"| {SCENARIOS[scenario].title} | {PROFILES[profile]} | {number(cost, 2)} | {number(busiest, 2)} |"
+            )
+    if not rows:
+        return []
+    return [
+        "",
+        "Two loops against one:",
+        "",
+        "| | | CPU a packet | packets until a thread is full |",
+        "| --- | --- | ---: | ---: |",
+        *rows,
+    ]
+
+
+def as_json(results, goals, options, machine, failures):
+    return {
+        "schema": SCHEMA,
+        "machine": machine,
+        "rounds": options.rounds,
+        "seconds": options.seconds,
+        "videoKilobitsPerSecond": VIDEO_KBPS,
+        "framesPerSecond": FPS,
+        "results": [
+            {
+                "scenario": scenario,
+                "profile": profile,
+                "server": name,
+                "median": {
+                    field: median(runs, field)
+                    for field in (
+                        "nsPerPacket", "busiestThreadNsPerPacket", "cores", "packetsPerSecond", "p50", "p99",
+                        "kibPerSubscriber",
+                    )
+                },
+                "lost": sum(run["lost"] for run in runs),
+                "runs": runs,
+            }
+            for (scenario, profile, name), runs in results.items()
+        ],
+        "goals": [
+            {"goal": goal.sentence, "value": goal.value, "limit": goal.limit, "verdict": goal.verdict} for goal in goals
+        ],
+        "failures": failures,
+    }
+
+
+# MARK: The command
+
+
+def choice(known):
+    def parse(text):
+        names = text.split(",")
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(known)}")
+        return names
+
+    return parse
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="how often each is run")
+    parser.add_argument("--seconds", type=float, default=8, help="how long each run is measured")
+    parser.add_argument("--scenarios", type=choice(SCENARIOS), default=",".join(SCENARIOS), help="which")
+    parser.add_argument("--profiles", type=choice(PROFILES), default=",".join(PROFILES), help="SRTP profiles")
+    parser.add_argument("--servers", type=choice(TITLES), default=",".join(TITLES), help="which")
+    parser.add_argument("--address", help="the address that all servers listen on (default: the machine's own)")
+    parser.add_argument("--nagare", default=str(ROOT / ".build" / "release" / "nagare"), help="the server")
+    parser.add_argument("--load", help="the generator (default: the server's program)")
+    parser.add_argument("--nagare-argument", action="append", default=[], help="more for nagare serve; repeatable")
+    parser.add_argument("--tools", type=Path, default=ROOT / ".build-compare", help="what Benchmarks/compare/build made")
+    parser.add_argument("--output", type=Path, default=ROOT / "artifacts" / "bench", help="where to write")
+    parser.add_argument("--expect-goals", action="store_true", help="exit with status 1 when a goal is missed")
+    options = parser.parse_args()
+    for name in ("scenarios", "profiles", "servers"):
+        value = getattr(options, name)
+        setattr(options, name, value.split(",") if isinstance(value, str) else value)
+    if options.rounds < 1 or options.seconds < 4:
+        parser.error("at least one round of 4 seconds")
+    options.address = options.address or own_address()
+    options.load = options.load or options.nagare
+    return options
+
+
+def measure(options):
+    results, failures = collections.defaultdict(list), []
+    cases = [(scenario, profile) for profile in options.profiles for scenario in options.scenarios]
+    total = options.rounds * len(cases) * len(options.servers)
+    done, began = 0, time.monotonic()
+    for round_number in range(options.rounds):
+        for scenario, profile in cases:
+            # Each server comes first once in a while, so that none always has the quiet moments.
+            turn = round_number % len(options.servers)
+            for name in options.servers[turn:] + options.servers[:turn]:
+                done += 1
+                left = (time.monotonic() - began) / done * (total - done)
+                head = f"[{done}/{total}, {left / 60:.0f} min left] {SCENARIOS[scenario].title} {profile} {TITLES[name]}"
+                try:
+                    run = run_once(options, name, SCENARIOS[scenario], profile)
+                except (RunError, OSError, ValueError, KeyError) as error:
+                    failures.append({"scenario": scenario, "profile": profile, "server": name, "error": str(error)})
+                    print(f"{head}: FAILED: {error}", file=sys.stderr, flush=True)
+                    continue
+                run["round"] = round_number
+                results[scenario, profile, name].append(run)
+                notes = f", {run['lost']} lost" if run["lost"] else ""
+                for field, whose in (("foreignCores", "other processes"), ("stolenCores", "the host")):
+                    if run[field] > FOREIGN_CORES_MAX:
+                        notes += f", {whose} took {run[field]:.2f} cores"
+                print(
+                    f"{head}: {run['nsPerPacket']:,.0f} ns a packet, p50 {run['p50']:.2f} p99 {run['p99']:.2f} ms{notes}",
+                    file=sys.stderr, flush=True,
+                )
+    return results, failures
+
+
+def main():
+    global LOGS
+    options = parse_arguments()
+    options.output.mkdir(parents=True, exist_ok=True)
+    LOGS = options.output / "logs"
+    LOGS.mkdir(exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    machine = describe_machine()
+    results, failures = measure(options)
+    goals = judge(results, options.scenarios, options.profiles, options.servers)
+    table = markdown(
+        results, options.scenarios, options.profiles, options.servers, options.rounds, options.seconds
+    )
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    disturbed = sum(
+        max(run["foreignCores"], run["stolenCores"]) > FOREIGN_CORES_MAX for runs in results.values() for run in runs
+    )
+    if disturbed:
+        table += f"\nDuring {disturbed} runs others used more than {FOREIGN_CORES_MAX} of a core: the figures are doubtful.\n"
+    table += f"\n{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; {packages}.\n"
+    (options.output / "table.md").write_text(table)
+    (options.output / "compare.json").write_text(
+        json.dumps(as_json(results, goals, options, machine, failures), indent=2, ensure_ascii=False) + "\n"
+    )
+    print(table)
+    for goal in goals:
+        print(f"{goal.verdict:8} {goal.sentence}: {number(goal.value, 2)}")
+    held = sum(goal.holds for goal in goals)
+    print(f"\n{held} of {len(goals)} goals hold. {options.output}/table.md, {options.output}/compare.json")
+    if failures:
+        sys.exit(f"error: {len(failures)} runs failed; the first: {failures[0]['error']}")
+    if options.expect_goals and held < len(goals):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
