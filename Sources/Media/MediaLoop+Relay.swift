@@ -26,14 +26,15 @@ extension MediaLoop {
 
     /// Takes what other loops sent.
     func takeRelayed(at now: Instant) {
+        let (forwarder, batch, turnCause) = (forwarder, batch, turnCause)
         var budget = Self.relayRecordsPerTurnMax
         var emptyCount = 0
         while budget > 0, emptyCount < relaySources.count {
-            let source = relaySources[relayNext]
+            let (loop, ring) = (relaySources[relayNext].loop, relaySources[relayNext].ring)
             relayNext = (relayNext + 1) % relaySources.count
-            let count = source.ring.drain(min(budget, Self.relayRecordsPerVisitMax)) { message, bytes in
+            let count = ring.drain(min(budget, Self.relayRecordsPerVisitMax)) { message, bytes in
                 if !bytes.isEmpty { turnCause.note(Instant(nanoseconds: message.readAtNanoseconds)) }
-                forwarder.receiveRelayed(message.record, bytes, from: source.loop, at: now, into: batch)
+                forwarder.receiveRelayed(message.record, bytes, from: loop, at: now, into: batch)
             }
             budget -= count
             emptyCount = count == 0 ? emptyCount + 1 : 0
