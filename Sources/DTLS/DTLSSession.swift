@@ -60,17 +60,22 @@ final class DTLSSession {
             channel.clearInput()
         }
         let result = unsafe SSL_do_handshake(ssl)
-        if result == 1 { return .established }
+        if result == 1 {
+            releaseBuffers()
+            return .established
+        }
         return unsafe SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ ? .waiting : .failed
     }
 
     /// Processes one record after the handshake: an alert, or the peer's last flight again, which is answered.
     func read(_ record: RawSpan) -> Step {
+        guard allocateBuffers() else { return .waiting }
         channel.setInput(record)
         ERR_clear_error()
         defer {
             ERR_clear_error()
             channel.clearInput()
+            releaseBuffers()
         }
         var scratch = [UInt8](repeating: 0, count: 512)
         for _ in 0..<Self.readsMax {
@@ -87,10 +92,18 @@ final class DTLSSession {
 
     /// Queues close_notify.
     func shutdown() {
+        guard allocateBuffers() else { return }
         ERR_clear_error()
         _ = unsafe SSL_shutdown(ssl)
         ERR_clear_error()
     }
+
+    /// The library's record buffers are two thirds of a connection's memory, and after the handshake there is hardly a
+    /// record: they go, and come back for the next one. It writes into them without a look whether they are there.
+    private func releaseBuffers() { _ = unsafe SSL_free_buffers(ssl) }
+
+    /// Returns whether the buffers are there; without memory for them the record is lost, as on a network.
+    private func allocateBuffers() -> Bool { unsafe SSL_alloc_buffers(ssl) == 1 }
 
     /// Whether a flight is out that is to be sent again until it is answered.
     var awaitsAnswer: Bool { unsafe nagare_DTLS_timer_is_running(ssl) == 1 }
@@ -106,6 +119,7 @@ final class DTLSSession {
     /// - Parameter next: how long after this the flight will be sent again, for a library that keeps its own time.
     /// - Returns: `nil` when the library gave up, else whether it sent anything.
     func retransmit(next: Interval) -> Bool? {
+        guard allocateBuffers() else { return false }
         channel.nextTimerMicroseconds = UInt32(clamping: next.nanoseconds / 1_000)
         ERR_clear_error()
         defer { ERR_clear_error() }

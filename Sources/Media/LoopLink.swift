@@ -55,6 +55,8 @@ final class LoopLink: RelayLink {
         return true
     }
 
+    override func flush() { publish() }
+
     /// Lets the other loop take what was sent. Called at the turn's end; without anything new it does nothing.
     func publish() {
         if ring.publish() { receiver.signal() }

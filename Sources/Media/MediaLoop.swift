@@ -158,9 +158,8 @@ public actor MediaLoop {
     }
 
     private func endTurn(at now: Instant) {
-        // Other loops begin with their viewers while this one serves its own.
-        publishRelayed()
         forwarder.endTurn(at: now, into: batch)
+        // Clocks and requests; packets were published before they were sent on here.
         publishRelayed()
         flush()
         turnCause.turnEnded()

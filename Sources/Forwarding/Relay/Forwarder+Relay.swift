@@ -32,7 +32,9 @@ extension Forwarder {
     }
 
     /// Hands this turn's packets of a track to every other loop that plays it.
-    func relay(_ backlog: UnsafeMutablePointer<PendingPacket>, _ count: Int, of track: ReceivedTrack) {
+    func relay(_ track: ReceivedTrack) {
+        guard track.backlogCount > 0, let backlog = unsafe track.backlog else { return }
+        let count = track.backlogCount
         let target = track.target?.id.rawValue ?? 0
         for export in track.exports {
             var record = RelayRecord(.packet, export.relay)
@@ -52,6 +54,11 @@ extension Forwarder {
                 if isSent { counters.packetsRelayed &+= 1 } else { counters.packetsNotRelayed &+= 1 }
             }
         }
+    }
+
+    /// Lets the other loops begin.
+    func flushLinks() {
+        for link in links.values { link.flush() }
     }
 
     /// Tells other loops what a sender report said, so that their sender reports keep audio and video together.

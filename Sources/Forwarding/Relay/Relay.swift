@@ -77,6 +77,9 @@ open class RelayLink {
     /// Queues one record and a copy of its bytes, of which only a packet has any.
     /// - Returns: `false` when there is no room, which the link counts.
     open func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool { false }
+
+    /// What was queued is all for now: the other loop may begin with it. Called once for each fan-out that sent something.
+    open func flush() {}
 }
 
 /// One other loop that plays a track.

@@ -16,6 +16,7 @@ extension Forwarder {
 
     private func fanOutPending(at now: Instant, into batch: DatagramBatch) {
         let turn = SendTurn(now: now, absoluteSendTime: AbsoluteSendTime(ntp(at: now)).rawValue)
+        relayPending()
         var index = 0
         while index < pending.count {
             pending[index].with { sendBacklog(of: $0, turn, into: batch) }
@@ -30,6 +31,10 @@ extension Forwarder {
         guard let place = pending.firstIndex(where: { $0.refers(to: track) })
         else { return }
         pending.remove(at: place)
+        if !track.exports.isEmpty {
+            relay(track)
+            flushLinks()
+        }
         sendBacklog(
             of: track,
             SendTurn(now: now, absoluteSendTime: AbsoluteSendTime(ntp(at: now)).rawValue),
@@ -39,10 +44,25 @@ extension Forwarder {
         engine.flush()
     }
 
+    /// Hands what waits to other loops before anything is encrypted here, so that they work at the same time.
+    private func relayPending() {
+        guard !exportedTracks.isEmpty else { return }
+        var isRelayed = false
+        var index = 0
+        while index < pending.count {
+            pending[index].with { track in
+                guard !track.exports.isEmpty else { return }
+                relay(track)
+                isRelayed = true
+            }
+            index += 1
+        }
+        if isRelayed { flushLinks() }
+    }
+
     private func sendBacklog(of track: ReceivedTrack, _ turn: SendTurn, into batch: DatagramBatch) {
         let count = track.backlogCount
         guard count > 0, let backlog = unsafe track.backlog else { return }
-        if !track.exports.isEmpty { unsafe relay(backlog, count, of: track) }
         var sent = SentCount()
         unsafe track.states.withUnsafeBufferPointer { states in
             var next = 0
