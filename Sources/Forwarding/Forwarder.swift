@@ -94,8 +94,7 @@ public final class Forwarder {
     var exportedTracks: [ExportKey: ReceivedTrack] = [:]
     /// Tracks of other loops that are played here.
     var mirrors: [TrackID: ReceivedTrack] = [:]
-    var mirrorsByPlace: ContiguousArray<Uncounted<ReceivedTrack>?> = []
-    var mirrorGenerations: ContiguousArray<UInt16> = []
+    var mirrorPlaces: ContiguousArray<MirrorPlace> = []
     var freeMirrorPlaces: [Int] = []
 
     public internal(set) var counters = ForwarderCounters()

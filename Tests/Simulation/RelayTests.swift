@@ -179,6 +179,28 @@ import Wire
         #expect(spread < 1_000_000, "nanoseconds apart: \(flat)")
     }
 
+    @Test func `packets that come before their mirror is made do not end it`() throws {
+        let call = try startCall(seed: 611, loops: 2)
+        call.world.remove(call.viewers[1])
+        call.world.run(for: .milliseconds(50))
+        let (origin, core) = (call.world.loops[0].core, call.world.loops[1].core)
+        let track = try #require(call.publisher.client).id
+        let mid = try #require(call.world.publishedTrack(call.publisher, .video)).mid
+        let relay = core.makeRelayID()
+        let exported = try origin.exportTrack(
+            TrackID(peer: track, mid: mid),
+            as: relay,
+            to: LoopIndex(rawValue: 1),
+            at: call.world.now
+        )
+        // The call that makes the mirror takes its time, and packets are faster.
+        call.world.run(for: .milliseconds(200))
+        core.addMirror(exported, as: relay, from: LoopIndex(rawValue: 0), at: call.world.now)
+        let viewer = try call.world.watch(loop: 1)
+        try call.world.connect(viewer, to: call.publisher)
+        #expect(call.world.run(for: .seconds(2)) { viewer.client?.video?.framesDecoded ?? 0 > 10 })
+    }
+
     @Test func `records of an earlier mirror of the same place mean nothing to the next`() throws {
         let call = try startCall(seed: 601, loops: 2)
         let core = call.world.loops[1].core

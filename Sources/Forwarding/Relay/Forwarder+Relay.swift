@@ -86,19 +86,34 @@ extension Forwarder {
     /// The mirror of another loop's track, if there is one here.
     public func mirror(of track: TrackID) -> RelayID? { mirrors[track]?.origin?.relay }
 
-    /// A name for a mirror that is to be made; it is in use from ``addMirror(_:as:from:at:)`` on.
+    /// A name for a mirror that is to be made. Packets that come before ``addMirror(_:as:from:at:)`` are dropped: the track
+    /// may be exported sooner than the mirror is made. ``discardRelayID(_:)`` gives up a name without a mirror.
     public func makeRelayID() -> RelayID {
-        if let place = freeMirrorPlaces.popLast() {
-            mirrorGenerations[place] &+= 1
-            return RelayID(place: place, generation: mirrorGenerations[place])
+        if let index = freeMirrorPlaces.popLast() {
+            mirrorPlaces[index].generation &+= 1
+            mirrorPlaces[index].isExpected = true
+            return RelayID(place: index, generation: mirrorPlaces[index].generation)
         }
-        mirrorsByPlace.append(nil)
-        mirrorGenerations.append(0)
-        return RelayID(place: mirrorsByPlace.count - 1, generation: 0)
+        mirrorPlaces.append(MirrorPlace(isExpected: true))
+        return RelayID(place: mirrorPlaces.count - 1, generation: 0)
     }
 
     /// Gives a name back that no mirror was made for.
-    public func discardRelayID(_ relay: RelayID) { freeMirrorPlaces.append(relay.place) }
+    public func discardRelayID(_ relay: RelayID) { freePlace(relay.place) }
+
+    private func freePlace(_ index: Int) {
+        mirrorPlaces[index].isExpected = false
+        mirrorPlaces[index].mirror = nil
+        freeMirrorPlaces.append(index)
+    }
+
+    /// What a relay's name stands for.
+    struct MirrorPlace {
+        var generation: UInt16 = 0
+        /// The name was given out and its mirror is still to be made.
+        var isExpected: Bool
+        var mirror: Uncounted<ReceivedTrack>?
+    }
 
     /// Makes the mirror of another loop's track, to which slots are connected like to a track of this loop.
     ///
@@ -112,7 +127,8 @@ extension Forwarder {
             origin: RelayOrigin(relay: relay, loop: loop, link: links[loop], at: now)
         )
         mirrors[track.id] = mirror
-        mirrorsByPlace[relay.place] = Uncounted(mirror)
+        mirrorPlaces[relay.place].isExpected = false
+        mirrorPlaces[relay.place].mirror = Uncounted(mirror)
     }
 
     /// The slot that let go was perhaps the mirror's last.
@@ -126,8 +142,7 @@ extension Forwarder {
         origin.unsubscribe()
         dropPending(track)
         for stream in track.streams { unregister(stream) }
-        mirrorsByPlace[origin.relay.place] = nil
-        freeMirrorPlaces.append(origin.relay.place)
+        freePlace(origin.relay.place)
         mirrors[track.id] = nil
     }
 
@@ -160,9 +175,12 @@ extension Forwarder {
         }
     }
 
-    private func findMirror(_ relay: RelayID) -> Uncounted<ReceivedTrack>? {
-        guard relay.place < mirrorsByPlace.count, mirrorGenerations[relay.place] == relay.generation else { return nil }
-        return mirrorsByPlace[relay.place]
+    /// `nil` when the name is not in use any more, or by another mirror.
+    private func findPlace(_ relay: RelayID) -> MirrorPlace? {
+        guard relay.place < mirrorPlaces.count, mirrorPlaces[relay.place].generation == relay.generation else {
+            return nil
+        }
+        return mirrorPlaces[relay.place]
     }
 
     private func receivePacket(
@@ -172,9 +190,10 @@ extension Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        guard let mirror = findMirror(record.relay) else {
-            // The mirror is gone and its unsubscription was lost.
-            _ = links[loop]?.send(RelayRecord(.unsubscribe, record.relay), RawSpan())
+        let place = findPlace(record.relay)
+        guard let mirror = place?.mirror else {
+            // The mirror is gone and its unsubscription was lost, unless it is only about to be made.
+            if place?.isExpected != true { _ = links[loop]?.send(RelayRecord(.unsubscribe, record.relay), RawSpan()) }
             return
         }
         let isAbandoned = mirror.with { track in
@@ -221,7 +240,7 @@ extension Forwarder {
     }
 
     private func receiveClock(_ record: RelayRecord) {
-        guard let mirror = findMirror(record.relay) else { return }
+        guard let mirror = findPlace(record.relay)?.mirror else { return }
         mirror.with { track in
             guard let stream = track.relayedStream(record.streamID) else { return }
             stream.with {

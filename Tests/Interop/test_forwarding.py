@@ -1,0 +1,80 @@
+"""The forwarding path: what encrypts, how datagrams go to the kernel, loops that share a room, and what a viewer costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Callable
+
+import pytest
+
+from harness.node import BINARY, ENVIRONMENT, Node
+
+# 1,000 bytes to the kilobyte.
+IDLE_SUBSCRIBER_BYTES_MAX = 64_000
+
+
+def load(node: Node, *options: str) -> dict:
+    """What `nagare load` says of a run against the node."""
+    command = [str(BINARY), "load", "--url", node.origin, "--channel", "load", "--json", "-", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
+    return json.loads(done.stdout)
+
+
+def backends() -> list[str]:
+    """What this machine has, by what the server says of a name that it does not know."""
+    refused = subprocess.run(
+        [str(BINARY), "serve", "--dev", "--srtp-backend", "none-such"],
+        capture_output=True,
+        text=True,
+        timeout=15,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    return [name for name in ("libsrtp2", "openssl", "ipsec-mb") if name in refused.stderr]
+
+
+@pytest.mark.parametrize("profile", ["gcm", "gcm256", "cm"])
+@pytest.mark.parametrize("backend", ["libsrtp2", "openssl", "ipsec-mb"])
+def test_every_backend_carries_every_profile(own_node: Callable[..., Node], backend: str, profile: str) -> None:
+    assert backend in backends(), "the machines that this runs on have all three"
+    node = own_node("--srtp-backend", backend)
+    assert node.total("nagare_srtp_backend_info", f"backend={backend}") == 1
+    report = load(
+        node,
+        *("--subscribers", "20", "--video-kbps", "1500", "--audio", "--duration", "3"),
+        *("--srtp-profile", profile, "--srtp-backend", "openssl", "--expect-lossless"),
+    )
+    assert report["subscribersConnected"] == 20
+    assert node.total("nagare_packets_sent", "protocol=rtp") > 20 * 3 * 150
+
+
+@pytest.mark.parametrize("options", [("--udp-gso", "off"), ("--udp-gro", "off"), ("--udp-gso", "off", "--udp-gro", "off")])
+def test_without_segmentation_offload_nothing_is_lost(own_node: Callable[..., Node], options: tuple[str, ...]) -> None:
+    node = own_node(*options)
+    load(node, *("--subscribers", "30", "--video-kbps", "1500", "--audio", "--duration", "3", "--expect-lossless"))
+
+
+def test_two_loops_share_a_room(own_node: Callable[..., Node]) -> None:
+    node = own_node("--loops", "2")
+    report = load(
+        node,
+        *("--subscribers", "60", "--video-kbps", "1500", "--audio", "--duration", "5", "--expect-lossless"),
+    )
+    assert report["subscribersConnected"] == 60
+    sent = [node.total("nagare_packets_sent", "protocol=rtp", f"loop={loop}") for loop in ("0", "1")]
+    assert min(sent) > 0.9 * max(sent), f"packets that each loop sent: {sent}"
+    assert node.total("nagare_relay_records") > 0
+
+
+def test_an_idle_subscriber_takes_little_memory(own_node: Callable[..., Node]) -> None:
+    node = own_node("--loops", "1")
+    report = load(
+        node,
+        *("--publishers", "0", "--subscribers", "400", "--duration", "2", "--join-rate", "100"),
+        *("--server-pid", str(node.process.pid)),
+    )
+    assert report["subscribersConnected"] == 400
+    each = report["window"]["server"]["residentBytesPerSubscriber"]
+    assert 0 < each <= IDLE_SUBSCRIBER_BYTES_MAX, f"{each} bytes a subscriber"
