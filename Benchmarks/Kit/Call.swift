@@ -1,4 +1,3 @@
-internal import Counters
 internal import DTLS
 internal import Forwarding
 package import SRTP
@@ -6,7 +5,6 @@ package import Wire
 
 /// A call in memory: a forwarder with one publisher and a number of subscribers, all connected by real ICE and DTLS,
 /// in virtual time.
-@safe
 package final class Call {
     package struct Shape: Sendable {
         package var subscribers = 100
@@ -15,28 +13,34 @@ package final class Call {
         package var payloadBytes = 1_100
         /// Packets that arrive in one turn of the loop.
         package var packetsPerTurn = 8
+        /// The subscribers are on another loop, which the packets reach through a ring.
+        package var crossesLoops = false
         package init() {}
     }
 
     /// A publisher at 240 packets a second: eight-packet frames, thirty a second.
     private static let turnInterval = Interval.microseconds(33_333)
-    private static let receiveSlotBytes = 2_048
-    /// Before consent runs out (RFC 7675 §5.1) and about as often as browsers report.
+    /// Turns between two renewals of consent (RFC 7675 §5.1), and about as often as browsers report.
     private static let refreshTurns = 30
+    private static let nearLoop = LoopIndex(rawValue: 0)
+    private static let farLoop = LoopIndex(rawValue: 1)
     private static let certificates = Result {
-        (near: try DTLSCertificate.generate(), far: try DTLSCertificate.generate())
+        (node: try DTLSCertificate.generate(), client: try DTLSCertificate.generate())
     }
 
     package let shape: Shape
-    let core: Forwarder
-    let batch = DatagramBatch(capacity: 1_024)
+    /// The publisher's loop.
+    private let core: Forwarder
+    /// The subscribers' loop: mostly the same.
+    private let home: Forwarder
+    private let batch = DatagramBatch(capacity: 1_024)
+    private let outward = RingLink()
+    private let back = RingLink()
     package private(set) var now = Instant(nanoseconds: 1_000_000_000)
     private let publisher: RemotePeer
     private let viewers: [RemotePeer]
     private var maker: SyntheticPacket
-    /// Where the sockets put datagrams: one slot for each packet of a turn.
-    private let received: UnsafeMutableRawBufferPointer
-    private let lengths: UnsafeMutableBufferPointer<Int>
+    private let inbox: Inbox
     private var turns = 0
     /// Datagrams that left the forwarder since the last ``takeForwarded()``.
     private var forwarded = 0
@@ -46,144 +50,99 @@ package final class Call {
     package init(_ shape: Shape) throws {
         self.shape = shape
         let certificates = try Self.certificates.get()
-        core = makeForwarder(certificates.near, shape.backend, seed: 5)
-        // The clients', whose work is not measured.
-        let engine = try SRTPEngine(.openssl)
-        var generator = SeededGenerator(seed: 9)
-        maker = SyntheticPacket(ssrc: SSRC(rawValue: 0x5151), payloadBytes: shape.payloadBytes)
-        let codec = CodecParameters(
-            name: .vp8,
-            payloadType: SyntheticPacket.payloadType,
-            rtxPayloadType: PayloadType(wire: 97),
-            feedback: [.nack, .pictureLoss, .fullIntraRequest, .transportCC]
-        )
-        guard let mid = MID("0") else { throw CallError.broken("a MID") }
-        publisher = try RemotePeer(
-            joining: core,
-            { id, credentials, remote in
-                PeerParameters(
-                    id: id,
-                    localCredentials: credentials,
-                    remote: remote,
-                    receive: [
-                        ReceiveTrackParameters(
-                            mid: mid,
-                            kind: .video,
-                            codecs: [codec],
-                            extensions: SyntheticPacket.extensions
-                        )
-                    ]
-                )
-            },
-            number: 1,
-            certificates: certificates,
+        core = makeForwarder(certificates.node, shape.backend, seed: 5)
+        home = shape.crossesLoops ? makeForwarder(certificates.node, shape.backend, seed: 6) : core
+        var environment = RemotePeer.Environment(
+            node: certificates.node,
+            client: certificates.client,
             profile: shape.profile,
-            engine: engine,
+            engine: try SRTPEngine(.openssl),
+            generator: SeededGenerator(seed: 9)
+        )
+        maker = SyntheticPacket(ssrc: Session.source, payloadBytes: shape.payloadBytes)
+        inbox = Inbox(capacity: max(shape.packetsPerTurn, shape.subscribers))
+        publisher = try RemotePeer(
+            1,
+            joining: core,
+            receive: [Session.published],
+            in: &environment,
             through: batch,
-            at: now,
-            using: &generator
+            at: now
         )
         var viewers: [RemotePeer] = []
         for index in 0..<shape.subscribers {
-            let viewer = try RemotePeer(
-                joining: core,
-                { id, credentials, remote in
-                    PeerParameters(
-                        id: id,
-                        localCredentials: credentials,
-                        remote: remote,
-                        send: [
-                            SendTrackParameters(
-                                mid: mid,
-                                kind: .video,
-                                codecs: [codec],
-                                extensions: SyntheticPacket.extensions,
-                                ssrc: Self.ssrc(of: index),
-                                rtxSSRC: SSRC(rawValue: 0x2_0000 + UInt32(index)),
-                                cname: "stream"
-                            )
-                        ]
-                    )
-                },
-                number: 2 + UInt64(index),
-                certificates: certificates,
-                profile: shape.profile,
-                engine: engine,
-                through: batch,
-                at: now,
-                using: &generator
+            viewers.append(
+                try RemotePeer(
+                    2 + UInt64(index),
+                    joining: home,
+                    send: [Session.slot(of: index)],
+                    in: &environment,
+                    through: batch,
+                    at: now
+                )
             )
-            viewers.append(viewer)
         }
         self.viewers = viewers
-        unsafe received = .allocate(byteCount: shape.packetsPerTurn * Self.receiveSlotBytes, alignment: 64)
-        unsafe received.initializeMemory(as: UInt8.self, repeating: 0)
-        unsafe lengths = .allocate(capacity: shape.packetsPerTurn)
-        unsafe lengths.initialize(repeating: 0)
-        for viewer in viewers {
-            try core.connect(
-                slot: TrackID(peer: viewer.id, mid: mid),
-                to: TrackID(peer: publisher.id, mid: mid),
-                at: now
-            )
-        }
-        _ = core.takeEvents()
+        try connect()
         batch.onFull = { [unowned self] batch in
             core.completeBatch()
+            home.completeBatch()
             forwarded += batch.count
             batch.removeAll()
         }
     }
 
-    deinit {
-        unsafe received.deallocate()
-        unsafe lengths.deallocate()
+    private func connect() throws {
+        let track = TrackID(peer: publisher.id, mid: Session.mid)
+        if shape.crossesLoops {
+            core.setLink(outward, to: Self.farLoop)
+            home.setLink(back, to: Self.nearLoop)
+            let relay = home.makeRelayID()
+            let relayed = try core.exportTrack(track, as: relay, to: Self.farLoop, at: now)
+            home.addMirror(relayed, as: relay, from: Self.nearLoop, at: now)
+        }
+        for viewer in viewers {
+            try home.connect(slot: TrackID(peer: viewer.id, mid: Session.mid), to: track, at: now)
+        }
     }
-
-    private static func ssrc(of viewer: Int) -> SSRC { SSRC(rawValue: 0x1_0000 + UInt32(viewer)) }
 
     // MARK: - Turns
 
     /// Puts the next turn's packets, encrypted by the publisher, where the socket would.
     package func prepareTurn() throws {
         plain.removeAll(keepingCapacity: true)
-        for index in 0..<shape.packetsPerTurn {
+        inbox.removeAll()
+        for _ in 0..<shape.packetsPerTurn {
             let packet = maker.next()
-            let protected = try publisher.protectRTP(packet)
+            inbox.append(try publisher.protectRTP(packet), from: publisher.path)
             plain.append(packet)
-            unsafe lengths[index] = protected.count
-            let start = index * Self.receiveSlotBytes
-            unsafe UnsafeMutableRawBufferPointer(rebasing: received[start..<start + Self.receiveSlotBytes])
-                .copyBytes(from: protected)
         }
     }
 
     /// What a loop's turn does with datagrams that have arrived: everything up to the one flush of the socket.
     @inline(never)
     package func forwardTurn() {
-        for index in 0..<shape.packetsPerTurn {
-            let slot = unsafe UnsafeMutableRawBufferPointer(
-                start: received.baseAddress! + index * Self.receiveSlotBytes,
-                count: Self.receiveSlotBytes
-            )
-            var span = unsafe slot.mutableBytes
-            core.receive(&span, length: unsafe lengths[index], path: publisher.path, at: now, into: batch)
-        }
+        inbox.deliver(to: core, at: now, into: batch)
         core.endTurn(at: now, into: batch)
-        core.completeBatch()
+        if shape.crossesLoops {
+            _ = outward.pass(to: home, from: Self.nearLoop, at: now, into: batch)
+            home.endTurn(at: now, into: batch)
+            _ = back.pass(to: core, from: Self.farLoop, at: now, into: batch)
+        }
     }
 
     /// What a loop does when its timer fires: feedback to the publisher, reports to everybody, at their time.
     @inline(never)
     package func serviceTurn() {
         if let deadline = core.nextDeadline, deadline <= now { core.handleTimeout(at: now, into: batch) }
-        core.completeBatch()
+        guard shape.crossesLoops, let deadline = home.nextDeadline, deadline <= now else { return }
+        home.handleTimeout(at: now, into: batch)
     }
 
     /// Takes the batch's datagrams as sent and lets time go on to the next turn.
     package func finishTurn() {
         forwarded += batch.count
-        batch.removeAll()
+        discardBatch()
         turns += 1
         now += Self.turnInterval
         if turns % Self.refreshTurns == 0 { refresh() }
@@ -192,6 +151,9 @@ package final class Call {
     /// Takes the batch's datagrams as sent, without a turn having passed.
     package func discardBatch() { batch.removeAll() }
 
+    /// Lets time go on without any media.
+    package func pass(_ interval: Interval) { now += interval }
+
     /// Datagrams that left since the last call.
     package func takeForwarded() -> Int {
         defer { forwarded = 0 }
@@ -199,15 +161,14 @@ package final class Call {
     }
 
     /// Every client renews consent and every viewer reports, which also tells the node that it knows its SSRC.
-    private func refresh() {
+    package func refresh() {
         let before = forwarded
-        for peer in [publisher] + viewers {
-            deliver(peer.makeCheck(), from: peer.path, to: core, at: now, into: batch)
-        }
+        for peer in viewers { deliver(peer.makeCheck(), from: peer.path, to: home, at: now, into: batch) }
+        deliver(publisher.makeCheck(), from: publisher.path, to: core, at: now, into: batch)
         for (index, viewer) in viewers.enumerated() {
             var writer = RTCPWriter()
             let block = ReportBlock(
-                ssrc: Self.ssrc(of: index),
+                ssrc: Session.ssrc(of: index),
                 fractionLost: 0,
                 cumulativeLost: 0,
                 highestSequence: 0,
@@ -217,12 +178,13 @@ package final class Call {
             )
             writer.appendReceiverReport(sender: SSRC(rawValue: 7), blocks: [block])
             guard let report = try? viewer.protectRTCP(writer.bytes) else { continue }
-            deliver(report, from: viewer.path, to: core, at: now, into: batch)
+            deliver(report, from: viewer.path, to: home, at: now, into: batch)
         }
         core.endTurn(at: now, into: batch)
-        core.completeBatch()
-        batch.removeAll()
+        home.endTurn(at: now, into: batch)
+        discardBatch()
         _ = core.takeEvents()
+        _ = home.takeEvents()
         forwarded = before
     }
 
@@ -233,35 +195,69 @@ package final class Call {
         for turn in 0..<count {
             try prepareTurn()
             forwardTurn()
-            // The full check of a turn with a batch that overflowed would see only its end.
-            if batch.capacity >= shape.packetsPerTurn * shape.subscribers, turn > 0 { try verifyTurn() }
+            // Of a batch that overflowed only the end would be there. The first turn's feedback brings the key frame.
+            if batch.capacity > (shape.packetsPerTurn + 1) * shape.subscribers, turn > 0 { try verifyTurn() }
             finishTurn()
             serviceTurn()
             discardBatch()
         }
         _ = takeForwarded()
-        _ = core.takeEvents()
     }
 
-    private func verifyTurn() throws {
+    /// Whether the first and the last viewer were sent the turn's packets under `type`, and these are whole.
+    private func verifyTurn(as type: PayloadType = SyntheticPacket.payloadType) throws {
         for index in Set([0, viewers.count - 1]) where viewers.indices.contains(index) {
-            let viewer = viewers[index]
-            var arrived: [[UInt8]] = []
-            for place in 0..<batch.count {
-                batch.withDatagram(place) { bytes, path in
-                    if path == viewer.path, !RTPPacketView.isRTCP(bytes) { arrived.append(bytes.array()) }
-                }
-            }
+            let arrived = datagrams(to: viewers[index], of: type)
             guard arrived.count == plain.count else {
                 throw CallError.broken("\(arrived.count) of \(plain.count) packets arrived")
             }
             for (sent, datagram) in zip(plain, arrived) {
-                let packet = try viewer.unprotectRTP(datagram)
+                let packet = try viewers[index].unprotectRTP(datagram)
                 // Behind the descriptor, whose picture id is the viewer's own, everything is as it was sent.
                 guard packet.suffix(shape.payloadBytes - 6).elementsEqual(sent.suffix(shape.payloadBytes - 6)) else {
                     throw CallError.broken("a packet changed on its way")
                 }
             }
         }
+    }
+
+    private func datagrams(to viewer: RemotePeer, of type: PayloadType) -> [[UInt8]] {
+        var found: [[UInt8]] = []
+        for place in 0..<batch.count {
+            batch.withDatagram(place) { bytes, path in
+                if path == viewer.path, bytes.byte(at: 1) & 0x7F == type.rawValue { found.append(bytes.array()) }
+            }
+        }
+        return found
+    }
+
+    // MARK: - Retransmission
+
+    /// Sends a turn of media on, of which every viewer then asks for every packet again. The requests wait to be
+    /// received by ``forwardTurn()``.
+    package func prepareRequests() throws {
+        try prepareTurn()
+        forwardTurn()
+        let lost = viewers.map { viewer in
+            datagrams(to: viewer, of: SyntheticPacket.payloadType).map {
+                SequenceNumber(rawValue: UInt16($0[2]) << 8 | UInt16($0[3]))
+            }
+        }
+        finishTurn()
+        serviceTurn()
+        discardBatch()
+        _ = takeForwarded()
+        inbox.removeAll()
+        for (index, viewer) in viewers.enumerated() {
+            var writer = RTCPWriter()
+            writer.appendNACK(sender: SSRC(rawValue: 7), media: Session.ssrc(of: index), lost: lost[index])
+            inbox.append(try viewer.protectRTCP(writer.bytes), from: viewer.path)
+        }
+    }
+
+    /// Checks what was sent again, and takes it as sent.
+    package func finishRequests() throws {
+        try verifyTurn(as: Session.retransmissionType)
+        discardBatch()
     }
 }

@@ -27,14 +27,52 @@ package enum Workloads {
     }
 
     /// All that the thresholds are about.
-    package static var all: [Recipe] {
-        suites.flatMap { profile, backend in
+    package static var all: [Recipe] { parts + calls }
+
+    private static var parts: [Recipe] {
+        let unprotects = suites.map { profile, backend in
+            // What libsrtp2 does inside is not ours to count.
+            Recipe(unprotectName(profile, backend), isCollected: backend != .libsrtp2) {
+                try unprotect(profile, backend)
+            }
+        }
+        return unprotects + [
+            Recipe("parse") { parse() },
+            Recipe("feedback, transport-wide") { transportFeedback() },
+            Recipe("feedback, NACK") { lossDetection() },
+            Recipe("feedback, report") { report() },
+            Recipe("ring") { ring() },
+        ]
+    }
+
+    private static var calls: [Recipe] {
+        let forwarding = suites.flatMap { profile, backend in
             [0, 1, 10, 100].map { subscribers in
-                Recipe(fanOutName(subscribers, profile, backend), isCollected: subscribers <= 10 && backend != .libsrtp2) {
-                    try fanOut(subscribers: subscribers, profile, backend)
+                Recipe(
+                    fanOutName(subscribers, profile, backend),
+                    isCollected: subscribers <= 10 && backend != .libsrtp2
+                ) {
+                    try fanOut(subscribers, profile, backend)
                 }
             }
         }
+        let requests = suites.map { profile, backend in
+            Recipe(retransmissionName(profile, backend), isCollected: backend == .preferred) {
+                try retransmission(16, profile, backend)
+            }
+        }
+        return forwarding + requests + [
+            Recipe("other loop, fan-out 0") { try handOver(0) },
+            Recipe("other loop, fan-out 10") { try handOver(10) },
+            Recipe(timersName(100), runs: 20, isCollected: false) { try timers(100) },
+        ]
+    }
+
+    /// What takes so long to set up that only the whole suite has it.
+    package static var large: [Recipe] {
+        suites.map { profile, backend in
+            Recipe(fanOutName(1_000, profile, backend), isCollected: false) { try fanOut(1_000, profile, backend) }
+        } + [Recipe(timersName(1_000), runs: 20, isCollected: false) { try timers(1_000) }]
     }
 
     /// Every backend that is here with every profile.

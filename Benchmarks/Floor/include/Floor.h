@@ -36,6 +36,14 @@ void nagare_unprotect_free(nagare_unprotect *floor);
 void nagare_unprotect_fill(nagare_unprotect *floor, const uint8_t *packet, size_t header_bytes, size_t payload_bytes);
 int nagare_unprotect_run(nagare_unprotect *floor);
 
+/// Requests for `numbers` packets from each of a number of receivers, and the packets, kept.
+typedef struct nagare_retransmit nagare_retransmit;
+nagare_retransmit *nagare_retransmit_make(int profile, int engine, int receivers, int numbers);
+void nagare_retransmit_free(nagare_retransmit *floor);
+void nagare_retransmit_fill(nagare_retransmit *floor, const uint8_t *packet, size_t header_bytes, size_t payload_bytes);
+/// Decrypts the requests and answers them over RTX; returns how many packets were sent again.
+int nagare_retransmit_run(nagare_retransmit *floor);
+
 /// What forwarding reads of a VP8 packet.
 typedef struct {
     uint32_t timestamp, ssrc;

@@ -1,0 +1,40 @@
+internal import Forwarding
+internal import Wire
+
+/// What the peers of a ``Call`` negotiated.
+enum Session {
+    static let mid: MID = {
+        guard let mid = MID("0") else { preconditionFailure("a MID") }
+        return mid
+    }()
+    static let source = SSRC(rawValue: 0x5151)
+    static let retransmissionType = PayloadType(wire: 97)
+
+    private static var codec: CodecParameters {
+        CodecParameters(
+            name: .vp8,
+            payloadType: SyntheticPacket.payloadType,
+            rtxPayloadType: retransmissionType,
+            feedback: [.nack, .pictureLoss, .fullIntraRequest, .transportCC]
+        )
+    }
+
+    static var published: ReceiveTrackParameters {
+        ReceiveTrackParameters(mid: mid, kind: .video, codecs: [codec], extensions: SyntheticPacket.extensions)
+    }
+
+    /// What the viewer of that number, from 0, is sent.
+    static func slot(of viewer: Int) -> SendTrackParameters {
+        SendTrackParameters(
+            mid: mid,
+            kind: .video,
+            codecs: [codec],
+            extensions: SyntheticPacket.extensions,
+            ssrc: ssrc(of: viewer),
+            rtxSSRC: SSRC(rawValue: 0x2_0000 + UInt32(viewer)),
+            cname: "stream"
+        )
+    }
+
+    static func ssrc(of viewer: Int) -> SSRC { SSRC(rawValue: 0x1_0000 + UInt32(viewer)) }
+}

@@ -1,0 +1,210 @@
+internal import Floor
+internal import SRTP
+internal import Wire
+
+/// Pieces of the forwarding path that need a whole call.
+extension Workloads {
+    static func fanOutName(_ subscribers: Int, _ profile: SRTPProfile, _ backend: SRTPBackend) -> String {
+        let what = subscribers == 0 ? "receive" : "fan-out \(subscribers)"
+        return "\(what), \(name(profile)), \(backend.rawValue)"
+    }
+
+    /// One publisher's packets to a number of subscribers: decrypt, parse, keep, and for each subscriber rewrite,
+    /// encrypt and queue. The unit is a packet that leaves or, without subscribers, one that arrives.
+    static func fanOut(_ subscribers: Int, _ profile: SRTPProfile, _ backend: SRTPBackend) throws -> Workload {
+        var shape = Call.Shape()
+        shape.subscribers = subscribers
+        shape.profile = profile
+        shape.backend = backend
+        return try forwarding(shape, name: fanOutName(subscribers, profile, backend))
+    }
+
+    /// One publisher's packets to subscribers on another loop, through the ring between the two.
+    static func handOver(_ subscribers: Int) throws -> Workload {
+        var shape = Call.Shape()
+        shape.subscribers = subscribers
+        shape.crossesLoops = true
+        return try forwarding(shape, name: "other loop, fan-out \(subscribers)")
+    }
+
+    private static func forwarding(_ shape: Call.Shape, name: String) throws -> Workload {
+        let call = try Call(shape)
+        try call.warmUp()
+        let expected = shape.packetsPerTurn * shape.subscribers
+        let floor = FanOutFloor(shape)
+        return Workload(
+            name,
+            unit: "packet",
+            unitsPerRun: max(expected, shape.packetsPerTurn),
+            prepare: { try call.prepareTurn() },
+            finish: {
+                call.finishTurn()
+                let forwarded = call.takeForwarded()
+                // Feedback to the publisher may be among them.
+                guard forwarded >= expected, forwarded <= expected + 2 else {
+                    throw CallError.broken("\(forwarded) datagrams left where \(expected) were to")
+                }
+                call.serviceTurn()
+                call.discardBatch()
+            },
+            floorPrepare: { floor.prepare() },
+            floor: { floor.turn() },
+            { call.forwardTurn() }
+        )
+    }
+
+    /// Requests of many subscribers for the packets of the last turn. The unit is a packet that is sent again.
+    static func retransmission(_ subscribers: Int, _ profile: SRTPProfile, _ backend: SRTPBackend) throws -> Workload {
+        var shape = Call.Shape()
+        shape.subscribers = subscribers
+        shape.profile = profile
+        shape.backend = backend
+        let call = try Call(shape)
+        try call.warmUp()
+        let floor = RetransmissionFloor(shape)
+        return Workload(
+            retransmissionName(profile, backend),
+            unit: "packet",
+            unitsPerRun: shape.packetsPerTurn * subscribers,
+            prepare: { try call.prepareRequests() },
+            finish: { try call.finishRequests() },
+            floorPrepare: { floor.prepare() },
+            floor: { floor.answer() },
+            { call.forwardTurn() }
+        )
+    }
+
+    static func retransmissionName(_ profile: SRTPProfile, _ backend: SRTPBackend) -> String {
+        "NACK service, \(name(profile)), \(backend.rawValue)"
+    }
+
+    /// A second of a loop with many subscribers and no media, a timer turn every 10 ms. The unit is one of them, which
+    /// has one report to send in that time.
+    static func timers(_ peers: Int) throws -> Workload {
+        var shape = Call.Shape()
+        shape.subscribers = peers
+        let call = try Call(shape)
+        try call.warmUp(turns: 60)
+        let floor = unsafe nagare_timers_make(shape.profile.floorProfile, Int32(peers), 1_000_000_000, 0)
+        var floorNow: Int64 = 0
+        return Workload(
+            timersName(peers),
+            unit: "peer and second",
+            unitsPerRun: peers,
+            prepare: { call.refresh() },
+            floor: {
+                for _ in 0..<100 {
+                    floorNow += 10_000_000
+                    _ = unsafe nagare_timers_turn(floor, floorNow)
+                }
+            },
+            {
+                for _ in 0..<100 {
+                    call.pass(.milliseconds(10))
+                    call.serviceTurn()
+                    call.discardBatch()
+                }
+            }
+        )
+    }
+
+    static func timersName(_ peers: Int) -> String { "timers, \(peers) peers" }
+}
+
+/// A turn of ``Workloads/fanOut(_:_:_:)`` in C, with the ring in it when it crosses loops.
+@safe
+private final class FanOutFloor {
+    private let shape: Call.Shape
+    private let fanOut: OpaquePointer
+    private let unprotect: OpaquePointer
+    private let ring: OpaquePointer
+    private let history: UnsafeMutableRawPointer
+    private let packet: [UInt8]
+    private var index: UInt64 = 1
+
+    init(_ shape: Call.Shape) {
+        self.shape = shape
+        let engine = shape.backend.floorEngine
+        unsafe fanOut = nagare_fan_out_make(shape.profile.floorProfile, engine, Int32(shape.subscribers), 1_024)
+        unsafe unprotect = nagare_unprotect_make(shape.profile.floorProfile, engine, Int32(shape.packetsPerTurn))
+        unsafe ring = nagare_ring_make(1 << 20)
+        var maker = SyntheticPacket(ssrc: SSRC(rawValue: 1), payloadBytes: shape.payloadBytes)
+        packet = maker.next()
+        unsafe history = .allocate(byteCount: shape.packetsPerTurn * DatagramBatch.slotBytes, alignment: 64)
+    }
+
+    deinit {
+        unsafe nagare_fan_out_free(fanOut)
+        unsafe nagare_unprotect_free(unprotect)
+        unsafe nagare_ring_free(ring)
+        unsafe history.deallocate()
+    }
+
+    func prepare() {
+        unsafe nagare_unprotect_fill(unprotect, packet, SyntheticPacket.headerBytes, shape.payloadBytes)
+    }
+
+    func turn() {
+        let authentic = unsafe nagare_unprotect_run(unprotect)
+        precondition(authentic == shape.packetsPerTurn, "the floor decrypts every packet")
+        for place in 0..<shape.packetsPerTurn {
+            var description = nagare_description()
+            guard unsafe nagare_parse(packet, packet.count, &description) == 1 else { return }
+            let kept = unsafe history + place * DatagramBatch.slotBytes
+            if shape.crossesLoops {
+                let size = MemoryLayout.size(ofValue: description)
+                _ = unsafe nagare_ring_push(ring, &description, size, packet, packet.count)
+                _ = unsafe nagare_ring_pop(ring, kept)
+            } else {
+                unsafe packet.withUnsafeBytes { bytes in
+                    guard let start = bytes.baseAddress else { return }
+                    unsafe kept.copyMemory(from: start, byteCount: bytes.count)
+                }
+            }
+            if shape.subscribers > 0 {
+                _ = unsafe nagare_fan_out_send(
+                    fanOut,
+                    packet,
+                    SyntheticPacket.headerBytes,
+                    shape.payloadBytes,
+                    index
+                )
+            }
+            index &+= 1
+        }
+        unsafe nagare_fan_out_flush(fanOut)
+    }
+}
+
+@safe
+private final class RetransmissionFloor {
+    private let floor: OpaquePointer
+    private let packet: [UInt8]
+    private let payloadBytes: Int
+    private let units: Int
+
+    init(_ shape: Call.Shape) {
+        unsafe floor = nagare_retransmit_make(
+            shape.profile.floorProfile,
+            shape.backend.floorEngine,
+            Int32(shape.subscribers),
+            Int32(shape.packetsPerTurn)
+        )
+        var maker = SyntheticPacket(ssrc: SSRC(rawValue: 1), payloadBytes: shape.payloadBytes)
+        packet = maker.next()
+        payloadBytes = shape.payloadBytes
+        units = shape.packetsPerTurn * shape.subscribers
+    }
+
+    deinit { unsafe nagare_retransmit_free(floor) }
+
+    func prepare() { unsafe nagare_retransmit_fill(floor, packet, SyntheticPacket.headerBytes, payloadBytes) }
+    func answer() {
+        let sent = unsafe nagare_retransmit_run(floor)
+        precondition(sent == units, "the floor answers every request")
+    }
+}
+
+extension SRTPProfile {
+    var floorProfile: Int32 { Int32(rawValue) }
+}
