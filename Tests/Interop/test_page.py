@@ -111,6 +111,7 @@ def test_a_restarted_node_is_found_again(open_page: OpenPage, own_node: Callable
         page.open_channel(channel)
     publisher.publish("VP8")
     viewer.watched()
+    former = set(viewer.stats()["watch"])
     node.close()
     wait_for_words(publisher, "does not answer", "Trying again", seconds=20)
     own_node(ports=node.ports)
@@ -119,6 +120,13 @@ def test_a_restarted_node_is_found_again(open_page: OpenPage, own_node: Callable
         "the publisher's return",
         30,
         describe=publisher.words,
+    )
+    # Each page tries again in its own time, and shows the last picture until then.
+    wait_until(
+        lambda: set(viewer.stats()["watch"]).isdisjoint(former) and viewer.stats()["watch"],
+        "the viewer's return",
+        20,
+        describe=viewer.stats,
     )
     before = viewer.watched(seconds=20)[0]["frames"]
     wait_until(lambda: viewer.watched()[0]["frames"] > before + 20, "a picture that moves", 5, describe=viewer.stats)
