@@ -52,5 +52,13 @@ let package = Package(
             packageAccess: false,
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "Micro",
+            dependencies: ["Kit", .product(name: "Benchmark", package: "benchmark")],
+            path: "Micro",
+            packageAccess: false,
+            swiftSettings: settings,
+            plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]
+        ),
     ]
 )

@@ -110,25 +110,49 @@ static size_t finish(uint8_t *start, size_t length) {
     return length;
 }
 
-size_t nagare_transport_feedback(uint16_t base, const int64_t *ticks, int count, uint8_t *to) {
+void nagare_arrived(nagare_arrivals *arrivals, uint16_t number, int64_t tick) {
+    int64_t sequence = arrivals->newest + (int16_t)(uint16_t)(number - (uint16_t)arrivals->newest);
+    arrivals->ticks[sequence & 255] = tick;
+    if (sequence <= arrivals->newest) {
+        for (int index = 0; index < arrivals->missing_count; index++) {
+            if (arrivals->missing[index] == sequence) arrivals->missing[index] = arrivals->missing[--arrivals->missing_count];
+        }
+        return;
+    }
+    for (int64_t gap = arrivals->newest + 1; gap < sequence && arrivals->missing_count < 64; gap++) {
+        arrivals->missing[arrivals->missing_count++] = gap;
+    }
+    arrivals->newest = sequence;
+}
+
+size_t nagare_nack_missing(nagare_arrivals *arrivals, uint8_t *to) {
+    uint16_t lost[64];
+    for (int index = 0; index < arrivals->missing_count; index++) lost[index] = (uint16_t)arrivals->missing[index];
+    size_t length = nagare_nack(1, 2, lost, arrivals->missing_count, to);
+    arrivals->missing_count = 0;
+    return length;
+}
+
+size_t nagare_transport_feedback(nagare_arrivals *arrivals, uint8_t *to) {
+    int64_t first = arrivals->unreported, end = arrivals->newest + 1;
     to[0] = 0x8F;
     to[1] = 205;
     store32(to + 4, 1);
     store32(to + 8, 2);
-    store16(to + 12, base);
-    store16(to + 14, (uint16_t)count);
-    int64_t reference = ticks[0] / 256;
+    store16(to + 12, (uint16_t)first);
+    store16(to + 14, (uint16_t)(end - first));
+    int64_t reference = arrivals->ticks[first & 255] / 256;
     store32(to + 16, (uint32_t)(reference << 8));
     size_t length = 20;
     // All arrived: vectors of seven two-bit symbols, the last one short.
     uint16_t chunk = 0xC000;
     int filled = 0;
     int64_t previous = reference * 256;
-    for (int index = 0; index < count; index++) {
-        int64_t delta = ticks[index] - previous;
-        previous = ticks[index];
+    for (int64_t sequence = first; sequence < end; sequence++) {
+        int64_t delta = arrivals->ticks[sequence & 255] - previous;
+        previous += delta;
         chunk |= (uint16_t)((delta >= 0 && delta < 256 ? 1 : 2) << (12 - 2 * filled));
-        if (++filled == 7 || index == count - 1) {
+        if (++filled == 7 || sequence == end - 1) {
             store16(to + length, chunk);
             length += 2;
             chunk = 0xC000;
@@ -136,9 +160,9 @@ size_t nagare_transport_feedback(uint16_t base, const int64_t *ticks, int count,
         }
     }
     previous = reference * 256;
-    for (int index = 0; index < count; index++) {
-        int64_t delta = ticks[index] - previous;
-        previous = ticks[index];
+    for (int64_t sequence = first; sequence < end; sequence++) {
+        int64_t delta = arrivals->ticks[sequence & 255] - previous;
+        previous += delta;
         if (delta >= 0 && delta < 256) {
             to[length++] = (uint8_t)delta;
         } else {
@@ -147,6 +171,7 @@ size_t nagare_transport_feedback(uint16_t base, const int64_t *ticks, int count,
         }
     }
     while (length % 4 != 0) to[length++] = 0;
+    arrivals->unreported = end;
     return finish(to, length);
 }
 

@@ -4,6 +4,7 @@ import Kit
 /// Measures the forwarding path on calls in memory, with no socket and no clock in what is measured.
 ///
 /// `Benchmarks/check` runs it three times: natively, under callgrind, and once more to judge what both wrote.
+/// `Benchmarks/run` lets it put the suite's results and callgrind's together.
 @main
 enum Hotpath {
     static let usage = """
@@ -11,6 +12,8 @@ enum Hotpath {
         hotpath collect [FILTER]             runs every workload for callgrind to collect
         hotpath judge REPORT CALLGRIND THRESHOLDS [--update]
                                              prints the tables and compares them with the thresholds
+        hotpath summarise EXPORT CALLGRIND RESULTS
+                                             prints the suite's table and writes it as JSON
 
         FILTER is a part of the workloads' names.
         """
@@ -24,6 +27,10 @@ enum Hotpath {
             case "judge" where arguments.count >= 4:
                 let succeeded = try judge(arguments[1], arguments[2], arguments[3], arguments.contains("--update"))
                 exit(succeeded ? 0 : 1)
+            case "summarise" where arguments.count == 4:
+                let suite = try Suite(contentsOf: arguments[1], instructions: arguments[2])
+                try suite.write(to: arguments[3])
+                suite.printTable()
             default:
                 print(usage)
                 exit(2)
@@ -47,7 +54,7 @@ enum Hotpath {
             _ = try workload.count(runs: make.runs)
             let costs = try workload.count(runs: make.runs)
             let timing = try workload.time(runs: make.runs)
-            report.rows.append(Row(name: workload.name, unit: workload.unit, costs: costs, timing: timing))
+            report.rows.append(Row(name: workload.name, costs: costs, timing: timing))
         }
         try report.write(to: path)
         report.printCosts()

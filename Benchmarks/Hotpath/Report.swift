@@ -4,7 +4,6 @@ import Kit
 /// What was measured of one workload; each run of the program adds its part.
 struct Row: Codable {
     var name: String
-    var unit: String
     var costs: Costs?
     var timing: Timing?
     var instructions: Instructions?
@@ -70,7 +69,7 @@ struct Report: Codable {
             if let index = rows.firstIndex(where: { $0.name == pieces[0] }) {
                 rows[index].instructions = instructions
             } else {
-                rows.append(Row(name: pieces[0], unit: "", instructions: instructions))
+                rows.append(Row(name: pieces[0], instructions: instructions))
             }
         }
     }

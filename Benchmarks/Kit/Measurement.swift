@@ -73,6 +73,14 @@ package struct Timing: Codable, Sendable {
     package var ratio: Double?
 }
 
+/// One run of a workload with one of its floor; per unit.
+package struct Sample {
+    package var costs: Costs
+    package var nanoseconds: Double
+    package var floorNanoseconds: Double?
+    package var ratio: Double? { floorNanoseconds.map { nanoseconds / $0 } }
+}
+
 extension Workload {
     /// What a unit takes, averaged over `runs`.
     package func count(runs: Int) throws -> Costs {
@@ -81,29 +89,35 @@ extension Workload {
         return sum.divided(by: Double(runs * unitsPerRun))
     }
 
+    /// One run, and one of the floor behind it.
+    package func sample() throws -> Sample {
+        var costs = Costs()
+        var nanoseconds = 0.0
+        var floor: Double?
+        try run { body in costs = Costs.of { nanoseconds = Self.nanoseconds(body) } }
+        runFloor { floor = Self.nanoseconds($0) }
+        let units = Double(unitsPerRun)
+        return Sample(
+            costs: costs.divided(by: units),
+            nanoseconds: nanoseconds / units,
+            floorNanoseconds: floor.map { $0 / units }
+        )
+    }
+
     package func time(runs: Int) throws -> Timing {
-        var own: [Double] = []
-        var floor: [Double] = []
-        var ratios: [Double] = []
-        let clock = ContinuousClock()
-        func nanoseconds(_ body: () -> Void) -> Double {
-            let spent = clock.measure(body).components
-            return (Double(spent.seconds) * 1e9 + Double(spent.attoseconds) / 1e9) / Double(unitsPerRun)
-        }
-        for _ in 0..<runs {
-            var spent = 0.0
-            try run { spent = nanoseconds($0) }
-            own.append(spent)
-            guard hasFloor else { continue }
-            runFloor { spent = nanoseconds($0) }
-            floor.append(spent)
-            ratios.append(own[own.count - 1] / spent)
-        }
+        let samples = try (0..<runs).map { _ in try sample() }
+        let floors = samples.compactMap(\.floorNanoseconds)
+        let ratios = samples.compactMap(\.ratio)
         return Timing(
-            nanoseconds: own.median,
-            floorNanoseconds: floor.isEmpty ? nil : floor.median,
+            nanoseconds: samples.map(\.nanoseconds).median,
+            floorNanoseconds: floors.isEmpty ? nil : floors.median,
             ratio: ratios.isEmpty ? nil : ratios.median
         )
+    }
+
+    private static func nanoseconds(_ body: () -> Void) -> Double {
+        let spent = ContinuousClock().measure(body).components
+        return Double(spent.seconds) * 1e9 + Double(spent.attoseconds) / 1e9
     }
 
     /// Lets callgrind collect `runs` runs, and as many of the floor: one file each, described by the workload's name

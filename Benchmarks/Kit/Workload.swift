@@ -2,8 +2,6 @@
 package final class Workload {
     /// What it is, as in the tables and in the thresholds.
     package let name: String
-    /// What is counted by: "packet", "turn".
-    package let unit: String
     /// Units that one run makes.
     package let unitsPerRun: Int
     /// Before each run, unmeasured.
@@ -16,7 +14,6 @@ package final class Workload {
 
     package init(
         _ name: String,
-        unit: String,
         unitsPerRun: Int,
         prepare: @escaping () throws -> Void = {},
         finish: @escaping () throws -> Void = {},
@@ -26,7 +23,6 @@ package final class Workload {
     ) {
         precondition(unitsPerRun > 0)
         self.name = name
-        self.unit = unit
         self.unitsPerRun = unitsPerRun
         self.prepare = prepare
         self.body = body

@@ -34,7 +34,6 @@ extension Workloads {
         let floor = FanOutFloor(shape)
         return Workload(
             name,
-            unit: "packet",
             unitsPerRun: max(expected, shape.packetsPerTurn),
             prepare: { try call.prepareTurn() },
             finish: {
@@ -64,7 +63,6 @@ extension Workloads {
         let floor = RetransmissionFloor(shape)
         return Workload(
             retransmissionName(profile, backend),
-            unit: "packet",
             unitsPerRun: shape.packetsPerTurn * subscribers,
             prepare: { try call.prepareRequests() },
             finish: { try call.finishRequests() },
@@ -89,7 +87,6 @@ extension Workloads {
         var floorNow: Int64 = 0
         return Workload(
             timersName(peers),
-            unit: "peer and second",
             unitsPerRun: peers,
             prepare: { call.refresh() },
             floor: {

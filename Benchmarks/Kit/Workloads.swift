@@ -6,14 +6,23 @@ package enum Workloads {
     /// A workload that can be made; making one may take hundreds of handshakes.
     package struct Recipe {
         package let name: String
+        /// What one unit is, as in the tables.
+        package let unit: String
         /// Enough for a median that holds still.
         package let runs: Int
         /// Whether its instructions are counted: not where setting it up would take callgrind too long.
         package let isCollected: Bool
         fileprivate let make: () throws -> Workload
 
-        init(_ name: String, runs: Int = 50, isCollected: Bool = true, _ make: @escaping () throws -> Workload) {
+        init(
+            _ name: String,
+            unit: String = "packet",
+            runs: Int = 50,
+            isCollected: Bool = true,
+            _ make: @escaping () throws -> Workload
+        ) {
             self.name = name
+            self.unit = unit
             self.runs = runs
             self.isCollected = isCollected
             self.make = make
@@ -40,7 +49,7 @@ package enum Workloads {
             Recipe("parse") { parse() },
             Recipe("feedback, transport-wide") { transportFeedback() },
             Recipe("feedback, NACK") { lossDetection() },
-            Recipe("feedback, report") { report() },
+            Recipe("feedback, report", unit: "report") { report() },
             Recipe("ring") { ring() },
         ]
     }
@@ -64,7 +73,7 @@ package enum Workloads {
         return forwarding + requests + [
             Recipe("other loop, fan-out 0") { try handOver(0) },
             Recipe("other loop, fan-out 10") { try handOver(10) },
-            Recipe(timersName(100), runs: 20, isCollected: false) { try timers(100) },
+            Recipe(timersName(100), unit: "peer and second", runs: 20, isCollected: false) { try timers(100) },
         ]
     }
 
@@ -72,7 +81,7 @@ package enum Workloads {
     package static var large: [Recipe] {
         suites.map { profile, backend in
             Recipe(fanOutName(1_000, profile, backend), isCollected: false) { try fanOut(1_000, profile, backend) }
-        } + [Recipe(timersName(1_000), runs: 20, isCollected: false) { try timers(1_000) }]
+        } + [Recipe(timersName(1_000), unit: "peer and second", runs: 20, isCollected: false) { try timers(1_000) }]
     }
 
     /// Every backend that is here with every profile.

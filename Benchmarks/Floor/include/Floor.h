@@ -60,10 +60,22 @@ size_t nagare_rewrite(
     uint16_t picture_id_offset, uint8_t tl0_offset, uint32_t ssrc, uint8_t payload_type, uint16_t transport_sequence,
     uint8_t *to);
 
-/// Writes transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01) on `count` packets that all
-/// arrived, of which `ticks` holds the arrival times in units of 250 µs. Returns its length.
-size_t nagare_transport_feedback(uint16_t base, const int64_t *ticks, int count, uint8_t *to);
-/// Writes a NACK (RFC 4585 §6.2.1) of the numbers in `lost`, which rise. Returns its length.
+/// What arrived of one peer's packets, and what is missing.
+typedef struct {
+    /// Arrival times in units of 250 µs, by number modulo 256.
+    int64_t ticks[256];
+    int64_t newest, unreported;
+    int64_t missing[64];
+    int missing_count;
+} nagare_arrivals;
+/// Notes an arrival by its 16-bit number, with those before it that did not arrive.
+void nagare_arrived(nagare_arrivals *arrivals, uint16_t number, int64_t tick);
+/// Writes transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01) on what arrived since the last,
+/// without a gap. Returns its length.
+size_t nagare_transport_feedback(nagare_arrivals *arrivals, uint8_t *to);
+/// Writes a NACK (RFC 4585 §6.2.1) of what is missing, which is then forgotten. Returns its length.
+size_t nagare_nack_missing(nagare_arrivals *arrivals, uint8_t *to);
+/// Writes a NACK of the numbers in `lost`, which rise. Returns its length.
 size_t nagare_nack(uint32_t sender, uint32_t media, const uint16_t *lost, int count, uint8_t *to);
 /// Writes a sender report with a source description. Returns its length.
 size_t nagare_report(
