@@ -72,6 +72,7 @@ enum Hotpath {
         try report.addInstructions(from: callgrind)
         try report.write(to: path)
         report.printCosts()
+        report.printMarginalCosts()
         report.printTimes()
         report.printInstructions()
         var thresholds = try Thresholds(contentsOf: limits)
@@ -84,6 +85,7 @@ enum Hotpath {
         let excesses = thresholds.excesses(in: report)
         let slack = thresholds.slack(in: report)
         print("")
+        for name in thresholds.unmeasured(in: report) { print("note: \(name) was not measured.") }
         for line in slack { print("note: \(line)") }
         if !slack.isEmpty { print("note: Benchmarks/check --update lowers the thresholds.") }
         for line in excesses { print("error: \(line)") }

@@ -86,6 +86,31 @@ struct Report: Codable {
         }
     }
 
+    /// What one more subscriber adds to a packet, by suite: from one subscriber to ten. libsrtp2's own costs are left out.
+    var marginalCosts: [(suite: String, costs: [(name: String, value: Double)])] {
+        rows.compactMap { row in
+            guard row.name.hasPrefix("fan-out 10, "), !row.name.hasSuffix("libsrtp2"), let ten = row.costs else {
+                return nil
+            }
+            let suite = String(row.name.dropFirst("fan-out 10, ".count))
+            guard let one = rows.first(where: { $0.name == "fan-out 1, \(suite)" })?.costs else { return nil }
+            // A run differs from the next by what a timer makes due: hundredths of one event a packet.
+            let costs = zip(one.named, ten.named).map { one, ten in
+                (name: one.name, value: tenths(max((10 * ten.value - one.value) / 9, 0)))
+            }
+            return (suite, costs)
+        }
+    }
+
+    func printMarginalCosts() {
+        guard let names = marginalCosts.first?.costs.map(\.name) else { return }
+        print("\nPer packet and further subscriber, counted:")
+        print(pad("", 38) + names.map { pad($0, 13, left: true) }.joined())
+        for (suite, costs) in marginalCosts {
+            print(pad(suite, 38) + costs.map { pad(number($0.value), 13, left: true) }.joined())
+        }
+    }
+
     func printTimes() {
         let timed = rows.compactMap { row in row.timing.map { (row, $0) } }
         guard !timed.isEmpty else { return }
@@ -112,6 +137,8 @@ struct Report: Codable {
         }
     }
 }
+
+private func tenths(_ value: Double) -> Double { (value * 10).rounded() / 10 }
 
 /// Few digits where there are many before the point.
 func number(_ value: Double) -> String {

@@ -34,6 +34,12 @@ struct Thresholds: Codable {
     /// What of `report` is more than it may be, a sentence each.
     func excesses(in report: Report) -> [String] {
         var excesses: [String] = []
+        // No threshold to be raised: a subscriber costs arithmetic and crypto.
+        for (suite, costs) in report.marginalCosts {
+            for (name, value) in costs where value > 0 {
+                excesses.append("\(suite): each further subscriber adds \(number(value)) \(name) to a packet.")
+            }
+        }
         for row in report.rows {
             guard let limits = workloads[row.name] else {
                 excesses.append("\(row.name) has no thresholds.")
@@ -77,6 +83,12 @@ struct Thresholds: Codable {
             else { return nil }
             return "\(row.name): instructions are \(number(value)), well under \(number(limit))."
         }
+    }
+
+    /// What has thresholds and was not measured: backends that this machine does not have.
+    func unmeasured(in report: Report) -> [String] {
+        let measured = Set(report.rows.map(\.name))
+        return workloads.keys.filter { !measured.contains($0) }.sorted()
     }
 
     /// Takes what was measured as the measure of what comes. Counts are rounded up to thousandths.

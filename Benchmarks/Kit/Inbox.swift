@@ -1,49 +1,59 @@
 internal import Forwarding
 internal import Wire
 
-/// Datagrams where a socket would put them, waiting to be received.
+/// Datagrams where a socket would put them, waiting to be received. All in plain memory, so that delivering them adds
+/// nothing of its own to what is counted.
 @safe
 final class Inbox {
     private static let slotBytes = 2_048
-    private let memory: UnsafeMutableRawBufferPointer
-    private var lengths: [Int] = []
-    private var paths: [NetworkPath] = []
+
+    private struct Slot {
+        var length: Int
+        var path: NetworkPath
+    }
+
+    private let memory: UnsafeMutableRawPointer
+    private let slots: UnsafeMutablePointer<Slot>
+    private let count: UnsafeMutablePointer<Int>
     private let capacity: Int
 
     init(capacity: Int) {
         self.capacity = capacity
         unsafe memory = .allocate(byteCount: capacity * Self.slotBytes, alignment: 64)
-        unsafe memory.initializeMemory(as: UInt8.self, repeating: 0)
-        lengths.reserveCapacity(capacity)
-        paths.reserveCapacity(capacity)
+        unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: capacity * Self.slotBytes)
+        unsafe slots = .allocate(capacity: capacity)
+        unsafe count = .allocate(capacity: 1)
+        unsafe count.initialize(to: 0)
     }
 
-    deinit { unsafe memory.deallocate() }
-
-    func removeAll() {
-        lengths.removeAll(keepingCapacity: true)
-        paths.removeAll(keepingCapacity: true)
+    deinit {
+        unsafe memory.deallocate()
+        unsafe slots.deallocate()
+        unsafe count.deallocate()
     }
+
+    func removeAll() { unsafe count.pointee = 0 }
 
     func append(_ bytes: [UInt8], from path: NetworkPath) {
-        precondition(lengths.count < capacity && bytes.count <= Self.slotBytes)
-        let start = lengths.count * Self.slotBytes
-        unsafe UnsafeMutableRawBufferPointer(rebasing: memory[start..<start + Self.slotBytes]).copyBytes(from: bytes)
-        lengths.append(bytes.count)
-        paths.append(path)
+        let index = unsafe count.pointee
+        precondition(index < capacity && bytes.count <= Self.slotBytes)
+        unsafe UnsafeMutableRawBufferPointer(start: memory + index * Self.slotBytes, count: Self.slotBytes)
+            .copyBytes(from: bytes)
+        unsafe (slots + index).initialize(to: Slot(length: bytes.count, path: path))
+        unsafe count.pointee = index + 1
     }
 
     /// Hands everything to `core`, where it lies.
     @inline(__always)
     func deliver(to core: Forwarder, at now: Instant, into batch: DatagramBatch) {
-        guard let start = unsafe memory.baseAddress else { return }
-        for index in lengths.indices {
-            let slot = unsafe UnsafeMutableRawBufferPointer(
-                start: start + index * Self.slotBytes,
+        for index in unsafe 0..<count.pointee {
+            let slot = unsafe slots[index]
+            let buffer = unsafe UnsafeMutableRawBufferPointer(
+                start: memory + index * Self.slotBytes,
                 count: Self.slotBytes
             )
-            var span = unsafe slot.mutableBytes
-            core.receive(&span, length: lengths[index], path: paths[index], at: now, into: batch)
+            var span = unsafe buffer.mutableBytes
+            core.receive(&span, length: slot.length, path: slot.path, at: now, into: batch)
         }
     }
 }

@@ -125,6 +125,8 @@ extension Workload {
     package func collect(runs: Int) throws {
         let label = ContiguousArray("\(name) | \(unitsPerRun)".utf8CString)
         let floorLabel = ContiguousArray("\(name) | \(unitsPerRun) | floor".utf8CString)
+        // What is taken up once and kept is not part of any run.
+        for _ in 0..<4 { try run { $0() } }
         for _ in 0..<runs {
             try run { Self.collect(as: label, $0) }
             if hasFloor { runFloor { Self.collect(as: floorLabel, $0) } }

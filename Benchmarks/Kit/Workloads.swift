@@ -71,7 +71,7 @@ package enum Workloads {
             }
         }
         return forwarding + requests + [
-            Recipe("other loop, fan-out 0") { try handOver(0) },
+            Recipe("other loop, fan-out 1") { try handOver(1) },
             Recipe("other loop, fan-out 10") { try handOver(10) },
             Recipe(timersName(100), unit: "peer and second", runs: 20, isCollected: false) { try timers(100) },
         ]
