@@ -16,10 +16,11 @@ public struct LoopLoad: Hashable, Sendable {
 
 /// Chooses the media loop that a newcomer lives on, by what the loops carry.
 ///
-/// A loop's load is a share of one core: half of it what the loop measured itself at work, half what its packets cost
-/// at the node's average. The former knows everything and is noisy over one second, the latter is steady and knows
-/// packets only. To that comes what joined since, at the load of an average member: media starts to flow a moment after
-/// a join, so a join is added until the second measurement after it.
+/// A loop's load is a share of one core: its members, each at the load of the node's average member, which a newcomer
+/// counts as from the moment that it joins; and what the loop measured beyond that, because its members' streams are
+/// richer than others'. What is measured is half the time at work and half what the loop's packets cost at the node's
+/// average: the former knows everything and is noisy over one second, the latter is steady and knows packets only. A
+/// difference within ``noiseShare`` means nothing, so loops with little to do are filled evenly.
 ///
 /// Members of one channel stay together while that costs nobody anything: a track is handed over once to each other
 /// loop that has a viewer of it. So a newcomer goes to a loop that has members of its channel, the one with most of
@@ -28,7 +29,8 @@ struct Placement: Sendable {
     private struct Home: Sendable {
         var members = 0
         var measured = LoopLoad()
-        /// Joins less leaves since the last measurement, and between that and the one before.
+        /// Joins less leaves since the last measurement, and between that and the one before: a peer is made a moment after
+        /// its member joined.
         var joined = 0
         var settling = 0
         /// It was asked for a measurement and does not answer.
@@ -39,6 +41,9 @@ struct Placement: Sendable {
     /// How far above the least loaded loop a channel's own may be, in members of average load: with two a call of two
     /// never leaves its loop, and a channel that everybody watches is spread evenly to within a few members.
     static let slackMembers = 2.0
+    /// How far measured loads may differ by chance: a loop's share of a core over one second, on a machine that does other
+    /// work too.
+    static let noiseShare = 0.05
     /// The least that a member is taken to cost: one that gets a thin stream, or one whose publisher is yet to come.
     /// 160 packets a second, a stream of 1.5 Mbit/s, at 0.6 µs each are about as much.
     static let memberShareMin = 0.000_1
@@ -96,8 +101,10 @@ struct Placement: Sendable {
         return homes.map { home in
             if home.isSilent { return .infinity }
             let measured = (home.measured.busyShare + home.measured.packetsPerSecond * packetShare) / 2
-            let expected = measured + Double(home.joined + home.settling) * memberShare
-            return max(expected, Double(home.members) * Self.memberShareMin)
+            let beyond = measured - Double(home.measured.peers) * memberShare
+            let significant = max(beyond.magnitude - Self.noiseShare, 0) * (beyond < 0 ? -1 : 1)
+            let count = max(home.members, home.measured.peers + home.joined + home.settling)
+            return Double(count) * memberShare + significant
         }
     }
 
