@@ -29,10 +29,8 @@ struct Placement: Sendable {
     private struct Home: Sendable {
         var members = 0
         var measured = LoopLoad()
-        /// Joins less leaves since the last measurement, and between that and the one before: a peer is made a moment after
-        /// its member joined.
+        /// Joins less leaves since the last measurement.
         var joined = 0
-        var settling = 0
         /// It was asked for a measurement and does not answer.
         var isSilent = false
     }
@@ -85,7 +83,6 @@ struct Placement: Sendable {
             busyShare: load.busyShare.isFinite ? min(max(load.busyShare, 0), 1) : 0,
             peers: max(load.peers, 0)
         )
-        homes[home].settling = homes[home].joined
         homes[home].joined = 0
         homes[home].isSilent = false
     }
@@ -103,7 +100,8 @@ struct Placement: Sendable {
             let measured = (home.measured.busyShare + home.measured.packetsPerSecond * packetShare) / 2
             let beyond = measured - Double(home.measured.peers) * memberShare
             let significant = max(beyond.magnitude - Self.noiseShare, 0) * (beyond < 0 ? -1 : 1)
-            let count = max(home.members, home.measured.peers + home.joined + home.settling)
+            // A loop may have peers that are nobody's members here.
+            let count = max(home.members, home.measured.peers + home.joined)
             return Double(count) * memberShare + significant
         }
     }
