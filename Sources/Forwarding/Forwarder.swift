@@ -77,6 +77,8 @@ public final class Forwarder {
     private var streams: [StreamID: ReceivedStream] = [:]
     private var deadlines = DeadlineQueue()
     private var dirty: [PeerID] = []
+    /// Those who are being served.
+    private var serving: [PeerID] = []
     private var events: [(PeerID, PeerEvent)] = []
     private var nextStream: UInt64 = 0
     /// Feedback is written here and copied into the batch; one for all, so that it is allocated once.
@@ -452,13 +454,17 @@ public final class Forwarder {
         // Serving one peer may make another one dirty, which in turn asks for nothing further.
         var rounds = 0
         while !dirty.isEmpty, rounds < 3 {
-            let turn = dirty
-            dirty.removeAll(keepingCapacity: true)
-            for id in turn {
+            // Serving adds to `dirty`; the two take turns, so that neither's memory is made anew.
+            swap(&dirty, &serving)
+            var index = 0
+            while index < serving.count {
+                let id = serving[index]
+                index += 1
                 guard let peer = peers[id] else { continue }
                 peer.isDirty = false
                 service(peer, at: now, into: batch)
             }
+            serving.removeAll(keepingCapacity: true)
             rounds += 1
         }
     }

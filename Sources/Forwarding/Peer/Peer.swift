@@ -56,6 +56,15 @@ package final class Peer {
     static let tickInterval = Interval.milliseconds(250)
     /// RFC 3550 §6.2 would allow 5 s; browsers report every second.
     static let reportInterval = Interval.seconds(1)
+    /// A loop's peers report at common times, a few of them each, so that a thousand peers do not wake it a thousand
+    /// times a second for one datagram each.
+    private static let reportSpacing = Interval.milliseconds(50)
+
+    private static func reportTime(after now: Instant) -> Instant {
+        let earliest = (now + reportInterval).nanoseconds
+        return Instant(nanoseconds: earliest - earliest % reportSpacing.nanoseconds)
+    }
+
     /// Reports gathered into one datagram before it goes out.
     private static let reportBytesMax = 1_000
     /// Requests gathered into one datagram before it goes out.
@@ -126,7 +135,7 @@ package final class Peer {
 
     /// Media flows from now on: what was connected before waits for a key frame.
     func becameConnected(at now: Instant) {
-        nextReportAt = now + Self.reportInterval
+        nextReportAt = Self.reportTime(after: now)
         let sender = unsafe transport.sending.pointee.sender
         for slot in slots {
             if let sender { slot.connected(sender) }
@@ -237,7 +246,7 @@ package final class Peer {
             sendRequests(at: now, into: batch)
         }
         if now >= nextReportAt {
-            nextReportAt = now + Self.reportInterval
+            nextReportAt = Self.reportTime(after: now)
             sendReports(at: now, into: batch)
         }
     }
