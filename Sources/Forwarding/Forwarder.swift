@@ -116,8 +116,6 @@ public final class Forwarder {
     }
 
     var historyBytesMax: Int { configuration.historyBytesMax }
-    /// What encrypts and decrypts.
-    public var srtpBackend: SRTPBackend { engine.backend }
 
     // MARK: - Peers
 
