@@ -237,7 +237,7 @@ public actor MediaLoop {
     }
 
     /// What the loop carries, measured since the last call, or since the start.
-    public func load() -> MediaLoad {
+    public func load() -> LoopLoad {
         loadMeter.measure(
             busyNanoseconds: turnTime.sumNanoseconds,
             packets: forwarder.counters.rtpSent,

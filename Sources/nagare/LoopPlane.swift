@@ -27,14 +27,7 @@ struct LoopPlane: MediaPlane {
     func connect(slot: TrackID, to source: PlacedTrack?) async throws {
         try await loops.connect(slot: slot, on: home, to: source?.track, of: source?.home ?? home)
     }
-    func load() async -> LoopLoad {
-        let load = await loop.load()
-        return LoopLoad(
-            packetsPerSecond: load.packetsPerSecond,
-            busyShare: load.busyShare,
-            peers: load.peers
-        )
-    }
+    func load() async -> LoopLoad { await loop.load() }
 }
 
 /// Carries peers' events from the media loops to the rooms, which are made after the loops.

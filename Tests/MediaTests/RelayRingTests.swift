@@ -1,3 +1,4 @@
+import Forwarding
 import Glibc
 import Synchronization
 import Testing
@@ -234,16 +235,16 @@ struct LoadMeterTests {
     @Test func `a load is of the time since the one before`() {
         var meter = LoadMeter(at: instant(1_000))
         let first = meter.measure(busyNanoseconds: 250_000_000, packets: 500, peers: 3, at: instant(2_000))
-        #expect(first == MediaLoad(packetsPerSecond: 500, busyShare: 0.25, peers: 3))
+        #expect(first == LoopLoad(packetsPerSecond: 500, busyShare: 0.25, peers: 3))
         let second = meter.measure(busyNanoseconds: 300_000_000, packets: 1_500, peers: 2, at: instant(2_500))
-        #expect(second == MediaLoad(packetsPerSecond: 2_000, busyShare: 0.1, peers: 2))
+        #expect(second == LoopLoad(packetsPerSecond: 2_000, busyShare: 0.1, peers: 2))
     }
 
     @Test func `two questions at one instant lose nothing`() {
         var meter = LoadMeter(at: instant(0))
-        #expect(meter.measure(busyNanoseconds: 5, packets: 5, peers: 1, at: instant(0)) == MediaLoad(peers: 1))
+        #expect(meter.measure(busyNanoseconds: 5, packets: 5, peers: 1, at: instant(0)) == LoopLoad(peers: 1))
         let load = meter.measure(busyNanoseconds: 1_000_000_000, packets: 10, peers: 1, at: instant(1_000))
-        #expect(load == MediaLoad(packetsPerSecond: 10, busyShare: 1, peers: 1))
+        #expect(load == LoopLoad(packetsPerSecond: 10, busyShare: 1, peers: 1))
     }
 
     @Test func `a turn that was longer than the time between is all of it`() {
