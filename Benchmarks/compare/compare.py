@@ -52,6 +52,7 @@ SCENARIOS = {
         Scenario("v20", "1 → 20", 1, 20),
         Scenario("v50", "1 → 50", 1, 50),
         Scenario("v100", "1 → 100", 1, 100),
+        Scenario("v200", "1 → 200", 1, 200),
         # Five members of whom each publishes and watches the four others, with audio.
         Scenario("conference", "5 × 5", 5, 20, audio=True),
     ]
@@ -426,6 +427,9 @@ def judge(results, scenarios, profiles, servers):
             if "floor" in servers and scenario in ("v50", "v100"):
                 value = ratio(results, scenario, profile, "nsPerPacket", "nagare", "floor")
                 goal(f"{where}: CPU at most 1.3 times the floor", value, 1.3)
+            if "nagare-2" in servers and scenario == "v200":
+                value = ratio(results, scenario, profile, "nsPerPacket", "nagare-2", "nagare")
+                goal(f"{where}: CPU of two loops at most 1.1 times that of one", value, 1.1)
             runs = results.get((scenario, profile, "nagare"))
             goal(f"{where}: nothing lost", float(sum(run["lost"] for run in runs)) if runs else None, 0)
     return goals
