@@ -205,7 +205,7 @@ package final class MediaClient {
             isConnected = false
             isSending = false
             closedFor = reason
-        case .trackStarted, .trackPaused, .formatUnsupported: break
+        case .trackStarted, .trackPaused, .formatUnsupported, .speech, .layerSwitched: break
         }
     }
 

@@ -47,6 +47,9 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
     case unknownTrack(TrackID)
     case kindMismatch(slot: TrackID, track: TrackID)
     case duplicatePeer(PeerID)
+    case duplicateSlot(TrackID)
+    case ssrcUsed(SSRC)
+    case tooManySlots(limit: Int)
     case unknownLoop(LoopIndex)
     case tooManyPeers(limit: Int)
     case transportSetupFailed
@@ -57,6 +60,9 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
         case .unknownTrack(let id): "There is no track \(id) here; its peer has left."
         case .kindMismatch(let slot, let track): "\(slot) and \(track) are not of the same kind of media."
         case .duplicatePeer(let id): "\(id) is here already."
+        case .duplicateSlot(let id): "The slot \(id) is here already; a new one needs a MID of its own."
+        case .ssrcUsed(let ssrc): "SSRC \(ssrc) was used toward this peer before; a slot needs its own."
+        case .tooManySlots(let limit): "The peer's slots had \(limit) SSRCs, which is the limit; it must join anew."
         case .unknownLoop(let loop): "There is no way from here to loop \(loop.rawValue)."
         case .tooManyPeers(let limit): "This loop carries \(limit) peers, which is its limit."
         case .transportSetupFailed: "The DTLS transport could not be set up; the machine may be out of memory."
@@ -70,7 +76,7 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
 /// `takeEvents`. After every turn in which anything was called, `endTurn` does what was put off.
 @safe
 public final class Forwarder {
-    private let configuration: ForwarderConfiguration
+    let configuration: ForwarderConfiguration
     private var peers: [PeerID: Peer] = [:]
     private var peersByFragment: [String: Peer] = [:]
     private var peersByPath: PathTable
@@ -208,37 +214,6 @@ public final class Forwarder {
         peersByFragment[local.usernameFragment] = peer
         if peer.usernameFragments.count > 2 { peersByFragment[peer.usernameFragments.removeFirst()] = nil }
         markDirty(id)
-    }
-
-    /// Lets a track play into a slot, or with `nil` nothing.
-    public func connect(
-        slot slotID: TrackID,
-        to trackID: TrackID?,
-        at now: Instant
-    ) throws(ForwarderError) {
-        guard let peer = peers[slotID.peer] else { throw .unknownPeer(slotID.peer) }
-        guard let slot = peer.slot(slotID.mid) else { throw .unknownTrack(slotID) }
-        guard let trackID else {
-            slot.connect(to: nil, at: now)
-            return
-        }
-        guard let track = peers[trackID.peer]?.track(trackID.mid) ?? mirrors[trackID] else {
-            throw .unknownTrack(trackID)
-        }
-        guard track.parameters.kind == slot.parameters.kind else {
-            throw .kindMismatch(slot: slotID, track: trackID)
-        }
-        guard slot.source !== track else { return }
-        slot.connect(to: track, at: now)
-        markDirty(trackID.peer)
-    }
-
-    /// Lets media that is made on this side play into a slot.
-    package func connect(slot slotID: TrackID, to source: LocalSource, at now: Instant) throws(ForwarderError) {
-        guard let slot = peers[slotID.peer]?.slot(slotID.mid) else { throw .unknownTrack(slotID) }
-        register(source.stream)
-        source.core = self
-        slot.connect(to: source.track, at: now)
     }
 
     package func peer(_ id: PeerID) -> Peer? { peers[id] }

@@ -71,6 +71,13 @@ public enum PeerEvent: Sendable, Equatable {
     case trackPaused(mid: MID)
     /// A slot's source sends a format that the peer did not negotiate, so it sees nothing.
     case formatUnsupported(slot: MID, codec: CodecName)
+    /// Somebody began or ceased to speak into a published track, by the audio levels that its packets tell (RFC 6464);
+    /// only where that extension was negotiated.
+    case speech(mid: MID, isSpeaking: Bool)
+    /// A slot plays another simulcast layer of its source from now on. `current` is `nil` when nothing is to be sent,
+    /// `previous` when nothing of the source was sent before. `isWished` is false when the layer that the slot's
+    /// ``LayerChoice`` names does not flow and the nearest one plays instead.
+    case layerSwitched(slot: MID, current: RID?, previous: RID?, isWished: Bool)
 }
 
 extension SendTrackParameters {

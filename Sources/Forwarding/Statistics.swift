@@ -12,9 +12,41 @@ public struct PeerStatistics: Sendable {
         /// Over the last second.
         public var bitsPerSecond: Int
         public var packets: Int64
+        /// RTP packets whole, retransmissions included.
+        public var bytes: UInt64
         public var packetsLost: Int64
         public var jitter: Interval
+        /// Key frames that were asked for.
+        public var keyFrameRequests: UInt64
         public var isFlowing: Bool
+
+        public init(
+            mid: MID,
+            kind: MediaKind,
+            rid: RID? = nil,
+            ssrc: SSRC,
+            codec: CodecName? = nil,
+            bitsPerSecond: Int = 0,
+            packets: Int64 = 0,
+            bytes: UInt64 = 0,
+            packetsLost: Int64 = 0,
+            jitter: Interval = .zero,
+            keyFrameRequests: UInt64 = 0,
+            isFlowing: Bool = false
+        ) {
+            self.mid = mid
+            self.kind = kind
+            self.rid = rid
+            self.ssrc = ssrc
+            self.codec = codec
+            self.bitsPerSecond = bitsPerSecond
+            self.packets = packets
+            self.bytes = bytes
+            self.packetsLost = packetsLost
+            self.jitter = jitter
+            self.keyFrameRequests = keyFrameRequests
+            self.isFlowing = isFlowing
+        }
     }
     /// A slot that we send the peer.
     public struct Sent: Sendable {
@@ -23,11 +55,51 @@ public struct PeerStatistics: Sendable {
         public var ssrc: SSRC
         /// The track that plays into it.
         public var source: TrackID?
+        /// The simulcast layer of the source that plays, or did before a pause; `nil` without layers.
+        public var rid: RID?
+        /// On the wire, over the last second.
+        public var bitsPerSecond: Int
         public var packets: UInt32
         public var bytes: UInt64
         public var retransmissions: UInt64
         /// What the peer's last report says was lost, 0…1; `nil` before the first.
         public var fractionLost: Double?
+        /// Packets that never reached the peer, by its last report; negative when some came twice. `nil` before the first.
+        public var packetsLost: Int?
+        /// At the peer, by its last report; `nil` before the first.
+        public var jitter: Interval?
+        /// Key frames that the peer asked for.
+        public var keyFrameRequests: UInt64
+
+        public init(
+            mid: MID,
+            kind: MediaKind,
+            ssrc: SSRC,
+            source: TrackID? = nil,
+            rid: RID? = nil,
+            bitsPerSecond: Int = 0,
+            packets: UInt32 = 0,
+            bytes: UInt64 = 0,
+            retransmissions: UInt64 = 0,
+            fractionLost: Double? = nil,
+            packetsLost: Int? = nil,
+            jitter: Interval? = nil,
+            keyFrameRequests: UInt64 = 0
+        ) {
+            self.mid = mid
+            self.kind = kind
+            self.ssrc = ssrc
+            self.source = source
+            self.rid = rid
+            self.bitsPerSecond = bitsPerSecond
+            self.packets = packets
+            self.bytes = bytes
+            self.retransmissions = retransmissions
+            self.fractionLost = fractionLost
+            self.packetsLost = packetsLost
+            self.jitter = jitter
+            self.keyFrameRequests = keyFrameRequests
+        }
     }
 
     public var isConnected: Bool
@@ -35,6 +107,20 @@ public struct PeerStatistics: Sendable {
     public var roundTrip: Interval?
     public var received: [Received]
     public var sent: [Sent]
+
+    public init(
+        isConnected: Bool,
+        path: NetworkPath? = nil,
+        roundTrip: Interval? = nil,
+        received: [Received] = [],
+        sent: [Sent] = []
+    ) {
+        self.isConnected = isConnected
+        self.path = path
+        self.roundTrip = roundTrip
+        self.received = received
+        self.sent = sent
+    }
 }
 
 extension Forwarder {
@@ -47,8 +133,6 @@ extension Forwarder {
             roundTrip: peer.roundTrip,
             received: peer.streams.map { stream in
                 let parameters = stream.track.parameters
-                let clockRate = Int64(parameters.kind.clockRate)
-                let jitter = Int64(stream.statistics.jitterTicks) * 1_000_000_000 / clockRate
                 return PeerStatistics.Received(
                     mid: parameters.mid,
                     kind: parameters.kind,
@@ -57,8 +141,10 @@ extension Forwarder {
                     codec: stream.track.announcedCodec,
                     bitsPerSecond: stream.bitrate,
                     packets: stream.statistics.receivedCount,
+                    bytes: stream.bytesReceived,
                     packetsLost: stream.statistics.cumulativeLost,
-                    jitter: Interval(nanoseconds: jitter),
+                    jitter: Interval(ticks: stream.statistics.jitterTicks, of: parameters.kind),
+                    keyFrameRequests: stream.keyFrameRequests,
                     isFlowing: stream.isFlowing(at: now)
                 )
             },
@@ -68,12 +154,24 @@ extension Forwarder {
                     kind: slot.parameters.kind,
                     ssrc: slot.parameters.ssrc,
                     source: slot.source?.id,
+                    rid: slot.playingRID,
+                    bitsPerSecond: slot.bitrate,
                     packets: slot.packetsSent,
                     bytes: slot.bytesSent,
                     retransmissions: slot.retransmitted,
-                    fractionLost: slot.lastReport.map { Double($0.fractionLost) / 256 }
+                    fractionLost: slot.lastReport.map { Double($0.fractionLost) / 256 },
+                    packetsLost: slot.lastReport.map { Int($0.cumulativeLost) },
+                    jitter: slot.lastReport.map { Interval(ticks: $0.jitter, of: slot.parameters.kind) },
+                    keyFrameRequests: slot.keyFrameRequests
                 )
             }
         )
+    }
+}
+
+extension Interval {
+    /// A time in ticks of the RTP clock of a kind of media.
+    fileprivate init(ticks: UInt32, of kind: MediaKind) {
+        self.init(nanoseconds: Int64(ticks) * 1_000_000_000 / Int64(kind.clockRate))
     }
 }

@@ -325,7 +325,7 @@ actor LoadLoop {
                 ended[reason, default: 0] += 1
             }
         // A closed client stays for its counts; its publisher makes nothing any more.
-        case .trackStarted, .trackPaused, .formatUnsupported: break
+        case .trackStarted, .trackPaused, .formatUnsupported, .speech, .layerSwitched: break
         }
     }
 }

@@ -53,12 +53,17 @@ extension MediaLoop {
     /// Lets a track of a peer of another loop play into a slot of a peer of this one, from its next key frame on.
     ///
     /// The track's packets come here once, for all slots that play it, until the last of them lets go of it.
-    public func connect(slot: TrackID, to track: TrackID, of origin: MediaLoop) async throws {
+    public func connect(
+        slot: TrackID,
+        to track: TrackID,
+        of origin: MediaLoop,
+        layer: LayerChoice = .richest
+    ) async throws {
         // One call a track brings it here; the others wait for that.
         while true {
             try beginCall()
             if forwarder.mirror(of: track) != nil {
-                try forwarder.connect(slot: slot, to: track, at: EventLoop.now())
+                try forwarder.connect(slot: slot, to: track, layer: layer, at: EventLoop.now())
                 return
             }
             guard arriving[track] != nil else { break }
@@ -79,7 +84,7 @@ extension MediaLoop {
         let now = EventLoop.now()
         forwarder.addMirror(relayed, as: relay, from: loop, at: now)
         // When the slot's peer left meanwhile the mirror has no slot, and goes by itself.
-        try forwarder.connect(slot: slot, to: track, at: now)
+        try forwarder.connect(slot: slot, to: track, layer: layer, at: now)
     }
 
     /// Sends a track of a peer of this loop to another loop from now on. Returns it with this loop's index.

@@ -211,10 +211,25 @@ public actor MediaLoop {
         try forwarder.restartICE(peer, local: local, remote: remote, at: EventLoop.now())
     }
 
-    /// Lets a track of a peer of this loop play into a slot from its next key frame on, or with `nil` nothing.
-    public func connect(slot: TrackID, to track: TrackID?) throws {
+    /// Adds slots to a peer and takes others away: either all of it or, when it throws, nothing.
+    /// - Parameters:
+    ///   - add: each with a MID and SSRCs that no slot of the peer ever had.
+    ///   - remove: slots that are not there are ignored.
+    public func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) throws {
         try beginCall()
-        try forwarder.connect(slot: slot, to: track, at: EventLoop.now())
+        try forwarder.changeSlots(of: peer, add: add, remove: remove, at: EventLoop.now())
+    }
+
+    /// Lets a track of a peer of this loop play into a slot from its next key frame on, or with `nil` nothing. With the
+    /// track that plays there already only the layer changes.
+    public func connect(slot: TrackID, to track: TrackID?, layer: LayerChoice = .richest) throws {
+        try beginCall()
+        try forwarder.connect(slot: slot, to: track, layer: layer, at: EventLoop.now())
+    }
+
+    /// Asks a peer for a key frame of every video stream that it sends now; does nothing when it is not here.
+    public func requestKeyFrame(of peer: PeerID) {
+        forwarder.requestKeyFrame(of: peer, at: EventLoop.now())
     }
 
     /// One peer's media as it is now; `nil` when the peer is not here.

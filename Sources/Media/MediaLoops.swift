@@ -30,16 +30,23 @@ public struct MediaLoops: Sendable {
 
     private static func index(_ place: Int) -> LoopIndex { LoopIndex(rawValue: UInt16(truncatingIfNeeded: place)) }
 
-    /// Lets a track play into a slot from its next key frame on, or with `nil` nothing.
+    /// Lets a track play into a slot from its next key frame on, or with `nil` nothing. With the track that plays there
+    /// already only the layer changes.
     /// - Parameters:
     ///   - home: the place of the loop that the slot's peer lives on.
     ///   - origin: the place of the loop that the track's peer lives on; ignored without a track.
     /// - Throws: `ForwarderError` when a peer or a track is gone, `EventLoopError.stopped` when a loop was shut down.
-    public func connect(slot: TrackID, on home: Int, to track: TrackID?, of origin: Int) async throws {
+    public func connect(
+        slot: TrackID,
+        on home: Int,
+        to track: TrackID?,
+        of origin: Int,
+        layer: LayerChoice = .richest
+    ) async throws {
         if let track, origin != home {
-            try await loops[home].connect(slot: slot, to: track, of: loops[origin])
+            try await loops[home].connect(slot: slot, to: track, of: loops[origin], layer: layer)
         } else {
-            try await loops[home].connect(slot: slot, to: track)
+            try await loops[home].connect(slot: slot, to: track, layer: layer)
         }
     }
 

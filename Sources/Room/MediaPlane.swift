@@ -42,9 +42,20 @@ public protocol MediaPlane: Sendable {
     /// Puts new credentials in force; the selected path goes on until a check with them succeeds (RFC 8445 §9).
     func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) async throws
 
+    /// Adds slots to a peer and takes others away: either all of it or, when it fails, nothing. Neither the MID nor an SSRC
+    /// of a slot that was removed is used by that peer again; a slot to remove that is not there is ignored.
+    func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) async throws
+
     /// Lets `slot`, whose peer lives here, play `source` from its next key frame on, or nothing. The source may live on
-    /// any plane. Fails when a peer or a track is gone.
-    func connect(slot: TrackID, to source: PlacedTrack?) async throws
+    /// any plane. With the source that the slot has already only the layer changes, at a key frame of the other one.
+    /// Fails when a peer or a track is gone.
+    func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws
+
+    /// Asks the peer for a key frame of every video stream that it sends now; does nothing when it is not known.
+    func requestKeyFrame(of peer: PeerID) async
+
+    /// The peer's media as it is now; `nil` when it is not known.
+    func statistics(of peer: PeerID) async -> PeerStatistics?
 
     /// What the plane carries, measured since the last call. There is one caller, who calls about once a second.
     func load() async -> LoopLoad

@@ -5,12 +5,14 @@ import Wire
 /// Carries peers' events from the media threads to the rooms, keeping per peer only what still matters.
 ///
 /// What waits is bounded by the peers and their tracks, however fast a peer makes events: of a track's or a slot's
-/// events the latest is kept, and nothing but `closed` of a peer that closed.
+/// events the latest of each kind is kept, and nothing but `closed` of a peer that closed.
 final class PeerEventInbox: Sendable {
     fileprivate struct Pending {
         var isConnected = false
         var tracks: [(mid: MID, event: PeerEvent)] = []
         var formats: [(mid: MID, event: PeerEvent)] = []
+        var speech: [(mid: MID, event: PeerEvent)] = []
+        var layers: [(mid: MID, event: PeerEvent)] = []
         var closed: PeerEvent?
     }
     private struct State {
@@ -55,6 +57,15 @@ extension PeerEventInbox.Pending {
         case .closed: self = Self(closed: event)
         case .trackStarted(let mid, _), .trackPaused(let mid): Self.replace(mid, with: event, in: &tracks)
         case .formatUnsupported(let mid, _): Self.replace(mid, with: event, in: &formats)
+        case .speech(let mid, _): Self.replace(mid, with: event, in: &speech)
+        case .layerSwitched(let mid, let current, _, let isWished):
+            // What was before is what the owner was told last.
+            var merged = event
+            for (known, waiting) in layers where known == mid {
+                guard case .layerSwitched(_, _, let first, _) = waiting else { continue }
+                merged = .layerSwitched(slot: mid, current: current, previous: first, isWished: isWished)
+            }
+            Self.replace(mid, with: merged, in: &layers)
         }
     }
     private static func replace(_ mid: MID, with event: PeerEvent, in list: inout [(mid: MID, event: PeerEvent)]) {
@@ -64,5 +75,6 @@ extension PeerEventInbox.Pending {
     var events: [PeerEvent] {
         if let closed { return [closed] }
         return (isConnected ? [.connected] : []) + tracks.map(\.event) + formats.map(\.event)
+            + speech.map(\.event) + layers.map(\.event)
     }
 }

@@ -257,7 +257,7 @@ extension RoomModel {
             updatePublication(of: id, mid: mid, codec: codec, isActive: true, into: &decisions)
         case .trackPaused(let mid):
             updatePublication(of: id, mid: mid, codec: nil, isActive: false, into: &decisions)
-        case .formatUnsupported:
+        case .formatUnsupported, .speech, .layerSwitched:
             break
         }
         return decisions

@@ -379,7 +379,7 @@ extension Rooms {
 
     private func connect(_ slot: TrackID, to source: PlacedTrack?, at home: Int) async {
         do {
-            try await planes[home].connect(slot: slot, to: source)
+            try await planes[home].connect(slot: slot, to: source, layer: .richest)
         } catch {
             notice(.connectionFailed(slot: slot, "\(error)"))
         }

@@ -14,11 +14,17 @@ public struct SRTPSender: BitwiseCopyable {
     }
 
     /// Resolves a source, once for all its packets; `nil` when there are ``SRTPSession/sendingSourcesMax`` already.
-    /// What it returns lives as long as the transform.
+    /// What it returns lives as long as the transform, or until ``forget(_:)``.
     public func stream(_ ssrc: SSRC) -> SRTPOutboundStream? {
         guard let state = unsafe context.pointee.stream(ssrc.rawValue) else { return nil }
         return unsafe SRTPOutboundStream(state: state)
     }
+
+    /// Gives back what is kept for a source that was sent. Its ``SRTPOutboundStream`` is not valid any more.
+    ///
+    /// Only for a source that is never sent again under these keys, RTCP included: its indices are lost, so one that is
+    /// sent again would repeat key stream.
+    public func forget(_ ssrc: SSRC) { unsafe context.pointee.forget(ssrc.rawValue) }
 
     /// Encrypts and authenticates one RTP packet out of place.
     ///
@@ -57,7 +63,8 @@ public struct SRTPSender: BitwiseCopyable {
     }
 }
 
-/// One source that a transform sends, resolved by ``SRTPSender/stream(_:)``. Valid as long as the transform lives.
+/// One source that a transform sends, resolved by ``SRTPSender/stream(_:)``. Valid as long as the transform lives
+/// and the source is not forgotten.
 @safe
 public struct SRTPOutboundStream: BitwiseCopyable {
     let state: UnsafeMutablePointer<OutboundStream>

@@ -53,6 +53,12 @@ struct SendingContext: ~Copyable {
         return unsafe streams.insert(OutboundStream(ssrc: ssrc))
     }
 
+    /// See ``SRTPSender/forget(_:)``.
+    mutating func forget(_ ssrc: UInt32) {
+        guard streams.remove(ssrc) else { return }
+        if case .library(let session) = backend { _ = unsafe srtp_remove_stream(session, ssrc.bigEndian) }
+    }
+
     /// See ``SRTPSender/protectRTP(_:_:headerLength:payload:payloadLength:index:)``; a refusal is negative.
     @unsafe
     mutating func protectRTP(

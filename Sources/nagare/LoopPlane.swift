@@ -24,9 +24,14 @@ struct LoopPlane: MediaPlane {
     func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) async throws {
         try await loop.restartICE(peer, local: local, remote: remote)
     }
-    func connect(slot: TrackID, to source: PlacedTrack?) async throws {
-        try await loops.connect(slot: slot, on: home, to: source?.track, of: source?.home ?? home)
+    func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) async throws {
+        try await loop.changeSlots(of: peer, add: add, remove: remove)
     }
+    func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws {
+        try await loops.connect(slot: slot, on: home, to: source?.track, of: source?.home ?? home, layer: layer)
+    }
+    func requestKeyFrame(of peer: PeerID) async { await loop.requestKeyFrame(of: peer) }
+    func statistics(of peer: PeerID) async -> PeerStatistics? { await loop.statistics(of: peer) }
     func load() async -> LoopLoad { await loop.load() }
 }
 

@@ -19,7 +19,8 @@ func describe(
     at now: Instant = .ms(0),
     pictureID: UInt16? = nil,
     bits: UInt8 = 15,
-    tl0: UInt8? = nil
+    tl0: UInt8? = nil,
+    frameNumber: UInt16? = nil
 ) -> PacketDescription {
     var description = PacketDescription(
         sequence: ExtendedSequenceNumber(rawValue: sequence),
@@ -34,6 +35,10 @@ func describe(
         description.pictureID = pictureID
         description.pictureIDBits = bits
         description.pictureIDOffset = 14
+    }
+    if let frameNumber {
+        description.dependencyDescriptor = PacketDescription.Field(20..<23)
+        description.frameNumber = frameNumber
     }
     if let tl0 {
         description.tl0 = tl0

@@ -12,12 +12,11 @@ import Wire
         _ rewriter: inout RTPRewriter,
         _ stream: StreamID,
         _ packet: PacketDescription,
-        frameNumber: UInt16? = nil,
         aligned: RTPTimestamp? = nil,
         at now: Instant
     ) {
-        rewriter.begin(stream, at: packet, frameNumber: frameNumber, alignedTimestamp: aligned, now: now)
-        _ = send(&rewriter, stream, packet, frameNumber: frameNumber, at: now)
+        rewriter.begin(stream, at: packet, alignedTimestamp: aligned, now: now)
+        _ = send(&rewriter, stream, packet, at: now)
     }
 
     /// Sends a packet on.
@@ -26,11 +25,10 @@ import Wire
         _ rewriter: inout RTPRewriter,
         _ stream: StreamID,
         _ packet: PacketDescription,
-        frameNumber: UInt16? = nil,
         at now: Instant = .ms(0)
     ) -> Int64? {
         guard let segment = rewriter.segment(of: packet.sequence, in: stream) else { return nil }
-        rewriter.sent(packet, in: segment, frameNumber: frameNumber, at: now)
+        rewriter.sent(packet, in: segment, at: now)
         return segment.sequence(packet.sequence).rawValue
     }
 
@@ -274,8 +272,8 @@ import Wire
 
     @Test func `frame numbers of the dependency descriptor go on across a switch`() throws {
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
-        begin(&rewriter, Self.first, describe(1), frameNumber: 65_535, at: .ms(0))
-        begin(&rewriter, Self.second, describe(1), frameNumber: 10, at: .ms(10))
+        begin(&rewriter, Self.first, describe(1, frameNumber: 65_535), at: .ms(0))
+        begin(&rewriter, Self.second, describe(1, frameNumber: 10), at: .ms(10))
         let segment = try #require(rewriter.currentSegment)
         #expect(segment.frameNumber(10) == 0)
         #expect(segment.frameNumber(9) == 65_535)

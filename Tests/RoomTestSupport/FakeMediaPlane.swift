@@ -7,6 +7,10 @@ package actor FakeMediaPlane: MediaPlane {
     package struct Refusal: Error {}
     package private(set) var peers: [PeerID: PeerParameters] = [:]
     package private(set) var sources: [TrackID: PlacedTrack] = [:]
+    /// The layer of each slot that has a source.
+    package private(set) var layers: [TrackID: LayerChoice] = [:]
+    package private(set) var keyFrameRequests: [PeerID: Int] = [:]
+    private var figures: [PeerID: PeerStatistics] = [:]
     package private(set) var connectCount = 0
     package private(set) var removed: [PeerID] = []
     private var loopLoad = LoopLoad()
@@ -37,7 +41,9 @@ package actor FakeMediaPlane: MediaPlane {
     package func removePeer(_ peer: PeerID) {
         guard peers.removeValue(forKey: peer) != nil else { return }
         removed.append(peer)
-        sources = sources.filter { $0.key.peer != peer && $0.value.track.peer != peer }
+        for (slot, source) in sources where slot.peer == peer || source.track.peer == peer { forget(slot) }
+        keyFrameRequests[peer] = nil
+        figures[peer] = nil
     }
 
     package func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) async throws {
@@ -47,11 +53,29 @@ package actor FakeMediaPlane: MediaPlane {
         peers[peer]?.remote.credentials = remote
     }
 
-    package func connect(slot: TrackID, to source: PlacedTrack?) async throws {
+    package func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) async throws {
+        await passGate()
+        guard !refuses, peers[peer] != nil else { throw Refusal() }
+        peers[peer]?.send.removeAll { remove.contains($0.mid) }
+        peers[peer]?.send.append(contentsOf: add)
+        for mid in remove { forget(TrackID(peer: peer, mid: mid)) }
+    }
+
+    package func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws {
         connectCount += 1
         if let source, source.home == gatedHome { await passGate() }
         guard peers[slot.peer] != nil else { throw Refusal() }
         sources[slot] = source
+        layers[slot] = source.map { _ in layer }
+    }
+
+    package func requestKeyFrame(of peer: PeerID) { keyFrameRequests[peer, default: 0] += 1 }
+
+    package func statistics(of peer: PeerID) -> PeerStatistics? { figures[peer] }
+
+    private func forget(_ slot: TrackID) {
+        sources[slot] = nil
+        layers[slot] = nil
     }
 
     package func load() async -> LoopLoad {
@@ -63,6 +87,9 @@ package actor FakeMediaPlane: MediaPlane {
 
     /// What the plane says from now on that it carries.
     package func carry(_ load: LoopLoad) { loopLoad = load }
+
+    /// What the plane answers from now on when asked for a peer's statistics.
+    package func report(_ statistics: PeerStatistics?, of peer: PeerID) { figures[peer] = statistics }
 
     package func refuse(_ refuses: Bool) { self.refuses = refuses }
 

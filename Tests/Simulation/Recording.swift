@@ -73,6 +73,12 @@ final class Recording {
 
     var bySequence: [Packet] { packets.sorted { $0.sequence < $1.sequence } }
 
+    /// The longest time between two packets from an instant on.
+    func longestGap(from start: Instant) -> Interval {
+        let times = packets.map(\.arrivedAt).filter { $0 >= start }
+        return zip([start] + times, times).map { $1 - $0 }.max() ?? .seconds(1_000)
+    }
+
     /// What a decoder or jitter buffer would stumble over, in words.
     var flaws: [String] {
         var flaws: [String] = []
@@ -100,6 +106,7 @@ struct HandMadeStream {
     let ssrc: SSRC
     let mid: MID
     let midID: UInt8?
+    let levelID: UInt8?
     var payloadType: UInt8
     var sequence: UInt16 = 1_000
     var timestamp: UInt32 = 50_000
@@ -112,11 +119,18 @@ struct HandMadeStream {
         self.ssrc = SSRC(rawValue: ssrc)
         mid = track.mid
         midID = track.extensions[.mid]?.rawValue
+        levelID = track.extensions[.audioLevel]?.rawValue
         payloadType = codec.payloadType.rawValue
     }
 
     /// The next packet of the stream; the timestamp moves by `step` first.
-    mutating func next(step: UInt32 = 3_000, marker: Bool = true, _ payload: [UInt8]) -> [UInt8] {
+    /// - Parameter level: the audio level extension's byte, if it is to have one.
+    mutating func next(
+        step: UInt32 = 3_000,
+        marker: Bool = true,
+        level: UInt8? = nil,
+        _ payload: [UInt8]
+    ) -> [UInt8] {
         sequence &+= 1
         timestamp &+= step
         var bytes: [UInt8] = [midID == nil ? 0x80 : 0x90, (marker ? 0x80 : 0) | payloadType]
@@ -126,6 +140,7 @@ struct HandMadeStream {
         if let midID {
             let name = Array(mid.value.utf8)
             var block = [midID << 4 | UInt8(name.count - 1)] + name
+            if let level, let levelID { block += [levelID << 4, level] }
             while block.count % 4 != 0 { block.append(0) }
             bytes.append(bigEndian: UInt16(0xBEDE))
             bytes.append(bigEndian: UInt16(block.count / 4))

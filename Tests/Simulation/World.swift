@@ -117,6 +117,7 @@ final class World {
         rids: [RID] = [],
         audio: [CodecParameters] = [.standard(.opus)],
         video: [CodecParameters] = [.standard(.vp8)],
+        layersAscend: Bool = false,
         loop: Int = 0
     ) throws -> Host {
         let (host, id) = try makeHost()
@@ -132,14 +133,19 @@ final class World {
             using: &generator
         )
         let negotiated = try negotiatePublish(offer: offer.text, local: nodeTransport, sessionID: id.rawValue)
-        published[id] = negotiated.receive
+        let receive = negotiated.receive.map { track in
+            var track = track
+            track.layersAscend = layersAscend
+            return track
+        }
+        published[id] = receive
         credentials[id] = (clientTransport.credentials, nodeTransport.credentials)
         try loops[loop].core.addPeer(
             PeerParameters(
                 id: id,
                 localCredentials: nodeTransport.credentials,
                 remote: negotiated.remote,
-                receive: negotiated.receive
+                receive: receive
             ),
             at: now
         )
@@ -148,10 +154,13 @@ final class World {
     }
 
     /// A client offers to watch, the node answers, and both start. Slots play nothing yet.
+    /// - Parameter hasSlots: whether the node's peer has its slots from the beginning; ``changeSlots(of:add:remove:)``
+    ///   adds them otherwise.
     @discardableResult
     func watch(
         audio: [CodecParameters] = [.standard(.opus), .standard(.red)],
         video: [CodecParameters] = [.standard(.vp8), .standard(.vp9), .standard(.h264), .standard(.av1)],
+        hasSlots: Bool = true,
         loop: Int = 0
     ) throws -> Host {
         let (host, id) = try makeHost()
@@ -173,7 +182,7 @@ final class World {
                 id: id,
                 localCredentials: nodeTransport.credentials,
                 remote: negotiated.remote,
-                send: negotiated.send
+                send: hasSlots ? negotiated.send : []
             ),
             at: now
         )
@@ -202,10 +211,22 @@ final class World {
         settle(host)
     }
 
-    /// Lets everything that `publisher` publishes play into the viewer's slots of its kind.
-    func connect(_ viewer: Host, to publisher: Host?) throws {
+    /// Changes the slots of a viewer's peer in the node.
+    func changeSlots(of viewer: Host, add: [SendTrackParameters], remove: [MID]) throws {
+        guard let id = viewer.client?.id else { return }
+        try home(of: viewer).core.changeSlots(of: id, add: add, remove: remove, at: now)
+        settle(home(of: viewer))
+    }
+
+    /// Lets everything that `publisher` publishes, or one kind of it, play into the viewer's slots.
+    func connect(
+        _ viewer: Host,
+        to publisher: Host?,
+        _ kind: MediaKind? = nil,
+        layer: LayerChoice = .richest
+    ) throws {
         guard let viewerID = viewer.client?.id else { return }
-        for slot in slots[viewerID] ?? [] {
+        for slot in slots[viewerID] ?? [] where kind == nil || slot.kind == kind {
             let track = publisher.flatMap { host in
                 host.client.flatMap { client in
                     published[client.id]?.first { $0.kind == slot.kind }.map { TrackID(peer: client.id, mid: $0.mid) }
@@ -215,7 +236,12 @@ final class World {
             if let track, let origin = homes[track.peer], origin != home {
                 try mirror(track, from: origin, on: home)
             }
-            try loops[home].core.connect(slot: TrackID(peer: viewerID, mid: slot.mid), to: track, at: now)
+            try loops[home].core.connect(
+                slot: TrackID(peer: viewerID, mid: slot.mid),
+                to: track,
+                layer: layer,
+                at: now
+            )
         }
         for loop in loops { settle(loop) }
     }

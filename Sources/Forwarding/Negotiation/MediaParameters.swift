@@ -66,6 +66,9 @@ public struct ReceiveTrackParameters: Hashable, Sendable {
     public var extensions: HeaderExtensionMap
     /// Simulcast layers in the order of `a=simulcast`; empty without simulcast.
     public var rids: [RID]
+    /// The rids stand lowest layer first. Otherwise layers are told apart by their measured bitrates, because the order of
+    /// rids in an offer is the application's own.
+    public var layersAscend = false
     /// Primary SSRCs that the SDP announces, in order; empty where they are to be learned from MID and RID.
     public var ssrcs: [SSRC]
     /// The RTX stream of a primary one (`a=ssrc-group:FID`).

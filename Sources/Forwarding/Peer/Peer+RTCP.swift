@@ -65,7 +65,7 @@ extension Peer {
     private func handleReportBlocks(_ packet: borrowing RTCPPacketView, at now: Instant) {
         var blocks = packet.makeReportBlockCursor()
         while let block = blocks.next() {
-            guard let slot = slots.first(where: { $0.parameters.ssrc == block.ssrc }) else { continue }
+            guard let slot = slotTable.slot(block.ssrc) else { continue }
             slot.receivedReport(block)
             if block.lastSR != 0 {
                 let elapsed = core.ntp(at: now).compact &- block.lastSR &- block.delaySinceLastSR
@@ -82,9 +82,7 @@ extension Peer {
         into batch: DatagramBatch
     ) {
         core.counters.nacksReceived &+= 1
-        guard let media = packet.mediaSSRC, let slot = slots.first(where: { $0.parameters.ssrc == media }) else {
-            return
-        }
+        guard let media = packet.mediaSSRC, let slot = slotTable.slot(media) else { return }
         var lost = packet.makeLostSequenceCursor()
         while budget > 0, let number = lost.next() {
             slot.retransmit(number, at: now, into: batch)
@@ -96,9 +94,7 @@ extension Peer {
     private static let retransmissionsPerDatagramMax = 256
 
     private func requestKeyFrame(of ssrc: SSRC, at now: Instant) {
-        guard let slot = slots.first(where: { $0.parameters.ssrc == ssrc }), let source = slot.source else { return }
-        guard slot.mayRequestKeyFrame(at: now) else { return }
-        source.wantKeyFrame(at: now)
-        core.markDirty(source.id.peer)
+        guard let slot = slotTable.slot(ssrc), slot.mayRequestKeyFrame(at: now) else { return }
+        slot.wantKeyFrame(at: now)
     }
 }

@@ -186,13 +186,21 @@ extension Peer {
         guard track.take(view.bytes, description, of: stream, core: core, into: batch) else {
             return stream.history.contains(sequence) ? .duplicate : .tooOld
         }
-        stream.noteArrival(bytes: view.bytes.byteCount, at: now)
+        stream.noteArrival(bytes: view.bytes.byteCount, hasMedia: description.payloadLength > 0, at: now)
         noteLoss(sequence, description, of: stream, format, core: core, at: now)
         if track.announcedCodec != format.codec, description.payloadLength > 0 {
             announce(format.codec, of: track, at: now)
         }
+        if description.audioLevel.isPresent, track.hearsSpeech {
+            listen(view.bytes.byte(at: Int(description.audioLevel.offset)), to: track, core: core, at: now)
+        }
         track.tap?(view.bytes, description, now)
         return nil
+    }
+
+    private func listen(_ level: UInt8, to track: ReceivedTrack, core: Forwarder, at now: Instant) {
+        guard let isSpeaking = track.noteAudioLevel(level, at: now) else { return }
+        core.emit(.speech(mid: track.id.mid, isSpeaking: isSpeaking), of: id)
     }
 
     private func announce(_ codec: CodecName, of track: ReceivedTrack, at now: Instant) {

@@ -11,10 +11,12 @@ package final class Peer {
     private unowned(unsafe) let owner: Forwarder
     /// The core that the peer is of, which outlives it.
     var core: Forwarder { unsafe owner }
-    package let tracks: [ReceivedTrack]
-    package private(set) var slots: [SendSlot] = []
+    package internal(set) var tracks: [ReceivedTrack]
+    var slotTable = SlotTable()
+    /// Every SSRC that a slot of the peer has or had.
+    var usedSSRCs: Set<SSRC> = []
     /// Equal for all m-sections of one BUNDLE group (RFC 8843 §9.2); a packet is read before its section is known.
-    let extensions: HeaderExtensionMap
+    var extensions: HeaderExtensionMap
     let clock: PeerClock
     /// Our SSRC in feedback to this peer.
     let feedbackSSRC: SSRC
@@ -99,20 +101,10 @@ package final class Peer {
         nextReportAt = now + Self.reportInterval
         usernameFragments = [parameters.localCredentials.usernameFragment]
         if extensions[.transportSequenceNumber] != nil { transportFeedback = TransportFeedbackGenerator() }
-        slots = parameters.send.map {
-            unsafe SendSlot(
-                id: TrackID(peer: parameters.id, mid: $0.slotName),
-                parameters: $0,
-                peer: self,
-                sending: transport.sending,
-                slab: core.slotStates,
-                seed: random()
-            )
-        }
+        for slot in parameters.send { addSlot(slot, seed: random()) }
     }
 
     package func track(_ mid: MID) -> ReceivedTrack? { tracks.first { $0.id.mid == mid } }
-    package func slot(_ mid: MID) -> SendSlot? { slots.first { $0.id.mid == mid } }
 
     /// Notes an authenticated connectivity check.
     func noteCheck(on path: NetworkPath, at now: Instant) {
@@ -139,9 +131,7 @@ package final class Peer {
         let sender = unsafe transport.sending.pointee.sender
         for slot in slots {
             if let sender { slot.connected(sender) }
-            guard let source = slot.source else { continue }
-            source.wantKeyFrame(at: now)
-            core.markDirty(source.id.peer)
+            slot.wantKeyFrame(at: now)
         }
     }
 
@@ -253,7 +243,10 @@ package final class Peer {
 
     private func tick(at now: Instant) {
         for track in tracks {
-            track.selectTarget(at: now)
+            if track.streams.count > 1 { track.selectLayers(at: now) }
+            if let isSpeaking = track.noteSilence(at: now) {
+                core.emit(.speech(mid: track.id.mid, isSpeaking: isSpeaking), of: id)
+            }
             if track.announcedCodec != nil, !track.streams.contains(where: { $0.isFlowing(at: now) }) {
                 track.announcedCodec = nil
                 // Nothing waits: a turn's packets are sent on before anything that is due is done.
@@ -299,6 +292,7 @@ package final class Peer {
             if stream.keyFrames.takeRequest(at: now) {
                 core.writer.appendPictureLoss(sender: feedbackSSRC, media: stream.ssrc)
                 core.counters.pliSent &+= 1
+                stream.keyFrameRequests &+= 1
             }
             // The worst list of one stream is a kilobyte; that of the next one goes into a datagram of its own.
             if core.writer.count > Self.requestBytesMax {
@@ -312,6 +306,8 @@ package final class Peer {
     private func sendReports(at now: Instant, into batch: DatagramBatch) {
         core.writer.removeAll()
         for slot in slots {
+            slot.measure(at: now)
+            if let source = slot.source { source.origin?.refreshWish(of: source, at: now) }
             guard let info = slot.senderInfo(at: now) else { continue }
             core.writer.appendSenderReport(sender: slot.parameters.ssrc, info: info)
             core.writer.appendSourceDescription(ssrc: slot.parameters.ssrc, cname: slot.parameters.cname)

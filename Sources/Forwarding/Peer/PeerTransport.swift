@@ -44,7 +44,7 @@ package final class PeerTransport {
     private var receiver: SRTPReceiver?
     private var dtlsStarted = false
     /// Some slot repeats packets under their first SRTP index, for want of RTX.
-    private let allowsRepeats: Bool
+    let allowsRepeats: Bool
     private let setupDeadline: Instant
     private var recordsDroppedBefore = 0
     /// Where DTLS answers before ICE has nominated a pair.

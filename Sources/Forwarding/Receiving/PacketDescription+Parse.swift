@@ -28,7 +28,11 @@ extension PacketDescription {
             case .audioLevel: audioLevel = Field(element.range)
             case .videoOrientation: videoOrientation = Field(element.range)
             case .playoutDelay: playoutDelay = Field(element.range)
-            case .dependencyDescriptor: dependencyDescriptor = Field(element.range)
+            case .dependencyDescriptor:
+                dependencyDescriptor = Field(element.range)
+                guard hasFrameNumber else { continue }
+                let place = element.range.lowerBound + DependencyDescriptorHead.frameNumberOffset
+                frameNumber = packet.bytes.bigEndianUInt16(at: place)
             default: break
             }
         }

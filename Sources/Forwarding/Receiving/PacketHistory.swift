@@ -35,6 +35,8 @@ package struct PacketDescription: BitwiseCopyable, Sendable {
     package var videoOrientation = Field()
     package var playoutDelay = Field()
     package var dependencyDescriptor = Field()
+    /// The dependency descriptor's; 0 without one.
+    package var frameNumber: UInt16 = 0
 
     /// VP8 and VP9: where the picture id stands, its width (7 or 15 bits, 0 when absent) and its value.
     package var pictureIDOffset: UInt16 = 0
@@ -67,6 +69,10 @@ package struct PacketDescription: BitwiseCopyable, Sendable {
     var fitsOneByteForm: Bool {
         max(audioLevel.length, videoOrientation.length, max(playoutDelay.length, dependencyDescriptor.length)) <= 16
     }
+
+    /// There is a dependency descriptor, and it is long enough for its frame number.
+    @inline(__always)
+    package var hasFrameNumber: Bool { dependencyDescriptor.length >= 3 }
 
     package var payloadRange: Range<Int> { Int(payloadOffset)..<Int(payloadOffset) + Int(payloadLength) }
 }

@@ -15,8 +15,9 @@ package final class ReceivedStream {
 
     /// The stream's place among its track's layers; 255 without layers.
     let layer: UInt8
-    /// Of a mirror's stream: its number where it is received.
+    /// Of a mirror's stream: its number where it is received, and when its origin was last asked for a key frame.
     var originID: UInt64 = 0
+    private var askedOriginAt: Instant?
 
     /// What the payload type of the newest packet means.
     private var newestFormat: ReceivedFormat?
@@ -29,9 +30,14 @@ package final class ReceivedStream {
     package var clock: SenderClock
     /// For the "last SR" fields of our reports: the middle 32 bits of its NTP time, and when it came.
     package var lastSenderReport: (middle: UInt32, receivedAt: Instant)?
+    /// When the newest packet came that was not mere padding.
     package private(set) var lastPacketAt: Instant
     /// Media bits in the second before the last `measure`.
     package private(set) var bitrate = 0
+    /// What the stream carries while it flows, by which layers are told apart: it outlives a pause.
+    package private(set) var typicalBitrate = 0
+    /// Requests for a key frame that were sent.
+    package var keyFrameRequests: UInt64 = 0
     package private(set) var bytesReceived: UInt64 = 0
     private var bytesAtMeasure: UInt64 = 0
     private var measuredAt: Instant
@@ -83,12 +89,20 @@ package final class ReceivedStream {
 
     /// Asks the sender for a key frame of this stream.
     func wantKeyFrame(at now: Instant) {
-        if let origin = track.origin { origin.requestKeyFrame(at: now) } else { keyFrames.want(at: now) }
+        guard let origin = track.origin else {
+            keyFrames.want(at: now)
+            return
+        }
+        // Whoever needs one asks again while none comes.
+        if let askedOriginAt, now - askedOriginAt < RelayOrigin.requestSpacing { return }
+        if origin.requestKeyFrame(of: originID) { askedOriginAt = now }
     }
 
-    package func noteArrival(bytes: Int, at now: Instant) {
+    /// - Parameter hasMedia: the packet is not mere padding, by which a sender only probes its path.
+    @inline(__always)
+    package func noteArrival(bytes: Int, hasMedia: Bool, at now: Instant) {
         bytesReceived &+= UInt64(bytes)
-        lastPacketAt = now
+        if hasMedia { lastPacketAt = now }
     }
 
     package func measureBitrate(at now: Instant) {
@@ -97,6 +111,8 @@ package final class ReceivedStream {
         guard elapsed >= 500_000_000 else { return }
         let bits = Int(truncatingIfNeeded: bytesReceived &- bytesAtMeasure) * 8
         bitrate = Int(Double(bits) / (Double(elapsed) / 1e9))
+        // The second in which a stream stops tells little of it.
+        if bits > 0 { typicalBitrate = max(bitrate, typicalBitrate / 8 * 7) }
         bytesAtMeasure = bytesReceived
         measuredAt = now
     }

@@ -18,8 +18,12 @@ package final class ReceivedTrack {
     /// What the track was last announced to carry; `nil` before its first packet and while it is paused.
     package var announcedCodec: CodecName?
     private var lastAnnouncedAt: Instant?
-    /// The stream that slots are to play: decided here and nowhere else.
-    package private(set) var target: ReceivedStream?
+    private var selector: LayerSelector
+    /// Which stream each slot is to play, by its layer choice: decided here, or by its origin for a mirror.
+    private(set) var answers = LayerAnswers()
+    /// The slots of each choice, by its place.
+    private var slotCounts: [5 of Int] = .init(repeating: 0)
+    private var speech: SpeechDetector?
     /// The publisher's clock against ours: shared by all of its tracks.
     package let clockOffset: PeerClock
     /// In the client's role: sees every packet once, in order of arrival, restored ones included.
@@ -39,53 +43,138 @@ package final class ReceivedTrack {
         self.clockOffset = clockOffset
         self.parameters = parameters
         self.origin = origin
+        selector = LayerSelector(ridCount: parameters.rids.count, ascends: parameters.layersAscend)
+        if parameters.kind == .audio, parameters.extensions[.audioLevel] != nil { speech = SpeechDetector() }
     }
 
     deinit { unsafe backlog?.deallocate() }
 
     /// Simulcast layers beyond this are not a browser's.
     static let streamsMax = 4
-    /// A layer must carry this much more than the current one to be preferred, so that the choice is stable.
-    private static let switchRatio = 1.3
+    /// A layer that is silent for this long while another of the same pictures is not has stopped.
+    private static let layerSilenceMax = Interval.seconds(1)
     /// Packets of one turn that are sent on together: a GSO message takes no more.
     static let backlogMax = 64
 
     /// Adds a stream. Without simulcast a further SSRC is the source begun anew, and plays at once.
     package func add(_ stream: ReceivedStream, at now: Instant) {
         streams.append(stream)
-        // Which stream of a mirror plays is its origin's decision.
-        if origin == nil, target == nil || stream.rid == nil { change(to: stream, at: now) }
+        // Which streams of a mirror play is its origin's decision.
+        guard origin == nil else { return }
+        if stream.rid == nil {
+            selector.choose(only: stream.id.rawValue)
+            adopt(selector.answers, at: now)
+        } else {
+            selectLayers(at: now)
+        }
     }
 
     /// Makes room for another stream by letting go of one that went silent.
     /// - Returns: what was let go; `nil` when all are in use.
     package func evictSilentStream(at now: Instant) -> ReceivedStream? {
-        guard let index = streams.firstIndex(where: { $0 !== target && !$0.isFlowing(at: now) }) else { return nil }
-        return streams.remove(at: index)
+        func isSilent(_ stream: ReceivedStream) -> Bool { stream !== target && !stream.isFlowing(at: now) }
+        guard
+            let index = streams.firstIndex(where: { isSilent($0) && answers.choices(of: $0.id.rawValue).isEmpty })
+                ?? streams.firstIndex(where: isSilent)
+        else { return nil }
+        let evicted = streams.remove(at: index)
+        selector.remove(evicted.id.rawValue)
+        for place in 0..<LayerChoice.answersMax where answers[place] == evicted.id.rawValue { answers[place] = 0 }
+        return evicted
     }
 
-    /// Chooses the richest stream that flows. Layers are told apart by bitrate because the order of rids in an
-    /// offer is the application's own: some list the smallest first, some the largest.
-    package func selectTarget(at now: Instant) {
-        guard streams.count > 1 else { return }
-        let flowing = streams.filter { $0.isFlowing(at: now) }
-        guard let richest = flowing.max(by: { $0.bitrate < $1.bitrate }) else { return }
-        guard let current = target, current.isFlowing(at: now) else {
-            change(to: richest, at: now)
-            return
-        }
-        // Without layers the source that began last is the one to play, however rich the one before was.
-        guard !parameters.rids.isEmpty else { return }
-        if richest !== current, Double(richest.bitrate) > Double(current.bitrate) * Self.switchRatio {
-            change(to: richest, at: now)
+    /// The stream that plays where the richest is to.
+    package var target: ReceivedStream? { stream(StreamID(rawValue: answers[0])) }
+
+    /// Decides anew which stream answers each choice.
+    package func selectLayers(at now: Instant) {
+        guard origin == nil else { return }
+        let newest = streams.lazy.map(\.lastPacketAt).max() ?? now
+        selector.update(
+            streams.map { stream in
+                LayerSelector.Layer(
+                    stream: stream.id.rawValue,
+                    place: Int(stream.layer),
+                    bitrate: stream.typicalBitrate,
+                    isFlowing: now - stream.lastPacketAt < ReceivedStream.silenceMax
+                        && newest - stream.lastPacketAt < Self.layerSilenceMax
+                )
+            }
+        )
+        adopt(selector.answers, at: now)
+    }
+
+    /// Lets other streams be those to play.
+    private func adopt(_ decided: LayerAnswers, at now: Instant) {
+        let before = answers
+        answers = decided
+        for place in 0..<LayerChoice.answersMax where decided[place] != before[place] {
+            guard let stream = stream(StreamID(rawValue: decided[place])) else { continue }
+            if exports.contains(where: { $0.choices.contains(LayerChoices(place: place)) }) {
+                stream.wantKeyFrame(at: now)
+            }
+            guard slotCounts[place] > 0 else { continue }
+            for slot in slots where slot.layer.place == place { slot.want(stream, at: now) }
         }
     }
 
-    /// Lets another stream be the one to play.
-    func change(to stream: ReceivedStream, at now: Instant) {
-        guard stream !== target else { return }
-        target = stream
-        if isPlayed { stream.keyFrames.want(at: now) }
+    /// Of a mirror: what its origin says of a stream.
+    /// - Parameter choices: those that the stream answers.
+    func noteAnswers(_ choices: LayerChoices, exact: LayerChoices, of stream: ReceivedStream, at now: Instant) {
+        guard choices != answers.choices(of: stream.id.rawValue) || exact != answers.exact else { return }
+        var decided = answers
+        decided.exact = exact
+        for place in 0..<LayerChoice.answersMax where choices.contains(LayerChoices(place: place)) {
+            decided[place] = stream.id.rawValue
+        }
+        adopt(decided, at: now)
+    }
+
+    /// The stream that a choice is to play; `nil` while none is known, and for nothing.
+    func answer(to choice: LayerChoice) -> ReceivedStream? {
+        choice.place.flatMap { stream(StreamID(rawValue: answers[$0])) }
+    }
+
+    /// Whether the answer to a choice is what it names, and not the nearest to it.
+    func isExact(_ choice: LayerChoice) -> Bool {
+        choice.place.map { answers.exact.contains(LayerChoices(place: $0)) } ?? true
+    }
+
+    /// The choices that slots made.
+    var choices: LayerChoices {
+        var choices: LayerChoices = []
+        for place in 0..<LayerChoice.answersMax where slotCounts[place] > 0 {
+            choices.insert(LayerChoices(place: place))
+        }
+        return choices
+    }
+
+    /// Layers that a slot plays while it is to play another one.
+    var playingLayers: LayerSet {
+        var layers: LayerSet = []
+        for slot in slots {
+            guard let playing = slot.playingBeforeSwitch, let stream = stream(playing) else { continue }
+            layers.insert(LayerSet(layer: stream.layer))
+        }
+        return layers
+    }
+
+    /// Asks the publisher for key frames of the streams that answer some choices.
+    func wantKeyFrames(of choices: LayerChoices, at now: Instant) {
+        guard parameters.kind == .video else { return }
+        for stream in streams where !choices.isDisjoint(with: answers.choices(of: stream.id.rawValue)) {
+            stream.wantKeyFrame(at: now)
+        }
+    }
+
+    /// A slot of the track chose another layer.
+    func noteChoice(_ choice: LayerChoice?, before: LayerChoice?) {
+        if let place = before?.place {
+            slotCounts[place] -= 1
+            // What the origin says of a choice that nobody makes here grows old.
+            if origin != nil, slotCounts[place] == 0 { answers[place] = 0 }
+        }
+        if let place = choice?.place { slotCounts[place] += 1 }
     }
 
     /// Whether anybody plays the track, here or on another loop.
@@ -104,28 +193,30 @@ package final class ReceivedTrack {
 
     package func stream(_ id: StreamID) -> ReceivedStream? { streams.first { $0.id == id } }
 
-    package func attach(_ slot: SendSlot, at now: Instant) {
+    package func attach(_ slot: SendSlot) {
         slots.append(slot)
         unsafe states.append(slot.state)
-        // One that is still connecting asks when it can be sent something.
-        if slot.peer.transport.isConnected { wantKeyFrame(at: now) }
+        noteChoice(slot.layer, before: nil)
     }
 
     package func detach(_ slot: SendSlot) {
         guard let index = slots.firstIndex(where: { $0 === slot }) else { return }
         slots.remove(at: index)
         unsafe states.remove(at: index)
+        noteChoice(nil, before: slot.layer)
     }
 
-    /// Asks the publisher for a key frame of the stream that plays.
-    package func wantKeyFrame(at now: Instant) {
-        guard parameters.kind == .video else { return }
-        if let origin {
-            origin.requestKeyFrame(at: now)
-        } else {
-            target?.keyFrames.want(at: now)
-        }
-    }
+    // MARK: - Speech
+
+    /// Whether the packets' audio levels are listened to.
+    var hearsSpeech: Bool { speech != nil }
+
+    /// Takes the audio level of one packet.
+    /// - Returns: whether somebody speaks from now on; `nil` when nothing changed.
+    func noteAudioLevel(_ value: UInt8, at now: Instant) -> Bool? { speech?.received(value, at: now) }
+
+    /// Notices that somebody ceased to speak. Returns `false` then, else `nil`.
+    func noteSilence(at now: Instant) -> Bool? { speech?.timePassed(at: now) }
 
     // MARK: - Backlog
 

@@ -18,6 +18,9 @@ extension Forwarder {
     ) throws(ForwarderError) -> RelayedTrack {
         guard let track = peer(id.peer)?.track(id.mid) else { throw .unknownTrack(id) }
         guard let link = links[loop] else { throw .unknownLoop(loop) }
+        for export in track.exports where export.loop == loop {
+            exportedTracks[ExportKey(loop: loop, relay: export.relay)] = nil
+        }
         track.exports.removeAll { $0.loop == loop }
         track.exports.append(RelayExport(relay: relay, loop: loop, link: Uncounted(link)))
         exportedTracks[ExportKey(loop: loop, relay: relay)] = track
@@ -35,15 +38,18 @@ extension Forwarder {
     func relay(_ track: ReceivedTrack) {
         guard track.backlogCount > 0, let backlog = unsafe track.backlog else { return }
         let count = track.backlogCount
-        let target = track.target?.id.rawValue ?? 0
         for export in track.exports {
             var record = RelayRecord(.packet, export.relay)
+            record.exact = track.answers.exact
             var index = 0
             while index < count {
                 let packet = unsafe backlog + index
                 index += 1
-                record.streamID = unsafe packet.pointee.streamID
-                record.isTarget = record.streamID == target
+                if unsafe record.streamID != packet.pointee.streamID {
+                    record.streamID = unsafe packet.pointee.streamID
+                    record.choices = track.answers.choices(of: record.streamID)
+                }
+                guard unsafe needs(export, packet, record.choices) else { continue }
                 record.description = unsafe packet.pointee.description
                 unsafe packet.pointee.stream.with {
                     record.ssrc = $0.ssrc
@@ -54,6 +60,17 @@ extension Forwarder {
                 if isSent { counters.packetsRelayed &+= 1 } else { counters.packetsNotRelayed &+= 1 }
             }
         }
+    }
+
+    /// Whether another loop needs a packet: of a stream that answers a choice made there, or that still plays there.
+    private func needs(
+        _ export: RelayExport,
+        _ packet: UnsafePointer<PendingPacket>,
+        _ choices: LayerChoices
+    ) -> Bool {
+        guard export.choices.isDisjoint(with: choices) else { return true }
+        guard !export.layers.isEmpty else { return false }
+        return unsafe packet.pointee.stream.with { export.layers.contains(LayerSet(layer: $0.layer)) }
     }
 
     /// Lets the other loops begin.
@@ -165,7 +182,21 @@ extension Forwarder {
         case .clock: receiveClock(record)
         case .keyFrameRequest:
             guard let track = exportedTracks[ExportKey(loop: loop, relay: record.relay)] else { return }
-            track.wantKeyFrame(at: now)
+            if record.streamID != 0 {
+                track.stream(StreamID(rawValue: record.streamID))?.wantKeyFrame(at: now)
+            } else if let export = track.exports.first(where: { $0.loop == loop }) {
+                track.wantKeyFrames(of: export.choices, at: now)
+            }
+            markDirty(track.id.peer)
+        case .wish:
+            guard let track = exportedTracks[ExportKey(loop: loop, relay: record.relay)],
+                let index = track.exports.firstIndex(where: { $0.loop == loop && $0.relay == record.relay })
+            else { return }
+            let added = record.choices.subtracting(track.exports[index].choices)
+            track.exports[index].choices = record.choices
+            track.exports[index].layers = record.layers
+            guard !added.isEmpty else { return }
+            track.wantKeyFrames(of: added, at: now)
             markDirty(track.id.peer)
         case .unsubscribe:
             guard let track = exportedTracks.removeValue(forKey: ExportKey(loop: loop, relay: record.relay)) else {
@@ -201,8 +232,8 @@ extension Forwarder {
                 let stream = track.relayedStream(record.streamID) ?? addRelayedStream(record, to: track, at: now)
             else { return false }
             stream.with { stream in
-                if record.isTarget, track.target !== stream { track.change(to: stream, at: now) }
-                stream.noteArrival(bytes: bytes.byteCount, at: now)
+                track.noteAnswers(record.choices, exact: record.exact, of: stream, at: now)
+                stream.noteArrival(bytes: bytes.byteCount, hasMedia: record.description.payloadLength > 0, at: now)
                 var description = record.description
                 // Ages are counted from here: the loop may have been held up.
                 description.receivedAt = now

@@ -26,19 +26,24 @@ public struct RelayedTrack: Sendable {
 
 /// One message from loop to loop, of fixed size; a packet's bytes go beside it.
 ///
-/// Each may get lost when the link has no room: a packet says of itself which stream it is of and whether that is the
-/// one to play, clocks are told again with every sender report, key frames are asked for again while none comes, and an
-/// unsubscription is repeated as long as packets come.
+/// Each may get lost when the link has no room: a packet says of itself which stream it is of and which layer choices
+/// that answers, clocks are told again with every sender report, key frames are asked for again while none comes, a
+/// mirror repeats which layers it needs, and an unsubscription is repeated as long as packets come.
 public struct RelayRecord: BitwiseCopyable, Sendable {
-    enum Kind: UInt8, BitwiseCopyable { case packet, clock, keyFrameRequest, unsubscribe }
+    enum Kind: UInt8, BitwiseCopyable { case packet, clock, keyFrameRequest, wish, unsubscribe }
     let kind: Kind
     let relay: RelayID
-    /// The origin's number of the stream.
+    /// The origin's number of the stream; of a key frame request 0 for all that the mirror plays.
     var streamID: UInt64 = 0
     var ssrc = SSRC(rawValue: 0)
     /// The stream's place among the track's layers; 255 without layers.
     var layer: UInt8 = .max
-    var isTarget = false
+    /// Of a packet the layer choices that its stream answers, of a wish those that slots of the mirror made.
+    var choices: LayerChoices = []
+    /// Of a packet: the choices whose stream is what they name.
+    var exact: LayerChoices = []
+    /// Of a wish: layers that still play there, though they are not chosen any more.
+    var layers: LayerSet = []
     var description = PacketDescription.none
     /// Of a clock record: the sender's time in nanoseconds since 1900, and the RTP timestamp at it.
     var senderNanoseconds: Int64 = 0
@@ -87,6 +92,16 @@ struct RelayExport {
     let relay: RelayID
     let loop: LoopIndex
     let link: Uncounted<RelayLink>
+    /// What the mirror needs; all until it says.
+    var choices = LayerChoices.all
+    var layers: LayerSet = []
+}
+
+/// A set of simulcast layers, by their places among the track's rids; all those beyond the last bit are one.
+struct LayerSet: OptionSet, BitwiseCopyable, Sendable {
+    let rawValue: UInt8
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+    init(layer: UInt8) { rawValue = 1 << min(layer, 7) }
 }
 
 /// Where a mirror's track comes from.
@@ -96,21 +111,57 @@ package final class RelayOrigin {
     /// `nil` when the loop cannot be told anything, which then plays on until it learns it by itself.
     let link: RelayLink?
     let createdAt: Instant
-    private var lastRequestAt: Instant?
+    private var askedAllAt: Instant?
+    /// What the origin was last told that the mirror needs, and when all of it was last looked at.
+    private var told: (choices: LayerChoices, layers: LayerSet)?
+    private var refreshedAt: Instant
     /// Requests closer than this are for one need: the origin spaces them further.
-    private static let requestSpacing = Interval.milliseconds(100)
+    static let requestSpacing = Interval.milliseconds(100)
+    /// How often the origin is told anew, for it may not have heard.
+    private static let refreshInterval = Interval.seconds(1)
 
     init(relay: RelayID, loop: LoopIndex, link: RelayLink?, at now: Instant) {
         self.relay = relay
         self.loop = loop
         self.link = link
         createdAt = now
+        refreshedAt = now
     }
 
-    /// Asks the origin for a key frame; whoever needs one asks again while none comes.
-    func requestKeyFrame(at now: Instant) {
-        if let lastRequestAt, now - lastRequestAt < Self.requestSpacing { return }
-        if send(RelayRecord(.keyFrameRequest, relay)) { lastRequestAt = now }
+    /// Asks the origin for a key frame of one of its streams.
+    /// - Returns: `false` when the link had no room.
+    func requestKeyFrame(of stream: UInt64) -> Bool {
+        var record = RelayRecord(.keyFrameRequest, relay)
+        record.streamID = stream
+        return send(record)
+    }
+
+    /// Asks the origin for a key frame of everything that the mirror plays, while what a slot is to play is not known.
+    func requestKeyFrames(at now: Instant) {
+        if let askedAllAt, now - askedAllAt < Self.requestSpacing { return }
+        if requestKeyFrame(of: 0) { askedAllAt = now }
+    }
+
+    /// Tells the origin which layers the mirror needs, if that is not what it was told last. What plays still counts until
+    /// the next refresh.
+    func tellWish(of mirror: ReceivedTrack) {
+        let choices = mirror.choices
+        guard told?.choices != choices else { return }
+        tell(choices, mirror.playingLayers)
+    }
+
+    /// Tells it again once a second. It may be called at any time.
+    func refreshWish(of mirror: ReceivedTrack, at now: Instant) {
+        guard now - refreshedAt >= Self.refreshInterval else { return }
+        refreshedAt = now
+        tell(mirror.choices, mirror.playingLayers)
+    }
+
+    private func tell(_ choices: LayerChoices, _ layers: LayerSet) {
+        var record = RelayRecord(.wish, relay)
+        record.choices = choices
+        record.layers = layers
+        if send(record) { told = (choices, layers) }
     }
 
     func unsubscribe() { _ = send(RelayRecord(.unsubscribe, relay)) }

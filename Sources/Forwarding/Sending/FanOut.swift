@@ -15,7 +15,7 @@ extension Forwarder {
     }
 
     private func fanOutPending(at now: Instant, into batch: DatagramBatch) {
-        let turn = SendTurn(now: now, absoluteSendTime: AbsoluteSendTime(ntp(at: now)).rawValue)
+        let turn = makeTurn(at: now)
         relayPending()
         var index = 0
         while index < pending.count {
@@ -24,6 +24,10 @@ extension Forwarder {
         }
         pending.removeAll(keepingCapacity: true)
         engine.flush()
+    }
+
+    private func makeTurn(at now: Instant) -> SendTurn {
+        SendTurn(now: now, absoluteSendTime: AbsoluteSendTime(ntp(at: now)).rawValue)
     }
 
     /// Sends on what waits of one track.
@@ -35,11 +39,7 @@ extension Forwarder {
             relay(track)
             flushLinks()
         }
-        sendBacklog(
-            of: track,
-            SendTurn(now: now, absoluteSendTime: AbsoluteSendTime(ntp(at: now)).rawValue),
-            into: batch
-        )
+        sendBacklog(of: track, makeTurn(at: now), into: batch)
         // The ring may overwrite what a multi-buffer backend still reads.
         engine.flush()
     }
@@ -97,8 +97,14 @@ extension Forwarder {
         into batch: DatagramBatch,
         _ sent: inout SentCount
     ) {
-        guard unsafe state.pointee.playing == packet.pointee.streamID,
-            unsafe state.pointee.sourcePayloadType == packet.pointee.description.payloadType.rawValue,
+        guard unsafe state.pointee.playing == packet.pointee.streamID else {
+            // Another layer than the one that plays concerns the slot when it is the one to come.
+            if unsafe state.pointee.wanted == packet.pointee.streamID {
+                unsafe sendSpecially(packet, state, turn, into: batch)
+            }
+            return
+        }
+        guard unsafe state.pointee.sourcePayloadType == packet.pointee.description.payloadType.rawValue,
             unsafe packet.pointee.description.payloadLength != 0,
             let segment = unsafe state.pointee.rewriter.currentSegment,
             unsafe segment.stream.rawValue == packet.pointee.streamID,
@@ -123,7 +129,7 @@ extension Forwarder {
         var payload = unsafe packet.pointee.bytes + Int(packet.pointee.description.payloadOffset)
         if !segment.keepsPayload {
             unsafe (place + header).copyMemory(from: payload, byteCount: payloadLength)
-            unsafe patch(place + header, packet, segment)
+            unsafe segment.renumber(place + header, packet.pointee.description)
             unsafe payload = UnsafeRawPointer(place + header)
         }
         let length = unsafe sender.protectRTP(
@@ -136,12 +142,7 @@ extension Forwarder {
         )
         guard length > 0 else { return }
         unsafe batch.commit(length, to: state.pointee.peer.pointee.path)
-        unsafe state.pointee.rewriter.sent(
-            packet.pointee.description,
-            in: segment,
-            frameNumber: packet.pointee.frameNumber,
-            at: turn.now
-        )
+        unsafe state.pointee.rewriter.sent(packet.pointee.description, in: segment, at: turn.now)
         unsafe state.pointee.packetsSent &+= 1
         unsafe state.pointee.octetsSent &+= UInt32(truncatingIfNeeded: payloadLength)
         unsafe state.pointee.bytesSent &+= UInt64(truncatingIfNeeded: length)
@@ -159,43 +160,5 @@ extension Forwarder {
         unsafe state.pointee.owner?.with {
             unsafe $0.forward(packet, at: turn.now, into: batch)
         }
-    }
-
-    /// Puts the slot's own picture and layer numbers into a payload, where they differ from the source's.
-    private static func patch(
-        _ payload: UnsafeMutableRawPointer,
-        _ packet: UnsafePointer<PendingPacket>,
-        _ segment: RTPRewriter.Segment
-    ) {
-        let start = unsafe Int(packet.pointee.description.payloadOffset)
-        let bits = unsafe packet.pointee.description.pictureIDBits
-        if bits != 0 {
-            let place = unsafe Int(packet.pointee.description.pictureIDOffset) - start
-            let value = unsafe segment.pictureID(packet.pointee.description.pictureID, bits: bits)
-            if bits == 15 {
-                unsafe payload.storeBytes(of: (0x8000 | value).bigEndian, toByteOffset: place, as: UInt16.self)
-            } else {
-                unsafe payload.storeBytes(of: UInt8(truncatingIfNeeded: value), toByteOffset: place, as: UInt8.self)
-            }
-        }
-        let layer = unsafe Int(packet.pointee.description.tl0Offset)
-        if layer != 0 {
-            let value = unsafe segment.tl0(packet.pointee.description.tl0)
-            unsafe payload.storeBytes(of: value, toByteOffset: layer - start, as: UInt8.self)
-        }
-    }
-}
-
-extension PendingPacket {
-    /// The frame number of the dependency descriptor; `nil` without one.
-    @inline(__always)
-    var frameNumber: UInt16? {
-        guard description.dependencyDescriptor.length >= 3 else { return nil }
-        return unsafe UInt16(
-            bigEndian: bytes.loadUnaligned(
-                fromByteOffset: Int(description.dependencyDescriptor.offset) + 1,
-                as: UInt16.self
-            )
-        )
     }
 }

@@ -92,18 +92,12 @@ enum OutgoingHeader {
         unsafe copy(packet.pointee.description.audioLevel, ids.audioLevel, packet, to: target, at: &end)
         unsafe copy(packet.pointee.description.videoOrientation, ids.videoOrientation, packet, to: target, at: &end)
         unsafe copy(packet.pointee.description.playoutDelay, ids.playoutDelay, packet, to: target, at: &end)
-        if ids.dependencyDescriptor != 0, dependency.length >= 3 {
+        if ids.dependencyDescriptor != 0, unsafe packet.pointee.description.hasFrameNumber {
             let start = end + 1
             unsafe copy(dependency, ids.dependencyDescriptor, packet, to: target, at: &end)
-            let number = unsafe UInt16(
-                bigEndian: packet.pointee.bytes.loadUnaligned(
-                    fromByteOffset: Int(dependency.offset) + 1,
-                    as: UInt16.self
-                )
-            )
             unsafe target.storeBytes(
-                of: segment.frameNumber(number).bigEndian,
-                toByteOffset: start + 1,
+                of: segment.frameNumber(packet.pointee.description.frameNumber).bigEndian,
+                toByteOffset: start + DependencyDescriptorHead.frameNumberOffset,
                 as: UInt16.self
             )
         }

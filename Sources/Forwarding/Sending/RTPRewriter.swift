@@ -41,6 +41,26 @@ package struct RTPRewriter: Sendable {
         }
         package func tl0(_ source: UInt8) -> UInt8 { source &+ tl0Offset }
         package func frameNumber(_ source: UInt16) -> UInt16 { source &+ frameNumberOffset }
+        /// Puts the slot's own picture and layer numbers into a copy of a packet's payload, where they differ from the
+        /// source's.
+        @inline(__always)
+        func renumber(_ payload: UnsafeMutableRawPointer, _ packet: PacketDescription) {
+            guard !keepsPayload else { return }
+            let start = Int(packet.payloadOffset)
+            if packet.pictureIDBits != 0 {
+                let place = Int(packet.pictureIDOffset) - start
+                let value = pictureID(packet.pictureID, bits: packet.pictureIDBits)
+                if packet.pictureIDBits == 15 {
+                    unsafe payload.storeBytes(of: (0x8000 | value).bigEndian, toByteOffset: place, as: UInt16.self)
+                } else {
+                    unsafe payload.storeBytes(of: UInt8(truncatingIfNeeded: value), toByteOffset: place, as: UInt8.self)
+                }
+            }
+            if packet.tl0Offset != 0 {
+                let place = Int(packet.tl0Offset) - start
+                unsafe payload.storeBytes(of: tl0(packet.tl0), toByteOffset: place, as: UInt8.self)
+            }
+        }
         /// The SRTP packet index of a source packet under its outgoing number.
         @inline(__always)
         func packetIndex(_ source: ExtendedSequenceNumber) -> UInt64 {
@@ -99,7 +119,6 @@ package struct RTPRewriter: Sendable {
     package mutating func begin(
         _ stream: StreamID,
         at packet: PacketDescription,
-        frameNumber: UInt16?,
         alignedTimestamp: RTPTimestamp?,
         now: Instant
     ) {
@@ -122,7 +141,7 @@ package struct RTPRewriter: Sendable {
                 timestampOffset: nextTimestamp.rawValue &- packet.timestamp.rawValue,
                 pictureIDOffset: output.map { ($0.pictureID &+ 1) &- packet.pictureID } ?? 0,
                 tl0Offset: output.map { ($0.tl0 &+ 1) &- packet.tl0 } ?? 0,
-                frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- (frameNumber ?? 0) } ?? 0
+                frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- packet.frameNumber } ?? 0
             )
         )
     }
@@ -180,7 +199,6 @@ package struct RTPRewriter: Sendable {
     package mutating func sent(
         _ packet: PacketDescription,
         in segment: Segment,
-        frameNumber: UInt16?,
         at now: Instant
     ) {
         let sequence = segment.sequence(packet.sequence)
@@ -193,7 +211,7 @@ package struct RTPRewriter: Sendable {
             next.pictureID = segment.pictureID(packet.pictureID, bits: packet.pictureIDBits)
         }
         if packet.tl0Offset != 0 { next.tl0 = segment.tl0(packet.tl0) }
-        if let frameNumber { next.frameNumber = segment.frameNumber(frameNumber) }
+        if packet.hasFrameNumber { next.frameNumber = segment.frameNumber(packet.frameNumber) }
         output = next
     }
 

@@ -15,6 +15,10 @@ package final class SendSlot {
     let state: UnsafeMutablePointer<SlotState>
     private let slab: StateSlab<SlotState>
     package private(set) var source: ReceivedTrack?
+    /// Which of the source's layers is to play.
+    package private(set) var layer = LayerChoice.richest
+    /// The layer that plays, or did before a pause.
+    private(set) var playingRID: RID?
     /// When the stream that plays, or the last one that did, began to.
     private var sourceBeganAt: Instant?
     private var mappings: [(PayloadType, PayloadMapping)] = []
@@ -24,12 +28,18 @@ package final class SendSlot {
     private let midBytes: [UInt8]
     private let ridBytes: [UInt8]
     /// Without RTX a retransmission is the same packet under the same SRTP index, and encrypting anything different
-    /// under it would give keys away (RFC 7714 §8.4). Such a slot sends only extensions that never change.
+    /// under it would give keys away (RFC 7714 §8.4). Such a slot sends only extensions that never change. One that is
+    /// added to a peer whose transport refuses repeats has no retransmission at all.
     private let isRepeatable: Bool
     private var announcedUnsupported: CodecName?
     private var lastKeyFrameRequestAt: Instant?
 
     package private(set) var retransmitted: UInt64 = 0
+    /// Key frames that the receiver asked for.
+    package private(set) var keyFrameRequests: UInt64 = 0
+    /// Bits on the wire in the second before the last `measure`.
+    package private(set) var bitrate = 0
+    private var measured: (bytes: UInt64, at: Instant)?
     /// The receiver's newest report on us.
     package private(set) var lastReport: ReportBlock?
 
@@ -42,13 +52,14 @@ package final class SendSlot {
         peer: Peer,
         sending: UnsafeMutablePointer<PeerSendState>,
         slab: StateSlab<SlotState>,
+        allowsRepeats: Bool,
         seed: UInt64
     ) {
         self.id = id
         self.parameters = parameters
         unsafe owner = peer
         self.slab = slab
-        isRepeatable = parameters.kind == .video && parameters.rtxSSRC == nil
+        isRepeatable = parameters.kind == .video && parameters.rtxSSRC == nil && allowsRepeats
         midBytes = Array(parameters.mid.value.utf8)
         ridBytes = parameters.rid.map { Array($0.value.utf8) } ?? []
         rtxSequence = ExtendedSequenceNumber(rawValue: Int64(seed >> 16 & 0x7FFF))
@@ -77,15 +88,81 @@ package final class SendSlot {
     }
 
     /// Lets another track play here; what the receiver sees stays one continuous stream.
-    func connect(to track: ReceivedTrack?, at now: Instant) {
+    func connect(to track: ReceivedTrack?, layer choice: LayerChoice = .richest, at now: Instant) {
         let before = source
         before?.detach(self)
         source = track
+        layer = choice
+        playingRID = nil
         stopPlaying()
         mappings.removeAll(keepingCapacity: true)
         announcedUnsupported = nil
-        track?.attach(self, at: now)
+        unsafe state.pointee.wanted = 0
         if let before, before !== track { peer.core.noteDetached(before, at: now) }
+        guard let track else { return }
+        track.attach(self)
+        unsafe state.pointee.wanted = track.answer(to: choice)?.id.rawValue ?? 0
+        track.origin?.tellWish(of: track)
+        // One that is still connecting asks when it can be sent something.
+        if peer.transport.isConnected { wantKeyFrame(at: now) }
+    }
+
+    /// Lets another layer of the same source play, from its next key frame on. Until then the one that plays goes on.
+    func choose(_ choice: LayerChoice, at now: Instant) {
+        guard choice != layer, let source else { return }
+        source.noteChoice(choice, before: layer)
+        layer = choice
+        if choice == .nothing {
+            unsafe state.pointee.wanted = 0
+            stopPlaying()
+            noteLayer(nil, of: source)
+        } else if let answer = source.answer(to: choice) {
+            want(answer, at: now)
+        } else {
+            // A mirror learns of it with the first packets.
+            unsafe state.pointee.wanted = 0
+        }
+        source.origin?.tellWish(of: source)
+    }
+
+    /// Lets another stream of the source be the one to play.
+    func want(_ stream: ReceivedStream, at now: Instant) {
+        unsafe state.pointee.wanted = stream.id.rawValue
+        guard parameters.kind == .video, peer.transport.isConnected,
+            unsafe state.pointee.playing != stream.id.rawValue
+        else { return }
+        stream.wantKeyFrame(at: now)
+        peer.core.markDirty(stream.track.id.peer)
+    }
+
+    /// The stream that plays until the one that is to play can begin; `nil` when nothing plays, or the right one.
+    var playingBeforeSwitch: StreamID? {
+        let (playing, wanted) = unsafe (state.pointee.playing, state.pointee.wanted)
+        return playing == 0 || playing == wanted ? nil : StreamID(rawValue: playing)
+    }
+
+    /// Asks the source for a key frame of the stream that is to play.
+    func wantKeyFrame(at now: Instant) {
+        guard parameters.kind == .video, layer != .nothing, let source else { return }
+        if let stream = unsafe source.stream(StreamID(rawValue: state.pointee.wanted)) {
+            stream.wantKeyFrame(at: now)
+        } else {
+            source.origin?.requestKeyFrames(at: now)
+        }
+        peer.core.markDirty(source.id.peer)
+    }
+
+    /// Tells the owner which layer plays from now on.
+    private func noteLayer(_ rid: RID?, of track: ReceivedTrack) {
+        guard parameters.kind == .video, !track.parameters.rids.isEmpty, rid != playingRID else { return }
+        let event = PeerEvent.layerSwitched(
+            slot: id.mid,
+            current: rid,
+            previous: playingRID,
+            isWished: track.isExact(layer)
+        )
+        playingRID = rid
+        peer.core.emit(event, of: id.peer)
     }
 
     private func stopPlaying() {
@@ -96,12 +173,21 @@ package final class SendSlot {
     /// Whether the receiver's wish for a key frame is passed on. One that repeats it all the time, for whatever reason,
     /// would cost every other viewer picture quality.
     func mayRequestKeyFrame(at now: Instant) -> Bool {
+        keyFrameRequests &+= 1
         if let lastKeyFrameRequestAt, now - lastKeyFrameRequestAt < Self.keyFrameRequestSpacing { return false }
         lastKeyFrameRequestAt = now
         return true
     }
 
     private static let keyFrameRequestSpacing = Interval.milliseconds(500)
+
+    /// Measures the bitrate; to be called about once a second.
+    func measure(at now: Instant) {
+        defer { measured = (bytesSent, now) }
+        guard let measured, now > measured.at else { return }
+        let bits = Double(bytesSent &- measured.bytes) * 8
+        bitrate = Int(bits / (now - measured.at).seconds)
+    }
 
     func receivedReport(_ block: ReportBlock) {
         lastReport = block
@@ -118,7 +204,8 @@ package final class SendSlot {
         let stream = unsafe packet.pointee.stream.object
         let span = unsafe packet.pointee.span
         if unsafe state.pointee.playing != streamID.rawValue {
-            guard stream === stream.track.target, begin(stream, at: span, description, now: now) else { return }
+            guard unsafe state.pointee.wanted == streamID.rawValue, begin(stream, at: description, now: now)
+            else { return }
         }
         guard let segment = unsafe state.pointee.rewriter.segment(of: description.sequence, in: streamID) else {
             peer.core.counters.drop(.tooOld)
@@ -136,12 +223,7 @@ package final class SendSlot {
         }
         noteMapping(mapping, of: description.payloadType)
         guard let length = send(span, description, segment, mapping, at: now, into: batch) else { return }
-        unsafe state.pointee.rewriter.sent(
-            description,
-            in: segment,
-            frameNumber: frameNumber(span, description),
-            at: now
-        )
+        unsafe state.pointee.rewriter.sent(description, in: segment, at: now)
         unsafe state.pointee.packetsSent &+= 1
         unsafe state.pointee.octetsSent &+= UInt32(description.payloadLength)
         unsafe state.pointee.bytesSent &+= UInt64(length)
@@ -162,8 +244,7 @@ package final class SendSlot {
     /// Starts to play a stream, with video only where its decoder can start.
     private func begin(
         _ stream: ReceivedStream,
-        at packet: RawSpan,
-        _ description: PacketDescription,
+        at description: PacketDescription,
         now: Instant
     ) -> Bool {
         guard description.payloadLength > 0 else { return false }
@@ -179,13 +260,13 @@ package final class SendSlot {
         unsafe state.pointee.rewriter.begin(
             stream.id,
             at: description,
-            frameNumber: frameNumber(packet, description),
             alignedTimestamp: alignedTimestamp(description.timestamp, of: stream),
             now: now
         )
         sourceBeganAt = now
         unsafe state.pointee.playing = stream.id.rawValue
         unsafe state.pointee.sourcePayloadType = .max
+        noteLayer(stream.rid, of: stream.track)
         return true
     }
 
@@ -214,11 +295,6 @@ package final class SendSlot {
         }
         mappings.append((payloadType, mapping))
         return mapping
-    }
-
-    private func frameNumber(_ packet: RawSpan, _ description: PacketDescription) -> UInt16? {
-        guard description.dependencyDescriptor.length >= 3 else { return nil }
-        return packet.bigEndianUInt16(at: Int(description.dependencyDescriptor.offset) + 1)
     }
 
     // MARK: - Retransmission
@@ -296,9 +372,8 @@ package final class SendSlot {
             slot.store(bigEndian: sequence.rawValue, at: offset)
             offset += 2
         }
-        guard let end = writePayload(packet, description, segment, mapping, at: offset, into: &slot) else {
-            return nil
-        }
+        guard let end = writePayload(packet, description, mapping, at: offset, into: &slot) else { return nil }
+        unsafe segment.renumber(place + offset, description)
         let length = unsafe sender.protectRTP(
             stream,
             place,
@@ -354,12 +429,14 @@ package final class SendSlot {
             writer.append(id, packet.extracting(description.playoutDelay.range), to: &slot)
         }
         let dependency = description.dependencyDescriptor
-        if let id = extensions[.dependencyDescriptor], dependency.length >= 3,
+        if let id = extensions[.dependencyDescriptor], description.hasFrameNumber,
             let range = writer.reserve(id, length: Int(dependency.length), in: &slot)
         {
             slot.store(packet.extracting(dependency.range), at: range.lowerBound)
-            let number = segment.frameNumber(packet.bigEndianUInt16(at: Int(dependency.offset) + 1))
-            slot.store(bigEndian: number, at: range.lowerBound + 1)
+            slot.store(
+                bigEndian: segment.frameNumber(description.frameNumber),
+                at: range.lowerBound + DependencyDescriptorHead.frameNumberOffset
+            )
         }
         return writer.finish(&slot)
     }
@@ -367,7 +444,6 @@ package final class SendSlot {
     private func writePayload(
         _ packet: RawSpan,
         _ description: PacketDescription,
-        _ segment: RTPRewriter.Segment,
         _ mapping: PayloadMapping,
         at offset: Int,
         into slot: inout MutableRawSpan
@@ -381,18 +457,6 @@ package final class SendSlot {
         slot.store(packet.extracting(range), at: offset)
         if case .red(_, let primary) = mapping {
             REDBlocks.rewritePayloadTypes(in: &slot, from: offset, count: range.count, to: primary)
-        }
-        if description.pictureIDBits != 0 {
-            let position = offset + Int(description.pictureIDOffset) - range.lowerBound
-            let value = segment.pictureID(description.pictureID, bits: description.pictureIDBits)
-            if description.pictureIDBits == 15 {
-                slot.store(bigEndian: 0x8000 | value, at: position)
-            } else {
-                slot.store(UInt8(truncatingIfNeeded: value), at: position)
-            }
-        }
-        if description.tl0Offset != 0 {
-            slot.store(segment.tl0(description.tl0), at: offset + Int(description.tl0Offset) - range.lowerBound)
         }
         return offset + range.count
     }

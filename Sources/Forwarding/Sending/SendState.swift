@@ -31,6 +31,8 @@ struct SlotState {
     var sendsMID = true
     /// The stream whose packets go out; 0 until one began since the source was connected.
     var playing: UInt64 = 0
+    /// The stream that is to play, from its next key frame on; 0 for none. Packets of any other are skipped.
+    var wanted: UInt64 = 0
     /// The source's payload type that goes out unchanged but for its number; above 127 while there is none.
     var sourcePayloadType = UInt8.max
     var outgoingPayloadType: UInt8 = 0
@@ -89,45 +91,60 @@ final class StateSlab<State> {
     @safe
     private struct Step {
         let base: UnsafeMutablePointer<State>
+        /// Where in the step there is no state.
         var free: [Int]
     }
     private static var statesPerStep: Int { 64 }
-    private var steps: [Step] = []
+    private static var stepBytes: Int { statesPerStep * MemoryLayout<State>.stride }
+    /// Steps begin at multiples of this, so that the address of a state tells its step.
+    private static var alignment: Int { 1 << (Int.bitWidth - (stepBytes - 1).leadingZeroBitCount) }
 
-    deinit { for step in steps { unsafe step.base.deallocate() } }
+    /// By the address of their beginning.
+    private var steps: [UInt: Step] = [:]
+    /// Those that have a free place.
+    private var open: [UInt] = []
+
+    deinit { for step in steps.values { unsafe step.base.deallocate() } }
 
     /// Bytes that the slab holds of the machine's memory.
-    var footprintBytes: Int { steps.count * Self.statesPerStep * MemoryLayout<State>.stride }
+    var footprintBytes: Int { steps.count * Self.stepBytes }
 
     /// A place for one state, initialised with `state`.
     func make(_ state: consuming State) -> UnsafeMutablePointer<State> {
-        let index: Int
-        if let open = steps.firstIndex(where: { !$0.free.isEmpty }) {
-            index = open
-        } else {
-            unsafe steps.append(
-                Step(
-                    base: .allocate(capacity: Self.statesPerStep),
-                    free: Array((0..<Self.statesPerStep).reversed())
-                )
-            )
-            index = steps.count - 1
+        let address = open.last ?? addStep()
+        guard let step = steps[address], let index = steps[address]?.free.removeLast() else {
+            preconditionFailure("an open step has a free place")
         }
-        let place = unsafe steps[index].base + steps[index].free.removeLast()
+        if step.free.count == 1 { open.removeLast() }
+        let place = unsafe step.base + index
         unsafe place.initialize(to: state)
         return unsafe place
     }
 
     /// Takes a place of this slab back.
     func free(_ place: UnsafeMutablePointer<State>) {
-        guard
-            let index = steps.firstIndex(where: {
-                unsafe place >= $0.base && place < $0.base + Self.statesPerStep
-            })
-        else { preconditionFailure("the place is of this slab") }
+        let address = UInt(bitPattern: place) & ~UInt(Self.alignment - 1)
+        guard let base = unsafe steps[address]?.base else { preconditionFailure("the place is of this slab") }
         unsafe place.deinitialize(count: 1)
-        unsafe steps[index].free.append(place - steps[index].base)
-        guard steps[index].free.count == Self.statesPerStep else { return }
-        unsafe steps.remove(at: index).base.deallocate()
+        steps[address]?.free.append(unsafe place - base)
+        switch steps[address]?.free.count {
+        case 1: open.append(address)
+        case Self.statesPerStep:
+            steps[address] = nil
+            open.removeAll { $0 == address }
+            unsafe base.deallocate()
+        default: break
+        }
+    }
+
+    private func addStep() -> UInt {
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: Self.stepBytes, alignment: Self.alignment)
+        let address = UInt(bitPattern: memory)
+        unsafe steps[address] = Step(
+            base: memory.bindMemory(to: State.self, capacity: Self.statesPerStep),
+            free: Array((0..<Self.statesPerStep).reversed())
+        )
+        open.append(address)
+        return address
     }
 }

@@ -1,0 +1,65 @@
+public import Wire
+
+/// What plays where, and what a peer is sent.
+extension Forwarder {
+    /// Lets a track play into a slot, or with `nil` nothing.
+    ///
+    /// With the source that the slot has already only the layer changes: at a key frame of the other one, and until then
+    /// the one that plays goes on.
+    public func connect(
+        slot slotID: TrackID,
+        to trackID: TrackID?,
+        layer: LayerChoice = .richest,
+        at now: Instant
+    ) throws(ForwarderError) {
+        guard let peer = peer(slotID.peer) else { throw .unknownPeer(slotID.peer) }
+        guard let slot = peer.slot(slotID.mid) else { throw .unknownTrack(slotID) }
+        guard let trackID else {
+            slot.connect(to: nil, at: now)
+            return
+        }
+        guard let track = self.peer(trackID.peer)?.track(trackID.mid) ?? mirrors[trackID] else {
+            throw .unknownTrack(trackID)
+        }
+        guard track.parameters.kind == slot.parameters.kind else {
+            throw .kindMismatch(slot: slotID, track: trackID)
+        }
+        if slot.source === track {
+            slot.choose(layer, at: now)
+        } else {
+            slot.connect(to: track, layer: layer, at: now)
+        }
+    }
+
+    /// Lets media that is made on this side play into a slot.
+    package func connect(slot slotID: TrackID, to source: LocalSource, at now: Instant) throws(ForwarderError) {
+        guard let slot = peer(slotID.peer)?.slot(slotID.mid) else { throw .unknownTrack(slotID) }
+        register(source.stream)
+        source.core = self
+        slot.connect(to: source.track, at: now)
+    }
+
+    /// Adds slots to a peer and takes others away, while it is connected or before. Either all of it is done or, when
+    /// it throws, nothing.
+    /// - Parameters:
+    ///   - add: each with SSRCs that no slot of the peer ever had.
+    ///   - remove: names of slots; the peer never uses them again. One that is not there is ignored.
+    public func changeSlots(
+        of id: PeerID,
+        add: [SendTrackParameters],
+        remove: [MID],
+        at now: Instant
+    ) throws(ForwarderError) {
+        guard let peer = peer(id) else { throw .unknownPeer(id) }
+        try peer.changeSlots(add: add, remove: remove, random: configuration.random, at: now)
+    }
+
+    /// Asks a peer for a key frame of every video stream that it sends now; does nothing when it is not here.
+    public func requestKeyFrame(of id: PeerID, at now: Instant) {
+        guard let peer = peer(id) else { return }
+        for stream in peer.streams where stream.track.parameters.kind == .video && stream.isFlowing(at: now) {
+            stream.keyFrames.want(at: now)
+        }
+        markDirty(id)
+    }
+}

@@ -1,0 +1,72 @@
+import SRTP
+package import Wire
+
+/// Slots that come and go while the peer is connected.
+extension Peer {
+    /// SSRCs that the slots of one peer may have had, RTX included. Each counts for the peer's life, because one that was
+    /// sent before would repeat key stream.
+    static let ssrcsMax = 65_536
+
+    package var slots: ContiguousArray<SendSlot> { slotTable.all }
+    package func slot(_ mid: MID) -> SendSlot? { slotTable.slot(mid) }
+
+    /// Adds and removes slots, all or, when it throws, none.
+    func changeSlots(
+        add: [SendTrackParameters],
+        remove: [MID],
+        random: () -> UInt64,
+        at now: Instant
+    ) throws(ForwarderError) {
+        var names: Set<MID> = []
+        var ssrcs: Set<SSRC> = []
+        for parameters in add {
+            let name = parameters.slotName
+            guard slot(name) == nil, names.insert(name).inserted else {
+                throw .duplicateSlot(TrackID(peer: id, mid: name))
+            }
+            for ssrc in parameters.ssrcs {
+                guard !usedSSRCs.contains(ssrc), ssrcs.insert(ssrc).inserted else { throw .ssrcUsed(ssrc) }
+            }
+        }
+        guard usedSSRCs.count + ssrcs.count <= Self.ssrcsMax else { throw .tooManySlots(limit: Self.ssrcsMax) }
+        removeSlots(Set(remove), at: now)
+        for parameters in add { addSlot(parameters, seed: random()) }
+        core.markDirty(id)
+    }
+
+    func addSlot(_ parameters: SendTrackParameters, seed: UInt64) {
+        usedSSRCs.formUnion(parameters.ssrcs)
+        let slot = unsafe SendSlot(
+            id: TrackID(peer: id, mid: parameters.slotName),
+            parameters: parameters,
+            peer: self,
+            sending: transport.sending,
+            slab: core.slotStates,
+            allowsRepeats: transport.allowsRepeats,
+            seed: seed
+        )
+        if let sender = unsafe transport.sending.pointee.sender { slot.connected(sender) }
+        slotTable.append(slot)
+    }
+
+    private func removeSlots(_ names: Set<MID>, at now: Instant) {
+        guard !names.isEmpty else { return }
+        // Packets that a multi-buffer backend has put off are finished before what they are made with goes.
+        core.engine.flush()
+        for slot in slotTable.remove(names) {
+            // A source made on this side has no peer that would take it along.
+            if let source = slot.source, source.id.peer == id, track(source.id.mid) !== source {
+                source.streams.forEach(core.unregister)
+            }
+            slot.connect(to: nil, at: now)
+            guard let sender = unsafe transport.sending.pointee.sender else { continue }
+            // Feedback to the peer goes on under its SSRC.
+            for ssrc in slot.parameters.ssrcs where ssrc != feedbackSSRC { sender.forget(ssrc) }
+        }
+    }
+}
+
+extension SendTrackParameters {
+    /// Every SSRC that packets of the slot bear.
+    var ssrcs: [SSRC] { [ssrc] + (rtxSSRC.map { [$0] } ?? []) }
+}

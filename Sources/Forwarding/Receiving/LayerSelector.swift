@@ -1,0 +1,175 @@
+/// Which simulcast layer of its source a slot plays. A source without layers plays whatever is chosen but
+/// ``nothing``.
+public enum LayerChoice: Hashable, Sendable {
+    /// What flows with the highest bitrate.
+    case richest
+    /// The layer of a rank, 0 the lowest; a rank beyond the highest means that. While the layer does not flow, the
+    /// nearest that does plays, lower ones first.
+    case level(Int)
+    /// Nothing is sent.
+    case nothing
+
+    /// Ranks that can be told apart.
+    static let levelsMax = 4
+    /// Choices that a stream can answer: the richest, and each rank.
+    static let answersMax = 1 + levelsMax
+
+    /// The choice's place among those that a stream can answer; `nil` for ``nothing``.
+    var place: Int? {
+        switch self {
+        case .richest: 0
+        case .level(let level): 1 + min(max(level, 0), Self.levelsMax - 1)
+        case .nothing: nil
+        }
+    }
+}
+
+/// A set of layer choices, one bit for each that a stream can answer.
+struct LayerChoices: OptionSet, BitwiseCopyable, Sendable {
+    let rawValue: UInt8
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+    /// - Parameter place: ``LayerChoice/place``.
+    init(place: Int) { rawValue = 1 << UInt8(truncatingIfNeeded: place) }
+    static let all = Self(rawValue: 1 << UInt8(LayerChoice.answersMax) - 1)
+}
+
+/// Which stream of a track answers each layer choice, by ``LayerChoice/place``. 0 where none does.
+struct LayerAnswers: BitwiseCopyable, Sendable {
+    private var streams: [5 of UInt64] = .init(repeating: 0)
+    /// The choices whose stream is what they name, and not the nearest to it.
+    var exact: LayerChoices = []
+
+    subscript(place: Int) -> UInt64 {
+        get { streams[place] }
+        set { streams[place] = newValue }
+    }
+
+    /// The choices that a stream answers.
+    @inline(__always)
+    func choices(of stream: UInt64) -> LayerChoices {
+        var found: LayerChoices = []
+        for place in 0..<LayerChoice.answersMax where streams[place] == stream {
+            found.insert(LayerChoices(place: place))
+        }
+        return found
+    }
+}
+
+/// Decides which layer of a track answers each choice: the one place where that is decided.
+struct LayerSelector: Sendable {
+    /// What is known of one stream of the track.
+    struct Layer: Sendable {
+        var stream: UInt64
+        /// Its place among the track's rids; at or above their number without layers.
+        var place: Int
+        /// Bit/s that the stream was last seen to carry.
+        var bitrate: Int
+        var isFlowing: Bool
+    }
+
+    /// The number of the track's rids.
+    private let ridCount: Int
+    /// The rids stand lowest layer first.
+    private let ascends: Bool
+    /// The streams, lowest first.
+    private var ranking: ContiguousArray<UInt64> = []
+    private(set) var answers = LayerAnswers()
+
+    /// A layer must carry this much more than another to be taken for a higher one, so that the choice is stable.
+    private static let higherRatio = 1.3
+
+    init(ridCount: Int, ascends: Bool) {
+        self.ridCount = ridCount
+        self.ascends = ascends
+        answers.exact.insert(LayerChoices(place: 0))
+    }
+
+    /// The stream that plays where the richest is to.
+    var richest: UInt64 { answers[0] }
+
+    /// Lets one stream answer every choice: without layers the source that began last is the one to play.
+    mutating func choose(only stream: UInt64) {
+        for place in 0..<LayerChoice.answersMax { answers[place] = stream }
+        answers.exact = .all
+    }
+
+    /// Decides anew.
+    /// - Parameter layers: the track's streams in the order of their beginning.
+    mutating func update(_ layers: [Layer]) {
+        // Without layers another one takes over only from one that went silent.
+        guard ridCount > 0 else {
+            guard !(layers.contains { $0.stream == richest && $0.isFlowing }) else { return }
+            if let other = layers.last(where: \.isFlowing) ?? (richest == 0 ? layers.last : nil) {
+                choose(only: other.stream)
+            }
+            return
+        }
+        rank(layers)
+        let ranked = ranked(layers)
+        chooseRichest(layers)
+        for level in 0..<LayerChoice.levelsMax { chooseLevel(level, ranked) }
+    }
+
+    /// Forgets a stream that is no more.
+    mutating func remove(_ stream: UInt64) {
+        ranking.removeAll { $0 == stream }
+        for place in 0..<LayerChoice.answersMax where answers[place] == stream { answers[place] = 0 }
+    }
+
+    private mutating func rank(_ layers: [Layer]) {
+        for layer in layers where !ranking.contains(layer.stream) {
+            let above = ranking.firstIndex { known in
+                layers.first { $0.stream == known }.map { $0.place > layer.place } ?? false
+            }
+            ranking.insert(layer.stream, at: above ?? ranking.endIndex)
+        }
+        guard !ascends else { return }
+        func bitrate(_ index: Int) -> Double {
+            Double(layers.first { $0.stream == ranking[index] }?.bitrate ?? 0)
+        }
+        for _ in ranking.indices.dropFirst() {
+            for index in ranking.indices.dropLast() where bitrate(index) > bitrate(index + 1) * Self.higherRatio {
+                ranking.swapAt(index, index + 1)
+            }
+        }
+    }
+
+    /// The layers with their ranks. Of two streams of one layer, the source begun anew, the one that flows counts.
+    private func ranked(_ layers: [Layer]) -> [(rank: Int, layer: Layer)] {
+        var kept: [Layer] = []
+        for stream in ranking {
+            guard let layer = layers.first(where: { $0.stream == stream }) else { continue }
+            if let index = kept.firstIndex(where: { $0.place == layer.place }) {
+                if layer.isFlowing || !kept[index].isFlowing { kept[index] = layer }
+            } else {
+                kept.append(layer)
+            }
+        }
+        return kept.enumerated().map { (ascends ? $0.element.place : $0.offset, $0.element) }
+    }
+
+    private mutating func chooseRichest(_ layers: [Layer]) {
+        let flowing = layers.filter(\.isFlowing)
+        let current = flowing.first { $0.stream == richest }
+        guard let best = flowing.max(by: { $0.bitrate < $1.bitrate }) else {
+            if richest == 0, let first = layers.first { answers[0] = first.stream }
+            return
+        }
+        if let current, Double(best.bitrate) <= Double(current.bitrate) * Self.higherRatio { return }
+        answers[0] = best.stream
+    }
+
+    private mutating func chooseLevel(_ level: Int, _ ranked: [(rank: Int, layer: Layer)]) {
+        let wanted = min(level, ridCount - 1)
+        let flowing = ranked.filter(\.layer.isFlowing)
+        // While none flows the choice stays as it is.
+        guard !flowing.isEmpty || answers[1 + level] == 0 else { return }
+        let candidates = flowing.isEmpty ? ranked : flowing
+        guard
+            let chosen = candidates.last(where: { $0.rank <= wanted }) ?? candidates.first(where: { $0.rank > wanted })
+        else { return }
+        answers[1 + level] = chosen.layer.stream
+        let choice = LayerChoices(place: 1 + level)
+        if chosen.rank == wanted { answers.exact.insert(choice) } else { answers.exact.remove(choice) }
+    }
+}
