@@ -82,9 +82,11 @@ public final class Forwarder {
     private var peersByPath: PathTable
     private var streams: [StreamID: ReceivedStream] = [:]
     private var deadlines = DeadlineQueue()
-    private var dirty: [PeerID] = []
+    private var dirty: ContiguousArray<Uncounted<Peer>?> = []
     /// Those who are being served.
-    private var serving: [PeerID] = []
+    private var serving: ContiguousArray<Uncounted<Peer>?> = []
+    /// Peers that ended in this turn: whoever works on one may finish with it.
+    private var gone: [Peer] = []
     private var events: [(PeerID, PeerEvent)] = []
     private var nextStream: UInt64 = 0
     /// Feedback is written here and copied into the batch; one for all, so that it is allocated once.
@@ -386,7 +388,8 @@ public final class Forwarder {
     }
 
     private func tearDown(_ peer: Peer, _ reason: PeerCloseReason, at now: Instant) {
-        guard peers.removeValue(forKey: peer.id) != nil else { return }
+        guard let leaving = peers.removeValue(forKey: peer.id) else { return }
+        gone.append(leaving)
         for slot in peer.slots {
             // A source made on this side has no peer that would take it along.
             if let source = slot.source, source.id.peer == peer.id { source.streams.forEach(unregister) }
@@ -400,6 +403,7 @@ public final class Forwarder {
         }
         for stream in peer.streams { streams[stream.id] = nil }
         deadlines.set(peer.id, to: nil)
+        forgetDirty(peer)
         counters.close(reason)
         emit(.closed(reason), of: peer.id)
     }
@@ -431,15 +435,16 @@ public final class Forwarder {
             swap(&dirty, &serving)
             var index = 0
             while index < serving.count {
-                let id = serving[index]
+                serving[index]?.with { peer in
+                    peer.dirtyPlace = nil
+                    service(peer, at: now, into: batch)
+                }
                 index += 1
-                guard let peer = peers[id] else { continue }
-                peer.isDirty = false
-                service(peer, at: now, into: batch)
             }
             serving.removeAll(keepingCapacity: true)
             rounds += 1
         }
+        if !gone.isEmpty { gone.removeAll() }
     }
 
     /// Completes the datagrams that stand in the batch: a backend that encrypts many at a time may have put some off.
@@ -464,17 +469,29 @@ public final class Forwarder {
         deadlines.set(peer.id, to: deadline)
     }
 
-    /// The peer has work at the end of this turn.
+    /// The peer has work at the end of this turn, if it is here.
     func markDirty(_ id: PeerID) {
-        guard let peer = peers[id], !peer.isDirty else { return }
-        peer.isDirty = true
-        dirty.append(id)
+        if let peer = peers[id] { markDirty(peer) }
+    }
+
+    private func markDirty(_ peer: Peer) {
+        guard peer.dirtyPlace == nil else { return }
+        peer.dirtyPlace = dirty.count
+        dirty.append(Uncounted(peer))
+    }
+
+    /// Takes a peer that goes off the lists, which do not keep it alive.
+    private func forgetDirty(_ peer: Peer) {
+        guard let place = peer.dirtyPlace else { return }
+        peer.dirtyPlace = nil
+        if place < serving.count, serving[place]?.refers(to: peer) == true { serving[place] = nil }
+        if place < dirty.count, dirty[place]?.refers(to: peer) == true { dirty[place] = nil }
     }
 
     /// The peer's work is due no later than `instant`.
     func wake(_ peer: Peer, at instant: Instant) {
         if let current = peer.wakesAt, current <= instant { return }
-        markDirty(peer.id)
+        markDirty(peer)
     }
 
     // MARK: - What peers share

@@ -21,7 +21,11 @@ package final class Peer {
     /// Our SSRC in feedback to this peer.
     let feedbackSSRC: SSRC
 
-    private(set) var streams: ContiguousArray<ReceivedStream> = []
+    private(set) var streams: ContiguousArray<ReceivedStream> = [] {
+        didSet { eachStream = ContiguousArray(streams.map(Uncounted.init)) }
+    }
+    /// The same, to be gone through in every turn without counting references.
+    private var eachStream: ContiguousArray<Uncounted<ReceivedStream>> = []
     /// Which stream the packets of an SSRC are of: all of `streams`, and what repeats them.
     private var sources: ContiguousArray<Source> = []
     /// Where the last packet's source stands; packets of one come in runs.
@@ -43,8 +47,9 @@ package final class Peer {
     /// Media may be sent and is accepted.
     @inline(__always)
     var isConnected: Bool { unsafe transport.sending.pointee.sender != nil }
-    /// The core has this peer's deadlines to look at again at the end of the turn.
-    var isDirty = false
+    /// Where the peer stands among those whose deadlines the core looks at again at the end of the turn; `nil` when it is
+    /// not there.
+    var dirtyPlace: Int?
     /// When the core will look at the peer by itself.
     var wakesAt: Instant?
     /// The validated pairs under which the core knows the peer, the newest last.
@@ -121,7 +126,11 @@ package final class Peer {
         var deadline = earliest(transport.nextDeadline, nextReportAt)
         guard !tracks.isEmpty else { return deadline }
         deadline = earliest(earliest(deadline, nextTickAt), transportFeedback?.nextDeadline)
-        for stream in streams { deadline = earliest(deadline, stream.nextDeadline) }
+        var index = 0
+        while index < eachStream.count {
+            deadline = earliest(deadline, eachStream[index].with { $0.nextDeadline })
+            index += 1
+        }
         return deadline
     }
 
@@ -277,23 +286,10 @@ package final class Peer {
     /// Asks for missing packets and key frames.
     private func sendRequests(at now: Instant, into batch: DatagramBatch) {
         core.writer.removeAll()
-        for stream in streams {
-            if let deadline = stream.losses.nextDeadline, deadline <= now {
-                wroteLoss.removeAll(keepingCapacity: true)
-                let (gaveUp, asked) = stream.losses.takeRequests(at: now, into: &wroteLoss)
-                if asked > 0 {
-                    core.writer.appendNACK(sender: feedbackSSRC, media: stream.ssrc, lost: wroteLoss)
-                    core.counters.nacksSent &+= 1
-                    core.counters.nackedPacketsRequested &+= UInt64(asked)
-                }
-                core.counters.packetsLostByPublishers &+= UInt64(gaveUp)
-                if gaveUp > 0, stream.track.parameters.kind == .video { stream.keyFrames.want(at: now) }
-            }
-            if stream.keyFrames.takeRequest(at: now) {
-                core.writer.appendPictureLoss(sender: feedbackSSRC, media: stream.ssrc)
-                core.counters.pliSent &+= 1
-                stream.keyFrameRequests &+= 1
-            }
+        var index = 0
+        while index < eachStream.count {
+            eachStream[index].with { request(of: $0, at: now) }
+            index += 1
             // The worst list of one stream is a kilobyte; that of the next one goes into a datagram of its own.
             if core.writer.count > Self.requestBytesMax {
                 flushRTCP(into: batch)
@@ -301,6 +297,26 @@ package final class Peer {
             }
         }
         if !core.writer.isEmpty { _ = flushRTCP(into: batch) }
+    }
+
+    /// Writes what is to be asked for of one stream.
+    private func request(of stream: ReceivedStream, at now: Instant) {
+        if let deadline = stream.losses.nextDeadline, deadline <= now {
+            wroteLoss.removeAll(keepingCapacity: true)
+            let (gaveUp, asked) = stream.losses.takeRequests(at: now, into: &wroteLoss)
+            if asked > 0 {
+                core.writer.appendNACK(sender: feedbackSSRC, media: stream.ssrc, lost: wroteLoss)
+                core.counters.nacksSent &+= 1
+                core.counters.nackedPacketsRequested &+= UInt64(asked)
+            }
+            core.counters.packetsLostByPublishers &+= UInt64(gaveUp)
+            if gaveUp > 0, stream.track.parameters.kind == .video { stream.keyFrames.want(at: now) }
+        }
+        if stream.keyFrames.takeRequest(at: now) {
+            core.writer.appendPictureLoss(sender: feedbackSSRC, media: stream.ssrc)
+            core.counters.pliSent &+= 1
+            stream.keyFrameRequests &+= 1
+        }
     }
 
     private func sendReports(at now: Instant, into batch: DatagramBatch) {

@@ -27,13 +27,18 @@ public struct RTCPWriter: Sendable {
         info: SenderInfo,
         blocks: some Collection<ReportBlock> = EmptyCollection()
     ) {
-        let start = begin(RTCPPacketType.senderReport, format: min(blocks.count, Self.reportBlocksMax), sender)
-        bytes.append(bigEndian: info.ntp.rawValue)
-        bytes.append(bigEndian: info.rtp.rawValue)
-        bytes.append(bigEndian: info.packetCount)
-        bytes.append(bigEndian: info.octetCount)
+        let count = min(blocks.count, Self.reportBlocksMax)
+        append([
+            Self.head(RTCPPacketType.senderReport, format: count, words: 7 + count * Self.blockWords),
+            sender.rawValue,
+            UInt32(truncatingIfNeeded: info.ntp.rawValue >> 32),
+            UInt32(truncatingIfNeeded: info.ntp.rawValue),
+            info.rtp.rawValue,
+            info.packetCount,
+            info.octetCount,
+        ])
+        guard count > 0 else { return }
         for block in blocks.prefix(Self.reportBlocksMax) { append(block) }
-        finish(start)
         let rest = blocks.dropFirst(Self.reportBlocksMax)
         if !rest.isEmpty { appendReceiverReport(sender: sender, blocks: rest) }
     }
@@ -46,32 +51,40 @@ public struct RTCPWriter: Sendable {
         var rest = blocks[...]
         repeat {
             let part = rest.prefix(Self.reportBlocksMax)
-            let start = begin(RTCPPacketType.receiverReport, format: part.count, sender)
+            let words = 2 + part.count * Self.blockWords
+            append([Self.head(RTCPPacketType.receiverReport, format: part.count, words: words), sender.rawValue])
             for block in part { append(block) }
-            finish(start)
             rest = rest.dropFirst(Self.reportBlocksMax)
         } while !rest.isEmpty
     }
 
     /// Appends a source description of one chunk with a canonical name (RFC 3550 §6.5.1), cut at 255 bytes.
     public mutating func appendSourceDescription(ssrc: SSRC, cname: String) {
-        let start = begin(RTCPPacketType.sourceDescription, format: 1, ssrc)
-        let text = cname.utf8.prefix(255)
-        bytes.append(SourceDescriptionItem.cname)
-        bytes.append(UInt8(text.count))
-        bytes.append(contentsOf: text)
-        repeat { bytes.append(0) } while (bytes.count - start) % 4 != 0
-        finish(start)
+        var cname = cname
+        cname.withUTF8 { text in
+            let count = min(text.count, 255)
+            // The item, and one to four zeros that end the chunk on a whole word.
+            let words = 2 + (2 + count) / 4 + 1
+            let item = UInt32(SourceDescriptionItem.cname) << 8 | UInt32(truncatingIfNeeded: count)
+            let head = Self.head(RTCPPacketType.sourceDescription, format: 1, words: words)
+            let end = bytes.count + words * 4
+            append([head, ssrc.rawValue])
+            bytes.append(UInt8(truncatingIfNeeded: item >> 8))
+            bytes.append(UInt8(truncatingIfNeeded: item))
+            unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(text)[..<count]))
+            while bytes.count < end { bytes.append(0) }
+        }
     }
 
     /// Appends a goodbye of one source (RFC 3550 §6.6).
     public mutating func appendGoodbye(ssrc: SSRC) {
-        finish(begin(RTCPPacketType.goodbye, format: 1, ssrc))
+        append([Self.head(RTCPPacketType.goodbye, format: 1, words: 2), ssrc.rawValue])
     }
 
     /// Appends a picture loss indication (RFC 4585 §6.3.1).
     public mutating func appendPictureLoss(sender: SSRC, media: SSRC) {
-        finish(begin(RTCPPacketType.payloadFeedback, format: RTCPFormat.pictureLoss, sender, media))
+        let head = Self.head(RTCPPacketType.payloadFeedback, format: Int(RTCPFormat.pictureLoss), words: 3)
+        append([head, sender.rawValue, media.rawValue])
     }
 
     /// Appends a full intra request (RFC 5104 §4.3.1). The media source of the head is 0.
@@ -82,8 +95,7 @@ public struct RTCPWriter: Sendable {
             sender,
             SSRC(rawValue: 0)
         )
-        bytes.append(bigEndian: request.ssrc.rawValue)
-        bytes.append(bigEndian: UInt32(request.sequence) << 24)
+        append([request.ssrc.rawValue, UInt32(request.sequence) << 24])
         finish(start)
     }
 
@@ -181,18 +193,29 @@ public struct RTCPWriter: Sendable {
         finish(start)
     }
 
+    /// The first word of a packet of `words` whole words (RFC 3550 §6.4.1).
+    private static func head(_ type: UInt8, format: Int, words: Int) -> UInt32 {
+        0x8000_0000 | UInt32(truncatingIfNeeded: format & 0x1F) << 24 | UInt32(type) << 16
+            | UInt32(truncatingIfNeeded: words - 1) & 0xFFFF
+    }
+
+    /// Appends words at once, in network order.
+    @inline(__always)
+    private mutating func append<let count: Int>(_ words: InlineArray<count, UInt32>) {
+        var words = words
+        for index in words.indices { words[index] = words[index].bigEndian }
+        unsafe withUnsafeBytes(of: words) { unsafe bytes.append(contentsOf: $0) }
+    }
+
     private mutating func begin(_ type: UInt8, format: Int, _ sender: SSRC) -> Int {
         let start = bytes.count
-        bytes.append(0x80 | UInt8(format & 0x1F))
-        bytes.append(type)
-        bytes.append(bigEndian: 0 as UInt16)
-        bytes.append(bigEndian: sender.rawValue)
+        append([Self.head(type, format: format, words: 1), sender.rawValue])
         return start
     }
 
     private mutating func begin(_ type: UInt8, format: UInt8, _ sender: SSRC, _ media: SSRC) -> Int {
-        let start = begin(type, format: Int(format), sender)
-        bytes.append(bigEndian: media.rawValue)
+        let start = bytes.count
+        append([Self.head(type, format: Int(format), words: 1), sender.rawValue, media.rawValue])
         return start
     }
 
@@ -205,16 +228,18 @@ public struct RTCPWriter: Sendable {
 
     private mutating func append(_ block: ReportBlock) {
         let lost = max(-0x80_0000, min(0x7F_FFFF, block.cumulativeLost))
-        bytes.append(bigEndian: block.ssrc.rawValue)
-        bytes.append(bigEndian: UInt32(block.fractionLost) << 24 | UInt32(bitPattern: lost) & 0xFF_FFFF)
-        bytes.append(bigEndian: block.highestSequence)
-        bytes.append(bigEndian: block.jitter)
-        bytes.append(bigEndian: block.lastSR)
-        bytes.append(bigEndian: block.delaySinceLastSR)
+        append([
+            block.ssrc.rawValue,
+            UInt32(block.fractionLost) << 24 | UInt32(bitPattern: lost) & 0xFF_FFFF,
+            block.highestSequence,
+            block.jitter,
+            block.lastSR,
+            block.delaySinceLastSR,
+        ])
     }
+    private static let blockWords = 6
 
     private mutating func appendNACKEntry(_ base: SequenceNumber, _ mask: UInt16) {
-        bytes.append(bigEndian: base.rawValue)
-        bytes.append(bigEndian: mask)
+        append([UInt32(base.rawValue) << 16 | UInt32(mask)])
     }
 }
