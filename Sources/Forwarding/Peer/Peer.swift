@@ -16,7 +16,12 @@ package final class Peer {
     /// Every SSRC that a slot of the peer has or had.
     var usedSSRCs: Set<SSRC> = []
     /// Equal for all m-sections of one BUNDLE group (RFC 8843 §9.2); a packet is read before its section is known.
-    var extensions: HeaderExtensionMap
+    var extensions: HeaderExtensionMap {
+        get { unsafe negotiatedExtensions }
+        set { unsafe negotiatedExtensions = newValue }
+    }
+    /// Every packet reads it and only negotiation writes it, each in one step, so accesses are not checked.
+    @exclusivity(unchecked) private var negotiatedExtensions: HeaderExtensionMap
     let clock: PeerClock
     /// Our SSRC in feedback to this peer.
     let feedbackSSRC: SSRC
@@ -100,7 +105,7 @@ package final class Peer {
                 extensions[kind] = track.extensions[kind]
             }
         }
-        self.extensions = extensions
+        unsafe negotiatedExtensions = extensions
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
         nextTickAt = now + Self.tickInterval
         nextReportAt = now + Self.reportInterval
@@ -322,8 +327,7 @@ package final class Peer {
     private func sendReports(at now: Instant, into batch: DatagramBatch) {
         core.writer.removeAll()
         for slot in slots {
-            slot.measure(at: now)
-            if let source = slot.source { source.origin?.refreshWish(of: source, at: now) }
+            slot.tick(at: now)
             guard let info = slot.senderInfo(at: now) else { continue }
             core.writer.appendSenderReport(sender: slot.parameters.ssrc, info: info)
             core.writer.appendSourceDescription(ssrc: slot.parameters.ssrc, cname: slot.parameters.cname)

@@ -38,8 +38,8 @@ package final class SendSlot {
     /// Key frames that the receiver asked for.
     package private(set) var keyFrameRequests: UInt64 = 0
     /// Bits on the wire in the second before the last `measure`.
-    package private(set) var bitrate = 0
-    private var measured: (bytes: UInt64, at: Instant)?
+    package var bitrate: Int { meter.bitrate }
+    private var meter = BitrateMeter()
     /// The receiver's newest report on us.
     package private(set) var lastReport: ReportBlock?
 
@@ -181,12 +181,10 @@ package final class SendSlot {
 
     private static let keyFrameRequestSpacing = Interval.milliseconds(500)
 
-    /// Measures the bitrate; to be called about once a second.
-    func measure(at now: Instant) {
-        defer { measured = (bytesSent, now) }
-        guard let measured, now > measured.at else { return }
-        let bits = Double(bytesSent &- measured.bytes) * 8
-        bitrate = Int(bits / (now - measured.at).seconds)
+    /// What is done about once a second.
+    func tick(at now: Instant) {
+        meter.measure(bytesSent, at: now)
+        if let source, let origin = source.origin { origin.refreshWish(of: source, at: now) }
     }
 
     func receivedReport(_ block: ReportBlock) {
