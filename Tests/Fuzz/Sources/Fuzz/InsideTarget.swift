@@ -92,7 +92,7 @@ private final class InsideRun {
     }
 
     func step(_ input: inout FuzzInput) {
-        switch input.choice(16) {
+        switch input.choice(17) {
         case 0, 1, 2, 3, 4: send(makePacket(&input), isRTCP: false)
         case 5: send(input.chunk(), isRTCP: false)
         case 6, 7: send(makeFeedback(&input), isRTCP: true)
@@ -101,10 +101,14 @@ private final class InsideRun {
         case 10: burst(&input)
         case 11:
             let slot = input.choice(InsideMedia.send.count)
-            connect(slot, to: input.flag() ? input.choice(3) : nil)
+            let choices: [LayerChoice] = [.richest, .level(0), .level(1), .level(2), .nothing]
+            connect(slot, to: input.flag() ? input.choice(3) : nil, layer: input.pick(choices))
         case 12: deliver(lastProtected, on: path)
         case 13: roam(&input)
         case 14: deliver([0x80 | input.byte() & 0x3F] + input.chunk(), on: input.pick(samplePaths))
+        case 16:
+            core.requestKeyFrame(of: Self.peer, at: now)
+            changeSlots(&input)
         default: core.endTurn(at: now, into: batch)
         }
         if let deadline = core.nextDeadline, deadline <= now { core.handleTimeout(at: now, into: batch) }
@@ -252,10 +256,24 @@ private final class InsideRun {
         if nominating { path = from }
     }
 
-    private func connect(_ slot: Int, to track: Int?) {
+    private func connect(_ slot: Int, to track: Int?, layer: LayerChoice = .richest) {
         let slotID = TrackID(peer: Self.peer, mid: InsideMedia.send[slot].mid)
         let trackID = track.map { TrackID(peer: Self.peer, mid: InsideMedia.receive[$0].mid) }
-        try? core.connect(slot: slotID, to: trackID, at: now)
+        try? core.connect(slot: slotID, to: trackID, layer: layer, at: now)
+    }
+
+    /// A slot beside the others, which comes or goes.
+    private func changeSlots(_ input: inout FuzzInput) {
+        var added = InsideMedia.send[input.choice(InsideMedia.send.count)]
+        guard let mid = MID("added") else { return }
+        added.mid = mid
+        added.ssrc = SSRC(rawValue: 0x7000_0000 | UInt32(input.byte()))
+        added.rtxSSRC = nil
+        added.rid = nil
+        let isAdded = input.flag()
+        try? core.changeSlots(of: Self.peer, add: isAdded ? [added] : [], remove: isAdded ? [] : [mid], at: now)
+        let trackID = TrackID(peer: Self.peer, mid: InsideMedia.receive[input.choice(3)].mid)
+        try? core.connect(slot: TrackID(peer: Self.peer, mid: mid), to: trackID, at: now)
     }
 
     private func send(_ packet: [UInt8], isRTCP: Bool) {
