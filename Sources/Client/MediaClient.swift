@@ -33,6 +33,8 @@ package final class MediaClient {
     package final class Listener {
         package let mid: MID
         package let kind: MediaKind
+        /// The track was taken out of the session; what came until then still counts.
+        package fileprivate(set) var hasEnded = false
         package fileprivate(set) var verifier = StampVerifier()
         fileprivate let delays: DelayRecorder?
 
@@ -57,11 +59,14 @@ package final class MediaClient {
     package private(set) var isConnected = false
     package private(set) var closedFor: PeerCloseReason?
     package private(set) var connectedAt: Instant?
-    /// What is received, by m-section in the order of the offer.
+    /// What is or was received, by m-section in the order in which they came.
     package private(set) var listeners: [Listener] = []
+    private let delays: (video: DelayRecorder?, audio: DelayRecorder?)
 
     package var video: StampVerifier? { listeners.first { $0.kind == .video }?.verifier }
     package var audioReceived: StampVerifier? { listeners.first { $0.kind == .audio }?.verifier }
+    /// What is received in one section.
+    package func listener(_ mid: MID) -> Listener? { listeners.first { $0.mid == mid } }
     package var videoPacketsMade: Int { videos.reduce(0) { $0 + Int($1.maker.packetCount) } }
     package var videoFramesMade: Int { videos.reduce(0) { $0 + Int($1.maker.frameCount) } }
     package var keyFramesMade: Int { videos.reduce(0) { $0 + $1.maker.keyFramesMade } }
@@ -83,6 +88,7 @@ package final class MediaClient {
     ) throws(ForwarderError) {
         self.core = core
         self.id = id
+        delays = (settings.videoDelays, settings.audioDelays)
         let sends = answer.send.flatMap { track in
             track.encodings.map { encoding in
                 SendTrackParameters(
@@ -105,7 +111,7 @@ package final class MediaClient {
             send: sends
         )
         try core.addClientPeer(parameters, candidates: paths, at: now)
-        for track in answer.receive { listen(to: track, settings) }
+        for track in answer.receive { listen(to: track) }
         let layers = sends.count { $0.rid != nil }
         for (index, send) in sends.enumerated() {
             var settings = settings
@@ -119,11 +125,22 @@ package final class MediaClient {
         }
     }
 
-    private func listen(to track: ReceiveTrackParameters, _ settings: Settings) {
+    /// Lets other tracks arrive than before, as a later offer of the server has them.
+    package func change(
+        add: [ReceiveTrackParameters],
+        remove: [MID],
+        at now: Instant
+    ) throws(ForwarderError) {
+        try core.changeReceivedTracks(of: id, add: add, remove: remove, at: now)
+        for listener in listeners where remove.contains(listener.mid) { listener.hasEnded = true }
+        for track in add { listen(to: track) }
+    }
+
+    private func listen(to track: ReceiveTrackParameters) {
         let listener = Listener(
             mid: track.mid,
             kind: track.kind,
-            delays: track.kind == .video ? settings.videoDelays : settings.audioDelays
+            delays: track.kind == .video ? delays.video : delays.audio
         )
         listeners.append(listener)
         let stampOffset = track.kind == .video ? SyntheticVideo.stampOffset : 0

@@ -48,12 +48,16 @@ import Wire
             var generator = NegotiationGenerator(state: seed)
             let text =
                 seed.isMultiple(of: 2)
-                ? mutateBytes(sample.text, using: &generator) : mutateLines(sample.text, using: &generator)
+                ? NegotiationMutation.bytes(sample.text, using: &generator)
+                : NegotiationMutation.lines(sample.text, using: &generator)
             negotiate(text, origin: "\(sample.name), seed \(seed)")
         }
     }
+}
 
-    private func mutateBytes(_ text: String, using generator: inout NegotiationGenerator) -> String {
+/// Ways to spoil a description.
+enum NegotiationMutation {
+    static func bytes(_ text: String, using generator: inout NegotiationGenerator) -> String {
         var bytes = Array(text.utf8)
         for _ in 0..<Int.random(in: 1...12, using: &generator) {
             let index = Int.random(in: 0..<bytes.count, using: &generator)
@@ -67,7 +71,7 @@ import Wire
     }
 
     /// Lines removed, doubled, moved, and numbers made extreme: what keeps the syntax and breaks the sense.
-    private func mutateLines(_ text: String, using generator: inout NegotiationGenerator) -> String {
+    static func lines(_ text: String, using generator: inout NegotiationGenerator) -> String {
         let numbers = ["0", "-1", "127", "128", "255", "256", "65535", "65536", "4294967295", "99999999999999999999"]
         var lines = text.split(separator: "\n").map(String.init)
         for _ in 0..<Int.random(in: 1...12, using: &generator) {

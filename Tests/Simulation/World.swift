@@ -31,10 +31,10 @@ final class World {
     var node: Host { loops[0] }
     /// The ways between the loops, by where they come from and where they lead to.
     private(set) var links: [[MemoryLink?]] = []
-    private var homes: [PeerID: Int] = [:]
+    var homes: [PeerID: Int] = [:]
     private(set) var hosts: [TransportAddress: Host] = [:]
     private(set) var nodeEvents: [(PeerID, PeerEvent)] = []
-    private var generator: SeededGenerator
+    var generator: SeededGenerator
     private var nextPeer: UInt64 = 1
     /// The negotiated tracks and slots of the node's peers.
     private(set) var published: [PeerID: [ReceiveTrackParameters]] = [:]
@@ -87,7 +87,7 @@ final class World {
 
     // MARK: - Sessions
 
-    private func makeHost() throws -> (Host, PeerID) {
+    func makeHost() throws -> (Host, PeerID) {
         let id = PeerID(rawValue: nextPeer)
         nextPeer += 1
         let address = TransportAddress(
@@ -102,7 +102,7 @@ final class World {
     /// The loop that a client's peer is on.
     func home(of host: Host) -> Host { loops[host.client.flatMap { homes[$0.id] } ?? 0] }
 
-    private func localTransport(_ host: Host) -> LocalTransport {
+    func localTransport(_ host: Host) -> LocalTransport {
         LocalTransport(
             credentials: ICECredentials(using: &generator),
             fingerprint: certificate.fingerprint,
@@ -190,7 +190,7 @@ final class World {
         return host
     }
 
-    private func start(
+    func start(
         _ host: Host,
         _ id: PeerID,
         _ transport: LocalTransport,

@@ -23,6 +23,8 @@ struct LocalSection {
     var streams: [Stream] = []
     /// Layers with the direction that is to be written.
     var layers: [RemoteLayer] = []
+    /// Values of `b=`, such as `AS:2500`.
+    var bandwidths: [String] = []
 }
 
 /// What the sections of one description share.
@@ -90,6 +92,7 @@ extension LocalSection {
             protocolName: protocolName,
             formats: codecs.flatMap { [$0.payloadType, $0.rtxPayloadType].compactMap { $0?.description } },
             connection: address.connection,
+            bandwidths: bandwidths,
             attributes: attributes
         )
     }

@@ -3,6 +3,15 @@ internal import Wire
 /// Whether a peer's text is an offer or an answer: it decides the words of a refusal and what is demanded.
 enum DescriptionType: String { case offer, answer }
 
+/// Which m-lines a description may have.
+enum DescriptionShape {
+    /// At most one of audio and one of video: WHIP and WHEP.
+    case oneOfEach
+    /// Any number: a session that the server describes. Sections that were offered with port 0 are not in use, whatever
+    /// the other side writes of them: browsers that cannot take port 0 answer them as if they were.
+    case many(closed: Set<Int>)
+}
+
 /// A peer's whole description, read and checked for what every peer must have: BUNDLE, RTP and RTCP on one port, ICE
 /// and a certificate's fingerprint.
 struct RemoteDescription {
@@ -20,11 +29,16 @@ struct RemoteDescription {
     /// From all bundled sections.
     let candidates: [TransportAddress]
 
-    /// - Parameter layerDirection: `send` to read the simulcast layers that the author sends.
+    /// - Parameters:
+    ///   - layerDirection: `send` to read the simulcast layers that the author sends.
+    ///   - shape: Which m-lines it may have.
+    ///   - isReaderLite: Whether we are an ICE lite agent; then the author must not be one.
     init(
         parsing text: String,
         type: DescriptionType,
-        layerDirection: StreamDirection
+        layerDirection: StreamDirection,
+        shape: DescriptionShape = .oneOfEach,
+        isReaderLite: Bool = true
     ) throws(NegotiationError) {
         self.type = type
         do { session = try SessionDescription(parsing: text) } catch { throw NegotiationError(error) }
@@ -37,8 +51,12 @@ struct RemoteDescription {
             )
         }
         self.sections = sections
-        live = sections.filter { $0.kind != nil && !$0.isRejected }
-        try Self.checkKinds(sections, live: live, type: type)
+        var closed: Set<Int> = []
+        if case .many(let indices) = shape { closed = indices }
+        let used = sections.enumerated().filter { !closed.contains($0.offset) }.map(\.element)
+        live = used.filter { $0.kind != nil && !$0.isRejected }
+        if case .oneOfEach = shape { try Self.checkCount(of: live, type: type) }
+        try Self.checkKinds(used, live: live, type: type)
         let ordered = try Self.bundleOrder(session: session, live: live, type: type)
         bundle = ordered?.compactMap(\.mid)
         let order = ordered ?? live
@@ -46,6 +64,12 @@ struct RemoteDescription {
         try Self.checkCollisions(live, type: type)
         // A section that is not in use heads the bundle only where no other one says anything.
         let levels = (order + sections).map(\.attributes)
+        if type == .offer, isReaderLite, session.attributes.has("ice-lite") {
+            throw .unsupported(
+                "The offer says a=ice-lite, and so does the server; one side must run connectivity checks: "
+                    + "use a full ICE agent."
+            )
+        }
         let transport = try Self.transport(session: session, levels: levels, type: type)
         credentials = transport.credentials
         fingerprints = transport.fingerprints
@@ -57,18 +81,22 @@ struct RemoteDescription {
         self.candidates = Array(candidates.filter { seen.insert($0).inserted }.prefix(RemoteSection.candidatesMax))
     }
 
-    /// At most one audio and one video section, and nothing else but data channels.
-    private static func checkKinds(
-        _ sections: [RemoteSection],
-        live: [RemoteSection],
-        type: DescriptionType
-    ) throws(NegotiationError) {
+    /// At most one audio and one video section.
+    private static func checkCount(of live: [RemoteSection], type: DescriptionType) throws(NegotiationError) {
         for kind in MediaKind.allCases where live.count(where: { $0.kind == kind }) > 1 {
             throw .unsupported(
                 "The \(type.rawValue) has more than one \(kind.rawValue) m-line; a session carries one audio and "
                     + "one video track: offer one of each, and open further sessions for more."
             )
         }
+    }
+
+    /// Nothing but audio, video and data channels, at least one section in use, and a name for each.
+    private static func checkKinds(
+        _ sections: [RemoteSection],
+        live: [RemoteSection],
+        type: DescriptionType
+    ) throws(NegotiationError) {
         for section in sections
         where section.kind == nil && section.media.type != "application" && !section.isRejected {
             throw .unsupported(
@@ -207,12 +235,6 @@ struct RemoteDescription {
             throw .malformed(
                 "The \(type.rawValue) has no a=ice-ufrag and a=ice-pwd lines; take the sdp string of a WebRTC peer "
                     + "connection's local description."
-            )
-        }
-        if type == .offer, session.attributes.has("ice-lite") {
-            throw .unsupported(
-                "The offer says a=ice-lite, and so does the server; one side must run connectivity checks: "
-                    + "use a full ICE agent."
             )
         }
         let withFingerprint = levels.first { $0.has("fingerprint") } ?? session.attributes

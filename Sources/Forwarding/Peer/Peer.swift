@@ -42,7 +42,7 @@ package final class Peer {
         let isRTX: Bool
         let stream: Uncounted<ReceivedStream>
     }
-    private var transportFeedback: TransportFeedbackGenerator?
+    var transportFeedback: TransportFeedbackGenerator?
     private var nextTickAt: Instant
     private var nextReportAt: Instant
     private var wroteLoss: [SequenceNumber] = []
@@ -62,8 +62,10 @@ package final class Peer {
     /// The user name fragments under which checks find the peer: the current and, after a restart, the one before.
     var usernameFragments: [String]
 
-    /// Streams of one peer: two tracks of four layers, each with RTX, and as many again.
+    /// Streams of one peer that publishes: two tracks of four layers, each with RTX, and as many again.
     static let streamsMax = 16
+    /// In the client's role there are as many tracks as the server says.
+    private var streamsLimit: Int { max(Self.streamsMax, 4 * tracks.count) }
     /// How often layers are chosen and silence is noticed.
     static let tickInterval = Interval.milliseconds(250)
     /// RFC 3550 §6.2 would allow 5 s; browsers report every second.
@@ -180,7 +182,7 @@ package final class Peer {
     func addStream(_ ssrc: SSRC, rid: RID?, to track: ReceivedTrack, at now: Instant) throws(PacketRefusal)
         -> ReceivedStream
     {
-        if streams.count >= Self.streamsMax || track.streams.count >= ReceivedTrack.streamsMax {
+        if streams.count >= streamsLimit || track.streams.count >= ReceivedTrack.streamsMax {
             guard let silent = track.evictSilentStream(at: now) else { throw .drop(.streamLimit) }
             forget(silent)
         }
@@ -212,7 +214,7 @@ package final class Peer {
         sources.removeAll { $0.stream.refers(to: stream) && ($0.isRTX || !rtxOnly) }
     }
 
-    private func forget(_ stream: ReceivedStream) {
+    func forget(_ stream: ReceivedStream) {
         removeSources(of: stream, rtxOnly: false)
         streams.removeAll { $0 === stream }
         core.unregister(stream)

@@ -59,6 +59,14 @@ package final class PeerTransport {
     /// ICE and DTLS together must be done by then; a browser gives up after about as long.
     package static let setupTimeout = Interval.seconds(30)
 
+    /// Senders that the other side may use at one time. A client has few; a server sends a client everybody else's.
+    private var sourcesMax: Int {
+        switch agent {
+        case .lite: 64
+        case .controlling: 4_096
+        }
+    }
+
     /// - Throws: `DTLSError` when OpenSSL refuses to make a connection.
     init(
         agent: Agent,
@@ -206,7 +214,13 @@ package final class PeerTransport {
     private func dtlsEvent(_ event: DTLSEvent?) -> Change? {
         switch event {
         case .connected(let keys):
-            guard let transform = try? engine.makeTransform(keys, allowsRepeats: allowsRepeats) else {
+            guard
+                let transform = try? engine.makeTransform(
+                    keys,
+                    sourcesMax: sourcesMax,
+                    allowsRepeats: allowsRepeats
+                )
+            else {
                 return close(.handshakeFailed)
             }
             srtp = transform

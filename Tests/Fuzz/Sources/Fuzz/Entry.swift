@@ -17,6 +17,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "rtcp", lengthMax: 1_200, run: fuzzRTCP, seeds: seedsRTCP),
         FuzzTarget(name: "payload", lengthMax: 400, run: fuzzPayload, seeds: seedsPayload),
         FuzzTarget(name: "sdp", lengthMax: 6_000, run: fuzzSDP, seeds: seedsSDP),
+        FuzzTarget(name: "session", lengthMax: 10_000, run: fuzzSession, seeds: seedsSession),
         FuzzTarget(name: "trickle", lengthMax: 2_000, run: fuzzTrickle, seeds: seedsTrickle),
         FuzzTarget(name: "ice", lengthMax: 2_000, run: fuzzICE, seeds: seedsICE),
         FuzzTarget(name: "dtls-server", lengthMax: 3_000, run: { fuzzDTLS($0, role: .server) }, seeds: seedsDTLS),

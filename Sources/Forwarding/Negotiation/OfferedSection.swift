@@ -1,0 +1,169 @@
+import Wire
+
+/// One m-line of a session that the server describes, for as long as the session lasts.
+struct OfferedSection: Sendable {
+    /// What the line is for.
+    enum Use: Sendable {
+        /// The client sends in it; `isRefused` once it answered with port 0.
+        case own(isRefused: Bool)
+        /// Nobody had it yet: `inactive`, for the first sender who comes.
+        case empty
+        /// It plays a track of somebody else.
+        case playing(Placement)
+        /// The client does not want the track; `isRefused` when it answered with port 0.
+        case declined(TrackKey, isRefused: Bool)
+        /// Its sender has left, and it heads the bundle, which must not lose its head: `inactive` for good.
+        case parked
+        /// Its sender has left: port 0, which the client has not answered yet.
+        case closing
+        /// Port 0 on both sides: the next track may have the line under another name (RFC 9429 §5.2.2).
+        case free
+        /// Port 0 on both sides, and it heads the bundle: never used again.
+        case dead
+    }
+
+    /// A track in its line.
+    struct Placement: Sendable {
+        let key: TrackKey
+        /// With the session's payload types.
+        let codecs: [CodecParameters]
+        let ssrc: SSRC
+        let rtxSSRC: SSRC?
+        /// One for all tracks of a stream.
+        let cname: String
+        /// The track's name in `a=msid`.
+        let trackID: String
+        /// Whether the client has accepted it, so that there is a slot.
+        var hasSlot = false
+    }
+
+    /// What makes a track the same one: a track of other formats is another.
+    struct TrackKey: Hashable, Sendable {
+        let streamID: String
+        let track: OfferedSession.RemoteTrack
+    }
+
+    let kind: MediaKind
+    var mid: MID
+    var use: Use
+
+    /// Whether the line is offered with port 0.
+    var isClosed: Bool {
+        switch use {
+        case .own(let isRefused), .declined(_, let isRefused): isRefused
+        case .closing, .free, .dead: true
+        case .empty, .playing, .parked: false
+        }
+    }
+
+    /// The track that the line is given to.
+    var key: TrackKey? {
+        switch use {
+        case .playing(let placement): placement.key
+        case .declined(let key, _): key
+        case .own, .empty, .parked, .closing, .free, .dead: nil
+        }
+    }
+
+    var isVacant: Bool {
+        switch use {
+        case .empty, .free: true
+        default: false
+        }
+    }
+}
+
+/// Makes names of m-lines that never come twice in a session, without remembering them.
+struct MIDMaker: Sendable {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
+    /// Names of six characters: 62⁶.
+    private static let period: UInt64 = 56_800_235_584
+    /// Has no factor in common with the period (2⁶ · 31⁶), so every name comes once before one comes again.
+    private static let step: UInt64 = 35_105_003_461
+    private var state: UInt64
+
+    init(using generator: inout some RandomNumberGenerator) {
+        state = UInt64.random(in: 0..<Self.period, using: &generator)
+    }
+
+    /// Such as `audio_X7d9Qa`.
+    mutating func next(_ kind: MediaKind) -> MID {
+        state = (state + Self.step) % Self.period
+        var rest = state
+        var name: [UInt8] = []
+        for _ in 0..<6 {
+            name.append(Self.alphabet[Int(rest % 62)])
+            rest /= 62
+        }
+        guard let mid = MID("\(kind.rawValue)_\(String(decoding: name, as: UTF8.self))") else {
+            preconditionFailure("letters and digits are a token")
+        }
+        return mid
+    }
+}
+
+/// Chooses SSRCs that never come twice in a session, without remembering them: under one that was sent before, SRTP would
+/// repeat key stream.
+struct SSRCSequence: Sendable {
+    /// Odd, so that every number comes once before one comes again.
+    private static let step: UInt32 = 0x9E37_79B1
+    private var state: UInt32
+
+    init(using generator: inout some RandomNumberGenerator) {
+        state = UInt32.random(in: 0...UInt32.max, using: &generator)
+    }
+
+    /// - Parameter taken: What the client sends under.
+    mutating func next(except taken: Set<SSRC>) -> SSRC {
+        repeat { state &+= Self.step } while state == 0 || taken.contains(SSRC(rawValue: state))
+        return SSRC(rawValue: state)
+    }
+}
+
+/// A name of 128 random bits in 26 symbols of Crockford's alphabet.
+func makeTrackIdentifier(using generator: inout some RandomNumberGenerator) -> String {
+    let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+    let first = alphabet[Int(UInt8.random(in: 0..<8, using: &generator))]
+    let bytes = (0..<25).map { _ in alphabet[Int(UInt8.random(in: 0..<32, using: &generator))] }
+    return String(decoding: [first] + bytes, as: UTF8.self)
+}
+
+extension HeaderExtension {
+    /// The number in every section of a session that the server describes.
+    var offeredID: HeaderExtensionID {
+        let number: UInt8 =
+            switch self {
+            case .audioLevel: 1
+            case .absoluteSendTime: 2
+            case .videoOrientation: 3
+            case .mid: 4
+            case .transportSequenceNumber: 5
+            case .playoutDelay: 6
+            case .dependencyDescriptor: 7
+            case .rtpStreamID: 10
+            case .repairedRTPStreamID: 11
+            }
+        guard let id = HeaderExtensionID(rawValue: number) else { preconditionFailure("no number is 0") }
+        return id
+    }
+
+    /// What is offered in a section, in the order of the numbers.
+    static func offered(
+        _ kind: MediaKind,
+        codecs: [CodecParameters],
+        hasLayers: Bool
+    ) -> [ExtensionMapAttribute] {
+        // Scalable streams tell their layers by it.
+        let describesLayers = codecs.contains { $0.name == .av1 || $0.name == .vp9 }
+        let known = hasLayers ? published(kind) : watched(kind)
+        return known.filter { line in
+            switch line {
+            case .dependencyDescriptor: describesLayers
+            case .absoluteSendTime: kind == .video
+            default: true
+            }
+        }
+        .map { ExtensionMapAttribute(id: $0.offeredID, uri: $0.uri) }
+        .sorted { $0.id.rawValue < $1.id.rawValue }
+    }
+}

@@ -1,0 +1,76 @@
+import Wire
+
+extension OfferedSession {
+    /// The lines as they are now, as text.
+    var description: String {
+        LocalDescription(
+            sessionID: sessionID,
+            version: version,
+            lines: LocalTransportLines(transport: local, setup: .actpass, isLite: true),
+            bundle: sections.filter { !$0.isClosed }.map(\.mid),
+            allowsMixedExtensions: true,
+            sections: sections.map(line)
+        ).serialized()
+    }
+
+    private func line(_ section: OfferedSection) -> LocalDescription.Section {
+        guard !section.isClosed else { return .rejected(closed(section), mid: section.mid) }
+        return switch section.use {
+        case .own: .live(ownLine(section))
+        case .playing(let placement): .live(playingLine(section, placement))
+        case .empty, .declined, .parked, .closing, .free, .dead:
+            .live(makeLine(section, .inactive, codecs: [emptyCodecs[section.kind]].compactMap { $0 }))
+        }
+    }
+
+    private func closed(_ section: OfferedSection) -> MediaDescription {
+        MediaDescription(
+            type: section.kind.rawValue,
+            port: 0,
+            protocolName: "UDP/TLS/RTP/SAVPF",
+            formats: [emptyCodecs[section.kind]?.payloadType.description ?? "0"]
+        )
+    }
+
+    private func makeLine(
+        _ section: OfferedSection,
+        _ direction: MediaDirection,
+        codecs: [CodecParameters],
+        hasLayers: Bool = false
+    ) -> LocalSection {
+        LocalSection(
+            kind: section.kind,
+            mid: section.mid,
+            direction: direction,
+            codecs: codecs,
+            extensionLines: HeaderExtension.offered(section.kind, codecs: codecs, hasLayers: hasLayers)
+        )
+    }
+
+    private func ownLine(_ section: OfferedSection) -> LocalSection {
+        let layers = section.kind == .video ? own.layers : []
+        var line = makeLine(
+            section,
+            .recvonly,
+            codecs: [ownCodecs[section.kind]].compactMap { $0 },
+            hasLayers: !layers.isEmpty
+        )
+        line.layers = layers.map {
+            RemoteLayer(attribute: RIDAttribute(rid: $0.rid, direction: .recv), isPaused: !$0.isActive)
+        }
+        if let kbps = section.kind == .audio ? own.audioKbps : own.videoKbps, kbps > 0 {
+            // Browsers read the one or the other (RFC 8866 §5.8 in kbit/s, RFC 3890 §6.2 in bit/s).
+            let bits = kbps.multipliedReportingOverflow(by: 1_000)
+            line.bandwidths = ["AS:\(kbps)"] + (bits.overflow ? [] : ["TIAS:\(bits.partialValue)"])
+        }
+        return line
+    }
+
+    private func playingLine(_ section: OfferedSection, _ placement: OfferedSection.Placement) -> LocalSection {
+        var line = makeLine(section, .sendonly, codecs: placement.codecs)
+        line.msid = (mediaStreamIdentifier(placement.key.streamID), placement.trackID)
+        line.cname = placement.cname
+        line.streams = [LocalSection.Stream(ssrc: placement.ssrc, rtxSSRC: placement.rtxSSRC)]
+        return line
+    }
+}
