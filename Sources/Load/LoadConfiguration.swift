@@ -20,6 +20,17 @@ package struct LoadConfiguration: Sendable {
         }
     }
 
+    /// How the server is spoken to.
+    package enum Signaling: String, Sendable, CaseIterable {
+        /// WHIP and WHEP: the client offers, over a transport for each track that it watches.
+        case whip
+        /// Sora's: the server offers, and a member sends and receives over one transport.
+        case sora
+    }
+
+    package var signaling = Signaling.whip
+    /// Where the WebSocket of Sora's signaling is, under `url`.
+    package var signalingPath = "/signaling"
     /// The server: `http://127.0.0.1:8080`, or with a path that all of its endpoints begin with.
     package var url = "http://127.0.0.1:8080"
     package var channel = "load"
@@ -31,7 +42,7 @@ package struct LoadConfiguration: Sendable {
     package var watchPath = "/whep/{channel}"
     /// How a subscriber names one of several publishers of a channel; used when the server named them.
     package var watchParticipantPath = "/whep/{channel}/{participant}"
-    /// Presented as Bearer token.
+    /// Presented as Bearer token, and to Sora's signaling as `access_token` of the metadata.
     package var token: String?
 
     package var publishers = 1
@@ -107,7 +118,13 @@ package struct LoadConfiguration: Sendable {
             metricsURL.map(Self.isWeb) ?? true,
             "\(metricsURL ?? "") is not a URL of the form http://HOST:PORT/metrics."
         )
-        try require(!channel.isEmpty && channel.utf8.count <= 256, "The channel is a name of 1 to 256 bytes.")
+        // Several channels have a number behind the name.
+        let nameMax = signaling == .sora ? 255 - (channels > 1 ? "-\(channels)".utf8.count : 0) : 256
+        try require(
+            !channel.isEmpty && channel.utf8.count <= nameMax,
+            "The channel is a name of 1 to \(nameMax) bytes."
+        )
+        try require(signaling == .whip || !signalingPath.isEmpty, "The WebSocket needs a path, such as /signaling.")
     }
 
     private func validateClients() throws(LoadError) {
@@ -143,7 +160,9 @@ extension LoadConfiguration {
     package var publisherCount: Int { conferenceMembers.map { $0 * channels } ?? publishers }
     /// In a conference each watched member counts.
     package var subscriberCount: Int { conferenceMembers.map { $0 * ($0 - 1) * channels } ?? subscribers }
-    var clientCount: Int { publisherCount + subscriberCount }
+    /// Subscribers that join as clients of their own: members of a conference with one transport each are none.
+    var joiningSubscribers: Int { signaling == .sora && conferenceMembers != nil ? 0 : subscriberCount }
+    var clientCount: Int { publisherCount + joiningSubscribers }
     var loopCount: Int { max(loops ?? 1, (clientCount + LoadLoop.clientsMax - 1) / LoadLoop.clientsMax) }
 
     /// Which publisher, from 0, a subscriber watches, by its number from 0.

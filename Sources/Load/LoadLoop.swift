@@ -139,20 +139,19 @@ actor LoadLoop {
         return Endpoint(socket: socket, port: eventLoop.description(of: socket)?.local.port ?? 0, isV4: ip.isV4)
     }
 
-    /// Connects a client whose session was negotiated, and returns when its media may flow.
-    /// - Throws: why it did not connect; ICE and DTLS give up after 30 s.
-    func connect(
+    /// Adds a client whose session was negotiated, which begins to connect.
+    func add(
         _ id: PeerID,
         endpoint: Endpoint,
         credentials: ICECredentials,
         answer: ClientAnswer,
         media: Media
-    ) async throws(LoadError) {
+    ) throws(LoadError) {
         let paths = answer.remoteCandidates.filter { $0.ip.isV4 || !endpoint.isV4 }.map {
             NetworkPath(socket: endpoint.socket, remote: $0)
         }
         guard !paths.isEmpty else {
-            throw .failed("The server's answer has no UDP candidate that this machine could reach.")
+            throw .failed("The server has no UDP candidate that this machine could reach.")
         }
         var settings = MediaClient.Settings()
         settings.video = media.video
@@ -161,9 +160,8 @@ actor LoadLoop {
         settings.videoDelays = videoDelays
         settings.audioDelays = audioDelays
         var generator = SystemRandomNumberGenerator()
-        let client: MediaClient
         do throws(ForwarderError) {
-            client = try MediaClient(
+            let client = try MediaClient(
                 core: forwarder,
                 id: id,
                 credentials: credentials,
@@ -173,15 +171,53 @@ actor LoadLoop {
                 at: EventLoop.now(),
                 using: &generator
             )
+            clients[id] = client
+            if !answer.send.isEmpty { publishers.append((media.source, client)) }
         } catch {
             throw .failed(error.description)
         }
-        clients[id] = client
-        let refusal = await withCheckedContinuation { waiting[id] = $0 }
-        if let refusal { throw .failed(Self.words(for: refusal)) }
-        if !answer.send.isEmpty {
-            publishers.append((media.source, client))
-            scheduleMedia()
+    }
+
+    /// Returns when a client's media may flow.
+    /// - Throws: why it did not connect; ICE and DTLS give up after 30 s.
+    func connected(_ id: PeerID) async throws(LoadError) {
+        guard let client = clients[id] else { throw .failed("The run was interrupted.") }
+        if let reason = client.closedFor { throw .failed(Self.words(for: reason)) }
+        if !client.isConnected {
+            let refusal = await withCheckedContinuation { waiting[id] = $0 }
+            if let refusal { throw .failed(Self.words(for: refusal)) }
+        }
+        scheduleMedia()
+    }
+
+    /// Lets other tracks arrive at a client than before.
+    func change(_ id: PeerID, add: [ReceiveTrackParameters], remove: [MID]) throws(LoadError) {
+        guard let client = clients[id], client.closedFor == nil else { return }
+        do throws(ForwarderError) {
+            try client.change(add: add, remove: remove, at: EventLoop.now())
+        } catch {
+            throw .failed(error.description)
+        }
+    }
+
+    /// Adds a client and connects it.
+    private func connect(
+        _ id: PeerID,
+        endpoint: Endpoint,
+        credentials: ICECredentials,
+        answer: ClientAnswer,
+        media: Media
+    ) async throws(LoadError) {
+        try add(id, endpoint: endpoint, credentials: credentials, answer: answer, media: media)
+        try await connected(id)
+    }
+
+    /// The same for a client that was added.
+    func attempt(_ id: PeerID) async -> Result<Void, LoadError> {
+        do throws(LoadError) {
+            return .success(try await connected(id))
+        } catch {
+            return .failure(error)
         }
     }
 
@@ -248,9 +284,14 @@ actor LoadLoop {
         return made
     }
 
+    /// Tracks that are to arrive.
+    var tracks: Int { clients.values.reduce(0) { $0 + $1.listeners.count { !$0.hasEnded } } }
+
     /// Tracks that nothing has arrived on.
     var silentTracks: Int {
-        clients.values.reduce(0) { $0 + $1.listeners.count { $0.verifier.packets + $0.verifier.unreadable == 0 } }
+        clients.values.reduce(0) {
+            $0 + $1.listeners.count { !$0.hasEnded && $0.verifier.packets + $0.verifier.unreadable == 0 }
+        }
     }
 
     /// - Parameter made: what the sources have made in all; then what a subscriber lacks at the end counts as lost.

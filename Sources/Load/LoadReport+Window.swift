@@ -41,6 +41,8 @@ struct WindowContext: Sendable {
     var hasVideo: Bool
     var hasAudio: Bool
     var subscribers: Int
+    /// Publishers that are watched, counted once for each who watches.
+    var streams: Int
     /// The server before the first subscriber joined.
     var serverBefore: ServerUsage?
 }
@@ -54,7 +56,7 @@ extension LoadReport.Window {
         let final = settled.since(start.tally)
         let seconds = max((end.tally.takenAt - start.tally.takenAt).seconds, 1e-3)
         func media(_ received: MediaTally, frames: Int) -> LoadReport.Media {
-            LoadReport.Media(received, frames: frames, subscribers: context.subscribers, seconds: seconds)
+            LoadReport.Media(received, frames: frames, streams: context.streams, seconds: seconds)
         }
         self.init(
             seconds: seconds,
@@ -85,7 +87,7 @@ extension LoadReport.Window {
 }
 
 extension LoadReport.Media {
-    init(_ received: MediaTally, frames: Int, subscribers: Int, seconds: Double) {
+    init(_ received: MediaTally, frames: Int, streams: Int, seconds: Double) {
         self.init(
             packetsSent: received.packetsMade,
             packetsReceived: received.packets,
@@ -97,7 +99,7 @@ extension LoadReport.Media {
             packetsRestored: received.restored,
             packetsUnreadable: received.unreadable,
             subscribersSilent: received.silentTracks,
-            framesPerSecond: Double(frames) / seconds / Double(max(subscribers, 1)),
+            framesPerSecond: Double(frames) / seconds / Double(max(streams, 1)),
             longestGapMilliseconds: Double(received.longestGap.nanoseconds) / 1e6,
             latencyMilliseconds: LoadReport.Times(received.delays)
         )

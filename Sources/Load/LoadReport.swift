@@ -33,7 +33,7 @@ package struct LoadReport: Codable, Sendable {
         package var packetsUnreadable: Int
         /// Subscribers that nothing arrived at.
         package var subscribersSilent: Int
-        /// Of each subscriber on average.
+        /// Of each subscriber on average; of one that watches several publishers, of each of them.
         package var framesPerSecond: Double
         /// The longest that a subscriber waited for its next frame.
         package var longestGapMilliseconds: Double
@@ -121,6 +121,8 @@ package struct LoadReport: Codable, Sendable {
 
     package var schema = Self.schema
     package var url: String
+    /// `whip` or `sora`.
+    package var signaling: String
     package var channel: String
     package var channels: Int
     package var publishers: Int
@@ -137,19 +139,22 @@ package struct LoadReport: Codable, Sendable {
     package var failures: [String: Int] = [:]
     /// Why clients ended after they were connected, and how many each.
     package var disconnections: [String: Int] = [:]
-    /// From the offer to the first moment that media may flow.
+    /// From the first word to the server to the first moment that media may flow.
     package var connectMilliseconds: Times?
     /// The steps of the ramp; one that missed the goals was measured a second time and is there twice.
     package var steps: [Window] = []
     package var ramp: Ramp?
     /// The measured window with everybody connected, of a ramp its last step; absent when the run was ended before.
     package var window: Window?
+    /// Of Sora's signaling: tracks that the server never offered, though their senders were connected.
+    package var tracksMissing: Int?
     /// What makes the figures doubtful.
     package var warnings: [String] = []
     package var isInterrupted = false
 
     init(_ configuration: LoadConfiguration) {
         url = configuration.url
+        signaling = configuration.signaling.rawValue
         channel = configuration.channel
         channels = configuration.channels
         publishers = configuration.publisherCount
@@ -166,7 +171,7 @@ package struct LoadReport: Codable, Sendable {
     /// Whether every subscriber got every packet of every window.
     package var isLossless: Bool {
         let windows = steps + (window.map { [$0] } ?? [])
-        return !windows.isEmpty && disconnections.isEmpty
+        return !windows.isEmpty && disconnections.isEmpty && tracksMissing ?? 0 == 0
             && windows.allSatisfy { $0.packetsLost == 0 && $0.subscribersSilent == 0 }
     }
 }

@@ -11,29 +11,36 @@ package actor LoadRun {
     /// How long the first packet of each subscriber is waited for: some requests for key frames.
     private static let firstMediaMax = Interval.seconds(3)
 
-    private enum Role { case publisher, subscriber }
+    enum Role { case publisher, subscriber }
 
-    private let configuration: LoadConfiguration
+    let configuration: LoadConfiguration
     private let signaling: any LoadSignaling
     /// Fetches the server's Prometheus page.
     private let readMetrics: (@Sendable (String) async throws(LoadError) -> String)?
     private let onProgress: @Sendable (LoadProgress) -> Void
-    private let certificate: DTLSCertificate
+    let certificate: DTLSCertificate
     /// Distinguishes this run's sources from another generator's.
-    private let firstSource = UInt32.random(in: 1...0x7FFF_0000)
+    let firstSource = UInt32.random(in: 1...0x7FFF_0000)
 
-    private var loops: [LoadLoop] = []
+    var loops: [LoadLoop] = []
     private var sessions: [AcceptedSession] = []
+    /// Of Sora's signaling.
+    let sora: SoraSignaling?
+    var members: [SoraMember] = []
+    /// Members that send, and that receive, in each channel.
+    var senders: [String: Int] = [:]
+    var receivers: [String: Int] = [:]
+    var isEnding = false
     /// The publishers' names, where the server gave any.
     private var participants: [Int: String] = [:]
-    private var connectedPublishers: Set<Int> = []
-    private var report: LoadReport
+    var connectedPublishers: Set<Int> = []
+    var report: LoadReport
     private var connectTimes = DelayHistogram()
     /// What the server had used before the first subscriber joined.
     private var serverBefore: ServerUsage?
 
     /// - Parameters:
-    ///   - signaling: how the server is spoken to.
+    ///   - signaling: how the server is spoken to, unless the configuration asks for Sora's signaling.
     ///   - onProgress: called once a second.
     ///   - readMetrics: fetches the page at the configuration's `metricsURL`, which is needed only with one.
     /// - Throws: what is wrong with the configuration.
@@ -54,6 +61,7 @@ package actor LoadRun {
         }
         self.configuration = configuration
         self.signaling = signaling
+        sora = configuration.signaling == .sora ? SoraSignaling(configuration) : nil
         self.readMetrics = readMetrics
         self.onProgress = onProgress
         report = LoadReport(configuration)
@@ -103,7 +111,7 @@ package actor LoadRun {
         if let goals = configuration.ramp {
             await ramp(goals)
         } else {
-            await join(.subscriber, 0..<configuration.subscriberCount)
+            await join(.subscriber, 0..<configuration.joiningSubscribers)
             report.window = await measure(isLast: true)
         }
         if let window = report.window { report.warnings = window.warnings }
@@ -135,6 +143,7 @@ package actor LoadRun {
     }
 
     private func endEverything() async {
+        isEnding = true
         for loop in loops {
             await loop.expectEnds()
             for (reason, count) in await loop.ended { report.disconnections[reason.rawValue, default: 0] += count }
@@ -144,6 +153,7 @@ package actor LoadRun {
             for session in sessions { group.addTask { [signaling] in await signaling.end(session) } }
         }
         sessions = []
+        await endMembers()
         for loop in loops { await loop.shutdown() }
     }
 
@@ -178,18 +188,45 @@ package actor LoadRun {
         }
     }
 
-    private func connect(_ role: Role, _ number: Int) async throws(LoadError) {
+    /// A client before it is negotiated.
+    struct Seat {
+        let id: PeerID
+        let loop: LoadLoop
+        let endpoint: LoadLoop.Endpoint
+        let transport: LocalTransport
+        let media: LoadLoop.Media
+    }
+
+    func takeSeat(_ role: Role, _ number: Int) async throws(LoadError) -> Seat {
         let index = role == .publisher ? number : configuration.publisherCount + number
         let loop = loops[index % loops.count]
         let endpoint = try await loop.open(wantsV6: !configuration.hostIsV4)
         var generator = SystemRandomNumberGenerator()
-        let credentials = ICECredentials(using: &generator)
-        let candidates = configuration.loopback.map { [TransportAddress(ip: $0, port: endpoint.port)] } ?? []
-        let transport = LocalTransport(
-            credentials: credentials,
-            fingerprint: certificate.fingerprint,
-            candidates: candidates
+        var media = LoadLoop.Media(source: firstSource &+ UInt32(number), hasAudio: configuration.sendsAudio)
+        if configuration.videoBitsPerSecond > 0 {
+            var video = SyntheticVideo.Settings()
+            video.bitrate = configuration.videoBitsPerSecond
+            video.framesPerSecond = configuration.framesPerSecond
+            media.video = video
+        }
+        return Seat(
+            id: PeerID(rawValue: UInt64(index) + 1),
+            loop: loop,
+            endpoint: endpoint,
+            transport: LocalTransport(
+                credentials: ICECredentials(using: &generator),
+                fingerprint: certificate.fingerprint,
+                candidates: configuration.loopback.map { [TransportAddress(ip: $0, port: endpoint.port)] } ?? []
+            ),
+            media: media
         )
+    }
+
+    private func connect(_ role: Role, _ number: Int) async throws(LoadError) {
+        let seat = try await takeSeat(role, number)
+        if let sora { return try await join(sora, seat, role, number) }
+        let (transport, loop, id) = (seat.transport, seat.loop, seat.id)
+        var generator = SystemRandomNumberGenerator()
         let audio: [CodecParameters] = configuration.sendsAudio ? [.standard(.opus)] : []
         let video: [CodecParameters] = configuration.videoBitsPerSecond > 0 ? [.standard(.vp8)] : []
         let offer =
@@ -206,16 +243,14 @@ package actor LoadRun {
             throw .failed("The server's answer cannot be used: \(error.sentence)")
         }
         guard !Task.isCancelled else { throw .failed("The run was interrupted.") }
-        var media = LoadLoop.Media(source: firstSource &+ UInt32(number), hasAudio: configuration.sendsAudio)
-        if configuration.videoBitsPerSecond > 0 {
-            var video = SyntheticVideo.Settings()
-            video.bitrate = configuration.videoBitsPerSecond
-            video.framesPerSecond = configuration.framesPerSecond
-            media.video = video
-        }
-        let id = PeerID(rawValue: UInt64(index) + 1)
         let outcome = await withTaskCancellationHandler {
-            await loop.attempt(id, endpoint: endpoint, credentials: credentials, answer: answer, media: media)
+            await loop.attempt(
+                id,
+                endpoint: seat.endpoint,
+                credentials: transport.credentials,
+                answer: answer,
+                media: seat.media
+            )
         } onCancel: {
             Task { await loop.abandon(id) }
         }
@@ -266,6 +301,7 @@ package actor LoadRun {
     /// - Parameter isLast: whether the publishers stop at its end, so that the last packets count too.
     private func measure(isLast: Bool) async -> LoadReport.Window? {
         guard !Task.isCancelled else { return nil }
+        await waitForTracks()
         await waitForMedia()
         for loop in loops { await loop.beginWindow() }
         let start = await snapshot()
@@ -280,6 +316,7 @@ package actor LoadRun {
                 hasVideo: configuration.videoBitsPerSecond > 0,
                 hasAudio: configuration.sendsAudio,
                 subscribers: report.subscribersConnected,
+                streams: sora == nil ? report.subscribersConnected : streams,
                 serverBefore: serverBefore
             )
         )

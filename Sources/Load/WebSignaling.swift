@@ -156,7 +156,7 @@ package final class WebSignaling: LoadSignaling {
         return "POST \(url) was answered \(status.code) \(status.reasonPhrase)\(reason)\(hint)."
     }
 
-    private static func words(for error: any Error) -> String {
+    static func words(for error: any Error) -> String {
         let text = String(describing: error)
         if text.localizedCaseInsensitiveContains("refused") {
             return "nothing listens there; start the server, or check the URL"

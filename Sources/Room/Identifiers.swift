@@ -18,26 +18,60 @@ public struct ChannelName: Hashable, Sendable, CustomStringConvertible {
     public var description: String { value }
 }
 
+/// A version 4 UUID in 26 symbols of Crockford's Base32.
+struct CrockfordUUID: Hashable, Sendable, BitwiseCopyable {
+    private let high: UInt64
+    private let low: UInt64
+
+    init?(_ text: some StringProtocol) {
+        guard let value = Crockford.value(text) else { return nil }
+        high = UInt64(truncatingIfNeeded: value >> 64)
+        low = UInt64(truncatingIfNeeded: value)
+    }
+    /// 122 random bits (RFC 9562 §5.4).
+    init(using generator: inout some RandomNumberGenerator) {
+        high = generator.next() & ~0xF000 | 0x4000
+        low = generator.next() & ~(3 << 62) | 2 << 62
+    }
+    var text: String { Crockford.text(high: high, low: low) }
+
+    func precedes(_ other: Self) -> Bool { (high, low) < (other.high, other.low) }
+}
+
 /// A participant's public name: a version 4 UUID in 26 symbols of Crockford's Base32.
 ///
 /// Everybody in a channel may learn it; it opens nothing.
-public struct ParticipantID: Hashable, Sendable, CustomStringConvertible {
-    public let value: String
+public struct ParticipantID: Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
+    private let uuid: CrockfordUUID
+    public var value: String { uuid.text }
 
     /// `nil` unless `value` is 26 upper-case Crockford symbols that fit 128 bits.
     public init?(_ value: some StringProtocol) {
-        guard value.utf8.count == 26, value.utf8.allSatisfy(Crockford.isSymbol),
-            value.utf8.first.map({ $0 <= UInt8(ascii: "7") }) == true
-        else { return nil }
-        self.value = String(value)
+        guard let uuid = CrockfordUUID(value) else { return nil }
+        self.uuid = uuid
     }
 
     /// A fresh identifier with 122 random bits (RFC 9562 §5.4).
-    public init(using generator: inout some RandomNumberGenerator) {
-        let high = generator.next() & ~0xF000 | 0x4000
-        let low = generator.next() & ~(3 << 62) | 2 << 62
-        value = Crockford.text(high: high, low: low)
+    public init(using generator: inout some RandomNumberGenerator) { uuid = CrockfordUUID(using: &generator) }
+    public var description: String { value }
+
+    /// An order that means nothing, for what has to be done in the same order everywhere.
+    func precedes(_ other: Self) -> Bool { uuid.precedes(other.uuid) }
+}
+
+/// Names a channel's life from its first participant to its last, in the form of a ``ParticipantID``. It is public.
+public struct ChannelSessionID: Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
+    private let uuid: CrockfordUUID
+    public var value: String { uuid.text }
+
+    /// `nil` unless `value` is 26 upper-case Crockford symbols that fit 128 bits.
+    public init?(_ value: some StringProtocol) {
+        guard let uuid = CrockfordUUID(value) else { return nil }
+        self.uuid = uuid
     }
+
+    /// A fresh identifier with 122 random bits (RFC 9562 §5.4).
+    public init(using generator: inout some RandomNumberGenerator) { uuid = CrockfordUUID(using: &generator) }
     public var description: String { value }
 }
 
@@ -82,6 +116,17 @@ enum Crockford {
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
 
     static func isSymbol(_ byte: UInt8) -> Bool { alphabet.contains(byte) }
+
+    /// The 128 bits of 26 symbols; `nil` for anything else, lower case and letters that only look alike included.
+    static func value(_ text: some StringProtocol) -> UInt128? {
+        guard text.utf8.count == 26, let first = text.utf8.first, first <= UInt8(ascii: "7") else { return nil }
+        var value: UInt128 = 0
+        for byte in text.utf8 {
+            guard let digit = alphabet.firstIndex(of: byte) else { return nil }
+            value = value << 5 | UInt128(digit)
+        }
+        return value
+    }
 
     /// 128 bits as 26 symbols, most significant first; the first symbol carries three bits.
     static func text(high: UInt64, low: UInt64) -> String {

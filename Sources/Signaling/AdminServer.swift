@@ -3,22 +3,27 @@ import Hummingbird
 import HummingbirdCore
 public import Logging
 import NIOCore
+import Room
 public import ServiceLifecycle
 
-/// The operators' listener: `/metrics`, `/healthz` and `/readyz`. It has no authentication and belongs on loopback or a
-/// private network.
+/// The operators' listener: `/metrics`, `/healthz`, `/readyz` and ``OperatorsAPI``. It has no authentication and belongs on
+/// loopback or a private network.
 public struct AdminServer: Service {
     private let application: Application<AdminResponder>
     private let host: String
     private let port: Int
 
     /// - Parameters:
+    ///   - api: what operators' programs may command; `nil` serves the probes alone.
+    ///   - origins: of web pages that browsers let use the API; `*` stands for every one.
     ///   - metrics: makes the Prometheus text of one scrape.
     ///   - isReady: whether new clients should be sent here.
     ///   - onRunning: called with the bound port when the listener accepts.
     public init(
         host: String,
         port: Int,
+        api: OperatorsAPI? = nil,
+        origins: [String] = [],
         logger: Logger,
         metrics: @escaping @Sendable () async -> String,
         isReady: @escaping @Sendable () async -> Bool,
@@ -28,7 +33,7 @@ public struct AdminServer: Service {
         self.port = port
         let limits = HTTPLimits(connectionsMax: 200)
         application = Application(
-            responder: AdminResponder(metrics: metrics, isReady: isReady),
+            responder: AdminResponder(api: api, origins: Set(origins), metrics: metrics, isReady: isReady),
             server: .http1(limits: limits),
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port),
@@ -56,11 +61,24 @@ public struct AdminServer: Service {
 struct AdminResponder: HTTPResponder {
     typealias Context = BasicRequestContext
 
+    /// The longest message that can be pushed fits; no other operation comes near it.
+    static let bodyBytesMax = 1 << 20
+    /// The longest body that is read to its end.
+    static let drainBytesMax = 4 << 20
+    /// How long a body may take to arrive.
+    static let bodyTimeout = Duration.seconds(10)
+
+    let api: OperatorsAPI?
+    let origins: Set<String>
     let metrics: @Sendable () async -> String
     let isReady: @Sendable () async -> Bool
 
     func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
         let path = RequestTarget(request.head.path ?? "/").segments
+        if let api, path.isEmpty { return addingCORS(to: await command(request, api), request) }
+        if let api, path.count == 3, path[0] == "api", path[1] == "connections" {
+            return await connection(path[2], request, api)
+        }
         guard path.count == 1, ["metrics", "healthz", "readyz"].contains(path[0]) else {
             return HTTPFailure.unknownPath.response
         }
@@ -79,6 +97,90 @@ struct AdminResponder: HTTPResponder {
         return request.method == .head ? response.createHeadResponse() : response
     }
 
+    // MARK: The API
+
+    private func command(_ request: Request, _ api: OperatorsAPI) async -> Response {
+        if request.method == .options { return Response(status: .noContent, headers: [.allow: "POST, OPTIONS"]) }
+        guard request.method == .post else { return HTTPFailure.methodNotAllowed([.post, .options]).response }
+        guard let body = await Self.body(of: request) else {
+            let failure = APIFailure(
+                413,
+                "BODY-TOO-LARGE",
+                "The body has more than \(Self.bodyBytesMax) bytes, or took too long to arrive."
+            )
+            return Self.json(failure.status, failure.json)
+        }
+        let answer = await api.answer(target: request.headers[.soraTarget], body: body)
+        return Self.json(answer.status, answer.body)
+    }
+
+    /// `GET /api/connections/{id}`.
+    private func connection(_ name: Substring, _ request: Request, _ api: OperatorsAPI) async -> Response {
+        guard request.method == .get || request.method == .head else {
+            return HTTPFailure.methodNotAllowed([.get, .head]).response
+        }
+        guard let id = ParticipantID(name), let document = await api.document(of: id) else {
+            return HTTPFailure(.notFound, "There is no such connection.").response
+        }
+        let response = Self.json(200, document)
+        return request.method == .head ? response.createHeadResponse() : response
+    }
+
+    /// `nil` when it is too long or too slow.
+    private static func body(of request: Request) async -> [UInt8]? {
+        let body = request.body
+        return await withTaskGroup(of: [UInt8]?.self) { group in
+            group.addTask {
+                try? await collect(body)
+            }
+            group.addTask {
+                try? await Task.sleep(for: bodyTimeout)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+    }
+
+    /// Reads a body that is too long to its end, so that its sender reads the refusal, unless it is far too long.
+    private static func collect(_ body: RequestBody) async throws -> [UInt8]? {
+        var collected: [UInt8] = []
+        var total = 0
+        for try await chunk in body {
+            total += chunk.readableBytes
+            guard total <= drainBytesMax else { return nil }
+            if total <= bodyBytesMax { collected += chunk.readableBytesView }
+        }
+        return total <= bodyBytesMax ? collected : nil
+    }
+
+    /// Browsers keep the API from pages of all origins but those that are configured: a page that an operator visits could
+    /// otherwise command a node that only the operator's machine reaches.
+    private func addingCORS(to response: Response, _ request: Request) -> Response {
+        var response = response
+        response.headers[.accessControlAllowHeaders] =
+            "Origin, X-Requested-With, Content-Type, Accept, x-sora-target"
+        response.headers[.accessControlAllowMethods] = "POST, OPTIONS"
+        response.headers[.accessControlMaxAge] = "1000"
+        if origins.contains("*") {
+            response.headers[.accessControlAllowOrigin] = "*"
+        } else if let origin = request.headers[.origin], origins.contains(origin) {
+            response.headers[.accessControlAllowOrigin] = origin
+            response.headers[.vary] = "Origin"
+        }
+        return response
+    }
+
+    // MARK: Answers
+
+    private static func json(_ status: Int, _ value: JSONValue) -> Response {
+        Response(
+            status: HTTPResponse.Status(code: status),
+            headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: value.bytes))
+        )
+    }
+
     private static func text(
         _ status: HTTPResponse.Status,
         _ text: String,
@@ -90,4 +192,9 @@ struct AdminResponder: HTTPResponder {
             body: ResponseBody(byteBuffer: ByteBuffer(string: text))
         )
     }
+}
+
+extension HTTPField.Name {
+    /// Names the operation that is wanted.
+    static let soraTarget = Self("x-sora-target")!
 }

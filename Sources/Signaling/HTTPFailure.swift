@@ -45,6 +45,19 @@ struct HTTPFailure: Error {
         case .draining: self = .overloaded("The server is shutting down; connect again in a moment.")
         case .endedDuringSetup: self = .overloaded("The session ended while it was being set up; try again.")
         case .media(let sentence): self = .overloaded("The media part of the server refused: \(sentence)")
+        case .sessionsBlocked, .connectionsBlocked:
+            self = .overloaded("The server takes no newcomers at present; connect again later.")
+        case .channelUnknown: self.init(.notFound, "Nobody is in this channel.")
+        case .filterUnknown: self.init(.notFound, "There is no filter of this name.")
+        case .filterExists:
+            self.init(.conflict, "There is a filter of this name; update it, or choose another.")
+        case .filterVersionMismatch: self.init(.conflict, "The filter has another version; read it again.")
+        case .filtersTooLarge: self.init(.unprocessableContent, "The filters are more than the server takes.")
+        case .spotlightNumberInvalid:
+            let numbers = Spotlight.numbers
+            let range = "\(numbers.lowerBound) to \(numbers.upperBound)"
+            self.init(.unprocessableContent, "The spotlight number has to be in \(range).")
+        case .spotlightUnused: self.init(.conflict, "The participant joined without spotlight.")
         case .participantUnknown: self.init(.notFound, "There is no such participant in this channel.")
         case .sessionUnknown: self = .sessionUnknown
         case .restartUnderWay:

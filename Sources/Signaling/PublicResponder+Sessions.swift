@@ -11,9 +11,9 @@ extension PublicResponder {
     func publish(_ request: Request, to channel: ChannelName, displayName: String?) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try await text(of: request, as: .sdp)
-        let reservation = try await rooms.reserve(
-            JoinRequest(channel: channel, role: .sendonly, displayName: displayName)
-        )
+        var join = try await admit(request, to: channel, role: .sendonly, signaling: .whip)
+        join.displayName = displayName
+        let reservation = try await rooms.reserve(join)
         do {
             let negotiation = try negotiatePublish(
                 offer: offer,
@@ -38,9 +38,9 @@ extension PublicResponder {
     func watch(_ request: Request, in channel: ChannelName, following: Following) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try await text(of: request, as: .sdp)
-        let reservation = try await rooms.reserve(
-            JoinRequest(channel: channel, role: .recvonly, following: following)
-        )
+        var join = try await admit(request, to: channel, role: .recvonly, signaling: .whep)
+        join.following = following
+        let reservation = try await rooms.reserve(join)
         do {
             var generator = SystemRandomNumberGenerator()
             let negotiation = try negotiateWatch(

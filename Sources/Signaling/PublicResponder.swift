@@ -3,7 +3,6 @@ import Hummingbird
 import Logging
 import NIOCore
 import Room
-import Synchronization
 import Wire
 
 /// Answers everything that arrives at the public listener.
@@ -16,14 +15,18 @@ final class PublicResponder: HTTPResponder {
     let rooms: Rooms
     let authorizer: any Authorizer
     let configuration: SignalingConfiguration
-    private let limiter: Mutex<RateLimiter>
+    private let limiter: AddressLimiter
 
-    init(rooms: Rooms, authorizer: any Authorizer, configuration: SignalingConfiguration) {
+    init(
+        rooms: Rooms,
+        authorizer: any Authorizer,
+        configuration: SignalingConfiguration,
+        limiter: AddressLimiter
+    ) {
         self.rooms = rooms
         self.authorizer = authorizer
         self.configuration = configuration
-        let limits = configuration.limits
-        limiter = Mutex(RateLimiter(burst: limits.requestBurst, perSecond: limits.requestsPerSecond))
+        self.limiter = limiter
     }
 
     func respond(to request: Request, context: PublicContext) async throws -> Response {
@@ -73,6 +76,15 @@ final class PublicResponder: HTTPResponder {
         case .channelEvents(let channel):
             try await authorize(.observe(channel), request)
             return try await events(of: channel, request, context)
+        case .signaling:
+            // A WebSocket that is granted never comes here.
+            try checkRate(context)
+            throw HTTPFailure(
+                .upgradeRequired,
+                "This path takes WebSockets: the first request on a connection, with Upgrade: websocket.",
+                headers: [.upgrade: "websocket"],
+                closesConnection: true
+            )
         }
     }
 
@@ -98,9 +110,7 @@ final class PublicResponder: HTTPResponder {
     }
 
     private func checkRate(_ context: PublicContext) throws(HTTPFailure) {
-        let client = RateLimiter.key(of: context.channel.remoteAddress)
-        let wait = limiter.withLock { $0.take(for: client, at: .now) }
-        guard let wait else { return }
+        guard let wait = limiter.take(for: context.channel) else { return }
         throw HTTPFailure(
             .tooManyRequests,
             "Too many requests came from this address.",
@@ -125,7 +135,7 @@ extension Route {
     /// What may be done with it, as in `Allow`.
     var methods: [HTTPRequest.Method] {
         switch self {
-        case .asset, .channel, .channelEvents: [.get, .head, .options]
+        case .asset, .channel, .channelEvents, .signaling: [.get, .head, .options]
         case .whip, .whep, .whepParticipant: [.post, .get, .head, .options]
         case .session: [.patch, .delete, .get, .head, .options]
         }
@@ -141,7 +151,7 @@ extension PublicResponder {
         switch route {
         case .whip, .whep, .whepParticipant: headers[.acceptPost] = ContentType.sdp.rawValue
         case .session: headers[.acceptPatch] = ContentType.fragment.rawValue
-        case .asset, .channel, .channelEvents: break
+        case .asset, .channel, .channelEvents, .signaling: break
         }
         return Response(status: .ok, headers: headers)
     }

@@ -13,7 +13,7 @@ public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendab
     public var description: String { sentence }
 }
 
-/// The listener that clients speak to: WHIP, WHEP, the channel API and the built-in page.
+/// The listener that clients speak to: WHIP, WHEP, the signaling of Sora's SDKs, the channel API and the built-in page.
 ///
 /// At a graceful shutdown it stops accepting, refuses newcomers on open connections, ends event streams and returns
 /// when the requests under way are answered.
@@ -22,21 +22,46 @@ public struct PublicServer: Service {
     private let configuration: SignalingConfiguration
     private let rooms: Rooms
 
-    /// - Parameter onRunning: called with the bound port when the listener accepts.
+    /// - Parameters:
+    ///   - clientStatistics: keeps what clients report of themselves.
+    ///   - signalingStatistics: counts refused connections.
+    ///   - logger: for the HTTP server's own lines.
+    ///   - signalingLogger: for what an operator may want to know of connections that are refused; `logger` if `nil`.
+    ///   - onRunning: called with the bound port when the listener accepts.
     /// - Throws: when the certificate or the key cannot be used.
     public init(
         configuration: SignalingConfiguration,
         rooms: Rooms,
         authorizer: any Authorizer,
+        clientStatistics: ClientStatistics = ClientStatistics(),
+        signalingStatistics: SignalingStatistics = SignalingStatistics(),
         logger: Logger,
+        signalingLogger: Logger? = nil,
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws(ServerStartError) {
         self.configuration = configuration
         self.rooms = rooms
-        let responder = PublicResponder(rooms: rooms, authorizer: authorizer, configuration: configuration)
+        let limiter = AddressLimiter(configuration.limits)
+        let responder = PublicResponder(
+            rooms: rooms,
+            authorizer: authorizer,
+            configuration: configuration,
+            limiter: limiter
+        )
+        let endpoint = SoraEndpoint(
+            context: SoraContext(
+                rooms: rooms,
+                authorizer: authorizer,
+                configuration: configuration.sora,
+                clientStatistics: clientStatistics,
+                signalingStatistics: signalingStatistics,
+                logger: signalingLogger ?? logger
+            ),
+            limiter: limiter
+        )
         application = Application(
             responder: responder,
-            server: try Self.server(configuration),
+            server: try Self.server(configuration, endpoint),
             configuration: ApplicationConfiguration(
                 address: .hostname(configuration.host, port: configuration.port),
                 serverName: nil,
@@ -64,8 +89,18 @@ public struct PublicServer: Service {
     }
 
     /// - Throws: a sentence that names the file.
-    private static func server(_ configuration: SignalingConfiguration) throws(ServerStartError) -> HTTPServerBuilder {
-        let http = HTTPServerBuilder.http1(limits: configuration.limits)
+    private static func server(
+        _ configuration: SignalingConfiguration,
+        _ endpoint: any WebSocketEndpoint
+    ) throws(ServerStartError) -> HTTPServerBuilder {
+        let http = HTTPServerBuilder { responder in
+            UpgradableHTTPChannel(
+                responder: responder,
+                limits: configuration.limits,
+                webSocketLimits: WebSocketLimits(),
+                endpoint: endpoint
+            )
+        }
         guard let files = configuration.tls else { return http }
         let chain: [NIOSSLCertificate]
         let key: NIOSSLPrivateKey
@@ -98,6 +133,13 @@ public struct PublicServer: Service {
     }
 }
 
+extension HTTPLimits {
+    /// The longest header field, all fields of a request together, in bytes, and how many there may be.
+    static let headerFieldBytesMax = 16 * 1024
+    static let headerBytesMax = 32 * 1024
+    static let headerFieldsMax = 100
+}
+
 extension HTTPServerBuilder {
     /// HTTP/1.1 with bounds on heads and on idle connections.
     static func http1(limits: HTTPLimits) -> Self {
@@ -105,9 +147,9 @@ extension HTTPServerBuilder {
             configuration: HTTP1Channel.Configuration(
                 idleTimeout: TimeAmount(limits.idleTimeout),
                 httpDecoderConfiguration: .init(
-                    maxHeaderFieldSize: 16 * 1024,
-                    maxHeaderListSize: 32 * 1024,
-                    maxHeaderFieldCount: 100
+                    maxHeaderFieldSize: HTTPLimits.headerFieldBytesMax,
+                    maxHeaderListSize: HTTPLimits.headerBytesMax,
+                    maxHeaderFieldCount: HTTPLimits.headerFieldsMax
                 )
             )
         )

@@ -1,4 +1,5 @@
 import NIOCore
+import Synchronization
 import Wire
 
 /// A token bucket for each client address, in a table of bounded size.
@@ -49,5 +50,21 @@ struct RateLimiter: Sendable {
     static func key(of address: SocketAddress?) -> IPAddress {
         guard let text = address?.ipAddress, let address = IPAddress(text) else { return .anyV4 }
         return address.isV4 ? address : IPAddress(high: address.high, low: 0)
+    }
+}
+
+/// The one ``RateLimiter`` of a listener.
+final class AddressLimiter: Sendable {
+    private let limiter: Mutex<RateLimiter>
+
+    init(_ limits: HTTPLimits) {
+        limiter = Mutex(RateLimiter(burst: limits.requestBurst, perSecond: limits.requestsPerSecond))
+    }
+
+    /// Takes a token for whoever is at the other end of `channel`. Returns `nil`, or after how many seconds there is
+    /// one again.
+    func take(for channel: any Channel) -> Int? {
+        let client = RateLimiter.key(of: channel.remoteAddress)
+        return limiter.withLock { $0.take(for: client, at: .now) }
     }
 }

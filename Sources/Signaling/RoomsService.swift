@@ -46,8 +46,13 @@ public func logNotices(to logger: Logger) -> @Sendable (Rooms.Notice) -> Void {
                 "viewer cannot play the publisher's codec, so it sees nothing",
                 metadata: ["peer": "\(peer)", "slot": "\(slot)", "codec": "\(codec.rawValue)"]
             )
-        case .connectionFailed(let slot, let error):
+        case .subscriptionFailed(let slot, let error):
             logger.debug("subscription refused", metadata: ["slot": "\(slot)", "error": "\(error)"])
+        case .report(.sessionCreated(let session, _)):
+            logger.info("session began", metadata: ["channel": "\(session.channel)", "session": "\(session.id)"])
+        case .report(.sessionDestroyed(let session, _)):
+            logger.info("session ended", metadata: ["channel": "\(session.channel)", "session": "\(session.id)"])
+        case .report: break
         }
     }
 }
@@ -59,6 +64,13 @@ extension EndReason {
         case .shutdown: "the server shut down"
         case .setupFailed: "setup failed"
         case .transport(let reason): reason.rawValue
+        case .disconnectedByOperator: "an operator disconnected it"
+        case .lifetimeExpired: "its permitted time is over"
+        case .sessionTerminated: "an operator ended the session"
+        case .tooSlow: "its signaling did not take the events that waited for it"
+        case .replaced: "the same user joined again"
+        case .signalingLost: "its signaling broke off"
+        case .rejected(let reason): reason
         }
     }
 }

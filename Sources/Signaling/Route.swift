@@ -11,6 +11,8 @@ enum Route: Hashable, Sendable {
     case session(SessionID?)
     case channel(ChannelName)
     case channelEvents(ChannelName)
+    /// Where WebSockets are taken.
+    case signaling
 
     /// - Throws: 404 for a path that stands for nothing, 400 for one with broken percent-encoding or a bad name.
     init(target: RequestTarget) throws(HTTPFailure) {
@@ -30,6 +32,7 @@ enum Route: Hashable, Sendable {
                 throw HTTPFailure(.notFound, "There is no such participant in this channel.")
             }
             self = .whepParticipant(channel, participant)
+        case ("signaling", 1): self = .signaling
         case ("sessions", 2): self = .session(SessionID(segments[1]))
         case ("api", 3) where segments[1] == "channels": self = .channel(try Self.channel(segments[2]))
         case ("api", 4) where segments[1] == "channels" && segments[3] == "events":

@@ -22,6 +22,8 @@ public struct SignalingConfiguration: Sendable {
     public var heartbeatInterval: Duration
     /// The shortest time between two events of one event stream; changes within it become one.
     public var eventInterval: Duration
+    /// What Sora's clients are told and given.
+    public var sora: SoraConfiguration
 
     public init(
         host: String = "127.0.0.1",
@@ -29,7 +31,8 @@ public struct SignalingConfiguration: Sendable {
         tls: TLS? = nil,
         limits: HTTPLimits = HTTPLimits(),
         heartbeatInterval: Duration = .seconds(15),
-        eventInterval: Duration = .milliseconds(50)
+        eventInterval: Duration = .milliseconds(50),
+        sora: SoraConfiguration = SoraConfiguration()
     ) {
         self.host = host
         self.port = port
@@ -37,6 +40,7 @@ public struct SignalingConfiguration: Sendable {
         self.limits = limits
         self.heartbeatInterval = heartbeatInterval
         self.eventInterval = eventInterval
+        self.sora = sora
     }
 }
 

@@ -10,9 +10,9 @@ struct LoadCommand: AsyncParsableCommand {
         commandName: "load",
         abstract: "Measure a server with synthetic publishers and subscribers.",
         discussion: """
-            Speaks WHIP and WHEP with any server; ICE, DTLS and SRTP are real, the pictures are not. Every packet is \
-            stamped, so that loss, duplicates, order and latency are measured from end to end. Publishers join first. \
-            The measured window begins when everybody is connected. A video frame's packets are sent in one burst, as \
+            Speaks WHIP and WHEP, or Sora's signaling, with any server; ICE, DTLS and SRTP are real, the pictures are \
+            not. Every packet is stamped, so that loss, duplicates, order and latency are measured from end to end. \
+            Publishers join first. The measured window begins when everybody is connected. A video frame's packets are sent in one burst, as \
             encoders send them. One loop, which is one core, drives 500 subscribers of 1.5 Mbit/s.
 
             --ramp finds how many subscribers a server carries: it lets them join in steps, up to --subscribers, and \
@@ -23,12 +23,26 @@ struct LoadCommand: AsyncParsableCommand {
             transport of its own. A server that does not name its publishers as Nagare does needs a channel for each:
               --whip-path '/whip/{channel}-{publisher}' --whep-path '/whep/{channel}-{publisher}'
 
+            --signaling sora speaks Sora's signaling instead, over a WebSocket for each client: each subscriber gets \
+            every publisher of its channel, and each member of a conference sends and receives, over one transport.
+
             The exit status is 1 when a client failed to connect, and with --expect-lossless when anything was lost.
             """
     )
 
     @Option(help: ArgumentHelp("The server.", valueName: "url"))
     var url = "http://127.0.0.1:8080"
+
+    @Option(
+        help: ArgumentHelp(
+            "How to speak to it: whip (WHIP and WHEP) or sora (a WebSocket, on which the server offers).",
+            valueName: "protocol"
+        )
+    )
+    fileprivate var signaling = SignalingName.whip
+
+    @Option(help: ArgumentHelp("Where the WebSocket of --signaling sora is, under the URL.", valueName: "path"))
+    var signalingPath = "/signaling"
 
     @Option(help: ArgumentHelp("The channel to publish to and to watch.", valueName: "name"))
     var channel = "load"
@@ -46,7 +60,8 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How many clients watch. With several publishers they share them evenly. (default: 1)",
+            "How many clients watch. With several publishers they share them evenly, or with --signaling sora their "
+                + "channels. (default: 1)",
             valueName: "n"
         )
     )
@@ -117,7 +132,12 @@ struct LoadCommand: AsyncParsableCommand {
     )
     var loops: Int?
 
-    @Option(help: ArgumentHelp("Present this Bearer token.", valueName: "token"))
+    @Option(
+        help: ArgumentHelp(
+            "Present this Bearer token; with --signaling sora, as access_token of the metadata.",
+            valueName: "token"
+        )
+    )
     var token: String?
 
     @Option(
@@ -170,6 +190,8 @@ struct LoadCommand: AsyncParsableCommand {
         get throws {
             var configuration = LoadConfiguration()
             configuration.url = url
+            configuration.signaling = signaling.signaling
+            configuration.signalingPath = signalingPath
             configuration.channel = channel
             configuration.channels = channels
             configuration.publishers = publishers ?? 1
@@ -303,6 +325,18 @@ extension LoadRun {
         }
         defer { for source in sources { source.cancel() } }
         return try await task.value.get()
+    }
+}
+
+/// What `--signaling` takes.
+private enum SignalingName: String, CaseIterable, ExpressibleByArgument {
+    case whip, sora
+
+    var signaling: LoadConfiguration.Signaling {
+        switch self {
+        case .whip: .whip
+        case .sora: .sora
+        }
     }
 }
 

@@ -1,13 +1,16 @@
 import Room
 import ServiceLifecycle
 
-/// Lets the rooms ask the media loops once a second what they carry.
+/// Lets time pass for the rooms, and lets them ask the media loops what they carry, once a second.
 struct LoadSampler: Service {
     let rooms: Rooms
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            while (try? await Task.sleep(for: .seconds(1))) != nil { await rooms.sampleLoads() }
+            while (try? await Task.sleep(for: .seconds(1))) != nil {
+                await rooms.sampleLoads()
+                await rooms.tick()
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ extension Machine {
         Self(
             cores: ProcessInfo.processInfo.activeProcessorCount,
             addresses: NetworkInterfaces.addresses(),
+            hostName: ProcessInfo.processInfo.hostName,
             srtpBackends: SRTPBackend.available
         )
     }

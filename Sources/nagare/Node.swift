@@ -34,6 +34,7 @@ struct Node {
     func run() async throws(StartupError) {
         let shutdown = await Shutdown(graceSeconds: configuration.graceSeconds, logger: logger)
         try Preflight.check(configuration)
+        let keys = try await keys()
         FileDescriptorLimit.raise()
         let relay = PeerEventRelay()
         let loops = try await startLoops(relay)
@@ -43,7 +44,7 @@ struct Node {
         // The grace and a second signal hold until the loops have ended too.
         defer { watch.cancel() }
         do throws(StartupError) {
-            try await serve(loops, relay, group)
+            try await serve(loops, relay, group, keys)
         } catch {
             await loops.shutdown()
             throw error
@@ -113,12 +114,39 @@ struct Node {
     private func serve(
         _ loops: MediaLoops,
         _ relay: PeerEventRelay,
-        _ shutdown: ShutdownTarget
+        _ shutdown: ShutdownTarget,
+        _ keys: [JWTKey]
     ) async throws(StartupError) {
-        let rooms = Rooms(planes: await planes(loops), notice: logNotices(to: logger))
+        let operations: Operations
+        do throws(ServerStartError) {
+            operations = try Operations(configuration, keys: keys, logger: logger)
+        } catch {
+            throw .system(error.sentence)
+        }
+        do throws(StartupError) {
+            try await serve(loops, relay, shutdown, operations)
+        } catch {
+            await operations.client?.shutdown()
+            throw error
+        }
+        await operations.client?.shutdown()
+    }
+
+    private func serve(
+        _ loops: MediaLoops,
+        _ relay: PeerEventRelay,
+        _ shutdown: ShutdownTarget,
+        _ operations: Operations
+    ) async throws(StartupError) {
+        let log = logNotices(to: logger)
+        let rooms = Rooms(planes: await planes(loops)) { notice in
+            log(notice)
+            operations.take(notice)
+        }
+        operations.webhooks?.connect(to: rooms)
         relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
-        let group = try serviceGroup(loops, rooms, status)
+        let group = try serviceGroup(loops, rooms, status, operations)
         await shutdown.set {
             status.startDraining()
             await group.triggerGracefulShutdown()
@@ -137,7 +165,8 @@ struct Node {
     private func serviceGroup(
         _ loops: MediaLoops,
         _ rooms: Rooms,
-        _ status: NodeStatus
+        _ status: NodeStatus,
+        _ operations: Operations
     ) throws(StartupError) -> ServiceGroup {
         let announce: @Sendable (Int) -> Void = { [configuration, logger] port in
             let url = configuration.pageURL(port: UInt16(clamping: port))
@@ -153,13 +182,16 @@ struct Node {
         // Hummingbird's own lines say what ours say, less clearly.
         var quiet = Logger(label: "nagare.http")
         quiet.logLevel = max(configuration.logLevel, .notice)
+        let srtpBackend = configuration.srtpBackend
         let admin = AdminServer(
             host: configuration.admin.ip.description,
             port: Int(configuration.admin.port),
-            logger: quiet,
-            metrics: { [configuration] in
-                await Self.snapshot(loops, rooms, status, configuration.srtpBackend).page.text
+            api: operations.api(rooms) {
+                await Self.snapshot(loops, rooms, status, operations, srtpBackend).mediaTotals
             },
+            origins: configuration.adminOrigins,
+            logger: quiet,
+            metrics: { await Self.snapshot(loops, rooms, status, operations, srtpBackend).page.text },
             isReady: { status.isReady },
             onRunning: { port in
                 logger.info("admin", metadata: ["port": "\(port)"])
@@ -174,11 +206,15 @@ struct Node {
                     port: Int(configuration.http.port),
                     tls: configuration.tls.map {
                         SignalingConfiguration.TLS(certificatePath: $0.certificatePath, keyPath: $0.keyPath)
-                    }
+                    },
+                    sora: configuration.sora.configuration
                 ),
                 rooms: rooms,
-                authorizer: authorizer,
+                authorizer: operations.authorizer,
+                clientStatistics: operations.clientStatistics,
+                signalingStatistics: operations.statistics,
                 logger: quiet,
+                signalingLogger: logger,
                 onRunning: { port in
                     if let page = status.listening(pagePort: port) { announce(page) }
                 }
@@ -187,13 +223,11 @@ struct Node {
             throw .system(error.sentence)
         }
         // They end in the reverse order: the public listener first, and the probes answer to the last.
+        var services: [any Service] = [admin]
+        if let webhooks = operations.webhooks { services.append(webhooks) }
+        services += [RoomsService(rooms), LoadSampler(rooms: rooms), server] as [any Service]
         var groupConfiguration = ServiceGroupConfiguration(
-            services: [
-                .init(service: admin, successTerminationBehavior: .gracefullyShutdownGroup),
-                .init(service: RoomsService(rooms), successTerminationBehavior: .gracefullyShutdownGroup),
-                .init(service: LoadSampler(rooms: rooms), successTerminationBehavior: .gracefullyShutdownGroup),
-                .init(service: server, successTerminationBehavior: .gracefullyShutdownGroup),
-            ],
+            services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
             logger: quiet
         )
         // A slow request may not keep the peers from being told within the grace.
@@ -201,12 +235,11 @@ struct Node {
         return ServiceGroup(configuration: groupConfiguration)
     }
 
-    private var authorizer: any Authorizer {
-        guard let token = configuration.token else { return OpenAuthorizer() }
-        guard let authorizer = StaticTokenAuthorizer(token: token.secret) else {
-            preconditionFailure("a token's characters are checked when the configuration is read")
-        }
-        return authorizer
+    /// The keys that tokens are checked with, read from their files.
+    private func keys() async throws(StartupError) -> [JWTKey] {
+        var keys: [JWTKey] = []
+        for source in configuration.jwtKeys { keys.append(try await source.key()) }
+        return keys
     }
 
     // MARK: Metrics
@@ -215,6 +248,7 @@ struct Node {
         _ loops: MediaLoops,
         _ rooms: Rooms,
         _ status: NodeStatus,
+        _ operations: Operations,
         _ srtpBackend: SRTPBackend
     ) async -> NodeSnapshot {
         var snapshot = NodeSnapshot(srtpBackend: srtpBackend)
@@ -222,6 +256,7 @@ struct Node {
         snapshot.isReady = status.isReady
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.rooms = await rooms.counts
+        snapshot.signaling = operations.snapshot
         snapshot.process = ProcessMetrics.current()
         return snapshot
     }

@@ -4,7 +4,11 @@ import Wire
 /// Finds out what the listeners would fail on, before anything is started.
 enum Preflight {
     static func check(_ configuration: NodeConfiguration) throws(StartupError) {
-        for path in [configuration.tls?.certificatePath, configuration.tls?.keyPath].compactMap(\.self) {
+        let paths = [
+            configuration.tls?.certificatePath, configuration.tls?.keyPath,
+            configuration.webhooks.certificateAuthorityPath,
+        ]
+        for path in paths.compactMap(\.self) {
             _ = try SmallFile.contents(path)
         }
         try checkTCP(configuration.http, setting: .http)

@@ -87,6 +87,12 @@ struct ServeCommand: AsyncParsableCommand {
     )
     var token: String?
 
+    @OptionGroup(title: "WHO MAY, AND WHO IS TOLD")
+    var access: AccessOptions
+
+    @OptionGroup(title: "SORA'S CLIENTS")
+    var sora: SoraOptions
+
     @Option(
         help: ArgumentHelp(
             "trace, debug, info, notice, warning, error or critical. (default: info)",
@@ -100,28 +106,15 @@ struct ServeCommand: AsyncParsableCommand {
 
     /// The flags that were given, each with its values.
     var flags: [Setting: [String]] {
-        var flags: [Setting: [String]] = [:]
-        for setting in Setting.allCases {
-            let values: [String]
-            switch setting {
-            case .dev: values = dev.map { [String($0)] } ?? []
-            case .http: values = http.map { [$0] } ?? []
-            case .media: values = media
-            case .announce: values = announce
-            case .admin: values = admin.map { [$0] } ?? []
-            case .loops: values = loops.map { [$0] } ?? []
-            case .srtpBackend: values = srtpBackend.map { [$0] } ?? []
-            case .udpGSO: values = udpGso.map { [$0] } ?? []
-            case .udpGRO: values = udpGro.map { [$0] } ?? []
-            case .tlsCertificate: values = tlsCert.map { [$0] } ?? []
-            case .tlsKey: values = tlsKey.map { [$0] } ?? []
-            case .token: values = token.map { [$0] } ?? []
-            case .logLevel: values = logLevel.map { [$0] } ?? []
-            case .grace: values = grace.map { [$0] } ?? []
-            }
-            if !values.isEmpty { flags[setting] = values }
-        }
-        return flags
+        let single: [(Setting, String?)] = [
+            (.dev, dev.map { String($0) }), (.http, http), (.admin, admin), (.loops, loops),
+            (.srtpBackend, srtpBackend), (.udpGSO, udpGso), (.udpGRO, udpGro), (.tlsCertificate, tlsCert),
+            (.tlsKey, tlsKey), (.token, token), (.logLevel, logLevel), (.grace, grace),
+        ]
+        var flags: [Setting: [String]] = [.media: media, .announce: announce]
+        for (setting, value) in single + access.single + sora.single { flags[setting] = value.map { [$0] } }
+        for (setting, values) in access.lists + sora.lists { flags[setting] = values }
+        return flags.filter { !$0.value.isEmpty }
     }
 
     /// The configuration that the command line, `environment` and the file that one of them names give together.

@@ -51,6 +51,20 @@ import Wire
         ("no host", { $0.url = "http://" }),
         ("metrics without a scheme", { $0.metricsURL = "127.0.0.1:3000/metrics" }),
         ("no channel", { $0.channel = "" }),
+        (
+            "a channel longer than Sora's signaling takes",
+            {
+                $0.signaling = .sora
+                $0.channel = String(repeating: "x", count: 256)
+            }
+        ),
+        (
+            "no path of the WebSocket",
+            {
+                $0.signaling = .sora
+                $0.signalingPath = ""
+            }
+        ),
     ]
 
     @Test(arguments: mistakes.indices)
@@ -96,6 +110,17 @@ import Wire
             let name = channels > 1 ? "load-\(conference + 1)" : "load"
             #expect(configuration.channel(ofPublisher: member) == name)
         }
+    }
+
+    @Test func `a member of a conference with one transport is one client`() throws {
+        var configuration = LoadConfiguration()
+        configuration.conferenceMembers = 4
+        configuration.channels = 2
+        #expect(configuration.clientCount == 32 && configuration.joiningSubscribers == 24)
+        configuration.signaling = .sora
+        try configuration.validate()
+        #expect(configuration.clientCount == 8 && configuration.joiningSubscribers == 0)
+        #expect(configuration.subscriberCount == 24)
     }
 
     @Test func `publishers are spread over channels, and subscribers over publishers`() throws {

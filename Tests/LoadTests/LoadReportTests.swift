@@ -26,7 +26,7 @@ import Wire
             from: LoadSnapshot(tally: start, server: ServerUsage()),
             to: LoadSnapshot(tally: end, server: ServerUsage()),
             settled: end,
-            WindowContext(hasVideo: true, hasAudio: false, subscribers: subscribers)
+            WindowContext(hasVideo: true, hasAudio: false, subscribers: subscribers, streams: subscribers)
         )
     }
 
@@ -152,7 +152,7 @@ import Wire
         }
         #expect(
             try keys() == [
-                "schema", "url", "channel", "channels", "publishers", "subscribers", "conferenceMembers",
+                "schema", "url", "signaling", "channel", "channels", "publishers", "subscribers", "conferenceMembers",
                 "videoKilobitsPerSecond", "framesPerSecond", "hasAudio", "srtpProfiles", "publishersConnected",
                 "subscribersConnected", "failures", "disconnections", "connectMilliseconds", "steps", "ramp", "window",
                 "warnings", "isInterrupted",

@@ -121,6 +121,64 @@ import Wire
         Mistake(file: "tokn: x", sentence: "nagare.yaml has the unknown key \"tokn\" (do you mean \"token\"?)."),
         Mistake(file: "turn-server: x", sentence: "nagare.yaml has the unknown key \"turn-server\"."),
         Mistake(
+            flags: ["--auth-webhook-url", "hooks.example/auth"],
+            sentence: "--auth-webhook-url is \"hooks.example/auth\": write an address as https://example.org/path."
+        ),
+        Mistake(
+            environment: ["NAGARE_EVENT_WEBHOOK_URL": "http://u:s3cret@hooks.example/"],
+            sentence: "NAGARE_EVENT_WEBHOOK_URL names a user: use --webhook-user and --webhook-password for that."
+        ),
+        Mistake(
+            flags: ["--auth-webhook-url", "http://a/", "--webhook-user", "u"],
+            sentence: "--webhook-user and --webhook-password need each other."
+        ),
+        Mistake(
+            flags: ["--webhook-user", "u", "--webhook-password", "p"],
+            sentence: "--webhook-user needs --auth-webhook-url, --event-webhook-url or --session-webhook-url beside it."
+        ),
+        Mistake(
+            flags: ["--auth-webhook-url", "http://a/", "--token", "t"],
+            sentence: "--token and --auth-webhook-url are set: choose one way to decide who may take part."
+        ),
+        Mistake(
+            flags: ["--webhook-timeout", "90"],
+            sentence: "--webhook-timeout is \"90\": write a whole number from 1 to 60."
+        ),
+        Mistake(
+            file: "jwt-key: s3cret",
+            sentence: "jwt-key in nagare.yaml has to be an algorithm, a colon and the key or @ and its file: write "
+                + "hs256:@FILE, es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
+        ),
+        Mistake(
+            flags: ["--jwt-key", "none:x"],
+            sentence: "--jwt-key has to be an algorithm, a colon and the key or @ and its file: write "
+                + "hs256:@FILE, es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
+        ),
+        Mistake(
+            flags: ["--turn-url", "stun:a:3478", "--turn-username", "u", "--turn-credential", "p"],
+            sentence: "--turn-url is \"stun:a:3478\": write it as turn:203.0.113.5:3478?transport=udp."
+        ),
+        Mistake(
+            flags: ["--turn-url", "turn:a:3478"],
+            sentence: "--turn-url needs --turn-username and --turn-credential: some clients end without them."
+        ),
+        Mistake(
+            flags: ["--turn-username", "u"],
+            sentence: "--turn-username and --turn-credential need --turn-url beside them."
+        ),
+        Mistake(
+            flags: ["--video-codec", "theora"],
+            sentence: "--video-codec is \"theora\": write one of VP8, VP9, AV1, H264, H265."
+        ),
+        Mistake(
+            flags: ["--spotlight-focus-rid", "r3"],
+            sentence: "--spotlight-focus-rid is \"r3\": write one of none, r0, r1, r2."
+        ),
+        Mistake(
+            flags: ["--admin-origin", "ops.example"],
+            sentence: "--admin-origin is \"ops.example\": write an origin as https://ops.example.org, or *."
+        ),
+        Mistake(
             file: "tls:\n  cert: c.pem",
             sentence: "nagare.yaml has the unknown key \"tls.cert\" (do you mean \"tls-cert\"?)."
         ),

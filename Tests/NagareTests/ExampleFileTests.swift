@@ -32,14 +32,30 @@ import Testing
     @Test func `it names every setting, and all of them together are valid`() throws {
         let layer = try ConfigurationLayer.file(path: "example", contents: Array(try uncommented().utf8))
         for setting in Setting.allCases { #expect(try layer.entry(for: setting) != nil, "\(setting.rawValue)") }
-        let configuration = try NodeConfiguration.resolve([layer], machine: Self.machine)
-        #expect(configuration.tls != nil)
-        #expect(configuration.token != nil)
-        #expect(configuration.media.count == 2)
+        // There is one way to decide who may take part, and the file shows three.
+        for way in ["token", "jwt-key", "auth-webhook-url"] {
+            let ways = ["token:", "jwt-key:", "auth-webhook-url:"].filter { $0 != "\(way):" }
+            let text = try uncommented().split(separator: "\n", omittingEmptySubsequences: false)
+            var isDropping = false
+            let kept = text.filter { line in
+                isDropping = ways.contains { line.hasPrefix($0) } || (isDropping && line.hasPrefix("  - "))
+                return !isDropping
+            }
+            let one = try ConfigurationLayer.file(path: "example", contents: Array(kept.joined(separator: "\n").utf8))
+            let configuration = try NodeConfiguration.resolve([one], machine: Self.machine)
+            #expect(configuration.tls != nil)
+            #expect((configuration.token != nil) == (way == "token"))
+            #expect(configuration.jwtKeys.isEmpty == (way != "jwt-key"))
+            #expect((configuration.webhooks.authenticationURL != nil) == (way == "auth-webhook-url"))
+            #expect(configuration.media.count == 2 && configuration.sora.turnURLs.count == 2)
+        }
     }
 
     @Test func `what it shows as a default is the default`() throws {
-        let layer = try ConfigurationLayer.file(path: "example", contents: Array(try uncommented().utf8))
+        let text = try uncommented().split(separator: "\n").filter { line in
+            !["token:", "auth-webhook-url:"].contains { line.hasPrefix($0) }
+        }
+        let layer = try ConfigurationLayer.file(path: "example", contents: Array(text.joined(separator: "\n").utf8))
         let shown = try NodeConfiguration.resolve([layer], machine: Self.machine)
         let actual = try NodeConfiguration.resolve([.commandLine([.announce: ["203.0.113.7"]])], machine: Self.machine)
         #expect(shown.isDevelopment == actual.isDevelopment)
@@ -51,5 +67,13 @@ import Testing
         #expect(shown.socketOptions == actual.socketOptions)
         #expect(shown.logLevel == actual.logLevel)
         #expect(shown.graceSeconds == actual.graceSeconds)
+        #expect(shown.webhooks.timeoutSeconds == actual.webhooks.timeoutSeconds)
+        #expect(shown.sora.videoCodec == actual.sora.videoCodec)
+        #expect(shown.sora.spotlightNumber == actual.sora.spotlightNumber)
+        #expect(shown.sora.spotlightFocusRID == actual.sora.spotlightFocusRID)
+        #expect(shown.sora.spotlightUnfocusRID == actual.sora.spotlightUnfocusRID)
+        #expect(shown.sora.acceptsBundleID == actual.sora.acceptsBundleID)
+        #expect(shown.sora.pingSeconds == actual.sora.pingSeconds)
+        #expect(shown.sora.label == actual.sora.label)
     }
 }

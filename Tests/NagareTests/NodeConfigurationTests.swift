@@ -2,6 +2,7 @@ import ArgumentParser
 import EventLoop
 import Logging
 import SRTP
+import Signaling
 import Testing
 import Wire
 
@@ -23,6 +24,7 @@ private func resolve(
         machine: Machine(
             cores: cores,
             addresses: interfaces.compactMap { IPAddress($0) },
+            hostName: "test-machine",
             srtpBackends: [.ipsecMB, .openssl, .libsrtp2]
         ),
         unknownVariables: NodeConfiguration.unknownVariables(environment)
@@ -112,6 +114,33 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.media == [try address("127.0.0.1:7000")])
     }
 
+    static let webhooks = {
+        var webhooks = WebhookSettings()
+        webhooks.eventURL = "https://hooks.example/events"
+        webhooks.sessionURL = "http://127.0.0.1:9000/sessions?a=b"
+        webhooks.timeoutSeconds = 7
+        webhooks.user = "node"
+        webhooks.password = Token(secret: "pass:word")
+        webhooks.certificateAuthorityPath = "/etc/ca.pem"
+        return webhooks
+    }()
+
+    static let sora = {
+        var sora = SoraSettings()
+        sora.turnURLs = ["turn:203.0.113.5:3478?transport=udp", "turns:turn.example:443?transport=tcp"]
+        sora.turnUsername = "u"
+        sora.turnCredential = Token(secret: "p")
+        sora.videoCodec = .vp8
+        sora.spotlightNumber = 3
+        sora.spotlightFocusRID = .r2
+        sora.spotlightUnfocusRID = .none
+        sora.acceptsBundleID = false
+        sora.pingSeconds = 9
+        sora.nodeName = "n1"
+        sora.label = "Studio"
+        return sora
+    }()
+
     static let everything = NodeConfiguration(
         isDevelopment: false,
         http: TransportAddress(ip: .anyV6, port: 443),
@@ -124,6 +153,10 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         usesGRO: false,
         tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
         token: Token(secret: "s3cret="),
+        jwtKeys: [],
+        webhooks: webhooks,
+        adminOrigins: ["https://ops.example"],
+        sora: sora,
         logLevel: .debug,
         graceSeconds: 3,
         warnings: []
@@ -135,6 +168,13 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "--announce", "203.0.113.7", "--announce", "::1", "--admin", "localhost:3001", "--loops", "2",
             "--srtp-backend", "openssl", "--udp-gso", "off", "--udp-gro", "off", "--tls-cert", "/etc/c.pem",
             "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG", "--grace", "3",
+            "--event-webhook-url", "https://hooks.example/events", "--session-webhook-url",
+            "http://127.0.0.1:9000/sessions?a=b", "--webhook-timeout", "7", "--webhook-user", "node",
+            "--webhook-password", "pass:word", "--webhook-ca", "/etc/ca.pem", "--admin-origin", "https://ops.example",
+            "--turn-url", "turn:203.0.113.5:3478?transport=udp", "--turn-url", "turns:turn.example:443?transport=tcp",
+            "--turn-username", "u", "--turn-credential", "p", "--video-codec", "vp8", "--spotlight-number", "3",
+            "--spotlight-focus-rid", "r2", "--spotlight-unfocus-rid", "none", "--client-bundle-id", "off",
+            "--ping-interval", "9", "--node-name", "n1", "--label", "Studio",
         ])
         #expect(flags == Self.everything)
 
@@ -144,6 +184,15 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_SRTP_BACKEND": "openssl", "NAGARE_UDP_GSO": "off", "NAGARE_UDP_GRO": "false",
             "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
             "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
+            "NAGARE_EVENT_WEBHOOK_URL": "https://hooks.example/events",
+            "NAGARE_SESSION_WEBHOOK_URL": "http://127.0.0.1:9000/sessions?a=b", "NAGARE_WEBHOOK_TIMEOUT": "7",
+            "NAGARE_WEBHOOK_USER": "node", "NAGARE_WEBHOOK_PASSWORD": "pass:word",
+            "NAGARE_WEBHOOK_CA": "/etc/ca.pem", "NAGARE_ADMIN_ORIGIN": "https://ops.example",
+            "NAGARE_TURN_URL": "turn:203.0.113.5:3478?transport=udp,turns:turn.example:443?transport=tcp",
+            "NAGARE_TURN_USERNAME": "u", "NAGARE_TURN_CREDENTIAL": "p", "NAGARE_VIDEO_CODEC": "VP8",
+            "NAGARE_SPOTLIGHT_NUMBER": "3", "NAGARE_SPOTLIGHT_FOCUS_RID": "r2",
+            "NAGARE_SPOTLIGHT_UNFOCUS_RID": "none", "NAGARE_CLIENT_BUNDLE_ID": "off", "NAGARE_PING_INTERVAL": "9",
+            "NAGARE_NODE_NAME": "n1", "NAGARE_LABEL": "Studio",
         ])
         #expect(environment == Self.everything)
 
@@ -166,9 +215,62 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 token: s3cret=
                 log-level: debug
                 grace: 3
+                event-webhook-url: https://hooks.example/events
+                session-webhook-url: http://127.0.0.1:9000/sessions?a=b
+                webhook-timeout: 7
+                webhook-user: node
+                webhook-password: pass:word
+                webhook-ca: /etc/ca.pem
+                admin-origin: https://ops.example
+                turn-url:
+                  - turn:203.0.113.5:3478?transport=udp
+                  - turns:turn.example:443?transport=tcp
+                turn-username: u
+                turn-credential: p
+                video-codec: VP8
+                spotlight-number: 3
+                spotlight-focus-rid: r2
+                spotlight-unfocus-rid: none
+                client-bundle-id: off
+                ping-interval: 9
+                node-name: n1
+                label: Studio
                 """
         )
         #expect(file == Self.everything)
+    }
+
+    @Test func `keys and the authentication webhook come from any source too`() throws {
+        let keys = ["hs256:correct horse battery staple: twice", "es256/k 1:@/etc/jwt.pem"]
+        let expected = try keys.map { try JWTKeySource($0, origin: "") }
+        #expect(expected.map(\.algorithm) == [.hs256, .es256] && expected.map(\.id) == [nil, "k 1"])
+        #expect(
+            expected.map(\.text) == [
+                .written(Token(secret: "correct horse battery staple: twice")), .file("/etc/jwt.pem"),
+            ]
+        )
+        #expect(try resolve(["--dev"] + keys.flatMap { ["--jwt-key", $0] }).jwtKeys == expected)
+        let environment = ["NAGARE_JWT_KEY": keys.joined(separator: ",")]
+        #expect(try resolve(["--dev"], environment: environment).jwtKeys == expected)
+        let file = "jwt-key:\n" + keys.map { "  - \"\($0)\"\n" }.joined()
+        #expect(try resolve(["--dev"], file: file).jwtKeys == expected)
+        let url = "https://hooks.example/auth"
+        for configuration in try [
+            resolve(["--auth-webhook-url", url]), resolve(environment: ["NAGARE_AUTH_WEBHOOK_URL": url]),
+            resolve(file: "auth-webhook-url: \(url)"),
+        ] {
+            #expect(configuration.webhooks.authenticationURL == url)
+            #expect(!configuration.warnings.contains { $0.contains("can publish") })
+        }
+    }
+
+    @Test func `what nobody sets is left to clients and to reason`() throws {
+        let configuration = try resolve(["--dev"])
+        #expect(configuration.sora.turnURLs.isEmpty && configuration.sora.configuration.turn == nil)
+        #expect(configuration.sora.videoCodec == .vp9 && configuration.sora.spotlightNumber == 8)
+        #expect(configuration.sora.nodeName == "test-machine" && configuration.sora.acceptsBundleID)
+        #expect(configuration.webhooks == WebhookSettings() && !configuration.webhooks.configuration.isUsed)
+        #expect(configuration.jwtKeys.isEmpty && configuration.adminOrigins.isEmpty)
     }
 
     @Test(arguments: ["", "\n\n", "# nothing\n  # here\n"])
@@ -181,11 +283,16 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.media == [try address("127.0.0.1:7100")])
     }
 
-    @Test func `a token never shows`() throws {
-        let configuration = try resolve(["--dev", "--token", "s3cret"])
-        #expect(configuration.token?.secret == "s3cret")
+    @Test(arguments: [
+        ["--token", "s3cret"], ["--jwt-key", "hs256:s3cret"],
+        ["--event-webhook-url", "http://a/", "--webhook-user", "u", "--webhook-password", "s3cret"],
+        ["--turn-url", "turn:a:1", "--turn-username", "u", "--turn-credential", "s3cret"],
+    ])
+    func `a secret never shows`(flags: [String]) throws {
+        let configuration = try resolve(["--dev"] + flags)
         var dumped = ""
         dump(configuration, to: &dumped)
+        dump(configuration.webhooks.configuration, to: &dumped)
         for text in ["\(configuration)", String(reflecting: configuration), dumped] {
             #expect(!text.contains("s3cret"))
         }

@@ -7,13 +7,14 @@ package actor FakeMediaPlane: MediaPlane {
     package struct Refusal: Error {}
     package private(set) var peers: [PeerID: PeerParameters] = [:]
     package private(set) var sources: [TrackID: PlacedTrack] = [:]
-    /// The layer of each slot that has a source.
+    /// The layer of each slot's source.
     package private(set) var layers: [TrackID: LayerChoice] = [:]
-    package private(set) var keyFrameRequests: [PeerID: Int] = [:]
-    private var figures: [PeerID: PeerStatistics] = [:]
+    /// The peers that were asked for key frames, in order.
+    package private(set) var keyFrameRequests: [PeerID] = []
     package private(set) var connectCount = 0
     package private(set) var removed: [PeerID] = []
     private var loopLoad = LoopLoad()
+    private var figures: [PeerID: PeerStatistics] = [:]
     private var refuses = false
     private var isGateClosed = false
     /// The home whose tracks are waited for at the gate; `nil` while none are.
@@ -41,8 +42,8 @@ package actor FakeMediaPlane: MediaPlane {
     package func removePeer(_ peer: PeerID) {
         guard peers.removeValue(forKey: peer) != nil else { return }
         removed.append(peer)
-        for (slot, source) in sources where slot.peer == peer || source.track.peer == peer { forget(slot) }
-        keyFrameRequests[peer] = nil
+        sources = sources.filter { $0.key.peer != peer && $0.value.track.peer != peer }
+        layers = layers.filter { sources[$0.key] != nil }
         figures[peer] = nil
     }
 
@@ -57,26 +58,26 @@ package actor FakeMediaPlane: MediaPlane {
         await passGate()
         guard !refuses, peers[peer] != nil else { throw Refusal() }
         peers[peer]?.send.removeAll { remove.contains($0.mid) }
-        peers[peer]?.send.append(contentsOf: add)
-        for mid in remove { forget(TrackID(peer: peer, mid: mid)) }
+        peers[peer]?.send += add
+        for mid in remove {
+            sources[TrackID(peer: peer, mid: mid)] = nil
+            layers[TrackID(peer: peer, mid: mid)] = nil
+        }
     }
 
     package func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws {
         connectCount += 1
         if let source, source.home == gatedHome { await passGate() }
-        guard peers[slot.peer] != nil else { throw Refusal() }
+        guard peers[slot.peer]?.send.contains(where: { $0.mid == slot.mid }) == true else { throw Refusal() }
         sources[slot] = source
-        layers[slot] = source.map { _ in layer }
+        layers[slot] = source == nil ? nil : layer
     }
 
-    package func requestKeyFrame(of peer: PeerID) { keyFrameRequests[peer, default: 0] += 1 }
+    package func requestKeyFrame(of peer: PeerID) {
+        if peers[peer] != nil { keyFrameRequests.append(peer) }
+    }
 
     package func statistics(of peer: PeerID) -> PeerStatistics? { figures[peer] }
-
-    private func forget(_ slot: TrackID) {
-        sources[slot] = nil
-        layers[slot] = nil
-    }
 
     package func load() async -> LoopLoad {
         await passGate()
@@ -110,6 +111,9 @@ package actor FakeMediaPlane: MediaPlane {
         for continuation in waiting { continuation.resume() }
         waiting = []
     }
+
+    /// How many wait at the gate.
+    package var waitingCount: Int { waiting.count }
 
     /// Returns when somebody waits at the gate.
     package func waitForArrival() async {

@@ -23,6 +23,12 @@ struct RoomsBench {
         rooms = Rooms(planes: planes, limits: limits, notice: notice)
     }
 
+    /// - Parameter rooms: makes them with the bench's plane.
+    init(rooms: (FakeMediaPlane) -> Rooms) {
+        plane = FakeMediaPlane()
+        self.rooms = rooms(plane)
+    }
+
     static func credentials(_ name: String) -> ICECredentials {
         ICECredentials(usernameFragment: name, password: String(repeating: "p", count: 22))!
     }
@@ -281,6 +287,23 @@ struct LoadTests {
         #expect(await planes[1].sources[slot] == nil, "what it wanted last is what it has")
         await bench.rooms.shutdown()
         #expect(await bench.rooms.isEmpty)
+    }
+
+    @Test func `a newcomer's viewers are connected together, and its end waits for that`() async throws {
+        let bench = RoomsBench()
+        for _ in 0..<600 { _ = try await bench.join(.recvonly) }
+        let (session, publisher) = try await bench.join(.sendonly)
+        await bench.plane.closeGate(forTracksOf: 0)
+        await bench.report(.connected, from: publisher.peer)
+        while await bench.plane.waitingCount < 256 { await Task.yield() }
+        #expect(await bench.rooms.end(session))
+        #expect(await bench.plane.removed.isEmpty)
+        await bench.plane.openGate()
+        await bench.rooms.settle()
+        #expect(await bench.plane.removed == [publisher.peer])
+        #expect(await bench.plane.sources.isEmpty)
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
     }
 
     @Test func `a viewer's loop is told the loop of the publisher`() async throws {

@@ -12,6 +12,7 @@ struct AuthorizationTests {
         func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
             if case .publish = action { .forbidden } else { .allowed }
         }
+        func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
     }
 
     @Test func `without the token nothing but the page and preflight is served`() async throws {

@@ -85,7 +85,8 @@ struct TLSTests {
         #expect(second?.sentence.contains("key.pem") == true)
     }
 
-    @Test func `the page is served over TLS`() async throws {
+    /// Runs the body against a server that listens with the certificate.
+    private func withRunningServer(_ body: @escaping @Sendable (Int) async throws -> Void) async throws {
         let (ports, announce) = AsyncStream.makeStream(of: Int.self)
         try await withServer(
             certificate: Self.certificate,
@@ -101,7 +102,7 @@ struct TLSTests {
                     tasks.addTask { try await group.run() }
                     var iterator = ports.makeAsyncIterator()
                     let port = try #require(await iterator.next())
-                    #expect(try await Self.get(port: port).hasPrefix("HTTP/1.1 200"))
+                    try await body(port)
                     await group.triggerGracefulShutdown()
                     try await tasks.waitForAll()
                 }
@@ -109,11 +110,35 @@ struct TLSTests {
         )
     }
 
-    @concurrent private static func get(port: Int) async throws -> String {
+    private static func clientContext() throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.trustRoots = .certificates(
             [try NIOSSLCertificate(bytes: Array(Self.certificate.utf8), format: .pem)])
-        let context = try NIOSSLContext(configuration: configuration)
+        return try NIOSSLContext(configuration: configuration)
+    }
+
+    @Test func `the page is served over TLS`() async throws {
+        try await withRunningServer { port in
+            let answer = try await Self.get(port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 200"))
+        }
+    }
+
+    @Test func `WebSockets are taken over TLS`() async throws {
+        try await withRunningServer { port in
+            try await withWebSocket(to: port, tls: Self.clientContext()) { client, input in
+                try await client.send(SoraBench.connect())
+                let offer = try await input.message("offer")
+                #expect(offer["channel_id"] == "room")
+                try await client.send(#"{"type":"disconnect"}"#)
+                let close = try await input.close()
+                #expect(close == WebSocketClose(1000, "TYPE-DISCONNECT"))
+            }
+        }
+    }
+
+    @concurrent private static func get(port: Int) async throws -> String {
+        let context = try clientContext()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: port) { channel in
                 channel.eventLoop.makeCompletedFuture {

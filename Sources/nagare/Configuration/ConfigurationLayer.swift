@@ -43,7 +43,7 @@ extension ConfigurationLayer {
         var values: [AbsoluteConfigKey: ConfigValue] = [:]
         for (setting, texts) in flags {
             let content: ConfigContent = setting.isList ? .stringArray(texts) : .string(texts.last ?? "")
-            values[AbsoluteConfigKey([setting.rawValue])] = ConfigValue(content, isSecret: setting == .token)
+            values[AbsoluteConfigKey([setting.rawValue])] = ConfigValue(content, isSecret: setting.isSecret)
         }
         return Self(
             snapshot: InMemoryProvider(name: "command line", values: values).snapshot(),
@@ -57,7 +57,7 @@ extension ConfigurationLayer {
         let ours = variables.filter { $0.key.hasPrefix(Setting.environmentPrefix) && !$0.value.isEmpty }
         let provider = EnvironmentVariablesProvider(
             environmentVariables: ours,
-            secretsSpecifier: .specific([Setting.token.environmentVariable])
+            secretsSpecifier: .specific(Set(Setting.allCases.filter(\.isSecret).map(\.environmentVariable)))
         )
         return Self(
             snapshot: provider.snapshot(),
@@ -75,7 +75,7 @@ extension ConfigurationLayer {
         let options = YAMLSnapshot.ParsingOptions(
             secretsSpecifier: .dynamic { key, _ in
                 keys.withLock { $0.append(key) }
-                return key == Setting.token.rawValue
+                return Setting(rawValue: key)?.isSecret ?? false
             }
         )
         // An empty file, or one of comments only, says nothing; the parser wants a mapping.

@@ -8,6 +8,8 @@ struct Machine: Sendable {
     var cores: Int
     /// The addresses of the network interfaces that are up, without loopback and link-local ones.
     var addresses: [IPAddress]
+    /// What the machine is called.
+    var hostName = "nagare"
     /// What can encrypt media here, the fastest first; never empty.
     var srtpBackends: [SRTPBackend]
 }
@@ -34,11 +36,16 @@ extension NodeConfiguration {
             usesGRO: try reader.boolean(.udpGRO) ?? true,
             tls: try tls(reader),
             token: try reader.token(),
+            jwtKeys: try reader.jwtKeys(),
+            webhooks: try WebhookSettings(reader),
+            adminOrigins: try reader.origins(),
+            sora: try SoraSettings(reader, machine),
             logLevel: try reader.logLevel() ?? .info,
             graceSeconds: try reader.integer(.grace, 1...graceSecondsMax) ?? 10,
             warnings: unknownVariables.map { "\($0) is set, but there is no such setting." }
         )
         try configuration.checkAddresses()
+        try configuration.checkAccess()
         let chosenMedia = try reader.addresses(.media) ?? []
         try configuration.checkDevelopment(chosenMedia)
         try configuration.resolveAnnounced(machine)
@@ -129,10 +136,24 @@ extension NodeConfiguration {
         )
     }
 
+    /// One way to decide who may, or none.
+    private func checkAccess() throws(StartupError) {
+        let ways = [
+            (Setting.token, token != nil), (.jwtKey, !jwtKeys.isEmpty),
+            (.authWebhookURL, webhooks.authenticationURL != nil),
+        ]
+        .filter(\.1).map(\.0.flag)
+        guard ways.count > 1 else { return }
+        throw .usage("\(ways.joined(separator: " and ")) are set: choose one way to decide who may take part.")
+    }
+
     private func exposureWarnings() -> [String] {
         var warnings: [String] = []
-        if token == nil, !isDevelopment, !http.ip.isLoopback {
-            warnings.append("Anyone who reaches \(http) can publish and watch: no token is set.")
+        let isOpen = token == nil && jwtKeys.isEmpty && webhooks.authenticationURL == nil
+        if isOpen, !isDevelopment, !http.ip.isLoopback {
+            warnings.append(
+                "Anyone who reaches \(http) can publish and watch: no token, key or authentication webhook is set."
+            )
         }
         if tls == nil, !http.ip.isLoopback {
             warnings.append(
@@ -140,140 +161,8 @@ extension NodeConfiguration {
             )
         }
         if !admin.ip.isLoopback {
-            warnings.append("Anyone who reaches \(admin) can read the metrics.")
+            warnings.append("Anyone who reaches \(admin) can read the metrics and end every connection.")
         }
         return warnings
-    }
-}
-
-/// Reads settings as values, with a sentence that names the place where a wrong one was written.
-private struct SettingReader {
-    let layers: [ConfigurationLayer]
-
-    private func entry(_ setting: Setting) throws(StartupError) -> ConfigurationLayer.Entry? {
-        for layer in layers {
-            guard let entry = try layer.entry(for: setting) else { continue }
-            if entry.values.isEmpty || entry.values.contains("") { throw .usage("\(entry.origin) is empty.") }
-            return entry
-        }
-        return nil
-    }
-
-    func text(_ setting: Setting) throws(StartupError) -> String? { try entry(setting)?.value }
-
-    func boolean(_ setting: Setting) throws(StartupError) -> Bool? {
-        guard let entry = try entry(setting) else { return nil }
-        switch entry.value.lowercased() {
-        case "true", "yes", "on", "1": return true
-        case "false", "no", "off", "0": return false
-        default: throw .usage("\(entry.origin) is \"\(entry.value)\": write true or false.")
-        }
-    }
-
-    func integer(_ setting: Setting, _ range: ClosedRange<Int>) throws(StartupError) -> Int? {
-        guard let entry = try entry(setting) else { return nil }
-        guard let value = Int(entry.value), range.contains(value) else {
-            let bounds = "\(range.lowerBound) to \(range.upperBound)"
-            throw .usage("\(entry.origin) is \"\(entry.value)\": write a whole number from \(bounds).")
-        }
-        return value
-    }
-
-    func logLevel() throws(StartupError) -> Logger.Level? {
-        guard let entry = try entry(.logLevel) else { return nil }
-        guard let level = Logger.Level(rawValue: entry.value.lowercased()) else {
-            let names = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-            throw .usage("\(entry.origin) is \"\(entry.value)\": write one of \(names).")
-        }
-        return level
-    }
-
-    /// The backend that was asked for, or the first of those that there are.
-    func srtpBackend(_ available: [SRTPBackend]) throws(StartupError) -> SRTPBackend {
-        guard let fastest = available.first else { preconditionFailure("libsrtp2 is in every build") }
-        guard let entry = try entry(.srtpBackend), entry.value != "auto" else { return fastest }
-        let list = { (backends: [SRTPBackend]) in
-            (["auto"] + backends.map(\.rawValue)).joined(separator: ", ")
-        }
-        guard let backend = SRTPBackend(rawValue: entry.value) else {
-            throw .usage("\(entry.origin) is \"\(entry.value)\": write one of \(list(SRTPBackend.allCases)).")
-        }
-        guard available.contains(backend) else {
-            throw .usage(
-                "\(entry.origin) is \"\(backend.rawValue)\", which this build or this processor does not have: write one of "
-                    + "\(list(available))."
-            )
-        }
-        return backend
-    }
-
-    func token() throws(StartupError) -> Token? {
-        guard let entry = try entry(.token) else { return nil }
-        // RFC 6750 §2.1: what an Authorization header can carry.
-        let allowed = { (byte: UInt8) in isTokenByte(byte) }
-        guard entry.value.utf8.count <= 4_096, entry.value.utf8.allSatisfy(allowed) else {
-            throw .usage("\(entry.origin) may hold letters, digits and -._~+/= only.")
-        }
-        return Token(secret: entry.value)
-    }
-
-    func address(_ setting: Setting) throws(StartupError) -> TransportAddress? {
-        guard let entry = try entry(setting) else { return nil }
-        return try Self.address(entry.value, entry.origin)
-    }
-
-    func addresses(_ setting: Setting) throws(StartupError) -> [TransportAddress]? {
-        guard let entry = try entry(setting) else { return nil }
-        var addresses: [TransportAddress] = []
-        for value in entry.values { addresses.append(try Self.address(value, entry.origin)) }
-        try Self.checkList(addresses, entry.origin)
-        return addresses
-    }
-
-    func announced() throws(StartupError) -> [IPAddress]? {
-        guard let entry = try entry(.announce) else { return nil }
-        var addresses: [IPAddress] = []
-        for value in entry.values {
-            guard let ip = IPAddress(value) else {
-                throw .usage("\(entry.origin) is \"\(value)\": write an IP address without a port, as 203.0.113.7.")
-            }
-            guard !ip.isUnspecified else { throw .usage("\(entry.origin) is \(ip), which no client can reach.") }
-            addresses.append(ip)
-        }
-        try Self.checkList(addresses, entry.origin)
-        return addresses
-    }
-
-    private static func checkList<Element: Hashable & CustomStringConvertible>(
-        _ list: [Element],
-        _ origin: String
-    ) throws(StartupError) {
-        guard list.count <= NodeConfiguration.addressesMax else {
-            throw .usage(
-                "\(origin) has \(list.count) addresses: at most \(NodeConfiguration.addressesMax) are possible."
-            )
-        }
-        var seen: Set<Element> = []
-        for element in list where !seen.insert(element).inserted {
-            throw .usage("\(origin) names \(element) twice.")
-        }
-    }
-
-    private static func address(_ text: String, _ origin: String) throws(StartupError) -> TransportAddress {
-        let local = "localhost:"
-        let numeric = text.hasPrefix(local) ? "127.0.0.1:\(text.dropFirst(local.count))" : text
-        guard let address = TransportAddress(numeric) else {
-            throw .usage("\(origin) is \"\(text)\": write an IP address and a port, as 127.0.0.1:8080 or [::1]:8080.")
-        }
-        return address
-    }
-}
-
-private func isTokenByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "a")...UInt8(ascii: "z"):
-        true
-    default: "-._~+/=".utf8.contains(byte)
     }
 }

@@ -3,7 +3,7 @@ import Logging
 import SRTP
 import Wire
 
-/// A Bearer token. It is never printed.
+/// A Bearer token, a password or a key. It is never printed.
 struct Token: Equatable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     let secret: String
     var description: String { "hidden" }
@@ -41,6 +41,12 @@ struct NodeConfiguration: Equatable, Sendable {
     var tls: TLSFiles?
     /// What publishers and viewers must present, when given.
     var token: Token?
+    /// What their signed tokens are checked with; empty when there are none.
+    var jwtKeys: [JWTKeySource]
+    var webhooks: WebhookSettings
+    /// The web origins whose pages may use the operators' API.
+    var adminOrigins: [String]
+    var sora: SoraSettings
     var logLevel: Logger.Level
     /// How long a shutdown may take, in seconds.
     var graceSeconds: Int

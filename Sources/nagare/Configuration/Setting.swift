@@ -13,6 +13,26 @@ enum Setting: String, CaseIterable, Sendable {
     case tlsCertificate = "tls-cert"
     case tlsKey = "tls-key"
     case token
+    case jwtKey = "jwt-key"
+    case authWebhookURL = "auth-webhook-url"
+    case eventWebhookURL = "event-webhook-url"
+    case sessionWebhookURL = "session-webhook-url"
+    case webhookTimeout = "webhook-timeout"
+    case webhookUser = "webhook-user"
+    case webhookPassword = "webhook-password"
+    case webhookCA = "webhook-ca"
+    case adminOrigin = "admin-origin"
+    case turnURL = "turn-url"
+    case turnUsername = "turn-username"
+    case turnCredential = "turn-credential"
+    case videoCodec = "video-codec"
+    case spotlightNumber = "spotlight-number"
+    case spotlightFocusRID = "spotlight-focus-rid"
+    case spotlightUnfocusRID = "spotlight-unfocus-rid"
+    case clientBundleID = "client-bundle-id"
+    case pingInterval = "ping-interval"
+    case nodeName = "node-name"
+    case label
     case logLevel = "log-level"
     case grace
 
@@ -23,7 +43,20 @@ enum Setting: String, CaseIterable, Sendable {
     var environmentVariable: String { Self.environmentPrefix + rawValue.uppercased().replacing("-", with: "_") }
 
     /// Whether several values may be given: a YAML sequence, a comma-separated variable, a repeated flag.
-    var isList: Bool { self == .media || self == .announce }
+    var isList: Bool {
+        switch self {
+        case .media, .announce, .jwtKey, .adminOrigin, .turnURL: true
+        default: false
+        }
+    }
+
+    /// Whether the value is never printed.
+    var isSecret: Bool {
+        switch self {
+        case .token, .jwtKey, .webhookPassword, .turnCredential: true
+        default: false
+        }
+    }
 
     static let environmentPrefix = "NAGARE_"
 

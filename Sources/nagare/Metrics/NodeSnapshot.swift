@@ -1,7 +1,9 @@
+import Forwarding
 import Media
 import Metrics
 import Room
 import SRTP
+import Signaling
 
 /// Everything that one scrape shows.
 struct NodeSnapshot: Sendable {
@@ -11,6 +13,7 @@ struct NodeSnapshot: Sendable {
     /// Loop i at place i.
     var loops: [MediaMetrics] = []
     var rooms = RoomCounts()
+    var signaling = SignalingSnapshot()
     var process: ProcessMetrics?
 
     init(srtpBackend: SRTPBackend) { self.srtpBackend = srtpBackend }
@@ -42,7 +45,20 @@ struct NodeSnapshot: Sendable {
         for (index, loop) in loops.enumerated() {
             loop.add(to: &page, labels: [MetricLabel("loop", "\(index)")])
         }
+        signaling.add(to: &page, media: mediaTotals)
         process?.add(to: &page)
         return page
+    }
+
+    /// What the loops have carried, all together.
+    var mediaTotals: OperatorsAPI.MediaTotals {
+        var totals = OperatorsAPI.MediaTotals()
+        for loop in loops {
+            totals.packetsReceived &+= loop.forwarder.rtpReceived
+            totals.bytesReceived &+= loop.forwarder.bytesReceived
+            totals.packetsSent &+= loop.forwarder.rtpSent
+            totals.bytesSent &+= loop.forwarder.rtpBytesSent
+        }
+        return totals
     }
 }

@@ -6,7 +6,7 @@ import Wire
 
 /// Any order of events leaves exactly the subscriptions that the rules give. The rules are written down a second time
 /// here, as one look at the whole history instead of a step at a time.
-struct RoomPropertyTests {
+struct FollowingPropertyTests {
     private struct Member {
         let id: ParticipantID
         let channel: ChannelName
@@ -32,14 +32,14 @@ struct RoomPropertyTests {
         mutating func carryOut(_ decisions: [RoomModel.Decision]) {
             for decision in decisions {
                 switch decision {
-                case .connect(let slot, let source, let home):
+                case .connect(let slot, let source, _, let home):
                     #expect(home == bench.homes[slot.peer])
                     #expect(source.map(\.home) == source.flatMap { bench.homes[$0.track.peer] })
                     played[slot] = .some(source?.track)
                 case .removePeer(let peer, let home):
                     #expect(home == bench.homes[peer])
                     #expect(plane.remove(peer) != nil, "each peer is removed once")
-                case .ended, .channelChanged: break
+                case .ended, .channelChanged, .streamsChanged, .connected, .notify, .report: break
                 }
             }
         }
@@ -121,6 +121,7 @@ struct RoomPropertyTests {
                     }.max { $0.liveSince! < $1.liveSince! }
                 case .participant(let id):
                     source = members.first { $0.id == id && $0.isActive }
+                case .everyone: source = nil
                 }
                 for kind in viewer.kinds {
                     let mid = kind == .audio ? ModelBench.audio : ModelBench.video

@@ -4,14 +4,15 @@ import Wire
 
 /// Carries peers' events from the media threads to the rooms, keeping per peer only what still matters.
 ///
-/// What waits is bounded by the peers and their tracks, however fast a peer makes events: of a track's or a slot's
-/// events the latest of each kind is kept, and nothing but `closed` of a peer that closed.
+/// What waits is bounded by the peers and their tracks, however fast a peer makes events: of each kind of a track's
+/// or a slot's events the latest is kept, and nothing but `closed` of a peer that closed.
 final class PeerEventInbox: Sendable {
     fileprivate struct Pending {
         var isConnected = false
         var tracks: [(mid: MID, event: PeerEvent)] = []
         var formats: [(mid: MID, event: PeerEvent)] = []
         var speech: [(mid: MID, event: PeerEvent)] = []
+        /// What each slot played before the first of its switches and after the last.
         var layers: [(mid: MID, event: PeerEvent)] = []
         var closed: PeerEvent?
     }
@@ -57,16 +58,22 @@ extension PeerEventInbox.Pending {
         case .closed: self = Self(closed: event)
         case .trackStarted(let mid, _), .trackPaused(let mid): Self.replace(mid, with: event, in: &tracks)
         case .formatUnsupported(let mid, _): Self.replace(mid, with: event, in: &formats)
-        case .speech(let mid, _): Self.replace(mid, with: event, in: &speech)
-        case .layerSwitched(let mid, let current, _, let isWished):
-            // What was before is what the owner was told last.
-            var merged = event
-            for (known, waiting) in layers where known == mid {
-                guard case .layerSwitched(_, _, let first, _) = waiting else { continue }
-                merged = .layerSwitched(slot: mid, current: current, previous: first, isWished: isWished)
+        case .speech(let mid, let isSpeaking): mergeSpeech(mid, isSpeaking)
+        case .layerSwitched(let slot, let current, let previous, let isWished):
+            var first = previous
+            if case .layerSwitched(_, _, let earlier, _)? = layers.first(where: { $0.mid == slot })?.event {
+                first = earlier
             }
-            Self.replace(mid, with: merged, in: &layers)
+            let merged = PeerEvent.layerSwitched(slot: slot, current: current, previous: first, isWished: isWished)
+            Self.replace(slot, with: merged, in: &layers)
         }
+    }
+    /// That somebody spoke is kept when the end of it comes before it was read.
+    private mutating func mergeSpeech(_ mid: MID, _ isSpeaking: Bool) {
+        let hasSpoken = speech.contains { $0.mid == mid && $0.event == .speech(mid: mid, isSpeaking: true) }
+        speech.removeAll { $0.mid == mid }
+        if isSpeaking || hasSpoken { speech.append((mid, .speech(mid: mid, isSpeaking: true))) }
+        if !isSpeaking { speech.append((mid, .speech(mid: mid, isSpeaking: false))) }
     }
     private static func replace(_ mid: MID, with event: PeerEvent, in list: inout [(mid: MID, event: PeerEvent)]) {
         list.removeAll { $0.mid == mid }
@@ -74,7 +81,6 @@ extension PeerEventInbox.Pending {
     }
     var events: [PeerEvent] {
         if let closed { return [closed] }
-        return (isConnected ? [.connected] : []) + tracks.map(\.event) + formats.map(\.event)
-            + speech.map(\.event) + layers.map(\.event)
+        return (isConnected ? [.connected] : []) + (tracks + formats + speech + layers).map(\.event)
     }
 }

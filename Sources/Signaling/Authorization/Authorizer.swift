@@ -21,16 +21,23 @@ public enum Authorization: Hashable, Sendable {
     case forbidden
 }
 
-/// Decides on requests by their Bearer token (RFC 6750).
+/// Decides who may do what.
 public protocol Authorizer: Sendable {
+    /// Decides on an HTTP request by its Bearer token (RFC 6750). Who passes for `publish` or `watch` still has to be
+    /// let in by ``admit(_:)`` once it is known what it brings.
     /// - Parameter token: as the client sent it; `nil` when it sent none.
     func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization
+
+    /// Decides on a newcomer, whatever its signaling. It may take as long as its own limits allow; the newcomer waits,
+    /// and nobody else.
+    func admit(_ request: AccessRequest) async -> AccessDecision
 }
 
 /// Permits everything to everybody: development, or a network that is closed by other means.
 public struct OpenAuthorizer: Authorizer {
     public init() {}
     public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization { .allowed }
+    public func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
 }
 
 /// Permits everything to those who know one token.
@@ -39,13 +46,7 @@ public struct StaticTokenAuthorizer: Authorizer {
 
     /// `nil` when the token is empty or holds a character that RFC 6750 §2.1 does not allow in one.
     public init?(token: String) {
-        let isAllowed = { (byte: UInt8) in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "-._~+/=".utf8.contains(byte)
-            }
-        }
-        guard !token.isEmpty, token.utf8.allSatisfy(isAllowed) else { return nil }
+        guard isBearerToken(token) else { return nil }
         expected = Array(token.utf8)
     }
 
@@ -54,12 +55,31 @@ public struct StaticTokenAuthorizer: Authorizer {
         return Self.isEqual(Array(token.utf8), expected) ? .allowed : .unauthenticated
     }
 
+    /// The token is that of the `Authorization` header, or `access_token` in the client's metadata.
+    public func admit(_ request: AccessRequest) async -> AccessDecision {
+        guard let token = request.presentedToken, Self.isEqual(Array(token.utf8), expected) else {
+            return .denied(reason: nil)
+        }
+        return .allowed(Grants())
+    }
+
     /// Takes the same time wherever the two differ, so that a token cannot be found out byte by byte.
     static func isEqual(_ given: [UInt8], _ expected: [UInt8]) -> Bool {
         var difference = given.count ^ expected.count
         for index in given.indices { difference |= Int(given[index] ^ expected[index % expected.count]) }
         return difference == 0
     }
+}
+
+/// Whether an `Authorization` header can carry the text as a Bearer token (RFC 6750 §2.1). It is not empty.
+public func isBearerToken(_ text: String) -> Bool {
+    !text.isEmpty
+        && text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "-._~+/=".utf8.contains(byte)
+            }
+        }
 }
 
 /// The token of an `Authorization` header (RFC 6750 §2.1); `nil` when it is of another scheme or empty.

@@ -1,0 +1,202 @@
+internal import Foundation
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import NIOSSL
+internal import NIOWebSocket
+
+/// One WebSocket with the server: messages out, messages and the end in.
+final class SoraSession: Sendable {
+    /// What comes of the socket, in order; the end is the last.
+    enum Event: Sendable, Equatable {
+        case message(SoraMessage)
+        /// The close code with its reason, or what went wrong.
+        case closed(String)
+    }
+    private enum Outgoing: Sendable {
+        case text(String)
+        case close
+    }
+
+    /// An offer about a hundred members is a quarter of this.
+    private static let messageBytesMax = 1 << 20
+    private static let connectTimeout = TimeAmount.seconds(10)
+
+    /// To be read by one reader at a time.
+    let events: AsyncStream<Event>
+    private let sink: AsyncStream<Event>.Continuation
+    private let outgoing: AsyncStream<Outgoing>.Continuation
+    private let channel: any Channel
+
+    /// Opens a WebSocket.
+    /// - Parameter url: `http` or `https` and the rest of the WebSocket's address.
+    static func open(_ url: String) async throws(LoadError) -> SoraSession {
+        guard let parts = URLComponents(string: url), let host = parts.host, let scheme = parts.scheme else {
+            throw .usage("\(url) is not a URL.")
+        }
+        let isSecure = scheme == "https"
+        let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        do {
+            let context = isSecure ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
+            let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connectTimeout(connectTimeout)
+                .connect(host: name, port: parts.port ?? (isSecure ? 443 : 80)) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        if let context {
+                            let isAddress = name.contains(":") || name.allSatisfy { $0.isNumber || $0 == "." }
+                            try channel.pipeline.syncOperations.addHandler(
+                                NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : name)
+                            )
+                        }
+                        return try configure(channel, uri: uri(parts), host: authority(parts))
+                    }
+                }
+            guard let socket = try await upgrade.get() else {
+                throw LoadError.failed("\(url) does not speak WebSocket; check the URL and the signaling path.")
+            }
+            return SoraSession(socket)
+        } catch let error as LoadError {
+            throw error
+        } catch {
+            throw .failed("\(url) cannot be reached: \(WebSignaling.words(for: error)).")
+        }
+    }
+
+    private static func uri(_ parts: URLComponents) -> String {
+        let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+        return path + (parts.percentEncodedQuery.map { "?\($0)" } ?? "")
+    }
+
+    private static func authority(_ parts: URLComponents) -> String {
+        (parts.percentEncodedHost ?? "") + (parts.port.map { ":\($0)" } ?? "")
+    }
+
+    private typealias Socket = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
+
+    private static func configure(
+        _ channel: any Channel,
+        uri: String,
+        host: String
+    ) throws -> EventLoopFuture<Socket?> {
+        let upgrader = NIOTypedWebSocketClientUpgrader<Socket?>(maxFrameSize: messageBytesMax) { channel, _ in
+            channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(
+                    NIOWebSocketFrameAggregator(
+                        minNonFinalFragmentSize: 0,
+                        maxAccumulatedFrameCount: 1_024,
+                        maxAccumulatedFrameSize: messageBytesMax
+                    )
+                )
+                return try Socket(wrappingChannelSynchronously: channel)
+            }
+        }
+        let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: uri, headers: ["Host": host])
+        return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
+            configuration: NIOUpgradableHTTPClientPipelineConfiguration(
+                upgradeConfiguration: NIOTypedHTTPClientUpgradeConfiguration(
+                    upgradeRequestHead: head,
+                    upgraders: [upgrader],
+                    notUpgradingCompletionHandler: { channel in
+                        channel.close(promise: nil)
+                        return channel.eventLoop.makeSucceededFuture(nil)
+                    }
+                )
+            )
+        )
+    }
+
+    private init(_ socket: Socket) {
+        (events, sink) = AsyncStream.makeStream(of: Event.self)
+        let (texts, outgoing) = AsyncStream.makeStream(of: Outgoing.self)
+        self.outgoing = outgoing
+        channel = socket.channel
+        Task { [sink] in
+            let end = await Self.carry(socket, texts, outgoing, into: sink)
+            sink.yield(.closed(end))
+            sink.finish()
+        }
+    }
+
+    /// Sends a message; one after the end goes nowhere.
+    func send(_ message: some Encodable) { outgoing.yield(.text(SoraRequest.text(message))) }
+
+    /// Begins to close; the server's close ends the session.
+    func close() { outgoing.yield(.close) }
+
+    /// Ends the session at once.
+    func abandon() { channel.close(promise: nil) }
+
+    /// Carries frames both ways until the socket's end.
+    /// - Returns: how it ended.
+    private static func carry(
+        _ socket: Socket,
+        _ texts: AsyncStream<Outgoing>,
+        _ outgoing: AsyncStream<Outgoing>.Continuation,
+        into sink: AsyncStream<Event>.Continuation
+    ) async -> String {
+        do {
+            return try await socket.executeThenClose { inbound, outbound in
+                async let written: Void = write(texts, to: outbound)
+                let end: String
+                do {
+                    end = try await read(inbound, outbound, into: sink)
+                } catch {
+                    end = "The connection broke: \(WebSignaling.words(for: error))."
+                }
+                outgoing.finish()
+                _ = try? await written
+                return end
+            }
+        } catch {
+            return "The connection broke: \(WebSignaling.words(for: error))."
+        }
+    }
+
+    private static func write(
+        _ texts: AsyncStream<Outgoing>,
+        to outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>
+    ) async throws {
+        for await message in texts {
+            switch message {
+            case .text(let text): try await outbound.write(frame(.text, ByteBuffer(string: text)))
+            case .close: try await outbound.write(closing(1_000))
+            }
+        }
+    }
+
+    private static func read(
+        _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>,
+        _ outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>,
+        into sink: AsyncStream<Event>.Continuation
+    ) async throws -> String {
+        for try await frame in inbound {
+            var data = frame.unmaskedData
+            switch frame.opcode {
+            case .text:
+                guard let message = SoraMessage(String(buffer: data)) else {
+                    return "The server sent a text that is no message."
+                }
+                sink.yield(.message(message))
+            case .ping: try await outbound.write(Self.frame(.pong, data))
+            case .connectionClose:
+                let code = data.readInteger(as: UInt16.self)
+                let reason = String(buffer: data)
+                try? await outbound.write(closing(code ?? 1_000))
+                return "The server closed with \(code.map { "\($0)" } ?? "no code")"
+                    + (reason.isEmpty ? "." : " \(reason.prefix(200)).")
+            default: break
+            }
+        }
+        return "The server hung up."
+    }
+
+    private static func frame(_ opcode: WebSocketOpcode, _ data: ByteBuffer) -> WebSocketFrame {
+        WebSocketFrame(fin: true, opcode: opcode, maskKey: .random(), data: data)
+    }
+
+    private static func closing(_ code: UInt16) -> WebSocketFrame {
+        var data = ByteBuffer()
+        data.writeInteger(code)
+        return frame(.connectionClose, data)
+    }
+}

@@ -1,0 +1,121 @@
+import Forwarding
+import Wire
+
+/// One participant, its watching side aside (``Viewer``).
+struct Participant: Sendable {
+    let id: ParticipantID
+    let peer: PeerID
+    let channel: ChannelName
+    let home: Int
+    let displayName: String?
+    /// Grows with every participant, so that iteration has one order everywhere.
+    let order: UInt64
+    let following: Following
+    var member: Member
+    var receivesNotifications: Bool
+    let announces: Bool
+    /// What others are told whatever it publishes.
+    let claimsAudio: Bool?
+    let claimsVideo: Bool?
+    let isSimulcast: Bool
+    let spotlight: Spotlight?
+    let agent: ClientAgent
+    let eventMetadataJSON: String?
+    let lifetimeSeconds: Int64?
+    let createdAt: RoomTime
+    /// Whether its media is known to the media plane.
+    var isActive = false
+    /// Whether its transport is up.
+    var isTransportUp = false
+    /// When it was active and its transport up.
+    var connectedAt: RoomTime?
+    var publications: [Publication] = []
+    /// The tracks that somebody speaks into.
+    var speaking: Set<MID> = []
+    /// The seconds for which ``RoomModel/updates`` and ``RoomModel/lifetimes`` have it.
+    var updateSecond: Int64?
+    var endSecond: Int64?
+
+    init(
+        _ request: JoinRequest,
+        id: ParticipantID,
+        peer: PeerID,
+        home: Int,
+        order: UInt64,
+        at now: RoomTime
+    ) {
+        self.id = id
+        self.peer = peer
+        self.home = home
+        self.order = order
+        channel = request.channel
+        displayName = request.displayName
+        following = request.following
+        member = Member(
+            id: id,
+            clientID: request.clientID ?? id.value,
+            bundleID: request.bundleID ?? id.value,
+            role: request.role,
+            sendsAudio: request.sendsAudio ?? false,
+            sendsVideo: request.sendsVideo ?? false,
+            notifyMetadataJSON: request.notifyMetadataJSON,
+            authorizedMetadataJSON: request.authorizedMetadataJSON
+        )
+        receivesNotifications = request.receivesNotifications
+        announces = request.announces
+        claimsAudio = request.sendsAudio
+        claimsVideo = request.sendsVideo
+        isSimulcast = request.isSimulcast
+        spotlight = request.spotlight
+        agent = request.agent
+        eventMetadataJSON = request.eventMetadataJSON
+        lifetimeSeconds = request.lifetime.map { max($0.components.seconds, 0) }
+        createdAt = now
+    }
+
+    var role: Role { member.role }
+    var isConnected: Bool { connectedAt != nil }
+    /// Whether it publishes, and its transport is up.
+    var isLive: Bool { isConnected && role.publishes }
+
+    /// Takes part from now on, with these tracks.
+    mutating func activate(_ publications: [Publication]) {
+        isActive = true
+        self.publications = publications
+        member.sendsAudio = claimsAudio ?? publications.contains { $0.kind == .audio }
+        member.sendsVideo = claimsVideo ?? publications.contains { $0.kind == .video }
+    }
+
+    func source(isFocused: Bool) -> Source {
+        Source(
+            id: id,
+            clientID: member.clientID,
+            peer: peer,
+            home: home,
+            publications: publications,
+            isFocused: isFocused
+        )
+    }
+
+    func connection(in session: ChannelSessionID) -> Connection {
+        Connection(
+            member: member,
+            channel: channel,
+            session: session,
+            agent: agent,
+            displayName: displayName,
+            createdAt: createdAt.unixNanoseconds,
+            connectedAt: connectedAt?.unixNanoseconds,
+            setupTime: connectedAt.map { .nanoseconds(($0.instant - createdAt.instant).nanoseconds) },
+            isSimulcast: isSimulcast || publications.contains(where: \.isSimulcast),
+            spotlight: spotlight,
+            publications: publications,
+            eventMetadataJSON: eventMetadataJSON
+        )
+    }
+
+    /// How long it has been connected.
+    func duration(at now: RoomTime) -> Duration {
+        .nanoseconds(connectedAt.map { max((now.instant - $0.instant).nanoseconds, 0) } ?? 0)
+    }
+}

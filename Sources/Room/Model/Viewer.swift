@@ -1,0 +1,270 @@
+import Forwarding
+import Wire
+
+/// The watching side of a participant: its slots, and what it wants to get in them.
+struct Viewer: Sendable {
+    /// What is kept for one sender whose tracks have slots of their own here.
+    struct Sender: Sendable {
+        var slots: [Slot] = []
+        /// The layer that was asked for of this sender; `nil` for that of all.
+        var layer: LayerChoice?
+        var spotlight: SpotlightLayers?
+
+        var isUnused: Bool { slots.isEmpty && layer == nil && spotlight == nil }
+    }
+    struct SpotlightLayers: Hashable, Sendable {
+        var focus: LayerChoice
+        var unfocus: LayerChoice
+    }
+    let id: ParticipantID
+    let peer: PeerID
+    let home: Int
+    let following: Following
+    var isActive = false
+    /// Whether it is told of changes.
+    var hears = false
+    var filters: FilterList
+    private var layer: LayerChoice
+    /// `nil` for one that joined without spotlight.
+    private let spotlightJoined: SpotlightLayers?
+    private var spotlight: SpotlightLayers?
+    /// Those that play whomever it follows, by kind and position.
+    private var slots: [Slot] = []
+    private(set) var senders: [ParticipantID: Sender] = [:]
+    private var senderOfSlot: [MID: ParticipantID] = [:]
+
+    init(_ request: JoinRequest, id: ParticipantID, peer: PeerID, home: Int, filters: FilterList) {
+        self.id = id
+        self.peer = peer
+        self.home = home
+        following = request.following
+        self.filters = filters
+        layer = request.layer
+        spotlightJoined = request.spotlight.map { SpotlightLayers(focus: $0.focus, unfocus: $0.unfocus) }
+        spotlight = spotlightJoined
+    }
+
+    var usesSpotlight: Bool { spotlightJoined != nil }
+
+    /// Those that play whomever it follows in their order, then those of senders by their MIDs.
+    var allSlots: [Slot] { slots + senders.values.flatMap(\.slots).sorted { $0.mid.value < $1.mid.value } }
+
+    /// The senders that it has slots of.
+    var slotSenders: Set<ParticipantID> { Set(senderOfSlot.values) }
+}
+
+// MARK: - Slots that come and go
+
+extension Viewer {
+    /// Its slots for whomever it follows, in the order of its description.
+    mutating func adopt(_ slots: [Slot]) { self.slots = slots }
+
+    /// Makes a slot for one track of one sender. Nothing happens when there is one of this MID.
+    mutating func add(_ slot: Slot, track: MID, of sender: ParticipantID) {
+        guard senderOfSlot.updateValue(sender, forKey: slot.mid) == nil else { return }
+        var slot = slot
+        slot.track = track
+        senders[sender, default: Sender()].slots.append(slot)
+    }
+
+    /// Nothing happens when there is none.
+    mutating func removeSlot(_ mid: MID) {
+        guard let sender = senderOfSlot.removeValue(forKey: mid) else { return }
+        senders[sender]?.slots.removeAll { $0.mid == mid }
+        dropIfUnused(sender)
+    }
+
+    /// What it asked of a sender that left is forgotten; slots of it stay until they are taken away.
+    mutating func forget(_ sender: ParticipantID) {
+        guard senders[sender] != nil else { return }
+        senders[sender]?.layer = nil
+        senders[sender]?.spotlight = nil
+        dropIfUnused(sender)
+    }
+
+    private mutating func dropIfUnused(_ sender: ParticipantID) {
+        if senders[sender]?.isUnused == true { senders[sender] = nil }
+    }
+}
+
+// MARK: - Wishes
+
+extension Viewer {
+    /// - Parameter sender: `nil` for every sender that nothing else is asked of.
+    mutating func ask(for layer: LayerChoice, of sender: ParticipantID?) {
+        guard let sender else {
+            self.layer = layer
+            return
+        }
+        senders[sender, default: Sender()].layer = layer
+    }
+
+    /// - Parameters:
+    ///   - layers: `nil` for what it joined with.
+    ///   - sender: `nil` for every sender that nothing else is asked of.
+    mutating func ask(forSpotlight layers: SpotlightLayers?, of sender: ParticipantID?) {
+        guard let sender else {
+            spotlight = layers ?? spotlightJoined
+            return
+        }
+        if let layers {
+            senders[sender, default: Sender()].spotlight = layers
+        } else {
+            senders[sender]?.spotlight = nil
+            dropIfUnused(sender)
+        }
+    }
+
+    /// The layer that it is to get of a sender's track.
+    private func wish(_ kind: MediaKind, of source: Source) -> LayerChoice {
+        let sender = senders[source.id]
+        if let layers = sender?.spotlight ?? spotlight {
+            switch kind {
+            case .audio: return source.isFocused ? .richest : .nothing
+            case .video: return source.isFocused ? layers.focus : layers.unfocus
+            }
+        }
+        return kind == .audio ? .richest : sender?.layer ?? layer
+    }
+}
+
+// MARK: - What the slots play
+
+extension Viewer {
+    /// Points the slots of one sender at it, or at nothing, and decides a connection for each that changed. Returns how
+    /// many slots were looked at.
+    ///
+    /// - Parameter wasAsked: whether that is because another layer was asked for.
+    mutating func point(
+        at source: Source?,
+        of sender: ParticipantID,
+        _ channelFilters: FilterList,
+        wasAsked: Bool = false,
+        into decisions: inout [RoomModel.Decision]
+    ) -> Int {
+        guard isActive, let slots = senders[sender]?.slots else { return 0 }
+        for (index, slot) in slots.enumerated() {
+            let publication = source?.publications.first { $0.mid == slot.track && $0.kind == slot.kind }
+            let after = revised(slot, source, publication, channelFilters, wasAsked: wasAsked, into: &decisions)
+            if after != slot { senders[sender]?.slots[index] = after }
+        }
+        return slots.count
+    }
+
+    /// Points the slots that play one source at it, by kind and position. Returns how many slots were looked at.
+    mutating func follow(
+        _ source: Source?,
+        _ channelFilters: FilterList,
+        wasAsked: Bool = false,
+        into decisions: inout [RoomModel.Decision]
+    ) -> Int {
+        guard isActive else { return 0 }
+        var positions: [MediaKind: Int] = [:]
+        for index in slots.indices {
+            let slot = slots[index]
+            let position = positions[slot.kind, default: 0]
+            positions[slot.kind] = position + 1
+            let publication = source?.publications.lazy.filter { $0.kind == slot.kind }.dropFirst(position).first
+            slots[index] = revised(
+                slot,
+                source,
+                publication,
+                channelFilters,
+                wasAsked: wasAsked,
+                into: &decisions
+            )
+        }
+        return slots.count
+    }
+
+    private func revised(
+        _ slot: Slot,
+        _ source: Source?,
+        _ publication: Publication?,
+        _ channelFilters: FilterList,
+        wasAsked: Bool,
+        into decisions: inout [RoomModel.Decision]
+    ) -> Slot {
+        var after = slot
+        var playing: Playing?
+        after.isBlocked = false
+        if let source, let publication {
+            if channelFilters.blocks(source, slot.kind) || filters.blocks(source, slot.kind) {
+                after.isBlocked = true
+            } else {
+                playing = self.playing(publication, of: source)
+            }
+            if after.isBlocked != slot.isBlocked, hears {
+                let news = Notification.Content.forwarding(
+                    isBlocked: after.isBlocked,
+                    kind: slot.kind,
+                    source: source.id,
+                    destination: id
+                )
+                decisions.append(.notify(news, to: [id]))
+            }
+        }
+        after.source = playing?.track
+        after.layer = playing?.layer ?? .richest
+        guard after.source != slot.source || after.layer != slot.layer else { return after }
+        after.awaitsAskedLayer = wasAsked && after.source != nil
+        if after.source != slot.source { after.rid = nil }
+        if wasAsked, hears, after.source == nil, let source, publication?.isSimulcast == true {
+            // The media plane knows of nothing to switch to.
+            let news = Notification.LayerSwitch(
+                sender: source.id,
+                wished: .nothing,
+                current: nil,
+                previous: slot.rid,
+                isHigher: false,
+                trigger: .receiver
+            )
+            decisions.append(.notify(.layerSwitched(news), to: [id]))
+        }
+        decisions.append(
+            .connect(
+                slot: TrackID(peer: peer, mid: slot.mid),
+                to: playing.map { PlacedTrack(track: $0.track, home: $0.home) },
+                layer: after.layer,
+                home: home
+            )
+        )
+        return after
+    }
+
+    private func playing(_ publication: Publication, of source: Source) -> Playing? {
+        let layer = wish(publication.kind, of: source)
+        guard layer != .nothing else { return nil }
+        return Playing(
+            track: TrackID(peer: source.peer, mid: publication.mid),
+            home: source.home,
+            layer: publication.isSimulcast ? layer : .richest
+        )
+    }
+
+    /// A slot plays another layer. Returns the slot as it was, and whether the layer was asked for; `nil` for an
+    /// unknown slot.
+    mutating func layerSwitched(in mid: MID, to rid: RID?, isWished: Bool) -> (slot: Slot, wasAsked: Bool)? {
+        guard let slot = slot(mid) else { return nil }
+        let wasAsked = isWished && slot.awaitsAskedLayer
+        var after = slot
+        after.rid = rid
+        if wasAsked { after.awaitsAskedLayer = false }
+        replace(after)
+        return (slot, wasAsked)
+    }
+
+    private func slot(_ mid: MID) -> Slot? {
+        let slots = senderOfSlot[mid].flatMap { senders[$0]?.slots } ?? self.slots
+        return slots.first { $0.mid == mid }
+    }
+
+    private mutating func replace(_ slot: Slot) {
+        if let sender = senderOfSlot[slot.mid] {
+            guard let index = senders[sender]?.slots.firstIndex(where: { $0.mid == slot.mid }) else { return }
+            senders[sender]?.slots[index] = slot
+        } else if let index = slots.firstIndex(where: { $0.mid == slot.mid }) {
+            slots[index] = slot
+        }
+    }
+}

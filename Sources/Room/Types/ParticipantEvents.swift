@@ -1,0 +1,100 @@
+import Synchronization
+
+/// What a participant's signaling is told.
+public enum ParticipantEvent: Sendable {
+    /// ``Rooms/visibleStreams(to:)`` answers otherwise than before. One that waits stands for any number.
+    case subscriptionsChanged
+    /// Its transport is up; whatever it is notified of comes later.
+    case connected
+    case notification(Notification)
+    /// JSON text from an operator.
+    case push(String)
+    /// The participant is gone; the last event.
+    case ended(EndReason)
+}
+
+/// The events of one participant in their order, for one reader. It ends after ``ParticipantEvent/ended(_:)``.
+public struct ParticipantEvents: AsyncSequence, Sendable {
+    public typealias Element = ParticipantEvent
+    public typealias Failure = Never
+    let mailbox: ParticipantMailbox
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let mailbox: ParticipantMailbox
+        var arrivals: AsyncStream<Void>.AsyncIterator
+
+        /// `nil` after the last event, or when the calling task is cancelled.
+        public mutating func next() async -> ParticipantEvent? {
+            while true {
+                if let event = mailbox.takeFirst() { return event }
+                guard await arrivals.next(isolation: #isolation) != nil else { return mailbox.takeFirst() }
+            }
+        }
+    }
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(mailbox: mailbox, arrivals: mailbox.arrivals.makeAsyncIterator())
+    }
+}
+
+/// Where a participant's events wait for its signaling.
+final class ParticipantMailbox: Sendable {
+    private struct State {
+        var events: [ParticipantEvent] = []
+        var first = 0
+        var isChangeWaiting = false
+        var isClosed = false
+    }
+    private let capacity: Int
+    private let state = Mutex(State())
+    private let wake: AsyncStream<Void>.Continuation
+    /// Yields once after each time something arrived, and ends with the last event.
+    let arrivals: AsyncStream<Void>
+
+    init(capacity: Int) {
+        self.capacity = capacity
+        (arrivals, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Whether there was room. Without room nothing is kept.
+    func post(_ event: ParticipantEvent) -> Bool {
+        let isKept = state.withLock { state in
+            guard !state.isClosed else { return true }
+            if case .subscriptionsChanged = event {
+                guard !state.isChangeWaiting else { return true }
+                state.isChangeWaiting = true
+            }
+            guard state.events.count - state.first < capacity else { return false }
+            state.events.append(event)
+            return true
+        }
+        wake.yield()
+        return isKept
+    }
+
+    /// Puts the last event behind those that wait; in place of them when they are too many.
+    func close(_ reason: EndReason) {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.isClosed = true
+            if state.events.count - state.first >= capacity { (state.events, state.first) = ([], 0) }
+            state.events.append(.ended(reason))
+        }
+        wake.finish()
+    }
+
+    func takeFirst() -> ParticipantEvent? {
+        state.withLock { state in
+            guard state.first < state.events.count else { return nil }
+            let event = state.events[state.first]
+            state.first += 1
+            if state.first == state.events.count {
+                (state.events, state.first) = ([], 0)
+            } else if state.first >= 64, state.first * 2 >= state.events.count {
+                state.events.removeFirst(state.first)
+                state.first = 0
+            }
+            if case .subscriptionsChanged = event { state.isChangeWaiting = false }
+            return event
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import Glibc
+public import Wire
+
+/// A moment on two clocks: lengths of time are measured on the monotonic one, and people are told the other.
+public struct RoomTime: Hashable, Sendable {
+    public var instant: Instant
+    /// Nanoseconds since 1970 UTC. It may jump.
+    public var unixNanoseconds: Int64
+
+    public init(instant: Instant, unixNanoseconds: Int64) {
+        self.instant = instant
+        self.unixNanoseconds = unixNanoseconds
+    }
+
+    /// Whole seconds of the monotonic clock.
+    var second: Int64 { instant.nanoseconds / 1_000_000_000 }
+}
+
+/// Where rooms take the time from; tests hand in their own.
+public struct RoomClock: Sendable {
+    let now: @Sendable () -> RoomTime
+    public init(_ now: @escaping @Sendable () -> RoomTime) { self.now = now }
+
+    /// The machine's clocks.
+    public static let system = RoomClock {
+        RoomTime(
+            instant: Instant(nanoseconds: nanoseconds(of: CLOCK_MONOTONIC)),
+            unixNanoseconds: nanoseconds(of: CLOCK_REALTIME)
+        )
+    }
+
+    private static func nanoseconds(of clock: clockid_t) -> Int64 {
+        var time = timespec()
+        unsafe clock_gettime(clock, &time)
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+}

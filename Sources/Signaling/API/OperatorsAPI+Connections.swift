@@ -1,0 +1,111 @@
+import Forwarding
+import Room
+
+// Ending connections, and pushing messages to them.
+
+extension OperatorsAPI {
+    func disconnectChannel(_ fields: JSONFields) async throws -> JSONValue {
+        let ended = await rooms.end(channel: try fields.channel(), reason: .disconnectedByOperator)
+        guard !ended.isEmpty else { throw APIFailure.channelUnknown }
+        return fields.echo("channel_id")
+    }
+
+    func disconnectChannelByRole(_ fields: JSONFields) async throws -> JSONValue {
+        let (channel, role) = (try fields.channel(), try fields.role())
+        try await requireMembers(of: channel)
+        _ = await rooms.end(channel: channel, role: role, reason: .disconnectedByOperator)
+        return fields.echo("channel_id", "role")
+    }
+
+    func disconnectClient(_ fields: JSONFields) async throws -> JSONValue {
+        let (channel, client) = (try fields.channel(), try fields.requiredString("client_id"))
+        try await requireMembers(of: channel)
+        let ended = await rooms.end(channel: channel, clientID: client, reason: .disconnectedByOperator)
+        guard !ended.isEmpty else { throw Self.clientUnknown }
+        return fields.echo("channel_id", "client_id")
+    }
+
+    func disconnectConnection(_ fields: JSONFields) async throws -> JSONValue {
+        let connection = try await connection(fields)
+        await rooms.end(connection.member.id, reason: .disconnectedByOperator)
+        return fields.echo("channel_id", "connection_id")
+    }
+
+    func terminateSession(_ fields: JSONFields) async throws -> JSONValue {
+        let (channel, session) = (try fields.channel(), try fields.session())
+        try await rooms.terminate(session: session, of: channel)
+        return fields.echo("channel_id", "session_id")
+    }
+
+    // MARK: Messages
+
+    func pushChannel(_ fields: JSONFields) async throws -> JSONValue {
+        try await rooms.push(try Self.message(fields), to: .channel(try fields.channel(), nil))
+        return fields.echo("channel_id")
+    }
+
+    func pushChannelByRole(_ fields: JSONFields) async throws -> JSONValue {
+        try await rooms.push(try Self.message(fields), to: .channel(try fields.channel(), try fields.role()))
+        return fields.echo("channel_id", "role")
+    }
+
+    func pushClient(_ fields: JSONFields) async throws -> JSONValue {
+        let (channel, client) = (try fields.channel(), try fields.requiredString("client_id"))
+        try await rooms.push(try Self.message(fields), to: .client(channel, client))
+        guard await rooms.connections(in: channel).contains(where: { $0.member.clientID == client }) else {
+            throw Self.clientUnknown
+        }
+        return fields.echo("channel_id", "client_id")
+    }
+
+    func pushConnection(_ fields: JSONFields) async throws -> JSONValue {
+        let (channel, id) = (try fields.channel(), try fields.connection())
+        try await rooms.push(try Self.message(fields), to: .connection(channel, id))
+        return fields.echo("channel_id", "connection_id")
+    }
+
+    private static func message(_ fields: JSONFields) throws(JSONShapeError) -> String {
+        guard let data = fields.value("data") else { throw JSONShapeError("\"data\" is missing.") }
+        return data.text
+    }
+
+    // MARK: Layers and key frames
+
+    func requestSimulcastRID(_ fields: JSONFields) async throws -> JSONValue {
+        let receiver = try await connection(fields, "receiver_connection_id")
+        let rid = try fields.rid("rid")
+        let sender = try fields.optionalConnection("sender_connection_id")
+        try await rooms.requestLayer(rid.layer, receiver: receiver.member.id, sender: sender)
+        return fields.echo("channel_id", "receiver_connection_id", "rid", "sender_connection_id")
+    }
+
+    func requestKeyFrame(_ fields: JSONFields) async throws -> JSONValue {
+        let connection = try await connection(fields)
+        try await rooms.requestKeyFrame(of: connection.member.id)
+        return fields.echo("channel_id", "connection_id")
+    }
+
+    // MARK: Looking up
+
+    static let clientUnknown = APIFailure(404, "CLIENT-NOT-FOUND", "There is no such client in this channel.")
+
+    /// The connection of the channel that both are named.
+    func connection(_ fields: JSONFields, _ name: String = "connection_id") async throws -> Connection {
+        let (channel, id) = (try fields.channel(), try fields.connection(name))
+        guard let connection = await rooms.connection(of: id), connection.channel == channel else {
+            throw APIFailure.connectionUnknown
+        }
+        return connection
+    }
+
+    func requireMembers(of channel: ChannelName) async throws(APIFailure) {
+        guard await !rooms.connections(in: channel).isEmpty else { throw .channelUnknown }
+    }
+}
+
+extension JSONFields {
+    func session() throws -> ChannelSessionID {
+        guard let id = ChannelSessionID(try requiredString("session_id")) else { throw RoomError.sessionUnknown }
+        return id
+    }
+}

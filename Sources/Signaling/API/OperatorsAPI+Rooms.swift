@@ -1,0 +1,195 @@
+import Forwarding
+import Room
+
+// Spotlight, forwarding filters, sessions and the node's mode.
+
+extension OperatorsAPI {
+    func focusSpotlight(_ fields: JSONFields, isFixed: Bool) async throws -> JSONValue {
+        let connection = try await connection(fields)
+        try await rooms.focus(connection.member.id, in: connection.channel, isFixed: isFixed)
+        return fields.echo("channel_id", "connection_id")
+    }
+
+    func unfocusSpotlight(_ fields: JSONFields) async throws -> JSONValue {
+        let connection = try await connection(fields)
+        try await rooms.unfocus(connection.member.id, in: connection.channel)
+        return fields.echo("channel_id", "connection_id")
+    }
+
+    func changeSpotlightNumber(_ fields: JSONFields) async throws -> JSONValue {
+        let channel = try fields.channel()
+        guard let number = try fields.integer("spotlight_number", Spotlight.numbers) else {
+            throw JSONShapeError("\"spotlight_number\" is missing.")
+        }
+        try await rooms.changeSpotlightNumber(of: channel, to: number)
+        return fields.echo("channel_id", "spotlight_number")
+    }
+
+    func requestSpotlightRID(_ fields: JSONFields) async throws -> JSONValue {
+        let receiver = try await connection(fields, "recv_connection_id")
+        try await rooms.requestSpotlightLayers(
+            receiver: receiver.member.id,
+            sender: try fields.optionalConnection("send_connection_id"),
+            focus: try fields.rid("spotlight_focus_rid").layer,
+            unfocus: try fields.rid("spotlight_unfocus_rid").layer
+        )
+        return fields.echo(
+            "channel_id",
+            "recv_connection_id",
+            "send_connection_id",
+            "spotlight_focus_rid",
+            "spotlight_unfocus_rid"
+        )
+    }
+
+    func resetSpotlightRID(_ fields: JSONFields) async throws -> JSONValue {
+        let receiver = try await connection(fields, "recv_connection_id")
+        try await rooms.resetSpotlightLayers(
+            receiver: receiver.member.id,
+            sender: try fields.optionalConnection("send_connection_id")
+        )
+        return fields.echo("channel_id", "recv_connection_id", "send_connection_id")
+    }
+
+    /// Several of ``requestSpotlightRID(_:)``, each in its place of the answer; one that fails does not stop the others.
+    func batchRequestSpotlightRID(_ fields: JSONFields) async throws -> JSONValue {
+        guard let items = try fields.objects("item_list", countMax: 1_000) else {
+            throw JSONShapeError("\"item_list\" is missing.")
+        }
+        var answers: [JSONValue] = []
+        for item in items {
+            // What all items have in common may stand beside the list.
+            let members = item.merging(fields.members.filter { $0.key != "item_list" }) { own, _ in own }
+            let answer = await answer(
+                target: "Sora_20211215.RequestSpotlightRid",
+                body: JSONValue.object(members).bytes
+            )
+            answers.append(answer.body)
+        }
+        return .array(answers)
+    }
+
+    // MARK: Forwarding filters
+
+    func listFilters(_ fields: JSONFields) async throws -> JSONValue {
+        let channel = try fields.channel()
+        if fields.value("connection_id") != nil {
+            let connection = try await connection(fields)
+            let filters = try await rooms.filters(of: .connection(channel, connection.member.id))
+            return .array(filters.map { .object($0.json) })
+        }
+        return .array(try await rooms.filters(of: .channel(channel)).map { .object($0.json) })
+    }
+
+    /// The version that is named, if one is, has to be the one that the filter has; it gets a new one.
+    func updateFilter(_ fields: JSONFields, isChannel: Bool) async throws -> JSONValue {
+        let scope = try await scope(fields, isChannel: isChannel)
+        var filter = try ForwardingFilter(fields.members)
+        let expected = filter.version
+        filter.version = makeVersion()
+        try await rooms.updateFilter(filter, in: scope, expected: expected)
+        return Self.answer(filter, fields)
+    }
+
+    func createFilter(_ fields: JSONFields, isChannel: Bool) async throws -> JSONValue {
+        let scope = try await scope(fields, isChannel: isChannel)
+        var filter = try ForwardingFilter(fields.members)
+        filter.version = filter.version ?? makeVersion()
+        try await rooms.createFilter(filter, in: scope)
+        return Self.answer(filter, fields)
+    }
+
+    func deleteFilter(_ fields: JSONFields, isChannel: Bool) async throws -> JSONValue {
+        let scope = try await scope(fields, isChannel: isChannel)
+        let name = try fields.string("name") ?? ForwardingFilter.nameDefault
+        try await rooms.deleteFilter(name, in: scope, expected: try fields.string("version"))
+        return fields.echo("channel_id", "connection_id", "name")
+    }
+
+    private func scope(_ fields: JSONFields, isChannel: Bool) async throws -> FilterScope {
+        guard isChannel else {
+            let connection = try await connection(fields)
+            return .connection(connection.channel, connection.member.id)
+        }
+        return .channel(try fields.channel())
+    }
+
+    private static func answer(_ filter: ForwardingFilter, _ fields: JSONFields) -> JSONValue {
+        let names = (fields.echo("channel_id", "connection_id").object ?? [:])
+        return .object(filter.json.merging(names) { own, _ in own })
+    }
+
+    private func makeVersion() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return ChannelSessionID(using: &generator).value
+    }
+
+    // MARK: Sessions
+
+    func getSession(_ fields: JSONFields) async throws -> JSONValue {
+        let (channel, id) = (try fields.channel(), try fields.session())
+        guard let session = await rooms.channelSession(of: channel), session.id == id else {
+            throw RoomError.sessionUnknown
+        }
+        return await describe(session)
+    }
+
+    /// All, or those of one channel.
+    func listSessions(_ fields: JSONFields) async throws -> JSONValue {
+        let channel = fields.value("channel_id") == nil ? nil : try fields.channel()
+        var list: [JSONValue] = []
+        for session in await rooms.channelSessions where channel == nil || session.channel == channel {
+            list.append(await describe(session))
+        }
+        return .array(list)
+    }
+
+    private func describe(_ session: ChannelSession) async -> JSONValue {
+        let counts = await rooms.counts(of: session.channel)
+        return [
+            "channel_id": .string(session.channel.value),
+            "session_id": .string(session.id.value),
+            "created_time": .integer(session.createdAt / 1_000_000_000),
+            "created_timestamp": .string(Timestamp.text(unixNanoseconds: session.createdAt)),
+            "channel_connections": .integer(counts.connections),
+            "channel_sendrecv_connections": .integer(counts.sendrecv),
+            "channel_sendonly_connections": .integer(counts.sendonly),
+            "channel_recvonly_connections": .integer(counts.recvonly),
+        ]
+    }
+
+    // MARK: The node's mode
+
+    func changeMode(_ fields: JSONFields) async throws -> JSONValue {
+        guard let mode: APIMode = try fields.choice("mode") else { throw JSONShapeError("\"mode\" is missing.") }
+        await rooms.setMode(mode.mode)
+        return ["mode": .string(mode.rawValue)]
+    }
+
+    func getMode(_ fields: JSONFields) async throws -> JSONValue {
+        ["mode": .string(APIMode(await rooms.mode).rawValue)]
+    }
+}
+
+/// Whom the node takes in, by the names that operators use.
+private enum APIMode: String, CaseIterable {
+    case normal
+    case blockNewSessions = "block_new_session"
+    case blockNewConnections = "block_new_connection"
+
+    init(_ mode: NodeMode) {
+        switch mode {
+        case .normal: self = .normal
+        case .blockNewSessions: self = .blockNewSessions
+        case .blockNewConnections: self = .blockNewConnections
+        }
+    }
+
+    var mode: NodeMode {
+        switch self {
+        case .normal: .normal
+        case .blockNewSessions: .blockNewSessions
+        case .blockNewConnections: .blockNewConnections
+        }
+    }
+}

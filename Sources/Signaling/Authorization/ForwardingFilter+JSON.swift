@@ -1,0 +1,114 @@
+import Room
+
+extension ForwardingFilter {
+    /// A filter as clients, webhooks and operators write it. Name and priority are given together or not at all.
+    /// - Throws: a sentence that names what is wrong.
+    init(_ members: [String: JSONValue]) throws(JSONShapeError) {
+        let fields = JSONFields(members)
+        let name = try fields.string("name")
+        let priority = try fields.integer("priority", 0...Self.priorityDefault)
+        guard (name == nil) == (priority == nil) else {
+            throw JSONShapeError("\"name\" and \"priority\" of a forwarding filter are given together or not at all.")
+        }
+        guard let alternatives = try fields.array("rules", countMax: Self.rulesMax) else {
+            throw JSONShapeError("\"rules\" of a forwarding filter is missing.")
+        }
+        var rules: [[Rule]] = []
+        for alternative in alternatives {
+            guard let conjunction = alternative.array, conjunction.count <= Self.rulesMax else {
+                throw JSONShapeError("\"rules\" has to hold arrays of at most \(Self.rulesMax) rules.")
+            }
+            var parsed: [Rule] = []
+            for rule in conjunction { parsed.append(try Self.rule(rule)) }
+            rules.append(parsed)
+        }
+        self.init(
+            name: name ?? Self.nameDefault,
+            priority: priority ?? Self.priorityDefault,
+            action: try Self.action(fields),
+            rules: rules,
+            version: try fields.string("version"),
+            metadataJSON: fields.value("metadata")?.text
+        )
+    }
+
+    /// The filters of `forwarding_filters`, or else the one of `forwarding_filter`; `nil` when there is neither.
+    static func list(_ fields: JSONFields) throws(JSONShapeError) -> [ForwardingFilter]? {
+        guard let filters = try list(json: fields.value("forwarding_filters")) else {
+            guard let object = try fields.object("forwarding_filter") else { return nil }
+            return [try ForwardingFilter(object)]
+        }
+        return filters
+    }
+
+    /// The filters of an array of them; `nil` for `null` and where there is none.
+    static func list(json: JSONValue?) throws(JSONShapeError) -> [ForwardingFilter]? {
+        let fields = JSONFields(["forwarding_filters": json ?? .null])
+        guard let objects = try fields.objects("forwarding_filters", countMax: filtersMax) else { return nil }
+        var filters: [ForwardingFilter] = []
+        for object in objects {
+            let filter = try ForwardingFilter(object)
+            guard !filters.contains(where: { $0.name == filter.name }) else {
+                throw JSONShapeError("\"forwarding_filters\" has two filters of the name \"\(filter.name)\".")
+            }
+            filters.append(filter)
+        }
+        return filters
+    }
+
+    /// What operators are shown.
+    var json: [String: JSONValue] {
+        var members: [String: JSONValue] = [
+            "name": .string(name), "priority": .integer(priority), "action": action == .allow ? "allow" : "block",
+            "rules": .array(rules.map { conjunction in .array(conjunction.map(Self.json)) }),
+        ]
+        members["version"] = version.map { .string($0) }
+        members["metadata"] = metadataJSON.flatMap { try? JSONValue(parsing: $0) }
+        return members
+    }
+
+    private static func action(_ fields: JSONFields) throws(JSONShapeError) -> Action {
+        switch try fields.string("action") {
+        case nil, "block": .block
+        case "allow": .allow
+        default: throw JSONShapeError("\"action\" has to be \"block\" or \"allow\".")
+        }
+    }
+
+    private static func rule(_ value: JSONValue) throws(JSONShapeError) -> Rule {
+        let fields = try JSONFields(value)
+        let field: Rule.Field =
+            switch try fields.string("field") {
+            case "connection_id": .connectionID
+            case "client_id": .clientID
+            case "kind": .kind
+            default: throw JSONShapeError("\"field\" has to be \"connection_id\", \"client_id\" or \"kind\".")
+            }
+        let comparison: Rule.Operator =
+            switch try fields.string("operator") {
+            case "is_in": .isIn
+            case "is_not_in": .isNotIn
+            default: throw JSONShapeError("\"operator\" has to be \"is_in\" or \"is_not_in\".")
+            }
+        guard let values = try fields.strings("values", countMax: valuesMax) else {
+            throw JSONShapeError("\"values\" of a rule is missing.")
+        }
+        if field == .kind, let wrong = values.first(where: { $0 != "audio" && $0 != "video" }) {
+            throw JSONShapeError("\"\(wrong)\" is no kind: \"values\" may hold \"audio\" and \"video\".")
+        }
+        return Rule(field: field, operator: comparison, values: values)
+    }
+
+    private static func json(_ rule: Rule) -> JSONValue {
+        let field =
+            switch rule.field {
+            case .connectionID: "connection_id"
+            case .clientID: "client_id"
+            case .kind: "kind"
+            }
+        return [
+            "field": .string(field), "operator": rule.operator == .isIn ? "is_in" : "is_not_in",
+            "values": .array(rule.values.map { .string($0) }),
+        ]
+    }
+}

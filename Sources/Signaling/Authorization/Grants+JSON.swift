@@ -1,0 +1,110 @@
+import Room
+
+extension Grants {
+    /// The longest `connection_lifetime`: 30 days, in seconds.
+    static let lifetimeSecondsMax = 30 * 86_400
+    /// The most entries of a list of encodings, and of method names.
+    private static let encodingsMax = 8
+    private static let methodsMax = 64
+    /// The highest bit rates that are taken, in kbit/s: Opus's own limit, and far above any camera.
+    static let audioKbpsMax = 510
+    static let videoKbpsMax = 100_000
+
+    /// Reads the grants out of an authentication webhook's answer or a token's claims. Members that are no grants are
+    /// ignored.
+    /// - Throws: a sentence that names the first member of the wrong shape.
+    init(_ members: [String: JSONValue]) throws(JSONShapeError) {
+        let fields = JSONFields(members)
+        clientID = try fields.string("client_id")
+        bundleID = try fields.string("bundle_id")
+        audio = try Self.media(fields, "audio", ["opus_params"], kbps: 6...Self.audioKbpsMax)
+        video = try Self.media(
+            fields,
+            "video",
+            ["vp9_params", "av1_params", "h264_params", "h265_params"],
+            kbps: 1...Self.videoKbpsMax
+        )
+        if let codec = audio.codec, codec != "OPUS" { throw JSONShapeError("\"audio_codec_type\" has to be \"OPUS\".") }
+        metadata = fields.value("metadata")
+        eventMetadata = fields.value("event_metadata")
+        notifies = try fields.bool("signaling_notify")
+        notifyMetadata = fields.value("signaling_notify_metadata")
+        notifiesICEState = try fields.bool("signaling_notify_ice_connection_state")
+        try readSimulcast(fields)
+        try readSpotlight(fields)
+        userAgentStatistics = try fields.bool("user_agent_stats")
+        connectionLifetime = try fields.integer("connection_lifetime", 1...Self.lifetimeSecondsMax)
+            .map { .seconds($0) }
+        forwardingFilters = try ForwardingFilter.list(fields)
+        dataChannelSignaling = try fields.bool("data_channel_signaling")
+        ignoreDisconnectWebSocket = try fields.bool("ignore_disconnect_websocket")
+        dataChannels = fields.value("data_channels")
+        rpcMethods = try fields.strings("rpc_methods", countMax: Self.methodsMax)
+        turnTCPOnly = try fields.bool("turn_tcp_only")
+        turnTLSOnly = try fields.bool("turn_tls_only")
+        clusterAffinity = try fields.bool("cluster_affinity")
+    }
+
+    /// `audio_bit_rate` and the like say something only beside `audio: true`.
+    private static func media(
+        _ fields: JSONFields,
+        _ kind: String,
+        _ parameters: [String],
+        kbps: ClosedRange<Int>
+    ) throws(JSONShapeError) -> Media {
+        var media = Media()
+        media.isEnabled = try fields.bool(kind)
+        media.codec = try fields.string("\(kind)_codec_type", bytesMax: 16)
+        media.bitRate = try fields.integer("\(kind)_bit_rate", kbps)
+        for name in parameters {
+            if let object = try fields.object("\(kind)_\(name)") { media.parameters[name] = .object(object) }
+        }
+        let saysMore = media.codec != nil || media.bitRate != nil || !media.parameters.isEmpty
+        if saysMore, media.isEnabled != true {
+            throw JSONShapeError("\"\(kind)_codec_type\" and its like need \"\(kind)\": true beside them.")
+        }
+        return media
+    }
+
+    private mutating func readSimulcast(_ fields: JSONFields) throws(JSONShapeError) {
+        isSimulcast = try fields.bool("simulcast")
+        simulcastMulticodec = try fields.bool("simulcast_multicodec")
+        let older: RequestedRID? = try fields.choice("simulcast_rid")
+        requestedRID = try fields.choice("simulcast_request_rid") ?? older
+        simulcastEncodings = try Self.encodings(fields, "simulcast_encodings")
+        simulcastCodecs = fields.value("simulcast_codecs")
+        guard let names = try fields.strings("simulcast_rpc_rids", countMax: RequestedRID.allCases.count) else {
+            return
+        }
+        var rids: [RequestedRID] = []
+        for name in names {
+            guard let rid = RequestedRID(rawValue: name) else {
+                throw JSONShapeError("\"simulcast_rpc_rids\" may hold \"none\", \"r0\", \"r1\" and \"r2\" only.")
+            }
+            rids.append(rid)
+        }
+        simulcastRPCRIDs = rids
+    }
+
+    private mutating func readSpotlight(_ fields: JSONFields) throws(JSONShapeError) {
+        spotlight = try fields.bool("spotlight")
+        spotlightNumber = try fields.integer("spotlight_number", 1...8)
+        spotlightFocusRID = try fields.choice("spotlight_focus_rid")
+        spotlightUnfocusRID = try fields.choice("spotlight_unfocus_rid")
+        spotlightEncodings = try Self.encodings(fields, "spotlight_encodings")
+    }
+
+    private static func encodings(
+        _ fields: JSONFields,
+        _ name: String
+    ) throws(JSONShapeError) -> [[String: JSONValue]]? {
+        guard let encodings = try fields.objects(name, countMax: encodingsMax) else { return nil }
+        var seen: Set<String> = []
+        for encoding in encodings {
+            guard let rid = encoding["rid"]?.string, ["r0", "r1", "r2"].contains(rid), seen.insert(rid).inserted else {
+                throw JSONShapeError("Each of \"\(name)\" needs a \"rid\" of its own: \"r0\", \"r1\" or \"r2\".")
+            }
+        }
+        return encodings
+    }
+}

@@ -1,0 +1,107 @@
+public import Logging
+import Room
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Decides by a signed token (RFC 7519) that the bearer presents: in the `Authorization` header, or as `access_token` in its
+/// metadata.
+///
+/// The claim `channel_id` names the channel. `role`, `exp`, `nbf` and `max_channel_connections` restrict the token further,
+/// `client_id` or else `sub` names the client, and every grant of an authentication webhook is possible too.
+public struct JWTAuthorizer: Authorizer {
+    private let keys: [JWTKey]
+    private let logger: Logger
+    private let now: @Sendable () -> Double
+
+    /// - Parameters:
+    ///   - keys: at least one. A token is tried against those of its algorithm and key id.
+    ///   - logger: is told of who is refused and why, without the token.
+    ///   - now: seconds since 1970; `nil` for the machine's clock.
+    public init(
+        keys: [JWTKey],
+        logger: Logger,
+        now: (@Sendable () -> Double)? = nil
+    ) {
+        precondition(!keys.isEmpty, "without a key no token is valid")
+        self.keys = keys
+        self.logger = logger
+        self.now = now ?? { Date().timeIntervalSince1970 }
+    }
+
+    /// Why a token with these claims would be of no use to anybody, as a sentence; `nil` when it would be.
+    public static func problem(ofClaims claims: [String: JSONValue]) -> String? {
+        do {
+            _ = try TokenClaims(claims: claims)
+            return nil
+        } catch {
+            return error.sentence
+        }
+    }
+
+    public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
+        guard let token else { return .unauthenticated }
+        do {
+            let claims = try TokenClaims(token, keys: keys)
+            switch action {
+            case .publish(let channel):
+                try claims.checkTime(now())
+                try claims.checkChannel(channel)
+                try claims.checkRole(.sendonly)
+            case .watch(let channel):
+                try claims.checkTime(now())
+                try claims.checkChannel(channel)
+                try claims.checkRole(.recvonly)
+            case .observe(let channel):
+                try claims.checkTime(now())
+                try claims.checkChannel(channel)
+            // A session may outlive the token that opened it, and its owner still ends it.
+            case .control(let channel): try claims.checkChannel(channel)
+            case .probe: break
+            }
+            return .allowed
+        } catch {
+            logger.debug("token refused", metadata: ["reason": "\(error.sentence)"])
+            return error.isForbidden ? .forbidden : .unauthenticated
+        }
+    }
+
+    public func admit(_ request: AccessRequest) async -> AccessDecision {
+        do {
+            let grants = try grants(to: request)
+            return .allowed(grants)
+        } catch {
+            logger.info(
+                "newcomer refused",
+                metadata: [
+                    "channel": "\(request.channel)", "participant": "\(request.participant)",
+                    "role": "\(request.role.rawValue)", "reason": "\(error.sentence)",
+                ]
+            )
+            return .denied(reason: nil)
+        }
+    }
+
+    private func grants(to request: AccessRequest) throws(TokenProblem) -> Grants {
+        guard let token = request.presentedToken else {
+            throw TokenProblem("There is no token: neither in the Authorization header nor in metadata.access_token.")
+        }
+        let claims = try TokenClaims(token, keys: keys)
+        try claims.checkTime(now())
+        try claims.checkChannel(request.channel)
+        try claims.checkRole(request.role)
+        var grants = claims.grants
+        if let most = claims.channelConnectionsMax {
+            guard request.counts.connections < most else {
+                throw .forbidden(
+                    "The channel has \(request.counts.connections) members, and the token permits \(most)."
+                )
+            }
+            grants.channelConnectionsMax = most
+        }
+        return grants
+    }
+}

@@ -1,0 +1,117 @@
+internal import JWTKit
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A key that signs or checks tokens (RFC 7515). Its algorithm is part of it: a token that names another algorithm was not
+/// made with this key, whatever its signature says (RFC 8725 §3.1). It is never printed.
+public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// What the node takes. `none` is not among them.
+    public enum Algorithm: String, Hashable, Sendable, CaseIterable {
+        /// A secret that both sides know.
+        case hs256 = "HS256"
+        /// A key pair on the curve P-256.
+        case es256 = "ES256"
+        /// A key pair on the curve Ed25519.
+        case edDSA = "EdDSA"
+    }
+
+    /// Why a key cannot be used.
+    public enum Problem: Error, Hashable, Sendable {
+        /// RFC 7518 §3.2 wants a secret of as many bytes as the hash has.
+        case secretTooShort(bytes: Int)
+        /// The text is no PEM of a key of the algorithm.
+        case notPEM
+    }
+
+    /// The bytes that a secret has at least.
+    public static let secretBytesMin = 32
+
+    public let algorithm: Algorithm
+    /// The token's `kid` that the key goes by; a key without one is tried for every token of its algorithm.
+    public let id: String?
+    /// Whether tokens can be made with it: a secret or a private key.
+    public let canSign: Bool
+    private let signer: any JWTAlgorithm
+
+    /// - Parameter text: the secret itself, or a private or public key as PEM.
+    public init(_ algorithm: Algorithm, id: String? = nil, text: String) async throws(Problem) {
+        self.algorithm = algorithm
+        self.id = id
+        let keys = JWTKeyCollection()
+        let isPrivate = text.contains("PRIVATE KEY-----")
+        do {
+            switch algorithm {
+            case .hs256:
+                let count = text.utf8.count
+                guard count >= Self.secretBytesMin else { throw Problem.secretTooShort(bytes: count) }
+                await keys.add(hmac: HMACKey(from: text), digestAlgorithm: .sha256)
+            case .es256:
+                if isPrivate {
+                    await keys.add(ecdsa: try ES256PrivateKey(pem: text))
+                } else {
+                    await keys.add(ecdsa: try ES256PublicKey(pem: text))
+                }
+            case .edDSA:
+                if isPrivate {
+                    await keys.add(eddsa: try EdDSA.PrivateKey(pem: text))
+                } else {
+                    await keys.add(eddsa: try EdDSA.PublicKey(pem: text))
+                }
+            }
+            signer = try await keys.getKey()
+        } catch let problem as Problem {
+            throw problem
+        } catch {
+            throw .notPEM
+        }
+        canSign = isPrivate || algorithm == .hs256
+    }
+
+    /// Whether `signature` was made over `input` with this key.
+    func verifies(_ signature: [UInt8], over input: [UInt8]) -> Bool {
+        (try? signer.verify(signature, signs: input)) ?? false
+    }
+
+    /// A token with these claims. `nil` when the key only checks.
+    public func token(claims: [String: JSONValue]) -> String? {
+        var header: [String: JSONValue] = ["alg": .string(algorithm.rawValue), "typ": "JWT"]
+        header["kid"] = id.map { .string($0) }
+        let input =
+            Base64URL.encoded(JSONValue.object(header).bytes) + "." + Base64URL.encoded(JSONValue.object(claims).bytes)
+        guard canSign, let signature = try? signer.sign(Array(input.utf8)) else { return nil }
+        return input + "." + Base64URL.encoded(signature)
+    }
+
+    public var description: String { "\(algorithm.rawValue) key (hidden)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// Base64 with the URL's alphabet and without padding (RFC 7515 §2).
+enum Base64URL {
+    static func encoded(_ bytes: [UInt8]) -> String {
+        let text = Data(bytes).base64EncodedString()
+        return String(text.prefix { $0 != "=" }).replacing("+", with: "-").replacing("/", with: "_")
+    }
+
+    /// `nil` for anything but what ``encoded(_:)`` gives for some bytes, so that one token has one spelling.
+    static func decoded(_ text: some StringProtocol) -> [UInt8]? {
+        guard text.utf8.allSatisfy({ isSymbol($0) }), text.utf8.count % 4 != 1 else { return nil }
+        let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
+        let standard = String(text).replacing("-", with: "+").replacing("_", with: "/") + padding
+        guard let data = Data(base64Encoded: standard) else { return nil }
+        let bytes = Array(data)
+        return encoded(bytes) == String(text) ? bytes : nil
+    }
+
+    private static func isSymbol(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"): true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import HTTPTypes
+import Hummingbird
+import Room
+
+extension PublicResponder {
+    /// The longest text that a client says of itself and that is kept.
+    private static let agentBytesMax = 255
+
+    /// Asks whoever decides whether a newcomer over WHIP or WHEP may take part, and says how it is to join.
+    /// - Throws: 401 or 403 when it may not, 503 when nobody could decide.
+    func admit(
+        _ request: Request,
+        to channel: ChannelName,
+        role: Role,
+        signaling: ClientAgent.Signaling
+    ) async throws -> JoinRequest {
+        let prospect = await rooms.prospect(channel)
+        let name = request.headers[.userAgent] ?? ""
+        let agent = ClientAgent(
+            signaling: signaling,
+            name: name.utf8.count <= Self.agentBytesMax ? name : String(name.prefix(Self.agentBytesMax / 4))
+        )
+        let token = bearerToken(request.headers[.authorization])
+        let decision = await authorizer.admit(
+            AccessRequest(
+                channel: channel,
+                role: role,
+                participant: prospect.id,
+                session: prospect.session,
+                agent: agent,
+                token: token,
+                counts: prospect.counts
+            )
+        )
+        switch decision {
+        case .allowed(let grants):
+            var join = JoinRequest(channel: channel, role: role, id: prospect.id, agent: agent)
+            grants.apply(to: &join)
+            return join
+        case .denied(let reason):
+            let sentence = reason ?? "You may not take part in this channel."
+            guard token != nil else {
+                throw HTTPFailure(.unauthorized, sentence, headers: [.wwwAuthenticate: "Bearer"])
+            }
+            throw HTTPFailure(.forbidden, sentence)
+        case .failed:
+            throw HTTPFailure.overloaded("The server could not find out whether you may take part; try again.")
+        }
+    }
+}
+
+extension Grants {
+    /// Puts into a newcomer's request what is the same in every signaling.
+    func apply(to request: inout JoinRequest) {
+        if let clientID { request.clientID = clientID }
+        if let bundleID { request.bundleID = bundleID }
+        if let eventMetadata { request.eventMetadataJSON = eventMetadata.text }
+        if let notifyMetadata { request.authorizedMetadataJSON = notifyMetadata.text }
+        if let notifies { request.receivesNotifications = notifies }
+        if let requestedRID { request.layer = requestedRID.layer }
+        if let forwardingFilters { request.filters = forwardingFilters }
+        if let connectionLifetime { request.lifetime = connectionLifetime }
+        if let channelConnectionsMax { request.channelConnectionsMax = channelConnectionsMax }
+    }
+}

@@ -1,0 +1,153 @@
+import Room
+import Wire
+
+/// A client's first message: who it is, and what it wants of which channel. What it left out has its default here, or
+/// is `nil` where the node has one of its own.
+struct SoraConnect: Hashable, Sendable {
+    /// What it says of one kind of media.
+    struct Media: Hashable, Sendable {
+        /// Absent in `connect` means `true`.
+        var isEnabled = true
+        /// In capitals: `OPUS`, `VP9`.
+        var codec: String?
+        /// In kbit/s.
+        var bitRate: Int?
+        /// Objects like `opus_params` by their name.
+        var parameters: [String: JSONValue] = [:]
+    }
+
+    var channel: ChannelName
+    var role: Role
+    /// The SDK and its version.
+    var client = "unknown"
+    var environment: String?
+    var libwebrtc: String?
+    var audio = Media()
+    var video = Media()
+    var clientID: String?
+    var bundleID: String?
+    var metadata: JSONValue?
+    var notifyMetadata: JSONValue?
+    var isSimulcast = false
+    var requestedRID: RequestedRID?
+    var spotlight = false
+    var spotlightNumber: Int?
+    var spotlightFocusRID: RequestedRID?
+    var spotlightUnfocusRID: RequestedRID?
+    var wantsDataChannelSignaling: Bool?
+    var forwardingFilters: [ForwardingFilter] = []
+
+    init(channel: ChannelName, role: Role) {
+        self.channel = channel
+        self.role = role
+    }
+}
+
+extension SoraConnect {
+    /// The longest texts that are kept, in bytes of UTF-8. An environment is a browser's user agent.
+    private static let agentBytesMax = 1024
+    /// Others' newcomers are sent all members' notify metadata.
+    static let notifyMetadataBytesMax = 4096
+    static let metadataBytesMax = 64 * 1024
+
+    /// Reads a `connect`. Keys that it does not know are ignored.
+    init(_ message: JSONFields) throws(SoraClose) {
+        do throws(JSONShapeError) {
+            let name = try message.requiredString("channel_id")
+            guard let channel = ChannelName(name) else {
+                throw JSONShapeError(
+                    "\"channel_id\" has to have 1 to \(ChannelName.bytesMax) bytes without control characters."
+                )
+            }
+            guard let role: Role = try message.choice("role") else { throw JSONShapeError("\"role\" is missing.") }
+            self.init(channel: channel, role: role)
+            client = try message.string("sora_client", bytesMax: Self.agentBytesMax) ?? client
+            environment = try message.string("environment", bytesMax: Self.agentBytesMax)
+            libwebrtc = try message.string("libwebrtc", bytesMax: Self.agentBytesMax)
+            clientID = try Self.identifier(message, "client_id")
+            bundleID = try Self.identifier(message, "bundle_id")
+            metadata = try Self.opaque(message, "metadata", bytesMax: Self.metadataBytesMax)
+            notifyMetadata = try Self.opaque(
+                message,
+                "signaling_notify_metadata",
+                bytesMax: Self.notifyMetadataBytesMax
+            )
+            try readSimulcast(message)
+            spotlight = try message.bool("spotlight") ?? false
+            spotlightNumber = try message.integer("spotlight_number", 1...8)
+            spotlightFocusRID = try message.choice("spotlight_focus_rid")
+            spotlightUnfocusRID = try message.choice("spotlight_unfocus_rid")
+            wantsDataChannelSignaling = try message.bool("data_channel_signaling")
+            _ = try message.bool("ignore_disconnect_websocket")
+            _ = try message.bool("multistream")
+            _ = try message.bool("redirect")
+            forwardingFilters = try ForwardingFilter.list(message) ?? []
+        } catch {
+            throw SoraClose(.invalidMessage, "The \"connect\" message is refused: \(error.sentence)")
+        }
+        audio = try Media(message, "audio", .invalidAudioFormat, kbps: 6...Grants.audioKbpsMax)
+        video = try Media(message, "video", .invalidVideoFormat, kbps: 1...Grants.videoKbpsMax)
+        _ = try SoraCodecs.audio(audio)
+        _ = try SoraCodecs.video(video, default: .vp9)
+    }
+
+    private static func identifier(_ message: JSONFields, _ name: String) throws(JSONShapeError) -> String? {
+        guard let identifier = try message.string(name), !identifier.isEmpty else { return nil }
+        guard identifier.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }) else {
+            throw JSONShapeError("\"\(name)\" has a control character.")
+        }
+        return identifier
+    }
+
+    private static func opaque(
+        _ message: JSONFields,
+        _ name: String,
+        bytesMax: Int
+    ) throws(JSONShapeError) -> JSONValue? {
+        guard let value = message.value(name) else { return nil }
+        guard value.bytes.count <= bytesMax else {
+            throw JSONShapeError("\"\(name)\" may have at most \(bytesMax) bytes.")
+        }
+        return value
+    }
+
+    /// Early JavaScript SDKs say `simulcast: {rid: …}`; `simulcast_rid` is the earlier name of the request.
+    private mutating func readSimulcast(_ message: JSONFields) throws(JSONShapeError) {
+        let earlier: RequestedRID? = try message.choice("simulcast_rid")
+        requestedRID = try message.choice("simulcast_request_rid") ?? earlier
+        guard let object = message.value("simulcast")?.object else {
+            isSimulcast = try message.bool("simulcast") ?? false
+            return
+        }
+        isSimulcast = true
+        if let rid: RequestedRID = try JSONFields(object).choice("rid") { requestedRID = requestedRID ?? rid }
+    }
+}
+
+extension SoraConnect.Media {
+    fileprivate init(
+        _ message: JSONFields,
+        _ kind: String,
+        _ reason: SoraClose.Reason,
+        kbps: ClosedRange<Int>
+    ) throws(SoraClose) {
+        guard let value = message.value(kind), !value.isNull else { return }
+        if let isEnabled = value.bool {
+            self.isEnabled = isEnabled
+            return
+        }
+        do throws(JSONShapeError) {
+            guard let members = value.object else {
+                throw JSONShapeError("\"\(kind)\" has to be true, false or an object.")
+            }
+            let fields = JSONFields(members)
+            codec = try fields.string("codec_type", bytesMax: 16)?.uppercased()
+            bitRate = try fields.integer("bit_rate", kbps)
+            for name in SoraCodecs.parameterNames {
+                if let object = try fields.object(name) { parameters[name] = .object(object) }
+            }
+        } catch {
+            throw SoraClose(reason, "The \"connect\" message is refused: in \"\(kind)\", \(error.sentence)")
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Forwarding
+import Room
+import Wire
+
+extension SoraServerMessage {
+    /// How much a newcomer is told of the members before it, in bytes. Members beyond are named without their metadata.
+    static let memberMetadataBytesMax = 1024 * 1024
+
+    /// A notification as its members are sent it.
+    static func notify(_ notification: Notification) -> String {
+        var message = JSONObjectWriter()
+        message.add("type", "notify")
+        message.add("event_type", eventType(of: notification.content))
+        message.add("timestamp", Timestamp.text(unixNanoseconds: notification.timestamp))
+        switch notification.content {
+        case .created(let member, let minutes, let session, let counts, let others):
+            add(member, minutes, session, counts, to: &message)
+            if let others { message.add("data", json: list(others)) }
+        case .updated(let member, let minutes, let session, let counts),
+            .destroyed(let member, let minutes, let session, let counts):
+            add(member, minutes, session, counts, to: &message)
+        case .spotlightFocused(let member, let isFixed), .spotlightUnfocused(let member, let isFixed):
+            message.add("client_id", member.clientID)
+            message.add("connection_id", member.id.value)
+            message.add("audio", member.sendsAudio)
+            message.add("video", member.sendsVideo)
+            message.add("fixed", isFixed)
+        case .layerSwitched(let change):
+            message.add("sender_connection_id", orNull: change.sender?.value)
+            message.add("priority", change.isHigher ? "higher" : "lower")
+            message.add("trigger", change.trigger == .sender ? "sender" : "receiver")
+            message.add("rpc_rids", json: "[]")
+            message.add("auto_rids", json: "[]")
+            message.add("request_rid", name(of: change.wished))
+            message.add("current_rid", change.current?.value ?? "none")
+            message.add("previous_rid", change.previous?.value ?? "none")
+        case .forwarding(_, let kind, let source, let destination):
+            message.add("kind", kind.rawValue)
+            message.add("source_connection_id", source.value)
+            message.add("destination_connection_id", destination.value)
+        }
+        return message.text
+    }
+
+    private static func eventType(of content: Notification.Content) -> String {
+        switch content {
+        case .created: "connection.created"
+        case .updated: "connection.updated"
+        case .destroyed: "connection.destroyed"
+        case .spotlightFocused: "spotlight.focused"
+        case .spotlightUnfocused: "spotlight.unfocused"
+        case .layerSwitched: "simulcast.switched"
+        case .forwarding(isBlocked: true, _, _, _): "forwarding.blocked"
+        case .forwarding(isBlocked: false, _, _, _): "forwarding.allowed"
+        }
+    }
+
+    private static func add(
+        _ member: Member,
+        _ minutes: Int,
+        _ session: ChannelSessionID,
+        _ counts: ChannelCounts,
+        to message: inout JSONObjectWriter
+    ) {
+        message.add("role", member.role.rawValue)
+        message.add("session_id", session.value)
+        addIdentifiers(of: member, to: &message)
+        message.add("audio", member.sendsAudio)
+        message.add("video", member.sendsVideo)
+        message.add("minutes", minutes)
+        message.add("channel_connections", counts.connections)
+        message.add("channel_sendrecv_connections", counts.sendrecv)
+        message.add("channel_sendonly_connections", counts.sendonly)
+        message.add("channel_recvonly_connections", counts.recvonly)
+        message.add("turn_transport_type", "udp")
+        addMetadata(of: member, to: &message)
+    }
+
+    private static func addIdentifiers(of member: Member, to message: inout JSONObjectWriter) {
+        message.add("client_id", member.clientID)
+        message.add("bundle_id", member.bundleID)
+        message.add("connection_id", member.id.value)
+    }
+
+    /// `metadata` is what early applications read.
+    private static func addMetadata(of member: Member, to message: inout JSONObjectWriter) {
+        message.add("authn_metadata", ifPresent: member.notifyMetadataJSON)
+        message.add("authz_metadata", ifPresent: member.authorizedMetadataJSON)
+        message.add("metadata", ifPresent: member.notifyMetadataJSON)
+    }
+
+    private static func list(_ members: [Member]) -> String {
+        var bytes = 0
+        return jsonArray(
+            members.map { member in
+                var entry = JSONObjectWriter()
+                addIdentifiers(of: member, to: &entry)
+                let size = (member.notifyMetadataJSON?.utf8.count ?? 0) * 2
+                bytes += size + (member.authorizedMetadataJSON?.utf8.count ?? 0)
+                if bytes <= memberMetadataBytesMax { addMetadata(of: member, to: &entry) }
+                return entry.text
+            }
+        )
+    }
+
+    private static func name(of choice: LayerChoice) -> String {
+        switch choice {
+        case .nothing: "none"
+        case .level(let level): "r\(min(max(level, 0), 2))"
+        case .richest: "r2"
+        }
+    }
+}

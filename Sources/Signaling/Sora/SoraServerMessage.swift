@@ -1,0 +1,91 @@
+import Room
+import Wire
+
+/// The messages of the server as JSON text. Keys and types are those that the SDKs were seen to take.
+enum SoraServerMessage {
+    static func offer(
+        _ settings: SoraSettings,
+        place: SoraSession.Place,
+        sdp: String,
+        mids: (audio: MID?, video: MID?),
+        configuration: SoraConfiguration
+    ) -> String {
+        var message = JSONObjectWriter()
+        message.add("type", "offer")
+        message.add("version", configuration.node.version)
+        message.add("channel_id", settings.channel.value)
+        message.add("session_id", place.session.value)
+        message.add("client_id", settings.clientID)
+        message.add("bundle_id", settings.bundleID)
+        message.add("connection_id", place.participant.value)
+        message.add("simulcast", settings.isSimulcast)
+        message.add("simulcast_multicodec", false)
+        message.add("spotlight", settings.spotlight != nil)
+        message.add("data_channel_signaling", false)
+        message.add("ignore_disconnect_websocket", false)
+        message.add("audio", settings.audio.isEnabled)
+        if settings.audio.isEnabled {
+            message.add("audio_codec_type", ifPresent: settings.audio.codec.map(jsonString))
+            message.add("audio_bit_rate", ifPresent: settings.audio.bitRate.map { String($0) })
+        }
+        message.add("video", settings.video.isEnabled)
+        if settings.video.isEnabled {
+            message.add("video_codec_type", ifPresent: settings.video.codec.map(jsonString))
+            message.add("video_bit_rate", ifPresent: settings.video.bitRate.map { String($0) })
+        }
+        message.add("config", ifPresent: config(settings, configuration.turn))
+        var mid = JSONObjectWriter()
+        mid.add("audio", ifPresent: mids.audio.map { jsonString($0.value) })
+        mid.add("video", ifPresent: mids.video.map { jsonString($0.value) })
+        if mids.audio != nil || mids.video != nil { message.add("mid", json: mid.text) }
+        if !settings.encodings.isEmpty { message.add("encodings", json: jsonArray(settings.encodings)) }
+        message.add("metadata", ifPresent: settings.grants.metadata?.text)
+        message.add("sdp", sdp)
+        return message.text
+    }
+
+    /// The SDKs disagree about it. iOS takes nothing but a relay policy or no `config` at all; the others need the list,
+    /// with a name and a password in each entry.
+    private static func config(_ settings: SoraSettings, _ turn: SoraConfiguration.TURN?) -> String? {
+        let isIOS = settings.client.hasPrefix("Sora iOS SDK")
+        let servers = turn.map { server($0, settings.grants) } ?? []
+        if isIOS, servers.isEmpty { return nil }
+        var config = JSONObjectWriter()
+        config.add("iceServers", json: jsonArray(servers))
+        config.add("iceTransportPolicy", isIOS ? "relay" : "all")
+        return config.text
+    }
+
+    /// One entry, or none when the grants leave no URL.
+    private static func server(_ turn: SoraConfiguration.TURN, _ grants: Grants) -> [String] {
+        let urls = turn.urls.filter { url in
+            if grants.turnTLSOnly == true { return url.hasPrefix("turns:") }
+            return grants.turnTCPOnly != true || url.hasSuffix("transport=tcp")
+        }
+        guard !urls.isEmpty else { return [] }
+        var server = JSONObjectWriter()
+        server.add("urls", json: jsonArray(urls.map(jsonString)))
+        server.add("username", turn.username)
+        server.add("credential", turn.credential)
+        return [server.text]
+    }
+
+    static func reoffer(sdp: String) -> String {
+        var message = JSONObjectWriter()
+        message.add("type", "re-offer")
+        message.add("sdp", sdp)
+        return message.text
+    }
+
+    static func ping(wantsStatistics: Bool) -> String {
+        wantsStatistics ? #"{"type":"ping","stats":true}"# : #"{"type":"ping"}"#
+    }
+
+    /// - Parameter json: the text of a JSON value.
+    static func push(_ json: String) -> String {
+        var message = JSONObjectWriter()
+        message.add("type", "push")
+        message.add("data", json: json)
+        return message.text
+    }
+}

@@ -1,0 +1,161 @@
+import Forwarding
+import Room
+import Wire
+
+/// What holds for a connection: the client's wishes, with what whoever let it in put in their place, and the node's
+/// defaults where neither says anything.
+struct SoraSettings: Sendable {
+    let channel: ChannelName
+    let role: Role
+    let client: String
+    let environment: String?
+    let clientID: String
+    let bundleID: String
+    let own: OfferedSession.Own
+    /// The kinds of media that are on, to send or to receive.
+    let kinds: Set<MediaKind>
+    let audio: SoraConnect.Media
+    let video: SoraConnect.Media
+    let isSimulcast: Bool
+    /// The offer's `encodings`, one JSON text a layer; empty without simulcast.
+    let encodings: [String]
+    let spotlight: Spotlight?
+    let layer: LayerChoice
+    let grants: Grants
+    let notifyMetadata: JSONValue?
+    let filters: [ForwardingFilter]
+
+    /// - Throws: a refusal when what is left makes no connection.
+    init(
+        _ connect: SoraConnect,
+        id: ParticipantID,
+        grants: Grants,
+        configuration: SoraConfiguration
+    ) throws(SoraClose) {
+        channel = connect.channel
+        role = connect.role
+        client = connect.client
+        environment = connect.environment
+        clientID = grants.clientID ?? connect.clientID ?? id.value
+        bundleID = grants.bundleID ?? (configuration.acceptsBundleID ? connect.bundleID : nil) ?? id.value
+        var audio = connect.audio.granted(grants.audio)
+        var video = connect.video.granted(grants.video)
+        guard audio.isEnabled || video.isEnabled else {
+            throw SoraClose(
+                .invalidMessage,
+                "Both audio and video are off, and there are no DataChannels: nothing is left to connect for."
+            )
+        }
+        let audioCodec: CodecParameters
+        let videoCodec: CodecParameters
+        do throws(SoraClose) {
+            audioCodec = try SoraCodecs.audio(audio)
+            videoCodec = try SoraCodecs.video(video, default: configuration.videoCodec)
+        } catch {
+            // The client's own choice was looked at before, so this is the grants'.
+            throw SoraClose(.authenticationInternalError, "The grants make no session: \(error.sentence)")
+        }
+        audio.codec = SoraCodecs.name(of: audioCodec.name)
+        video.codec = SoraCodecs.name(of: videoCodec.name)
+        self.audio = audio
+        self.video = video
+        kinds = Set([audio.isEnabled ? MediaKind.audio : nil, video.isEnabled ? .video : nil].compactMap { $0 })
+        isSimulcast = grants.isSimulcast ?? connect.isSimulcast
+        let usesSpotlight = grants.spotlight ?? connect.spotlight
+        let layers =
+            isSimulcast
+            ? SimulcastLayer.layers(
+                usesSpotlight ? grants.spotlightEncodings ?? grants.simulcastEncodings : grants.simulcastEncodings,
+                codec: videoCodec.name
+            ) : []
+        encodings = layers.map(\.encoding)
+        let sendsVideo = connect.role.publishes && video.isEnabled
+        own = OfferedSession.Own(
+            audio: connect.role.publishes && audio.isEnabled ? audioCodec : nil,
+            video: sendsVideo ? videoCodec : nil,
+            layers: sendsVideo ? layers.map { OfferedSession.Layer(rid: $0.rid, isActive: $0.isActive) } : [],
+            audioKbps: audio.bitRate,
+            videoKbps: video.bitRate
+        )
+        spotlight =
+            usesSpotlight
+            ? Spotlight(
+                number: grants.spotlightNumber ?? connect.spotlightNumber ?? configuration.spotlightNumber,
+                focus: (grants.spotlightFocusRID ?? connect.spotlightFocusRID ?? configuration.spotlightFocusRID).layer,
+                unfocus: (grants.spotlightUnfocusRID ?? connect.spotlightUnfocusRID ?? configuration.spotlightUnfocusRID)
+                    .layer
+            ) : nil
+        layer = (grants.requestedRID ?? connect.requestedRID)?.layer ?? .richest
+        notifyMetadata = connect.notifyMetadata
+        filters = grants.forwardingFilters ?? connect.forwardingFilters
+        self.grants = grants
+    }
+
+    /// What the rooms are asked for.
+    func joinRequest(id: ParticipantID) -> JoinRequest {
+        JoinRequest(
+            channel: channel,
+            role: role,
+            following: .everyone,
+            id: id,
+            clientID: clientID,
+            bundleID: bundleID,
+            notifyMetadataJSON: notifyMetadata?.text,
+            authorizedMetadataJSON: grants.notifyMetadata?.text,
+            eventMetadataJSON: grants.eventMetadata?.text,
+            receivesNotifications: grants.notifies ?? true,
+            announces: grants.notifies ?? true,
+            sendsAudio: kinds.contains(.audio),
+            sendsVideo: kinds.contains(.video),
+            layer: layer,
+            spotlight: spotlight,
+            filters: role.watches ? filters : [],
+            isSimulcast: !own.layers.isEmpty,
+            agent: ClientAgent(signaling: .sora, name: client, environment: environment),
+            lifetime: grants.connectionLifetime
+        )
+    }
+}
+
+extension SoraConnect.Media {
+    /// The same with what was granted in place of what was wished.
+    fileprivate func granted(_ grant: Grants.Media) -> Self {
+        var media = self
+        media.isEnabled = grant.isEnabled ?? isEnabled
+        media.codec = grant.codec ?? codec
+        media.bitRate = grant.bitRate ?? bitRate
+        media.parameters.merge(grant.parameters) { $1 }
+        return media
+    }
+}
+
+/// One layer that a client is to send.
+private struct SimulcastLayer {
+    let rid: RID
+    let isActive: Bool
+    /// The element of `encodings` that describes it.
+    let encoding: String
+
+    private static let names = ["r0", "r1", "r2"]
+
+    /// The layers in the order of the SDP, lowest first.
+    ///
+    /// - Parameter granted: an object with a `rid` for each layer; `nil` for all three at a quarter, half and full size.
+    static func layers(_ granted: [[String: JSONValue]]?, codec: CodecName) -> [Self] {
+        let objects: [[String: JSONValue]] =
+            granted
+            ?? zip(names, [4.0, 2.0, 1.0]).map { name, scale in
+                ["rid": .string(name), "scaleResolutionDownBy": .double(scale)]
+            }
+        return names.compactMap { name in
+            guard var object = objects.first(where: { $0["rid"]?.string == name }), let rid = RID(name) else {
+                return nil
+            }
+            let isActive = object["active"]?.bool ?? true
+            object["active"] = .bool(isActive)
+            // Without a mode libwebrtc makes spatial layers of these codecs, and not streams.
+            if codec == .vp9 || codec == .av1, object["scalabilityMode"] == nil { object["scalabilityMode"] = "L1T1" }
+            return Self(rid: rid, isActive: isActive, encoding: JSONValue.object(object).text)
+        }
+    }
+}

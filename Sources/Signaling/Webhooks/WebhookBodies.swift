@@ -1,0 +1,88 @@
+import Forwarding
+import Room
+import Wire
+
+/// What the event and session webhooks are told, as JSON.
+struct WebhookBodies: Sendable {
+    let node: NodeIdentity
+    /// Makes the `id` of an event, by which a server knows one that came twice.
+    let makeID: @Sendable () -> String
+
+    /// What is told of a connection.
+    func event(_ type: String, _ report: ConnectionReport, reason: EndReason? = nil) -> JSONValue {
+        let connection = report.connection
+        let member = connection.member
+        var data: [String: JSONValue] = [
+            "minutes": .integer(report.minutes),
+            "channel_connections": .integer(report.counts.connections),
+            "channel_sendrecv_connections": .integer(report.counts.sendrecv),
+            "channel_sendonly_connections": .integer(report.counts.sendonly),
+            "channel_recvonly_connections": .integer(report.counts.recvonly),
+            "audio": Self.media(.audio, member.sendsAudio, connection),
+            "video": Self.media(.video, member.sendsVideo, connection),
+            "simulcast": .bool(connection.isSimulcast),
+            "spotlight": .bool(connection.spotlight != nil),
+        ]
+        if let reason { data["reason"] = .string(reason.word) }
+        var members: [String: JSONValue] = [
+            "id": .string(makeID()),
+            "type": .string(type),
+            "timestamp": .string(Timestamp.text(unixNanoseconds: report.unixNanoseconds)),
+            "channel_id": .string(connection.channel.value),
+            "session_id": .string(connection.session.value),
+            "client_id": .string(member.clientID),
+            "bundle_id": .string(member.bundleID),
+            "connection_id": .string(member.id.value),
+            "role": .string(member.role.rawValue),
+            "created_time": .integer(connection.createdAt / 1_000_000_000),
+            "created_timestamp": .string(Timestamp.text(unixNanoseconds: connection.createdAt)),
+            "data": .object(data),
+        ]
+        members.merge(node.members) { $1 }
+        members.merge(connection.agent.members) { $1 }
+        members["event_metadata"] = connection.eventMetadataJSON.flatMap { try? JSONValue(parsing: $0) }
+        return .object(members)
+    }
+
+    /// `false`, or an object with what is known of the kind.
+    private static func media(_ kind: MediaKind, _ isSent: Bool, _ connection: Connection) -> JSONValue {
+        guard isSent else { return false }
+        let publication = connection.publications.first { $0.kind == kind }
+        let codec = publication?.codec ?? publication?.formats.first?.name
+        return .object(codec.map { ["codec_type": .string($0.rawValue.uppercased())] } ?? [:])
+    }
+
+    /// What is told of a session.
+    func session(_ type: String, _ session: ChannelSession, unixNanoseconds: Int64) -> JSONValue {
+        var members: [String: JSONValue] = [
+            "id": .string(makeID()),
+            "type": .string(type),
+            "timestamp": .string(Timestamp.text(unixNanoseconds: unixNanoseconds)),
+            "channel_id": .string(session.channel.value),
+            "session_id": .string(session.id.value),
+            "created_time": .integer(session.createdAt / 1_000_000_000),
+            "created_timestamp": .string(Timestamp.text(unixNanoseconds: session.createdAt)),
+        ]
+        members.merge(node.members) { $1 }
+        return .object(members)
+    }
+}
+
+extension EndReason {
+    /// One word for operators' programs.
+    var word: String {
+        switch self {
+        case .left: "LEFT"
+        case .shutdown: "SHUTDOWN"
+        case .setupFailed: "SETUP-FAILED"
+        case .transport(let reason): "TRANSPORT-\(reason.rawValue.uppercased().replacing("_", with: "-"))"
+        case .disconnectedByOperator: "DISCONNECTED-API"
+        case .lifetimeExpired: "LIFETIME-EXPIRED"
+        case .sessionTerminated: "SESSION-TERMINATED"
+        case .tooSlow: "TOO-SLOW"
+        case .replaced: "REPLACED"
+        case .signalingLost: "SIGNALING-LOST"
+        case .rejected(let word): word
+        }
+    }
+}

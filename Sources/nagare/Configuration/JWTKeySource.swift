@@ -1,0 +1,91 @@
+import Signaling
+
+/// Where a key for signed tokens comes from: the setting itself or a file.
+struct JWTKeySource: Equatable, Sendable {
+    enum Text: Equatable, Sendable {
+        case written(Token)
+        case file(String)
+    }
+    let algorithm: JWTKey.Algorithm
+    /// The key's id (`kid`); `nil` when it has none.
+    let id: String?
+    let text: Text
+    /// Where it was set, for the sentence when it cannot be used.
+    let origin: String
+
+    /// Keys that a node has at most: one in use, and those before and after it.
+    static let keysMax = 16
+
+    static func == (left: Self, right: Self) -> Bool {
+        (left.algorithm, left.id, left.text) == (right.algorithm, right.id, right.text)
+    }
+
+    /// `ALGORITHM:TEXT`, `ALGORITHM:@FILE`, and with an id `ALGORITHM/ID:…`.
+    init(_ value: String, origin: String) throws(StartupError) {
+        let problem = StartupError.usage(
+            "\(origin) has to be an algorithm, a colon and the key or @ and its file: write hs256:@FILE, es256:@FILE or "
+                + "eddsa:@FILE, with a key id as es256/ID:@FILE."
+        )
+        let parts = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[1].isEmpty else { throw problem }
+        let head = parts[0].split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        let algorithm = JWTKey.Algorithm.allCases.first { $0.rawValue.lowercased() == head[0].lowercased() }
+        guard let algorithm, head.count == 1 || !head[1].isEmpty, head.count == 1 || head[1].utf8.count <= 255 else {
+            throw problem
+        }
+        self.algorithm = algorithm
+        id = head.count == 2 ? String(head[1]) : nil
+        self.origin = origin
+        if parts[1].first == "@" {
+            guard parts[1].count > 1 else { throw problem }
+            text = .file(String(parts[1].dropFirst()))
+        } else {
+            text = .written(Token(secret: String(parts[1])))
+        }
+    }
+
+    /// Reads the file, if it is one, and makes the key.
+    func key() async throws(StartupError) -> JWTKey {
+        let source: String
+        let text: String
+        switch self.text {
+        case .written(let token): (source, text) = (origin, token.secret)
+        case .file(let path):
+            var contents = try SmallFile.contents(path)
+            // Editors end a file with a line's end, which is no part of a secret.
+            while algorithm == .hs256, let last = contents.last, last == 0x0A || last == 0x0D { contents.removeLast() }
+            guard let decoded = String(validating: contents, as: UTF8.self) else {
+                throw .usage("\(path) (\(origin)) is no text: keys are text in UTF-8 or PEM.")
+            }
+            (source, text) = ("\(path) (\(origin))", decoded)
+        }
+        do throws(JWTKey.Problem) {
+            return try await JWTKey(algorithm, id: id, text: text)
+        } catch {
+            switch error {
+            case .secretTooShort(let bytes):
+                throw .usage(
+                    "\(source) is a secret of \(bytes) bytes: HS256 needs at least \(JWTKey.secretBytesMin), as "
+                        + "openssl rand -base64 32 makes."
+                )
+            case .notPEM:
+                throw .usage("\(source) is no private or public \(algorithm.rawValue) key in PEM.")
+            }
+        }
+    }
+}
+
+extension SettingReader {
+    /// The keys that are set, none of them read yet.
+    func jwtKeys() throws(StartupError) -> [JWTKeySource] {
+        guard let entry = try entry(.jwtKey) else { return [] }
+        guard entry.values.count <= JWTKeySource.keysMax else {
+            throw .usage(
+                "\(entry.origin) has \(entry.values.count) keys: at most \(JWTKeySource.keysMax) are possible."
+            )
+        }
+        var keys: [JWTKeySource] = []
+        for value in entry.values { keys.append(try JWTKeySource(value, origin: entry.origin)) }
+        return keys
+    }
+}

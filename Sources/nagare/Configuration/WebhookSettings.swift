@@ -1,0 +1,85 @@
+import Foundation
+import Signaling
+
+/// The operator's own servers, as they are configured.
+struct WebhookSettings: Equatable, Sendable {
+    var authenticationURL: String?
+    var eventURL: String?
+    var sessionURL: String?
+    var timeoutSeconds = 5
+    var user: String?
+    var password: Token?
+    /// Certificates that are trusted in place of the system's, PEM.
+    var certificateAuthorityPath: String?
+
+    static let timeoutSecondsMax = 60
+
+    init() {}
+
+    init(_ reader: SettingReader) throws(StartupError) {
+        authenticationURL = try reader.url(.authWebhookURL)
+        eventURL = try reader.url(.eventWebhookURL)
+        sessionURL = try reader.url(.sessionWebhookURL)
+        timeoutSeconds = try reader.integer(.webhookTimeout, 1...Self.timeoutSecondsMax) ?? 5
+        user = try reader.text(.webhookUser)
+        password = try reader.text(.webhookPassword).map { Token(secret: $0) }
+        certificateAuthorityPath = try reader.text(.webhookCA)
+        guard (user == nil) == (password == nil) else {
+            throw .usage("--webhook-user and --webhook-password need each other.")
+        }
+        if user?.contains(":") == true { throw .usage("--webhook-user may hold no colon.") }
+        let isUsed = authenticationURL != nil || eventURL != nil || sessionURL != nil
+        for (setting, isSet) in [(Setting.webhookUser, user != nil), (.webhookCA, certificateAuthorityPath != nil)]
+        where isSet && !isUsed {
+            throw .usage(
+                "\(setting.flag) needs --auth-webhook-url, --event-webhook-url or --session-webhook-url beside it."
+            )
+        }
+    }
+
+    /// The same for the signaling.
+    var configuration: WebhookConfiguration {
+        var configuration = WebhookConfiguration()
+        configuration.authenticationURL = authenticationURL
+        configuration.eventURL = eventURL
+        configuration.sessionURL = sessionURL
+        configuration.timeout = .seconds(timeoutSeconds)
+        if let user, let password {
+            configuration.credentials = WebhookConfiguration.Credentials(user: user, password: password.secret)
+        }
+        configuration.certificateAuthorityPath = certificateAuthorityPath
+        return configuration
+    }
+}
+
+extension SettingReader {
+    /// An address of an HTTP server, without user and password.
+    func url(_ setting: Setting) throws(StartupError) -> String? {
+        guard let entry = try entry(setting) else { return nil }
+        guard let url = URLComponents(string: entry.value), ["http", "https"].contains(url.scheme?.lowercased()),
+            url.host?.isEmpty == false, url.fragment == nil
+        else {
+            throw .usage("\(entry.origin) is \"\(entry.value)\": write an address as https://example.org/path.")
+        }
+        guard url.user == nil, url.password == nil else {
+            throw .usage("\(entry.origin) names a user: use --webhook-user and --webhook-password for that.")
+        }
+        return entry.value
+    }
+
+    /// The web origins of pages that may use the operators' API.
+    func origins() throws(StartupError) -> [String] {
+        guard let entry = try entry(.adminOrigin) else { return [] }
+        guard entry.values.count <= NodeConfiguration.addressesMax else {
+            throw .usage("\(entry.origin) has more than \(NodeConfiguration.addressesMax) origins.")
+        }
+        for value in entry.values where value != "*" {
+            guard let url = URLComponents(string: value), ["http", "https"].contains(url.scheme),
+                url.host?.isEmpty == false, url.path.isEmpty, url.query == nil, url.fragment == nil, url.user == nil
+            else {
+                throw .usage("\(entry.origin) is \"\(value)\": write an origin as https://ops.example.org, or *.")
+            }
+        }
+        return entry.values
+    }
+}

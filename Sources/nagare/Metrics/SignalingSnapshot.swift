@@ -1,0 +1,170 @@
+import Metrics
+import Signaling
+
+/// What one scrape shows of connections, clients and webhooks.
+///
+/// The names that begin with `sora_` are those of the exporter that dashboards for Sora are made for.
+struct SignalingSnapshot: Sendable {
+    var counts = SignalingStatistics.Counts()
+    var webhooks: [String: WebhookCounters.Counts] = [:]
+    var allowed: UInt64 = 0
+    var denied: UInt64 = 0
+    /// Events that wait to be told, by webhook.
+    var waiting: [String: Int] = [:]
+    /// Seconds since 1970.
+    var time = 0.0
+
+    init() {}
+
+    init(
+        _ statistics: SignalingStatistics,
+        _ counters: WebhookCounters,
+        _ webhooks: Webhooks?,
+        time: Double
+    ) {
+        counts = statistics.counts
+        for name in Self.names { self.webhooks[name] = counters[name] }
+        allowed = counters.allowed
+        denied = counters.denied
+        waiting = webhooks?.waitingCounts ?? [:]
+        self.time = time
+    }
+
+    private static let names = ["auth", "event", "session"]
+
+    func add(to page: inout MetricsPage, media: OperatorsAPI.MediaTotals) {
+        addConnections(to: &page)
+        addMedia(to: &page, media)
+        addClients(to: &page)
+        addWebhooks(to: &page)
+    }
+
+    private func addConnections(to page: inout MetricsPage) {
+        page.addGauge("sora_up", help: "Whether the node answers; always 1.", 1)
+        page.addGauge(
+            "sora_version_info",
+            help: "The running program; always 1.",
+            labels: [MetricLabel("version", BuildInformation.version)],
+            1
+        )
+        page.addGauge("sora_time_seconds", help: "The node's clock, since 1970.", time)
+        let states: [(String, UInt64)] = [
+            ("created", counts.connectionsCreated), ("updated", counts.connectionsUpdated),
+            ("destroyed", counts.connectionsDestroyed), ("successful", counts.connectionsCreated),
+            ("failed", counts.connectionsFailed),
+        ]
+        for (state, value) in states {
+            page.addCounter(
+                "sora_connections_total",
+                help: "What happened to connections.",
+                labels: [MetricLabel("state", state)],
+                value
+            )
+        }
+        page.addGauge(
+            "sora_ongoing_connections_total",
+            help: "Connections that are up.",
+            Int(clamping: counts.ongoing)
+        )
+        page.addCounter(
+            "sora_duration_seconds_total",
+            help: "How long connections that ended were up, all together.",
+            seconds: counts.duration / .seconds(1)
+        )
+        page.addGauge(
+            "sora_average_duration_seconds",
+            help: "How long connections that ended were up, on average.",
+            counts.durationAverage
+        )
+        page.addGauge(
+            "sora_average_setup_time_seconds",
+            help: "From the wish to join until the transport was up, on average.",
+            counts.setupTimeAverage / 1_000
+        )
+        for (state, value) in [("created", counts.sessionsCreated), ("destroyed", counts.sessionsDestroyed)] {
+            page.addCounter(
+                "sora_session_total",
+                help: "What happened to sessions.",
+                labels: [MetricLabel("state", state)],
+                value
+            )
+        }
+    }
+
+    private func addMedia(to page: inout MetricsPage, _ media: OperatorsAPI.MediaTotals) {
+        let totals: [(String, String, UInt64)] = [
+            ("sora_srtp_received_packets_total", "RTP packets received.", media.packetsReceived),
+            ("sora_srtp_received_bytes_total", "Bytes of media datagrams received.", media.bytesReceived),
+            ("sora_srtp_sent_packets_total", "RTP packets sent, without retransmissions.", media.packetsSent),
+            ("sora_srtp_sent_bytes_total", "Bytes of RTP packets sent, without retransmissions.", media.bytesSent),
+        ]
+        for (name, help, value) in totals { page.addCounter(name, help: help, value) }
+    }
+
+    private func addClients(to page: inout MetricsPage) {
+        for client in SignalingStatistics.Client.allCases {
+            let states = [("successful", counts.successfulClients), ("failed", counts.failedClients)]
+            for (state, clients) in states {
+                page.addCounter(
+                    "sora_client_type_total",
+                    help: "Connections by what the client is.",
+                    labels: [MetricLabel("client", client.rawValue), MetricLabel("state", state)],
+                    clients[client] ?? 0
+                )
+            }
+        }
+        for (reason, value) in counts.signalingErrors {
+            page.addCounter(
+                "sora_connection_error_total",
+                help: "Connections that the signaling refused or ended for a mistake.",
+                labels: [MetricLabel("reason", reason)],
+                value
+            )
+        }
+    }
+
+    private func addWebhooks(to page: inout MetricsPage) {
+        for (state, value) in [("allowed", allowed), ("denied", denied)] {
+            page.addCounter(
+                "sora_auth_webhook_total",
+                help: "What the authentication webhook decided.",
+                labels: [MetricLabel("state", state)],
+                value
+            )
+        }
+        for name in Self.names {
+            let counts = webhooks[name] ?? WebhookCounters.Counts()
+            let isQuestion = name == "auth"
+            let family = isQuestion ? "sora_successful_auth_webhook_total" : "sora_\(name)_webhook_total"
+            var states = [("successful", counts.successful), ("failed", counts.failed)]
+            if !isQuestion { states.append(("ignored", counts.dropped)) }
+            for (state, value) in states {
+                page.addCounter(
+                    family,
+                    help: "Requests to the webhook by their end.",
+                    labels: [MetricLabel("state", state)],
+                    value
+                )
+            }
+            let label = [MetricLabel("webhook", name)]
+            page.addCounter(
+                "nagare_webhook_retries_total",
+                help: "Attempts to tell a webhook that failed and were followed by another.",
+                labels: label,
+                counts.retried
+            )
+            page.addCounter(
+                "nagare_webhook_dropped_total",
+                help: "What a webhook was not asked or told because too much waited for it.",
+                labels: label,
+                counts.dropped
+            )
+            page.addGauge(
+                "nagare_webhook_waiting",
+                help: "Events that wait to be told.",
+                labels: label,
+                waiting[name] ?? 0
+            )
+        }
+    }
+}

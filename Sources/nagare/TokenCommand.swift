@@ -1,0 +1,140 @@
+import ArgumentParser
+import Foundation
+import Room
+import Signaling
+
+/// `nagare token`: makes a signed token for one channel.
+struct TokenCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "token",
+        abstract: "Make a token that lets its bearer into one channel.",
+        discussion: """
+            The key is one of those that the node is configured with: the setting jwt-key of the file, NAGARE_JWT_KEY or \
+            --jwt-key. Sora's clients present the token as metadata.access_token, WHIP and WHEP as Bearer token. \
+            Standard output is the token and nothing else.
+            """
+    )
+
+    @Option(help: ArgumentHelp("The channel that the token is for.", valueName: "name"))
+    var channel: String
+
+    @Option(
+        help: ArgumentHelp(
+            "What the bearer may do: sendonly, recvonly or sendrecv, which permits each. (default: all)",
+            valueName: "role"
+        )
+    )
+    var role: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "How long newcomers may use it: a number with s, m, h or d; never for no end. (default: 1h)",
+            valueName: "time"
+        )
+    )
+    var expires = "1h"
+
+    @Option(help: ArgumentHelp("From when on it may be used, as a time from now.", valueName: "time"))
+    var notBefore: String?
+
+    @Option(help: ArgumentHelp("The client's id, whatever the client says.", valueName: "id"))
+    var clientId: String?
+
+    @Option(help: ArgumentHelp("Refuse the bearer when the channel has that many members.", valueName: "n"))
+    var maxChannelConnections: Int?
+
+    @Option(help: ArgumentHelp("Further claims and grants, a JSON object.", valueName: "json"))
+    var claims: String?
+
+    @Option(help: ArgumentHelp("The id of the key to sign with. (default: the first that can sign)", valueName: "id"))
+    var keyId: String?
+
+    @Option(help: ArgumentHelp("A key: hs256:@FILE, es256:@FILE or eddsa:@FILE. May be repeated.", valueName: "key"))
+    var jwtKey: [String] = []
+
+    @Option(help: ArgumentHelp("Read jwt-key from this configuration file.", valueName: "file"))
+    var config: String?
+
+    func run() async throws {
+        let now = Date().timeIntervalSince1970
+        let token = try await token(
+            environment: ProcessInfo.processInfo.environment,
+            now: Int64(now),
+            id: UUID().uuidString.lowercased()
+        )
+        FileHandle.standardOutput.write(Data("\(token)\n".utf8))
+    }
+
+    /// The token.
+    /// - Parameters:
+    ///   - now: seconds since 1970.
+    ///   - id: the token's own name.
+    func token(environment: [String: String], now: Int64, id: String) async throws(StartupError) -> String {
+        let claims = try claims(now: now, id: id)
+        var keys: [JWTKey] = []
+        for source in try sources(environment) { keys.append(try await source.key()) }
+        guard !keys.isEmpty else {
+            throw .usage(
+                "There is no key to sign with: set --jwt-key, NAGARE_JWT_KEY or jwt-key in the file of --config."
+            )
+        }
+        let able = keys.filter { $0.canSign && (keyId == nil || $0.id == keyId) }
+        guard let token = able.first?.token(claims: claims) else {
+            let which = keyId.map { "the id \"\($0)\"" } ?? "a secret or a private part"
+            throw .usage("None of the keys that can sign has \(which): a public key only checks tokens.")
+        }
+        return token
+    }
+
+    private func claims(now: Int64, id: String) throws(StartupError) -> [String: JSONValue] {
+        var members: [String: JSONValue] = [:]
+        if let claims {
+            guard let object = (try? JSONValue(parsing: claims))?.object else {
+                throw .usage("--claims is no JSON object: write it as '{\"simulcast\": true}'.")
+            }
+            members = object
+        }
+        guard let name = ChannelName(channel) else {
+            throw .usage("--channel has to be 1 to \(ChannelName.bytesMax) bytes without control characters.")
+        }
+        members["channel_id"] = .string(name.value)
+        if let role {
+            guard Role(rawValue: role) != nil else {
+                throw .usage("--role is \"\(role)\": write one of sendonly, recvonly, sendrecv.")
+            }
+            members["role"] = .string(role)
+        }
+        members["iat"] = .integer(now)
+        members["jti"] = .string(id)
+        if expires != "never" { members["exp"] = .integer(now + (try Self.seconds(expires, "--expires"))) }
+        if let notBefore { members["nbf"] = .integer(now + (try Self.seconds(notBefore, "--not-before"))) }
+        if let clientId { members["client_id"] = .string(clientId) }
+        if let maxChannelConnections { members["max_channel_connections"] = .integer(maxChannelConnections) }
+        if let problem = JWTAuthorizer.problem(ofClaims: members) {
+            throw .usage("The token would be refused: \(problem)")
+        }
+        return members
+    }
+
+    /// `90`, `90s`, `15m`, `12h`, `30d`.
+    static func seconds(_ text: String, _ flag: String) throws(StartupError) -> Int64 {
+        let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+        let unit = text.last.flatMap { units[$0] }
+        guard let number = Int64(unit == nil ? text[...] : text.dropLast()), (0...1_000_000_000).contains(number) else {
+            throw .usage("\(flag) is \"\(text)\": write a time as 90s, 15m, 12h or 30d.")
+        }
+        return number * (unit ?? 1)
+    }
+
+    /// The keys that the command line, the environment or the file name, the first that says something.
+    private func sources(_ environment: [String: String]) throws(StartupError) -> [JWTKeySource] {
+        var layers = [
+            ConfigurationLayer.commandLine(jwtKey.isEmpty ? [:] : [.jwtKey: jwtKey]), .environment(environment),
+        ]
+        let variable = environment[Setting.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
+        if let path = config ?? variable {
+            layers.append(try .file(path: path, contents: try SmallFile.contents(path)))
+        }
+        return try SettingReader(layers: layers).jwtKeys()
+    }
+}

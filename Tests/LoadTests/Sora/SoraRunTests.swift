@@ -1,0 +1,83 @@
+import Testing
+import Wire
+
+@testable import Load
+
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct SoraRunTests {
+    private func configuration(_ server: SoraServer) -> LoadConfiguration {
+        var configuration = LoadConfiguration()
+        configuration.url = "http://127.0.0.1:\(server.port)"
+        configuration.signaling = .sora
+        configuration.videoBitsPerSecond = 300_000
+        configuration.sendsAudio = true
+        configuration.durationSeconds = 1
+        configuration.joinRate = 200
+        return configuration
+    }
+
+    private func run(_ configuration: LoadConfiguration) async throws -> LoadReport {
+        let web = WebSignaling(configuration)
+        let run = try LoadRun(configuration, signaling: web)
+        do {
+            let report = try await run.run()
+            await web.shutdown()
+            return report
+        } catch {
+            await web.shutdown()
+            throw error
+        }
+    }
+
+    @Test func `each receiver gets every sender of its channel over one transport`() async throws {
+        let (room, server) = try await InProcessRoom.start()
+        var configuration = configuration(server)
+        configuration.publishers = 4
+        configuration.subscribers = 4
+        configuration.channels = 2
+        let report = try await run(configuration)
+        #expect(report.isLossless, "\(report.table)")
+        #expect(report.publishersConnected == 4 && report.subscribersConnected == 4)
+        #expect(report.signaling == "sora" && report.tracksMissing == 0)
+        let audio = try #require(report.window?.audio)
+        // Each of the four sources goes to the two receivers of its channel.
+        #expect(audio.packetsReceived >= audio.packetsSent * 2)
+        #expect(audio.subscribersSilent == 0)
+        #expect(report.connectMilliseconds != nil)
+        #expect(await room.goodbyes == 8)
+        #expect(await room.pongs >= 8)
+        #expect(await room.memberCount == 0)
+        await server.stop()
+        await room.shutdown()
+    }
+
+    @Test func `the members of a conference get each other, whoever came first`() async throws {
+        let (room, server) = try await InProcessRoom.start()
+        var configuration = configuration(server)
+        configuration.conferenceMembers = 4
+        configuration.loops = 2
+        let report = try await run(configuration)
+        #expect(report.isLossless, "\(report.table)")
+        #expect(report.publishersConnected == 4 && report.subscribersConnected == 12)
+        #expect(report.tracksMissing == 0)
+        let video = try #require(report.window?.video)
+        #expect(video.packetsReceived >= video.packetsSent * 3)
+        #expect(await room.renegotiations > 0)
+        #expect(await room.goodbyes == 4)
+        await server.stop()
+        await room.shutdown()
+    }
+
+    @Test func `a member that is turned away is counted with the server's reason`() async throws {
+        let (room, server) = try await InProcessRoom.start(refusing: 1)
+        var configuration = configuration(server)
+        configuration.publishers = 2
+        configuration.subscribers = 1
+        let report = try await run(configuration)
+        #expect(report.failures.count == 1)
+        #expect(report.failures.keys.first?.contains("4490 AUTHENTICATION-FAILURE") == true)
+        #expect(report.publishersConnected == 1 && report.subscribersConnected == 1)
+        await server.stop()
+        await room.shutdown()
+    }
+}

@@ -1,0 +1,294 @@
+import Forwarding
+import Testing
+import Wire
+
+@testable import Room
+
+/// Any order of events leaves exactly what the rules give, which ``PropertyWorld`` writes down a second time.
+struct EveryonePropertyTests {
+    @Test(arguments: 0..<10)
+    func `any order of events leaves what the rules give, and nothing at the end`(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        var world = PropertyWorld()
+        for _ in 0..<300 {
+            try world.advance(using: &generator)
+            world.check()
+        }
+        for id in world.everybody() {
+            world.begin()
+            world.carryOut(world.model.left(id, reason: .left))
+            world.check()
+        }
+        #expect(world.faults.isEmpty, "seed \(seed)")
+        #expect(world.model.isEmpty && world.played.isEmpty, "seed \(seed)")
+    }
+}
+
+extension PropertyWorld {
+    mutating func begin() {
+        step += 1
+        told = []
+        model.now = RoomTime(instant: Instant(nanoseconds: second * 1_000_000_000), unixNanoseconds: 0)
+        for id in Array(people.keys) {
+            let seen = visible(to: id)
+            people[id]?.visible = seen
+        }
+    }
+
+    mutating func advance(using generator: inout SeededGenerator) throws {
+        begin()
+        switch Int.random(in: 0..<30, using: &generator) {
+        case 0...3: join(using: &generator)
+        case 4...7: try activate(using: &generator)
+        case 8...11: connect(using: &generator)
+        case 12: leave(using: &generator)
+        case 13...17: try changeSlots(using: &generator)
+        case 18...20: speak(using: &generator)
+        case 21: try focus(using: &generator)
+        case 22: try changeNumber(using: &generator)
+        case 23...25: changeFilters(using: &generator)
+        case 26: requestLayer(using: &generator)
+        case 27: requestSpotlightLayers(using: &generator)
+        case 28: pass(using: &generator)
+        default: try tell(using: &generator)
+        }
+    }
+
+    private func pick(
+        using generator: inout SeededGenerator,
+        _ isIncluded: (ParticipantID, Person) -> Bool = { _, _ in true }
+    ) -> ParticipantID? {
+        everybody(isIncluded).randomElement(using: &generator)
+    }
+
+    private func layer(using generator: inout SeededGenerator) -> LayerChoice {
+        [.richest, .level(0), .level(1), .nothing].randomElement(using: &generator)!
+    }
+
+    private func spotlight(using generator: inout SeededGenerator) -> Spotlight {
+        Spotlight(
+            number: Bool.random(using: &generator) ? Int.random(in: 1...3, using: &generator) : nil,
+            focus: layer(using: &generator),
+            unfocus: layer(using: &generator)
+        )
+    }
+
+    private func filter(using generator: inout SeededGenerator) -> ForwardingFilter {
+        let rule = { (generator: inout SeededGenerator) -> ForwardingFilter.Rule in
+            let isIn = Bool.random(using: &generator)
+            let someone = pick(using: &generator)?.value ?? "x"
+            switch Int.random(in: 0..<3, using: &generator) {
+            case 0: return .init(field: .connectionID, operator: isIn ? .isIn : .isNotIn, values: [someone, "y"])
+            case 1: return .init(field: .clientID, operator: isIn ? .isIn : .isNotIn, values: ["c1"])
+            default: return .init(field: .kind, operator: isIn ? .isIn : .isNotIn, values: ["audio"])
+            }
+        }
+        let rules = (0..<Int.random(in: 0..<3, using: &generator)).map { _ in
+            (0..<Int.random(in: 0..<3, using: &generator)).map { _ in rule(&generator) }
+        }
+        // Equal priorities are a matter of age, which a table test shows.
+        let name = ["x", "y", "z"].randomElement(using: &generator)!
+        return ForwardingFilter(
+            name: name,
+            priority: 10 * Int.random(in: 0..<3, using: &generator) + ["x": 0, "y": 1, "z": 2][name]!,
+            action: Bool.random(using: &generator) ? .block : .allow,
+            rules: rules
+        )
+    }
+
+    private mutating func join(using generator: inout SeededGenerator) {
+        guard people.count < 14 else { return }
+        let id = ParticipantID(using: &generator)
+        var request = JoinRequest(
+            channel: Self.channels.randomElement(using: &generator)!,
+            role: Role.allCases.randomElement(using: &generator)!,
+            following: .everyone,
+            clientID: ["c1", "c2", nil].randomElement(using: &generator)!,
+            bundleID: ["b", nil, nil, nil].randomElement(using: &generator)!,
+            receivesNotifications: Int.random(in: 0..<5, using: &generator) > 0,
+            announces: Int.random(in: 0..<5, using: &generator) > 0,
+            layer: layer(using: &generator)
+        )
+        if Int.random(in: 0..<3, using: &generator) == 0 { request.spotlight = spotlight(using: &generator) }
+        if Int.random(in: 0..<4, using: &generator) == 0 { request.filters = [filter(using: &generator)] }
+        if Int.random(in: 0..<6, using: &generator) == 0 { request.lifetime = .seconds(90) }
+        let peer = PeerID(rawValue: peerNext)
+        peerNext += 1
+        let session = ChannelSessionID(using: &generator)
+        guard let home = try? model.joinRequested(request, id: id, peer: peer, session: session) else { return }
+        peers[id] = peer
+        homes[peer] = home
+        if sessions[request.channel] == nil { sessions[request.channel] = Session() }
+        people[id] = Person(request: request)
+        let seen = visible(to: id)
+        people[id]?.visible = seen
+    }
+
+    private mutating func activate(using generator: inout SeededGenerator) throws {
+        guard let id = pick(using: &generator, { !$1.isActive }), let person = people[id] else { return }
+        let tracks = Self.tracks.filter { _ in Bool.random(using: &generator) }
+        let rids = ["r0", "r1", "r2"].map { RID($0)! }
+        let publications = tracks.map { track in
+            let isSimulcast = track.kind == .video && Bool.random(using: &generator)
+            return Publication(mid: track.mid, kind: track.kind, rids: isSimulcast ? rids : [])
+        }
+        people[id]?.isActive = true
+        let name = person.request.channel
+        if person.request.role.watches, let spotlight = person.request.spotlight {
+            sessions[name]?.usesSpotlight = true
+            if sessions[name]?.number == nil { sessions[name]?.number = spotlight.number }
+        }
+        if person.request.role.publishes { people[id]?.publications = publications }
+        let assigned = person.request.role.watches ? newSlots(of: id, using: &generator) : []
+        if person.isTransportUp { arrived(id) }
+        carryOut(try model.setupCompleted(id, publications: publications, slots: [], assigned: assigned))
+    }
+
+    private mutating func arrived(_ id: ParticipantID) {
+        people[id]?.connectedStep = step
+        if people[id]?.request.lifetime != nil { people[id]?.endSecond = second + 90 }
+        if people[id]?.isLive == true, people[id]?.speaking.isEmpty == false, let name = people[id]?.request.channel {
+            sessions[name]?.turns.append(.began(id))
+        }
+    }
+
+    private mutating func newSlots(of id: ParticipantID, using generator: inout SeededGenerator) -> [SlotAssignment] {
+        (0..<Int.random(in: 0..<4, using: &generator)).compactMap { _ in
+            guard let sender = pick(using: &generator), let track = Self.tracks.randomElement(using: &generator)
+            else { return nil }
+            let mid = MID("s\(midNext)")!
+            midNext += 1
+            people[id]?.slots[mid] = Seen(sender: sender, track: track.mid, kind: track.kind)
+            return SlotAssignment(
+                sender: sender,
+                track: track.mid,
+                parameters: SendTrackParameters(
+                    mid: mid,
+                    kind: track.kind,
+                    codecs: [],
+                    ssrc: SSRC(rawValue: UInt32(midNext)),
+                    cname: "c"
+                )
+            )
+        }
+    }
+
+    private mutating func changeSlots(using generator: inout SeededGenerator) throws {
+        guard let id = pick(using: &generator, { $1.isActive && $1.request.role.watches }) else { return }
+        let removed = people[id]!.slots.keys.sorted { $0.value < $1.value }
+            .filter { _ in Int.random(in: 0..<5, using: &generator) == 0 }
+        for mid in removed {
+            people[id]?.slots[mid] = nil
+            played[TrackID(peer: peers[id]!, mid: mid)] = nil
+        }
+        let added = newSlots(of: id, using: &generator)
+        carryOut(try model.slotsChanged(of: id, add: added, remove: removed))
+    }
+
+    private mutating func connect(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator), let person = people[id] else { return }
+        if person.isActive, !person.isConnected { arrived(id) }
+        people[id]?.isTransportUp = true
+        carryOut(model.received(.connected, from: peers[id]!))
+    }
+
+    private mutating func leave(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator) else { return }
+        if Bool.random(using: &generator) {
+            carryOut(model.received(.closed(.consentExpired), from: peers[id]!))
+        } else {
+            carryOut(model.left(id, reason: .left))
+        }
+    }
+
+    private mutating func speak(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator), let track = Self.tracks.randomElement(using: &generator) else { return }
+        let begins = Bool.random(using: &generator)
+        if track.kind == .audio, people[id]?.publications.contains(where: { $0.mid == track.mid }) == true {
+            if begins { people[id]?.speaking.insert(track.mid) } else { people[id]?.speaking.remove(track.mid) }
+            if people[id]?.isLive == true, let name = people[id]?.request.channel {
+                sessions[name]?.turns.append(begins ? .began(id) : .ceased(id))
+            }
+        }
+        carryOut(model.received(.speech(mid: track.mid, isSpeaking: begins), from: peers[id]!))
+    }
+
+    private mutating func focus(using generator: inout SeededGenerator) throws {
+        guard let id = pick(using: &generator, { $1.isLive }), let name = people[id]?.request.channel else { return }
+        switch Int.random(in: 0..<3, using: &generator) {
+        case 0:
+            sessions[name]?.turns.append(.dismissed(id))
+            carryOut(try model.unfocusRequested(id, in: name))
+        case let choice:
+            sessions[name]?.turns.append(.put(id, isFixed: choice == 1))
+            carryOut(try model.focusRequested(id, in: name, isFixed: choice == 1))
+        }
+    }
+
+    private mutating func changeNumber(using generator: inout SeededGenerator) throws {
+        let name = Self.channels.randomElement(using: &generator)!
+        let number = Int.random(in: 1...4, using: &generator)
+        guard sessions[name] != nil else { return }
+        sessions[name]?.number = number
+        carryOut(try model.spotlightNumberChanged(of: name, to: number))
+    }
+
+    private mutating func changeFilters(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator, { $1.request.role.watches }), let name = people[id]?.request.channel
+        else { return }
+        let isOfChannel = Bool.random(using: &generator)
+        let scope = isOfChannel ? FilterScope.channel(name) : .connection(name, id)
+        var list = (isOfChannel ? sessions[name]?.filters : people[id]?.request.filters) ?? []
+        let filter = filter(using: &generator)
+        let decisions: [RoomModel.Decision]
+        let isThere = list.contains { $0.name == filter.name }
+        list.removeAll { $0.name == filter.name }
+        if !isThere {
+            list.append(filter)
+            decisions = (try? model.filterCreated(filter, in: scope)) ?? []
+        } else if Bool.random(using: &generator) {
+            list.append(filter)
+            decisions = (try? model.filterUpdated(filter, in: scope, expected: nil)) ?? []
+        } else {
+            decisions = (try? model.filterDeleted(filter.name, in: scope, expected: nil)) ?? []
+        }
+        if isOfChannel { sessions[name]?.filters = list } else { people[id]?.request.filters = list }
+        carryOut(decisions)
+    }
+
+    private mutating func requestLayer(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator), let sender = pick(using: &generator) else { return }
+        let layer = layer(using: &generator)
+        let isForAll = Bool.random(using: &generator)
+        guard let decisions = try? model.layerRequested(layer, by: id, of: isForAll ? nil : sender) else { return }
+        if isForAll { people[id]?.request.layer = layer } else { people[id]?.layers[sender] = layer }
+        carryOut(decisions)
+    }
+
+    private mutating func requestSpotlightLayers(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator, { $1.request.spotlight != nil }), let sender = pick(using: &generator)
+        else { return }
+        let layers = Bool.random(using: &generator) ? spotlight(using: &generator) : nil
+        let decisions = try? model.spotlightLayersRequested(layers.map { ($0.focus, $0.unfocus) }, by: id, of: sender)
+        guard let decisions else { return }
+        people[id]?.spotlights[sender] = layers
+        carryOut(decisions)
+    }
+
+    private mutating func pass(using generator: inout SeededGenerator) {
+        second += Int64.random(in: 0..<80, using: &generator)
+        let now = RoomTime(instant: Instant(nanoseconds: second * 1_000_000_000), unixNanoseconds: 0)
+        let due = Set(everybody { _, person in person.endSecond.map { $0 <= second } ?? false })
+        let decisions = model.tick(at: now)
+        let ended = decisions.compactMap { decision -> ParticipantID? in
+            if case .ended(let id, .lifetimeExpired) = decision { id } else { nil }
+        }
+        expect(Set(ended) == due, "whose time is over")
+        carryOut(decisions)
+    }
+
+    private mutating func tell(using generator: inout SeededGenerator) throws {
+        guard let id = pick(using: &generator) else { return }
+        carryOut(try model.notifyMetadataChanged(of: id, to: "\(step)"))
+    }
+}

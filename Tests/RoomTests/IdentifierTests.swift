@@ -1,0 +1,47 @@
+import Testing
+
+@testable import Room
+
+struct IdentifierTests {
+    @Test func `identifiers have their format and read back`() {
+        var generator = SeededGenerator(seed: 7)
+        for _ in 0..<100 {
+            let id = ParticipantID(using: &generator)
+            #expect(ParticipantID(id.value) == id)
+            let session = SessionID(using: &generator)
+            #expect(SessionID(session.value) == session)
+            #expect(!"\(session)".contains(session.value))
+        }
+    }
+
+    @Test(arguments: [
+        "", "0", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "0ZZZZZZZZZZZZZZZZZZZZZZZZU", "0zzzzzzzzzzzzzzzzzzzzzzzzz",
+        "0ZZZZZZZZZZZZZZZZZZZZZZZZZZ",
+    ])
+    func `what is no identifier is refused`(text: String) { #expect(ParticipantID(text) == nil) }
+
+    @Test func `the largest value is all ones and the version is where it belongs`() {
+        #expect(Crockford.text(high: .max, low: .max) == "7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
+        #expect(Crockford.text(high: 0, low: 1) == "00000000000000000000000001")
+        struct Ones: RandomNumberGenerator { mutating func next() -> UInt64 { .max } }
+        var ones = Ones()
+        #expect(
+            ParticipantID(using: &ones).value
+                == Crockford.text(high: 0xFFFF_FFFF_FFFF_4FFF, low: 0xBFFF_FFFF_FFFF_FFFF)
+        )
+    }
+
+    @Test(arguments: [
+        ("a", true), ("", false), (String(repeating: "x", count: 255), true),
+        (String(repeating: "x", count: 256), false),
+        (String(repeating: "é", count: 128), false), ("sp ace/slash", true), ("tab\t", false), ("\u{85}", false),
+        ("流れ", true),
+    ])
+    func `channel names are bounded in bytes and hold no control characters`(name: String, isValid: Bool) {
+        #expect((ChannelName(name) != nil) == isValid)
+    }
+
+    @Test func `names that differ in bytes are different channels`() {
+        #expect(ChannelName("caf\u{E9}") != ChannelName("cafe\u{301}"))
+    }
+}

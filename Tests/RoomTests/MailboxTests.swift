@@ -1,0 +1,131 @@
+import Forwarding
+import Testing
+import Wire
+
+@testable import Room
+
+@Suite(.timeLimit(.minutes(1)))
+struct MailboxTests {
+    private func push(_ text: Int) -> ParticipantEvent { .push("\(text)") }
+
+    /// What waits, in short.
+    private func take(_ mailbox: ParticipantMailbox, _ count: Int = .max) -> [String] {
+        var taken: [String] = []
+        while taken.count < count, let event = mailbox.takeFirst() {
+            switch event {
+            case .subscriptionsChanged: taken.append("changed")
+            case .connected: taken.append("connected")
+            case .notification: taken.append("news")
+            case .push(let text): taken.append(text)
+            case .ended: taken.append("ended")
+            }
+        }
+        return taken
+    }
+
+    @Test func `events keep their order and changes that wait are one`() {
+        let mailbox = ParticipantMailbox(capacity: 10)
+        for event in [.subscriptionsChanged, push(1), .subscriptionsChanged, .connected, .subscriptionsChanged] {
+            #expect(mailbox.post(event))
+        }
+        #expect(take(mailbox, 1) == ["changed"])
+        #expect(mailbox.post(.subscriptionsChanged), "it was taken, so another is news")
+        mailbox.close(.left)
+        #expect(mailbox.post(push(9)), "what comes after the end is nothing")
+        mailbox.close(.shutdown)
+        #expect(take(mailbox) == ["1", "connected", "changed", "ended"])
+    }
+
+    @Test func `it is bounded, and an end without room takes the place of what waits`() {
+        let mailbox = ParticipantMailbox(capacity: 3)
+        for number in 0..<3 { #expect(mailbox.post(push(number))) }
+        #expect(!mailbox.post(push(3)))
+        #expect(take(mailbox, 1) == ["0"])
+        #expect(mailbox.post(push(4)))
+        mailbox.close(.tooSlow)
+        #expect(take(mailbox) == ["ended"])
+    }
+
+    @Test func `a long backlog comes out whole`() {
+        let mailbox = ParticipantMailbox(capacity: 1_000)
+        var expected: [String] = []
+        var taken: [String] = []
+        for number in 0..<5_000 {
+            #expect(mailbox.post(push(number)))
+            expected.append("\(number)")
+            if number % 3 != 0 { taken += take(mailbox, number % 3) }
+        }
+        #expect(taken + take(mailbox) == expected)
+    }
+
+    @Test func `a reader gets what comes, and its end`() async {
+        let mailbox = ParticipantMailbox(capacity: 10)
+        let reader = Task {
+            var texts: [String] = []
+            for await event in ParticipantEvents(mailbox: mailbox) {
+                if case .push(let text) = event { texts.append(text) }
+            }
+            return texts
+        }
+        for number in 0..<5 {
+            _ = mailbox.post(push(number))
+            await Task.yield()
+        }
+        mailbox.close(.left)
+        #expect(await reader.value == ["0", "1", "2", "3", "4"])
+    }
+
+    @Test func `a notification is encoded once`() {
+        let notification = Notification(
+            .forwarding(isBlocked: true, kind: .audio, source: Self.id, destination: Self.id),
+            timestamp: 1
+        )
+        var count = 0
+        for _ in 0..<3 {
+            let text = notification.encoded { notification in
+                count += 1
+                return "\(notification.timestamp)"
+            }
+            #expect(text == "1")
+        }
+        #expect(count == 1)
+    }
+
+    private static let id: ParticipantID = {
+        var generator = SeededGenerator(seed: 1)
+        return ParticipantID(using: &generator)
+    }()
+}
+
+struct InboxTests {
+    private let peer = PeerID(rawValue: 1)
+    private let mid = MID("0")!
+
+    private func taken(_ events: [PeerEvent]) -> [PeerEvent] {
+        let inbox = PeerEventInbox()
+        for event in events { inbox.post(event, from: peer) }
+        return inbox.take().map(\.event)
+    }
+
+    @Test func `of speech that began and ceased both are kept, and no more however often`() {
+        let begins = PeerEvent.speech(mid: mid, isSpeaking: true)
+        let ceases = PeerEvent.speech(mid: mid, isSpeaking: false)
+        #expect(taken([begins]) == [begins])
+        #expect(taken([ceases]) == [ceases])
+        #expect(taken([begins, ceases]) == [begins, ceases])
+        #expect(taken([ceases, begins]) == [begins])
+        #expect(taken(Array(repeating: [begins, ceases], count: 1_000).flatMap { $0 }) == [begins, ceases])
+        #expect(taken([begins, .closed(.closedByPeer), ceases]) == [.closed(.closedByPeer)])
+    }
+
+    @Test func `of switches of layers the first and the last state are kept`() {
+        let rids = ["a", "b", "c"].map { RID($0)! }
+        let switched = { (current: RID?, previous: RID?) in
+            PeerEvent.layerSwitched(slot: mid, current: current, previous: previous, isWished: current == rids[2])
+        }
+        #expect(
+            taken([switched(rids[0], nil), switched(rids[1], rids[0]), switched(rids[2], rids[1])])
+                == [switched(rids[2], nil)]
+        )
+    }
+}

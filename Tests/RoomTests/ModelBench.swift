@@ -1,0 +1,193 @@
+import Forwarding
+import Testing
+import Wire
+
+@testable import Room
+
+/// A generator with a known sequence (SplitMix64), so that a failure can be repeated by its seed.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}
+
+extension [RoomModel.Decision] {
+    /// What is to be done, without what is to be told to members and webhooks.
+    var withoutNews: Self {
+        filter { decision in
+            switch decision {
+            case .notify, .report, .connected: false
+            default: true
+            }
+        }
+    }
+}
+
+/// A model with short names for what tests do all the time.
+struct ModelBench {
+    var model: RoomModel
+    var generator = SeededGenerator(seed: 1)
+    var peerNext: UInt64 = 1
+    var peers: [ParticipantID: PeerID] = [:]
+    /// The loop that each peer was given.
+    var homes: [PeerID: Int] = [:]
+    static let channel = ChannelName("lobby")!
+    static let audio = MID("0")!
+    static let video = MID("1")!
+
+    init(limits: RoomLimits = RoomLimits(), homeCount: Int = 2) {
+        model = RoomModel(limits: limits, homeCount: homeCount)
+    }
+
+    mutating func reserve(
+        _ role: Role,
+        following: Following = .currentPublisher,
+        in channel: ChannelName = Self.channel
+    ) throws -> ParticipantID {
+        try reserve(JoinRequest(channel: channel, role: role, following: following))
+    }
+
+    mutating func reserve(_ request: JoinRequest) throws -> ParticipantID {
+        let id = ParticipantID(using: &generator)
+        let peer = PeerID(rawValue: peerNext)
+        peerNext += 1
+        let session = ChannelSessionID(using: &generator)
+        homes[peer] = try model.joinRequested(request, id: id, peer: peer, session: session)
+        peers[id] = peer
+        return id
+    }
+
+    mutating func activate(_ id: ParticipantID, kinds: [MediaKind] = [.audio, .video]) throws -> [RoomModel.Decision] {
+        let mids = kinds.map { $0 == .audio ? Self.audio : Self.video }
+        return try model.setupCompleted(
+            id,
+            publications: zip(mids, kinds).map { Publication(mid: $0, kind: $1) },
+            slots: zip(mids, kinds).map { Slot(mid: $0, kind: $1) }
+        ).withoutNews
+    }
+
+    mutating func publisher(in channel: ChannelName = Self.channel) throws -> ParticipantID {
+        let id = try reserve(.sendonly, in: channel)
+        _ = try activate(id)
+        return id
+    }
+
+    mutating func livePublisher(in channel: ChannelName = Self.channel) throws -> ParticipantID {
+        let id = try publisher(in: channel)
+        _ = receive(.connected, from: id)
+        return id
+    }
+
+    mutating func viewer(
+        _ following: Following = .currentPublisher,
+        in channel: ChannelName = Self.channel
+    ) throws -> ParticipantID {
+        let id = try reserve(.recvonly, following: following, in: channel)
+        _ = try activate(id)
+        return id
+    }
+
+    mutating func receive(_ event: PeerEvent, from id: ParticipantID) -> [RoomModel.Decision] {
+        model.received(event, from: peers[id]!).withoutNews
+    }
+
+    /// The participants that a viewer's slots play, in the slots' order.
+    func sources(of id: ParticipantID) -> [ParticipantID?] {
+        (model.slots(of: id) ?? []).map { slot in peers.first { $0.value == slot.source?.peer }?.key }
+    }
+
+    func track(_ id: ParticipantID, _ mid: MID) -> TrackID { TrackID(peer: peers[id]!, mid: mid) }
+    func placed(_ id: ParticipantID, _ mid: MID) -> PlacedTrack {
+        PlacedTrack(track: track(id, mid), home: homes[peers[id]!]!)
+    }
+    func home(_ id: ParticipantID) -> Int { homes[peers[id]!]! }
+}
+
+// MARK: - Members that follow everyone
+
+extension ModelBench {
+    static let layers = ["r0", "r1", "r2"].map { RID($0)! }
+
+    /// Everything that the model decides at the joining of a member that follows everyone, until it is connected.
+    mutating func join(
+        _ role: Role,
+        in channel: ChannelName = Self.channel,
+        isSimulcast: Bool = true,
+        _ configure: (inout JoinRequest) -> Void = { _ in }
+    ) throws -> (id: ParticipantID, decisions: [RoomModel.Decision]) {
+        var request = JoinRequest(channel: channel, role: role, following: .everyone)
+        configure(&request)
+        let id = try reserve(request)
+        let publications = [
+            Publication(mid: Self.audio, kind: .audio),
+            Publication(mid: Self.video, kind: .video, rids: isSimulcast ? Self.layers : []),
+        ]
+        var decisions = try model.setupCompleted(id, publications: publications, slots: [])
+        decisions += model.received(.connected, from: peers[id]!)
+        return (id, decisions)
+    }
+
+    mutating func member(
+        _ role: Role,
+        in channel: ChannelName = Self.channel,
+        isSimulcast: Bool = true,
+        _ configure: (inout JoinRequest) -> Void = { _ in }
+    ) throws -> ParticipantID {
+        try join(role, in: channel, isSimulcast: isSimulcast, configure).id
+    }
+
+    /// Gives a viewer slots for both tracks of a sender, and returns their names.
+    mutating func see(
+        _ sender: ParticipantID,
+        by viewer: ParticipantID
+    ) throws -> (audio: TrackID, video: TrackID, decisions: [RoomModel.Decision]) {
+        let slots = slots(for: sender)
+        let decisions = try model.slotsChanged(of: viewer, add: slots, remove: [])
+        return (track(viewer, slots[0].parameters.mid), track(viewer, slots[1].parameters.mid), decisions)
+    }
+
+    func slots(for sender: ParticipantID) -> [SlotAssignment] {
+        let number = peers[sender]!.rawValue
+        return [(MID("a\(number)")!, Self.audio, .audio), (MID("v\(number)")!, Self.video, .video)]
+            .map { (mid: MID, track: MID, kind: MediaKind) in
+                let ssrc = SSRC(rawValue: UInt32(number))
+                let parameters = SendTrackParameters(mid: mid, kind: kind, codecs: [], ssrc: ssrc, cname: "c")
+                return SlotAssignment(sender: sender, track: track, parameters: parameters)
+            }
+    }
+
+    /// What a slot plays.
+    func slot(_ id: TrackID) -> Slot? {
+        let viewer = peers.first { $0.value == id.peer }?.key
+        return viewer.flatMap { model.slots(of: $0) }?.first { $0.mid == id.mid }
+    }
+}
+
+extension [RoomModel.Decision] {
+    var news: [(content: Notification.Content, to: [ParticipantID])] {
+        compactMap { decision in
+            if case .notify(let content, let ids) = decision { (content, ids) } else { nil }
+        }
+    }
+    var reports: [RoomReport] {
+        compactMap { decision in
+            if case .report(let report) = decision { report } else { nil }
+        }
+    }
+    var connects: [RoomModel.Decision] {
+        filter { decision in
+            if case .connect = decision { true } else { false }
+        }
+    }
+    var told: [ParticipantID] {
+        compactMap { decision in
+            if case .streamsChanged(let id) = decision { id } else { nil }
+        }
+    }
+}

@@ -1,0 +1,313 @@
+import Forwarding
+import Testing
+import Wire
+
+@testable import Room
+
+/// Who is told what when.
+struct NewsTests {
+    private func moment(_ second: Int64) -> RoomTime {
+        RoomTime(instant: Instant(nanoseconds: second * 1_000_000_000), unixNanoseconds: second * 1_000_000_000 + 7)
+    }
+
+    @Test func `a newcomer is told of those who are there, and they of it, once its transport is up`() throws {
+        var bench = ModelBench()
+        bench.model.now = moment(50)
+        let first = try bench.member(.sendrecv) { $0.clientID = "one" }
+        let second = try bench.reserve(.recvonly, following: .everyone)
+        #expect(try bench.model.setupCompleted(second, publications: [], slots: []).news.isEmpty)
+        let decisions = bench.model.received(.connected, from: bench.peers[second]!)
+        let session = try #require(bench.model.session(of: ModelBench.channel)?.id)
+        let old = Member(
+            id: first,
+            clientID: "one",
+            bundleID: first.value,
+            role: .sendrecv,
+            sendsAudio: true,
+            sendsVideo: true
+        )
+        let new = Member(
+            id: second,
+            clientID: second.value,
+            bundleID: second.value,
+            role: .recvonly,
+            sendsAudio: false,
+            sendsVideo: false
+        )
+        let counts = ChannelCounts(sendrecv: 1, recvonly: 1)
+        let created = { (others: [Member]?) in
+            Notification.Content.created(new, minutes: 0, session: session, counts: counts, others: others)
+        }
+        let expected: [RoomModel.Decision] = [
+            .connected(second), .notify(created([old]), to: [second]), .notify(created(nil), to: [first]),
+        ]
+        #expect(decisions.filter { if case .report = $0 { false } else { true } } == expected)
+        #expect(bench.model.received(.connected, from: bench.peers[second]!) == [], "once")
+        let end = bench.model.left(second, reason: .left)
+        let destroyed = Notification.Content.destroyed(
+            new,
+            minutes: 0,
+            session: session,
+            counts: ChannelCounts(sendrecv: 1)
+        )
+        #expect(end.news.map(\.content) == [destroyed])
+        #expect(end.news.map(\.to) == [[first]])
+    }
+
+    @Test func `streams change before the news of their sender`() throws {
+        var bench = ModelBench()
+        let viewer = try bench.member(.recvonly)
+        let (sender, decisions) = try bench.join(.sendonly)
+        let change = try #require(decisions.firstIndex(of: .streamsChanged(viewer)))
+        let news = try #require(decisions.lastIndex { if case .notify = $0 { true } else { false } })
+        #expect(change < news)
+        let end = bench.model.left(sender, reason: .left)
+        let changeAtEnd = try #require(end.firstIndex(of: .streamsChanged(viewer)))
+        let newsAtEnd = try #require(end.firstIndex { if case .notify = $0 { true } else { false } })
+        #expect(changeAtEnd < newsAtEnd)
+    }
+
+    @Test func `who is hidden is announced to nobody but itself, and who wants no news gets none`() throws {
+        var bench = ModelBench()
+        let deaf = try bench.member(.recvonly) { $0.receivesNotifications = false }
+        let first = try bench.member(.recvonly)
+        let (hidden, decisions) = try bench.join(.recvonly) { $0.announces = false }
+        #expect(decisions.news.map(\.to) == [[hidden]])
+        let (_, later) = try bench.join(.recvonly)
+        guard case .created(_, _, _, let counts, let others?) = later.news.first?.content else {
+            Issue.record("\(later)")
+            return
+        }
+        #expect(others.map(\.id) == [deaf, first])
+        #expect(counts.connections == 4, "it counts all the same")
+        #expect(bench.model.left(hidden, reason: .left).news.isEmpty)
+        #expect(bench.model.left(deaf, reason: .left).news.count == 1)
+    }
+
+    @Test func `what is claimed of audio and video goes before what is published`() throws {
+        var bench = ModelBench()
+        let sender = try bench.member(.sendonly) { ($0.sendsAudio, $0.sendsVideo) = (false, true) }
+        let viewer = try bench.member(.recvonly) { $0.sendsAudio = true }
+        let members = bench.model.connections(in: ModelBench.channel).map(\.member)
+        #expect(members.map(\.id) == [sender, viewer])
+        #expect(members.map(\.sendsAudio) == [false, true])
+        #expect(members.map(\.sendsVideo) == [true, false])
+    }
+
+    @Test func `changed metadata is told to all, and one that is not there has none`() throws {
+        var bench = ModelBench()
+        let first = try bench.member(.recvonly)
+        let second = try bench.member(.recvonly)
+        let decisions = try bench.model.notifyMetadataChanged(of: second, to: "{}")
+        #expect(decisions.news.map(\.to) == [[second, first]])
+        guard case .updated(let member, _, _, _) = decisions.news.first?.content else {
+            Issue.record("\(decisions)")
+            return
+        }
+        #expect(member.notifyMetadataJSON == "{}")
+        _ = bench.model.left(second, reason: .left)
+        #expect(throws: RoomError.participantUnknown) { try bench.model.notifyMetadataChanged(of: second, to: nil) }
+    }
+
+    // MARK: - Reports
+
+    @Test func `a session's reports come in their order, from its first member to its last`() throws {
+        var bench = ModelBench()
+        bench.model.now = moment(100)
+        let (id, decisions) = try bench.join(.sendonly) { $0.eventMetadataJSON = "1" }
+        bench.model.now = moment(225)
+        let all = decisions + bench.model.left(id, reason: .disconnectedByOperator)
+        guard
+            case .sessionCreated(let session, 100_000_000_007)? = all.reports.first,
+            case .connectionCreated(let created)? = all.reports.dropFirst().first,
+            case .connectionDestroyed(let destroyed, .disconnectedByOperator)? = all.reports.dropFirst(2).first,
+            case .sessionDestroyed(session, 225_000_000_007)? = all.reports.dropFirst(3).first, all.reports.count == 4
+        else {
+            Issue.record("\(all.reports)")
+            return
+        }
+        #expect(created.minutes == 0 && created.counts.sendonly == 1 && created.connection.session == session.id)
+        #expect(created.connection.eventMetadataJSON == "1" && created.connection.isSimulcast)
+        #expect(created.connection.setupTime == .zero)
+        #expect(destroyed.minutes == 2 && destroyed.counts.connections == 0)
+        #expect(destroyed.unixNanoseconds == 225_000_000_007)
+        #expect(destroyed.connection.connectedAt == 100_000_000_007)
+        let (_, again) = try bench.join(.sendonly)
+        guard case .sessionCreated(let next, _)? = again.reports.first else {
+            Issue.record("\(again.reports)")
+            return
+        }
+        #expect(next.id != session.id)
+    }
+
+    @Test func `one that never connects fails, and makes no session by itself`() throws {
+        var bench = ModelBench()
+        let id = try bench.reserve(.sendonly)
+        _ = try bench.activate(id)
+        #expect(bench.model.session(of: ModelBench.channel) != nil, "it has one to tell its client")
+        let reports = bench.model.left(id, reason: .transport(.setupTimedOut)).reports
+        guard case .connectionFailed(let report, .transport(.setupTimedOut))? = reports.first, reports.count == 1 else {
+            Issue.record("\(reports)")
+            return
+        }
+        #expect(!report.connection.isConnected && report.duration == .zero)
+        #expect(bench.model.isEmpty)
+    }
+
+    // MARK: - Time
+
+    @Test func `every minute of a member's life is told`() throws {
+        var bench = ModelBench()
+        bench.model.now = moment(100)
+        let first = try bench.member(.recvonly)
+        bench.model.now = moment(130)
+        let second = try bench.member(.recvonly)
+        #expect(bench.model.tick(at: moment(159)) == [])
+        let updates = bench.model.tick(at: moment(160))
+        guard case .updated(let member, minutes: 1, _, _)? = updates.news.first?.content else {
+            Issue.record("\(updates)")
+            return
+        }
+        #expect(member.id == first && updates.news.first?.to == [first, second])
+        #expect(updates.reports.count == 1)
+        #expect(bench.model.tick(at: moment(160)) == [])
+        #expect(bench.model.tick(at: moment(190)).news.count == 1)
+        #expect(bench.model.tick(at: moment(1_000)).news.count == 2, "after a gap once, not many times")
+        #expect(bench.model.tick(at: moment(1_059)).news.isEmpty)
+        #expect(bench.model.tick(at: moment(1_060)).news.count == 2)
+    }
+
+    @Test func `in a big channel the minutes are told to the member alone`() throws {
+        var bench = ModelBench()
+        bench.model.now = moment(100)
+        for _ in 0...RoomModel.updatesSharedMembersMax { _ = try bench.member(.recvonly) }
+        let decisions = bench.model.tick(at: moment(160))
+        #expect(decisions.news.count == 101 && decisions.news.allSatisfy { $0.to.count == 1 })
+    }
+
+    @Test func `a lifetime ends a connection from its connection on`() throws {
+        var bench = ModelBench()
+        bench.model.now = moment(100)
+        var request = JoinRequest(channel: ModelBench.channel, role: .sendonly, lifetime: .seconds(10))
+        let id = try bench.reserve(request)
+        _ = try bench.activate(id)
+        bench.model.now = moment(200)
+        _ = bench.receive(.connected, from: id)
+        #expect(bench.model.tick(at: moment(209)) == [])
+        #expect(bench.model.tick(at: moment(210)).contains(.ended(id, .lifetimeExpired)))
+        for lifetime in [Duration.zero, .seconds(-5), .seconds(Int64.max)] {
+            request.lifetime = lifetime
+            let id = try bench.reserve(request)
+            _ = try bench.activate(id)
+            _ = bench.receive(.connected, from: id)
+            _ = bench.model.left(id, reason: .left)
+        }
+        #expect(bench.model.isEmpty)
+    }
+
+    // MARK: - Ends
+
+    @Test func `operators end a channel, a role or a client`() throws {
+        var bench = ModelBench()
+        let first = try bench.member(.sendonly) { $0.clientID = "one" }
+        let second = try bench.member(.recvonly) { $0.clientID = "one" }
+        let third = try bench.member(.recvonly) { $0.clientID = "two" }
+        let elsewhere = try bench.member(.recvonly, in: ChannelName("elsewhere")!)
+        let name = ModelBench.channel
+        #expect(bench.model.members(of: name) == [first, second, third])
+        #expect(bench.model.members(of: name, role: .recvonly, clientID: "one") == [second])
+        #expect(bench.model.end(in: name, role: .recvonly, reason: .disconnectedByOperator).ended == [second, third])
+        #expect(bench.model.end(in: name, clientID: "two", reason: .disconnectedByOperator).ended == [])
+        #expect(bench.model.end(in: name, clientID: "one", reason: .disconnectedByOperator).ended == [first])
+        #expect(bench.model.connections(in: nil).map(\.member.id) == [elsewhere])
+    }
+
+    @Test func `those who leave together neither hear nor lose anything of each other, and others do`() throws {
+        var bench = ModelBench()
+        var senders: [ParticipantID] = []
+        for _ in 0..<5 { senders.append(try bench.member(.sendrecv)) }
+        let whep = try bench.viewer()
+        let watcher = try bench.member(.recvonly)
+        for viewer in senders + [watcher] {
+            for sender in senders where sender != viewer { _ = try bench.see(sender, by: viewer) }
+        }
+        #expect(bench.sources(of: whep) == [senders[4], senders[4]])
+        let decisions = bench.model.end(in: ModelBench.channel, role: .sendrecv, reason: .sessionTerminated).decisions
+        #expect(decisions.told == Array(repeating: watcher, count: 5))
+        #expect(decisions.news.allSatisfy { $0.to == [watcher] } && decisions.news.count == 5)
+        #expect(bench.sources(of: whep) == [nil, nil])
+        #expect(
+            decisions.connects.allSatisfy { decision in
+                if case .connect(let slot, _, _, _) = decision {
+                    [bench.peers[whep], bench.peers[watcher]].contains(slot.peer)
+                } else {
+                    false
+                }
+            }
+        )
+        #expect(bench.model.shutdownRequested().news.isEmpty)
+        #expect(bench.model.isEmpty)
+    }
+
+    // MARK: - Admission
+
+    @Test func `a node that empties takes nobody in, or no new session`() throws {
+        var bench = ModelBench()
+        _ = try bench.member(.sendonly)
+        let other = ChannelName("other")!
+        try bench.model.listenerArrived(ListenerID(rawValue: 1), at: other)
+        bench.model.mode = .blockNewSessions
+        #expect(throws: RoomError.sessionsBlocked) { try bench.member(.recvonly, in: other) }
+        _ = try bench.member(.recvonly)
+        bench.model.mode = .blockNewConnections
+        #expect(throws: RoomError.connectionsBlocked) { try bench.member(.recvonly) }
+        bench.model.mode = .normal
+        _ = try bench.member(.recvonly, in: other)
+    }
+
+    @Test func `a channel takes no more than its newcomer may meet`() throws {
+        var bench = ModelBench()
+        for _ in 0..<2 { _ = try bench.member(.recvonly) { $0.channelConnectionsMax = 2 } }
+        #expect(throws: RoomError.channelFull) { try bench.member(.recvonly) { $0.channelConnectionsMax = 2 } }
+        _ = try bench.member(.recvonly)
+    }
+}
+
+struct RosterTests {
+    @Test(arguments: 0..<5)
+    func `a roster is a sorted set, and an agenda gives each entry once in its second`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let ids = (0..<40).map { _ in ParticipantID(using: &generator) }
+        var roster = Roster()
+        var agenda = Agenda()
+        var members: Set<Int> = []
+        var seconds: [Int: Int64] = [:]
+        _ = agenda.due(through: -1)
+        var now: Int64 = 0
+        for _ in 0..<2_000 {
+            let index = Int.random(in: 0..<40, using: &generator)
+            if Bool.random(using: &generator) {
+                roster.insert(ids[index], order: UInt64(index))
+                members.insert(index)
+            } else {
+                roster.remove(order: UInt64(index))
+                members.remove(index)
+            }
+            #expect(Array(roster) == members.sorted().map { ids[$0] })
+            if let second = seconds.removeValue(forKey: index) { agenda.cancel(order: UInt64(index), at: second) }
+            let wished = now + Int64.random(in: -3..<90, using: &generator)
+            let second = agenda.enter(ids[index], order: UInt64(index), at: wished)
+            #expect(second == max(wished, now))
+            seconds[index] = second
+            if Int.random(in: 0..<4, using: &generator) == 0 {
+                let through = now + Int64.random(in: 0..<100, using: &generator)
+                let due = seconds.filter { $0.value <= through }
+                let expected = due.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { ids[$0.key] }
+                #expect(agenda.due(through: through) == expected)
+                for key in due.keys { seconds[key] = nil }
+                now = through + 1
+            }
+            #expect(agenda.isEmpty == seconds.isEmpty)
+        }
+    }
+}

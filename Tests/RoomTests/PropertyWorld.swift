@@ -1,0 +1,258 @@
+import Forwarding
+import Testing
+import Wire
+
+@testable import Room
+
+/// A model whose members follow everyone, beside what is known of it from outside: who is in which state, what was
+/// asked for, who spoke. ``expected`` says from that alone what every slot plays.
+struct PropertyWorld {
+    struct Seen {
+        var sender: ParticipantID
+        var track: MID
+        var kind: MediaKind
+    }
+    struct Person {
+        var request: JoinRequest
+        var publications: [Publication] = []
+        var isActive = false
+        var isTransportUp = false
+        var connectedStep: Int?
+        var endSecond: Int64?
+        var slots: [MID: Seen] = [:]
+        var layers: [ParticipantID: LayerChoice] = [:]
+        var spotlights: [ParticipantID: Spotlight] = [:]
+        /// What it was told last that it may see.
+        var visible: [ParticipantID] = []
+        var speaking: Set<MID> = []
+
+        var isConnected: Bool { connectedStep != nil }
+        var isLive: Bool { isConnected && request.role.publishes }
+    }
+    enum Turn {
+        case began(ParticipantID)
+        case ceased(ParticipantID)
+        case put(ParticipantID, isFixed: Bool)
+        case dismissed(ParticipantID)
+    }
+    struct Session {
+        var filters: [ForwardingFilter] = []
+        var turns: [Turn] = []
+        var number: Int?
+        var usesSpotlight = false
+    }
+
+    var model = RoomModel(homeCount: 2)
+    var people: [ParticipantID: Person] = [:]
+    var peers: [ParticipantID: PeerID] = [:]
+    var homes: [PeerID: Int] = [:]
+    var sessions: [ChannelName: Session] = [:]
+    var played: [TrackID: (source: PlacedTrack, layer: LayerChoice)] = [:]
+    var step = 0
+    var peerNext: UInt64 = 1
+    var midNext = 1
+    var second: Int64 = 100
+    var told: Set<ParticipantID> = []
+    /// What was not as it has to be.
+    var faults: [String] = []
+    static let channels = [ChannelName("a")!, ChannelName("b")!]
+    static let tracks: [(mid: MID, kind: MediaKind)] = [(MID("a")!, .audio), (MID("v")!, .video), (MID("w")!, .video)]
+
+    func bundle(_ id: ParticipantID) -> String { people[id]?.request.bundleID ?? id.value }
+    func client(_ id: ParticipantID) -> String { people[id]?.request.clientID ?? id.value }
+    /// In the order of joining, which peers are numbered by.
+    func everybody(_ isIncluded: (ParticipantID, Person) -> Bool = { _, _ in true }) -> [ParticipantID] {
+        people.filter(isIncluded).keys.sorted { peers[$0]!.rawValue < peers[$1]!.rawValue }
+    }
+}
+
+// MARK: - What has to be
+
+extension PropertyWorld {
+    mutating func expect(_ holds: Bool, _ what: @autoclosure () -> String, _ line: Int = #line) {
+        if !holds { faults.append("step \(step): \(what()), line \(line)") }
+    }
+
+    func visible(to id: ParticipantID) -> [ParticipantID] {
+        guard let person = people[id], person.request.role.watches else { return [] }
+        return everybody { other, publisher in
+            publisher.isLive && publisher.request.channel == person.request.channel && bundle(other) != bundle(id)
+        }
+        .sorted { people[$0]!.connectedStep! < people[$1]!.connectedStep! }
+    }
+
+    func focused(in name: ChannelName) -> [ParticipantID] {
+        guard let session = sessions[name], session.usesSpotlight else { return [] }
+        var states: [ParticipantID: (speaks: Bool, put: Bool, since: Int)] = [:]
+        var fixed: [ParticipantID] = []
+        for (index, turn) in session.turns.enumerated() {
+            switch turn {
+            case .began(let id):
+                for (other, state) in states where state.put { states[other] = (false, false, state.since) }
+                states[id] = (true, false, index)
+            case .ceased(let id):
+                if let state = states[id], state.speaks, !state.put { states[id] = (false, false, index) }
+            case .put(let id, let isFixed):
+                states[id] = (true, true, index)
+                if !isFixed { fixed.removeAll { $0 == id } }
+                if isFixed, !fixed.contains(id) { fixed.append(id) }
+            case .dismissed(let id):
+                states[id] = nil
+                fixed.removeAll { $0 == id }
+            }
+        }
+        let speakers = states.filter { !fixed.contains($0.key) }.sorted {
+            $0.value.speaks == $1.value.speaks ? $0.value.since > $1.value.since : $0.value.speaks
+        }
+        return Array((fixed + speakers.map(\.key)).prefix(session.number ?? 1))
+    }
+
+    private func holds(_ rule: ForwardingFilter.Rule, _ sender: ParticipantID, _ kind: MediaKind) -> Bool {
+        let value =
+            switch rule.field {
+            case .connectionID: sender.value
+            case .clientID: client(sender)
+            case .kind: kind.rawValue
+            }
+        return rule.operator == .isIn ? rule.values.contains(value) : !rule.values.contains(value)
+    }
+
+    private func isBlocked(_ filters: [ForwardingFilter], _ sender: ParticipantID, _ kind: MediaKind) -> Bool {
+        let fitting = filters.filter { filter in
+            filter.rules.contains { $0.allSatisfy { holds($0, sender, kind) } }
+        }
+        if let first = fitting.max(by: { $0.priority < $1.priority }) { return first.action == .block }
+        return filters.contains { $0.action == .allow && !$0.rules.isEmpty }
+    }
+
+    /// What a slot plays by the rules.
+    private func expected(
+        _ id: ParticipantID,
+        _ seen: Seen,
+        _ focus: [ChannelName: [ParticipantID]]
+    ) -> (source: PlacedTrack, layer: LayerChoice)? {
+        guard let person = people[id], let sender = people[seen.sender], sender.isLive, let peer = peers[seen.sender],
+            sender.request.channel == person.request.channel, bundle(seen.sender) != bundle(id),
+            let track = sender.publications.first(where: { $0.mid == seen.track && $0.kind == seen.kind }),
+            !isBlocked(sessions[person.request.channel]?.filters ?? [], seen.sender, seen.kind),
+            !isBlocked(person.request.filters, seen.sender, seen.kind)
+        else { return nil }
+        var layer = LayerChoice.richest
+        if let spotlight = person.spotlights[seen.sender] ?? person.request.spotlight {
+            let isFocused = focus[person.request.channel]?.contains(seen.sender) == true
+            switch seen.kind {
+            case .audio: layer = isFocused ? .richest : .nothing
+            case .video: layer = isFocused ? spotlight.focus : spotlight.unfocus
+            }
+        } else if seen.kind == .video {
+            layer = person.layers[seen.sender] ?? person.request.layer
+        }
+        guard layer != .nothing else { return nil }
+        let source = PlacedTrack(track: TrackID(peer: peer, mid: track.mid), home: homes[peer]!)
+        return (source, track.isSimulcast ? layer : .richest)
+    }
+
+    mutating func check() {
+        var focus: [ChannelName: [ParticipantID]] = [:]
+        for name in Self.channels { focus[name] = focused(in: name) }
+        for (id, person) in people where person.isActive {
+            for (mid, seen) in person.slots {
+                let slot = TrackID(peer: peers[id]!, mid: mid)
+                let expected = expected(id, seen, focus)
+                expect(played[slot]?.source == expected?.source, "\(slot) plays \(seen)")
+                expect(played[slot]?.layer == expected?.layer, "the layer of \(slot)")
+            }
+            expect(Set(model.slots(of: id)?.map(\.mid) ?? []) == Set(person.slots.keys), "the slots of \(id)")
+        }
+        for (id, viewer) in model.viewers {
+            let asked = [people[id]?.layers.keys.map { $0 }, people[id]?.spotlights.keys.map { $0 }]
+            let kept = Set(people[id]?.slots.values.map(\.sender) ?? []).union(asked.flatMap { $0 ?? [] })
+            expect(Set(viewer.senders.keys) == kept, "what is kept for \(id)")
+        }
+        for (id, person) in people {
+            let now = visible(to: id)
+            expect(model.visibleStreams(to: id).map(\.sender) == now, "what \(id) sees")
+            expect(told.contains(id) == (now != person.visible), "\(id) is told exactly when that changed")
+        }
+        for name in Self.channels {
+            expect(model.channels[name]?.session?.stage.focused ?? [] == focus[name], "focus in \(name)")
+            var counts = ChannelCounts()
+            for person in people.values where person.request.channel == name && person.isConnected {
+                counts.add(1, person.request.role)
+            }
+            expect(model.counts(of: name) == counts, "the counts of \(name)")
+            let isInUse = people.values.contains { $0.request.channel == name }
+            expect((model.session(of: name) != nil) == isInUse, "the session of \(name)")
+        }
+    }
+}
+
+// MARK: - What happens
+
+extension PropertyWorld {
+    /// Does what the model decided, as media planes and signaling would, and checks what it says.
+    mutating func carryOut(_ decisions: [RoomModel.Decision]) {
+        for decision in decisions {
+            switch decision {
+            case .connect(let slot, let source, let layer, let home):
+                expect(home == homes[slot.peer], "the home of \(slot)")
+                let isSame = played[slot]?.source == source && (source == nil || played[slot]?.layer == layer)
+                expect(!isSame, "nothing is decided twice")
+                played[slot] = source.map { ($0, layer) }
+            case .streamsChanged(let id): told.insert(id)
+            case .ended(let id, _): forget(id)
+            case .notify(let content, let ids): checkNews(content, ids)
+            case .removePeer, .channelChanged, .connected, .report: break
+            }
+        }
+    }
+
+    private mutating func forget(_ id: ParticipantID) {
+        guard let person = people.removeValue(forKey: id) else { return }
+        let name = person.request.channel
+        for mid in person.slots.keys { played[TrackID(peer: peers[id]!, mid: mid)] = nil }
+        for other in people.keys {
+            people[other]?.layers[id] = nil
+            people[other]?.spotlights[id] = nil
+        }
+        sessions[name]?.turns.append(.dismissed(id))
+        if !people.values.contains(where: { $0.request.channel == name }) { sessions[name] = nil }
+    }
+
+    private mutating func checkNews(_ content: Notification.Content, _ ids: [ParticipantID]) {
+        expect(Set(ids).count == ids.count, "nobody is told twice")
+        let hear = ids.allSatisfy { people[$0].map { $0.isConnected && $0.request.receivesNotifications } == true }
+        expect(hear, "who is told is there and wants to be")
+        switch content {
+        case .created(let member, _, _, let counts, let others):
+            let connected = neighbours(of: member.id) { _ in true }
+            expect(counts.connections == connected.count, "the newcomer counts")
+            if let others {
+                expect(ids == [member.id], "the newcomer alone is told of others")
+                let announced = neighbours(of: member.id) { $0.request.announces }
+                expect(Set(others.map(\.id)) == strangers(announced, to: member), "the others")
+            } else {
+                expect(Set(ids) == hearers(about: member), "who is told of a newcomer")
+            }
+        case .updated(let member, _, _, _):
+            let hearers = people[member.id]?.request.announces == true ? hearers(about: member) : []
+            expect(Set(ids).subtracting([member.id]) == hearers, "who is told of a change")
+        case .destroyed(let member, _, _, _):
+            expect(people[member.id] == nil, "who is said to be gone is gone")
+            expect(strangers(Set(ids), to: member) == Set(ids), "a bundle is told nothing of itself")
+        case .spotlightFocused, .spotlightUnfocused, .layerSwitched, .forwarding: break
+        }
+    }
+
+    /// The connected of a member's channel, itself included.
+    private func neighbours(of id: ParticipantID, _ isIncluded: (Person) -> Bool) -> Set<ParticipantID> {
+        let name = people[id]?.request.channel
+        return Set(people.filter { $1.request.channel == name && $1.isConnected && isIncluded($1) }.keys)
+    }
+    private func strangers(_ ids: Set<ParticipantID>, to member: Member) -> Set<ParticipantID> {
+        ids.filter { bundle($0) != member.bundleID }
+    }
+    private func hearers(about member: Member) -> Set<ParticipantID> {
+        strangers(neighbours(of: member.id) { $0.request.receivesNotifications }, to: member)
+    }
+}

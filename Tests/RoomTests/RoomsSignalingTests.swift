@@ -1,0 +1,265 @@
+import Forwarding
+import RoomTestSupport
+import Synchronization
+import Testing
+import Wire
+
+@testable import Room
+
+extension RoomsBench {
+    static let audio = MID("a")!
+
+    /// A connected member that follows everyone, with its events from the start.
+    func member(
+        _ role: Role,
+        _ configure: (inout JoinRequest) -> Void = { _ in }
+    ) async throws -> (id: ParticipantID, peer: PeerID, events: ParticipantEvents) {
+        var request = JoinRequest(channel: Self.channel, role: role, following: .everyone)
+        configure(&request)
+        let reservation = try await rooms.reserve(request)
+        let events = await rooms.events(of: reservation.participant)
+        let receive = ReceiveTrackParameters(mid: Self.mid, kind: .video, codecs: [Self.vp8])
+        _ = try await rooms.activate(
+            reservation,
+            remote: Self.remote,
+            receive: role.publishes ? [receive] : [],
+            headKind: .video,
+            mids: [Self.mid]
+        )
+        await report(.connected, from: reservation.peer)
+        return (reservation.participant, reservation.peer, events)
+    }
+
+    static func slot(_ name: String, for sender: ParticipantID) -> SlotAssignment {
+        SlotAssignment(
+            sender: sender,
+            track: mid,
+            parameters: SendTrackParameters(
+                mid: MID(name)!,
+                kind: .video,
+                codecs: [vp8],
+                ssrc: SSRC(rawValue: 2),
+                cname: "c"
+            )
+        )
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct RoomsSignalingTests {
+    @Test func `an identifier and a session that were told before are those that a newcomer gets`() async throws {
+        let bench = RoomsBench()
+        let first = await bench.rooms.prospect(RoomsBench.channel)
+        let second = await bench.rooms.prospect(RoomsBench.channel)
+        #expect(first.session == second.session && first.id != second.id)
+        var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
+        request.id = first.id
+        let reservation = try await bench.rooms.reserve(request)
+        #expect(reservation.participant == first.id && reservation.channelSession == first.session)
+        #expect(await bench.rooms.prospect(RoomsBench.channel).session == first.session)
+        #expect(await bench.rooms.channelSession(of: RoomsBench.channel)?.id == first.session)
+        #expect(await bench.rooms.channelSessions.count == 1)
+        await bench.rooms.cancel(reservation)
+        #expect(await bench.rooms.prospect(RoomsBench.channel).session != first.session)
+    }
+
+    @Test func `prospects are bounded and the oldest is forgotten first`() {
+        var prospects = Prospects()
+        var generator = SeededGenerator(seed: 1)
+        let names = (0...Prospects.channelsMax).map { ChannelName("c\($0)")! }
+        let ids = names.map { prospects.session(of: $0, using: &generator) }
+        #expect(prospects.session(of: names[1], using: &generator) == ids[1])
+        #expect(prospects.session(of: names[0], using: &generator) != ids[0])
+    }
+
+    @Test func `slots come and go on the media plane, and play what they are for`() async throws {
+        let bench = RoomsBench()
+        let sender = try await bench.member(.sendonly)
+        let viewer = try await bench.member(.recvonly) { $0.layer = .level(1) }
+        let slots = [RoomsBench.slot("x", for: sender.id), RoomsBench.slot("y", for: viewer.id)]
+        try await bench.rooms.changeSlots(of: viewer.id, add: slots, remove: [])
+        await bench.rooms.settle()
+        let slot = TrackID(peer: viewer.peer, mid: MID("x")!)
+        let source = PlacedTrack(track: TrackID(peer: sender.peer, mid: RoomsBench.mid), home: 0)
+        #expect(await bench.plane.sources == [slot: source])
+        #expect(await bench.plane.layers == [slot: .richest], "the sender has one layer")
+        #expect(await bench.plane.peers[viewer.peer]?.send.map(\.mid.value) == ["x", "y"])
+        try await bench.rooms.changeSlots(of: viewer.id, add: [], remove: [MID("x")!])
+        await bench.rooms.settle()
+        #expect(await bench.plane.sources == [:])
+        await bench.rooms.end(viewer.id, reason: .left)
+        await #expect(throws: RoomError.participantUnknown) {
+            try await bench.rooms.changeSlots(of: viewer.id, add: slots, remove: [])
+        }
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `a media plane that refuses slots leaves the member as it was`() async throws {
+        let bench = RoomsBench()
+        let sender = try await bench.member(.sendonly)
+        let viewer = try await bench.member(.recvonly)
+        await bench.plane.refuse(true)
+        await #expect(throws: RoomError.self) {
+            try await bench.rooms.changeSlots(of: viewer.id, add: [RoomsBench.slot("x", for: sender.id)], remove: [])
+        }
+        await bench.plane.refuse(false)
+        try await bench.rooms.changeSlots(of: viewer.id, add: [RoomsBench.slot("x", for: sender.id)], remove: [])
+        await bench.rooms.settle()
+        #expect(await bench.plane.sources.count == 1)
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `one that ends while its slots change is told so, and nothing is left`() async throws {
+        let bench = RoomsBench()
+        let sender = try await bench.member(.sendonly)
+        let viewer = try await bench.member(.recvonly)
+        await bench.plane.closeGate()
+        let change = Task {
+            try await bench.rooms.changeSlots(of: viewer.id, add: [RoomsBench.slot("x", for: sender.id)], remove: [])
+        }
+        await bench.plane.waitForArrival()
+        await bench.rooms.end(viewer.id, reason: .signalingLost)
+        await bench.plane.openGate()
+        await #expect(throws: RoomError.participantUnknown) { try await change.value }
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `a member's signaling is told of its connection, of others and of its end`() async throws {
+        let bench = RoomsBench()
+        let first = try await bench.member(.sendrecv)
+        let second = try await bench.member(.sendrecv)
+        try await bench.rooms.push("{}", to: .connection(RoomsBench.channel, first.id))
+        await bench.rooms.end(second.id, reason: .left)
+        await bench.rooms.end(first.id, reason: .disconnectedByOperator)
+        var told: [String] = []
+        for await event in first.events {
+            switch event {
+            case .connected: told.append("connected")
+            case .subscriptionsChanged: told.append("changed")
+            case .push(let text): told.append(text)
+            case .ended(let reason): told.append("\(reason)")
+            case .notification(let notification):
+                switch notification.content {
+                case .created(let member, _, _, _, let others):
+                    told.append("created \(member.id == first.id ? "first" : "second") \(others?.count ?? -1)")
+                case .destroyed: told.append("destroyed")
+                default: told.append("other")
+                }
+            }
+        }
+        #expect(
+            told == [
+                "connected", "created first 0", "changed", "created second -1", "{}", "destroyed",
+                "disconnectedByOperator",
+            ]
+        )
+        for await event in await bench.rooms.events(of: first.id) {
+            guard case .ended = event else {
+                Issue.record("\(event)")
+                return
+            }
+        }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `one that is only reserved can be ended, and its activation fails`() async throws {
+        let bench = RoomsBench()
+        let reservation = try await bench.rooms.reserve(JoinRequest(channel: RoomsBench.channel, role: .sendonly))
+        let events = await bench.rooms.events(of: reservation.participant)
+        #expect(await bench.rooms.end(reservation.participant, reason: .rejected("ANSWER-TIMEOUT")))
+        #expect(await bench.rooms.end(reservation.participant, reason: .left) == false)
+        await #expect(throws: RoomError.endedDuringSetup) { try await bench.activate(reservation, .sendonly) }
+        for await event in events {
+            guard case .ended(.rejected("ANSWER-TIMEOUT")) = event else {
+                Issue.record("\(event)")
+                return
+            }
+        }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `signaling that takes no events is ended when too many wait, and harms nobody`() async throws {
+        let ended = Mutex<[ParticipantID: EndReason]>([:])
+        let bench = RoomsBench(limits: RoomLimits(eventsWaitingMax: 20)) { notice in
+            if case .ended(let id, let reason) = notice { ended.withLock { $0[id] = reason } }
+        }
+        let slow = try await bench.member(.recvonly)
+        let quick = try await bench.member(.recvonly)
+        var iterator = quick.events.makeAsyncIterator()
+        for _ in 0..<20 {
+            try await bench.rooms.push("1", to: .channel(RoomsBench.channel, nil))
+            while let event = await iterator.next() {
+                if case .push = event { break }
+            }
+        }
+        #expect(ended.withLock { $0 } == [slow.id: .tooSlow])
+        #expect(await bench.rooms.connection(of: quick.id) != nil)
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `one that nobody reads events of is not ended for it`() async throws {
+        let bench = RoomsBench(limits: RoomLimits(eventsWaitingMax: 5))
+        let (session, viewer) = try await bench.join(.recvonly)
+        await bench.report(.connected, from: viewer.peer)
+        for _ in 0..<20 { try await bench.rooms.push("1", to: .channel(RoomsBench.channel, nil)) }
+        #expect(await bench.rooms.session(session) != nil)
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `operators' calls reach who they are for`() async throws {
+        let bench = RoomsBench()
+        let sender = try await bench.member(.sendonly) { $0.clientID = "one" }
+        let viewer = try await bench.member(.recvonly)
+        let (rooms, name) = (bench.rooms, RoomsBench.channel)
+        #expect(try await rooms.push("1", to: .channel(name, .sendonly)) == 1)
+        #expect(try await rooms.push("1", to: .client(name, "one")) == 1)
+        #expect(try await rooms.push("1", to: .client(name, "two")) == 0)
+        let elsewhere = ChannelName("elsewhere")!
+        await #expect(throws: RoomError.channelUnknown) { try await rooms.push("1", to: .channel(elsewhere, nil)) }
+        await #expect(throws: RoomError.channelUnknown) {
+            try await rooms.push("1", to: .connection(elsewhere, viewer.id))
+        }
+        try await rooms.requestKeyFrame(of: sender.id)
+        #expect(await bench.plane.keyFrameRequests == [sender.peer])
+        #expect(await rooms.connections(in: name).map(\.member.id) == [sender.id, viewer.id])
+        #expect(await rooms.connections(in: elsewhere).isEmpty)
+        await rooms.setMode(.blockNewConnections)
+        #expect(await rooms.mode == .blockNewConnections)
+        let session = try #require(await rooms.channelSession(of: name)?.id)
+        let strange = await rooms.prospect(elsewhere).session
+        await #expect(throws: RoomError.sessionUnknown) { try await rooms.terminate(session: strange, of: name) }
+        #expect(try await rooms.terminate(session: session, of: name) == [sender.id, viewer.id])
+        await #expect(throws: RoomError.channelUnknown) { try await rooms.terminate(session: session, of: name) }
+        await #expect(throws: RoomError.participantUnknown) { try await rooms.requestKeyFrame(of: sender.id) }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `time is told by the rooms' clock`() async throws {
+        let second = Mutex<Int64>(100)
+        let clock = RoomClock {
+            let now = second.withLock { $0 } * 1_000_000_000
+            return RoomTime(instant: Instant(nanoseconds: now), unixNanoseconds: now)
+        }
+        let bench = RoomsBench(rooms: { Rooms(planes: [$0], clock: clock) })
+        let member = try await bench.member(.sendonly) { $0.lifetime = .seconds(30) }
+        #expect(await bench.rooms.connection(of: member.id)?.connectedAt == 100_000_000_000)
+        second.withLock { $0 = 129 }
+        await bench.rooms.tick()
+        #expect(await bench.rooms.connection(of: member.id) != nil)
+        second.withLock { $0 = 130 }
+        await bench.rooms.tick()
+        #expect(await bench.rooms.connection(of: member.id) == nil)
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `the machine's clocks go`() {
+        let (before, after) = (RoomClock.system.now(), RoomClock.system.now())
+        #expect(after.instant >= before.instant && before.instant.nanoseconds > 0)
+        #expect(before.unixNanoseconds > 1_700_000_000_000_000_000)
+    }
+}

@@ -1,0 +1,246 @@
+import Forwarding
+import Testing
+import Wire
+
+@testable import Room
+
+struct SpotlightStageTests {
+    private static let ids: [ParticipantID] = {
+        var generator = SeededGenerator(seed: 3)
+        return (0..<6).map { _ in ParticipantID(using: &generator) }
+    }()
+
+    enum Event: Sendable {
+        case begins(Int)
+        case ceases(Int)
+        case forward(Int)
+        case fix(Int)
+        case dismiss(Int)
+        case number(Int)
+        case joins(Int?)
+    }
+    struct Row: Sendable {
+        let name: String
+        let events: [Event]
+        let focused: [Int]
+    }
+    static let rows = [
+        Row(name: "nobody joined with spotlight", events: [.begins(0)], focused: []),
+        Row(name: "who spoke before the first spotlight", events: [.begins(0), .joins(nil)], focused: [0]),
+        Row(name: "one by default", events: [.joins(nil), .begins(0), .begins(1)], focused: [1]),
+        Row(
+            name: "the first number holds",
+            events: [.joins(2), .joins(5), .begins(0), .begins(1), .begins(2)],
+            focused: [2, 1]
+        ),
+        Row(
+            name: "a number too large",
+            events: [.joins(99)] + (0..<6).map { .begins($0) },
+            focused: [5, 4, 3, 2, 1, 0]
+        ),
+        Row(
+            name: "no number is no opinion",
+            events: [.joins(nil), .joins(2), .begins(0), .begins(1)],
+            focused: [1, 0]
+        ),
+        Row(
+            name: "the silent stay while nobody else speaks",
+            events: [.joins(1), .begins(0), .ceases(0)],
+            focused: [0]
+        ),
+        Row(
+            name: "who still speaks comes back",
+            events: [.joins(1), .begins(0), .begins(1), .ceases(1)],
+            focused: [0]
+        ),
+        Row(
+            name: "the longest silent goes",
+            events: [.joins(2), .begins(0), .begins(1), .ceases(1), .ceases(0), .begins(2)],
+            focused: [2, 0]
+        ),
+        Row(name: "put forward past speakers", events: [.joins(1), .begins(0), .forward(1)], focused: [1]),
+        Row(name: "put forward until somebody begins", events: [.joins(1), .forward(1), .begins(0)], focused: [0]),
+        Row(name: "fixed whoever speaks", events: [.joins(1), .fix(1), .begins(0), .begins(2)], focused: [1]),
+        Row(name: "fixed ones first", events: [.joins(2), .fix(1), .begins(0), .fix(3)], focused: [1, 3]),
+        Row(name: "no longer fixed", events: [.joins(1), .fix(1), .forward(1), .begins(0)], focused: [0]),
+        Row(name: "dismissed until it begins", events: [.joins(1), .begins(0), .dismiss(0), .ceases(0)], focused: []),
+        Row(name: "dismissed and begins", events: [.joins(1), .begins(0), .dismiss(0), .begins(0)], focused: [0]),
+        Row(
+            name: "the next after one dismissed",
+            events: [.joins(1), .begins(0), .begins(1), .dismiss(1)],
+            focused: [0]
+        ),
+        Row(name: "fewer", events: [.joins(3), .begins(0), .begins(1), .begins(2), .number(1)], focused: [2]),
+        Row(name: "more", events: [.joins(1), .begins(0), .begins(1), .number(3)], focused: [1, 0]),
+    ]
+
+    @Test(arguments: rows.indices)
+    func `those that spoke last are focused`(index: Int) {
+        let row = Self.rows[index]
+        var stage = SpotlightStage()
+        var shown: Set<ParticipantID> = []
+        for event in row.events {
+            switch event {
+            case .begins(let who): stage.began(Self.ids[who])
+            case .ceases(let who): stage.ceased(Self.ids[who])
+            case .forward(let who): stage.putForward(Self.ids[who], isFixed: false)
+            case .fix(let who): stage.putForward(Self.ids[who], isFixed: true)
+            case .dismiss(let who): stage.dismiss(Self.ids[who])
+            case .number(let number): stage.change(number: number)
+            case .joins(let number):
+                stage.joined(with: Spotlight(number: number, focus: .richest, unfocus: .nothing))
+            }
+            let change = stage.settle()
+            #expect(shown.isDisjoint(with: change.focused) && shown.isSuperset(of: change.unfocused), "\(row.name)")
+            shown = shown.union(change.focused).subtracting(change.unfocused)
+            #expect(shown == Set(stage.focused), "\(row.name): changes add up")
+        }
+        #expect(stage.focused == row.focused.map { Self.ids[$0] }, "\(row.name)")
+    }
+}
+
+struct SpotlightTests {
+    private static let spotlight = Spotlight(number: 1, focus: .level(2), unfocus: .level(0))
+
+    private func speak(_ bench: inout ModelBench, _ id: ParticipantID, _ isSpeaking: Bool) -> [RoomModel.Decision] {
+        bench.model.received(.speech(mid: ModelBench.audio, isSpeaking: isSpeaking), from: bench.peers[id]!)
+    }
+
+    @Test func `who speaks is heard and seen in full, others are seen small and not heard`() throws {
+        var bench = ModelBench()
+        let senders = [try bench.member(.sendonly), try bench.member(.sendonly)]
+        let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
+        let everything = try bench.member(.recvonly)
+        let slots = try senders.map { try bench.see($0, by: viewer) }
+        let full = try senders.map { try bench.see($0, by: everything) }
+        let layers = { (bench: ModelBench) in slots.map { bench.slot($0.video)?.layer } }
+        let isHeard = { (bench: ModelBench) in slots.map { bench.slot($0.audio)?.source != nil } }
+        #expect(layers(bench) == [.level(0), .level(0)] && isHeard(bench) == [false, false])
+        let first = speak(&bench, senders[0], true)
+        #expect(layers(bench) == [.level(2), .level(0)] && isHeard(bench) == [true, false])
+        #expect(first.news.count == 1 && first.news.first?.to.count == 4, "all members are told")
+        let second = speak(&bench, senders[1], true)
+        #expect(layers(bench) == [.level(0), .level(2)] && isHeard(bench) == [false, true])
+        #expect(second.connects.count == 4)
+        let contents = second.news.map(\.content)
+        guard case .spotlightUnfocused(let gone, isFixed: false) = contents.first,
+            case .spotlightFocused(let come, isFixed: false) = contents.last
+        else {
+            Issue.record("\(contents)")
+            return
+        }
+        #expect([gone.id, come.id] == senders)
+        #expect(speak(&bench, senders[1], false).isEmpty == false, "the other still speaks")
+        #expect(layers(bench) == [.level(2), .level(0)])
+        #expect(full.allSatisfy { bench.slot($0.audio)?.source != nil && bench.slot($0.video)?.layer == .richest })
+    }
+
+    @Test func `without simulcast focus changes sound alone, and none is none`() throws {
+        var bench = ModelBench()
+        let sender = try bench.member(.sendonly, isSimulcast: false)
+        let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
+        let blind = try bench.member(.recvonly) { $0.spotlight = Spotlight(focus: .richest, unfocus: .nothing) }
+        let seen = try bench.see(sender, by: viewer)
+        let unseen = try bench.see(sender, by: blind)
+        #expect(bench.slot(seen.video)?.source != nil && bench.slot(unseen.video)?.source == nil)
+        let decisions = speak(&bench, sender, true)
+        #expect(
+            decisions.connects == [
+                .connect(slot: seen.audio, to: bench.placed(sender, ModelBench.audio), home: bench.home(viewer)),
+                .connect(slot: unseen.audio, to: bench.placed(sender, ModelBench.audio), home: bench.home(blind)),
+                .connect(slot: unseen.video, to: bench.placed(sender, ModelBench.video), home: bench.home(blind)),
+            ]
+        )
+    }
+
+    @Test func `the next one takes the place of a speaker that leaves`() throws {
+        var bench = ModelBench()
+        let senders = [try bench.member(.sendonly), try bench.member(.sendonly)]
+        let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
+        let slot = try bench.see(senders[0], by: viewer)
+        _ = speak(&bench, senders[0], true)
+        _ = speak(&bench, senders[1], true)
+        #expect(bench.slot(slot.video)?.layer == .level(0))
+        let end = bench.model.left(senders[1], reason: .left)
+        #expect(bench.slot(slot.video)?.layer == .level(2))
+        #expect(
+            end.news.contains { news in
+                if case .spotlightFocused(let member, _) = news.content { member.id == senders[0] } else { false }
+            }
+        )
+    }
+
+    @Test func `speech of strangers, of video and of who is not connected is nothing`() throws {
+        var bench = ModelBench()
+        _ = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
+        let sender = try bench.member(.sendonly)
+        let video = bench.model.received(.speech(mid: ModelBench.video, isSpeaking: true), from: bench.peers[sender]!)
+        #expect(video == [])
+        let early = try bench.reserve(.sendonly, following: .everyone)
+        _ = try bench.activate(early)
+        #expect(speak(&bench, early, true) == [])
+        let connected = bench.model.received(.connected, from: bench.peers[early]!)
+        #expect(
+            connected.news.contains { news in
+                if case .spotlightFocused(let member, _) = news.content { member.id == early } else { false }
+            },
+            "it speaks when it arrives"
+        )
+        #expect(connected.news.last.map { if case .spotlightFocused = $0.content { true } else { false } } == true)
+    }
+
+    @Test func `operators focus, fix, unfocus and change the number`() throws {
+        var bench = ModelBench()
+        let sender = try bench.member(.sendonly)
+        let other = try bench.member(.sendonly)
+        let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
+        let slot = try bench.see(sender, by: viewer)
+        let name = ModelBench.channel
+        let fixed = try bench.model.focusRequested(sender, in: name, isFixed: true)
+        guard case .spotlightFocused(_, isFixed: true) = fixed.news.first?.content else {
+            Issue.record("\(fixed)")
+            return
+        }
+        #expect(speak(&bench, other, true) == [], "a fixed one stays")
+        #expect(try bench.model.spotlightNumberChanged(of: name, to: 2).news.count == 1)
+        _ = try bench.model.unfocusRequested(sender, in: name)
+        #expect(bench.slot(slot.video)?.layer == .level(0))
+        for number in [0, 9, -1] {
+            #expect(throws: RoomError.spotlightNumberInvalid) {
+                try bench.model.spotlightNumberChanged(of: name, to: number)
+            }
+        }
+        let elsewhere = ChannelName("elsewhere")!
+        #expect(throws: RoomError.channelUnknown) { try bench.model.spotlightNumberChanged(of: elsewhere, to: 1) }
+        #expect(throws: RoomError.channelUnknown) {
+            try bench.model.focusRequested(sender, in: elsewhere, isFixed: true)
+        }
+        #expect(throws: RoomError.participantUnknown) {
+            try bench.model.focusRequested(viewer, in: name, isFixed: true)
+        }
+        let strange = ChannelSessionID(using: &bench.generator)
+        #expect(throws: RoomError.sessionUnknown) {
+            try bench.model.spotlightNumberChanged(of: name, session: strange, to: 1)
+        }
+    }
+
+    @Test func `a receiver's own layers go before those that it joined with, until they are reset`() throws {
+        var bench = ModelBench()
+        let senders = [try bench.member(.sendonly), try bench.member(.sendonly)]
+        let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
+        let plain = try bench.member(.recvonly)
+        let slots = try senders.map { try bench.see($0, by: viewer).video }
+        let layers = { (bench: ModelBench) in slots.map { bench.slot($0)?.layer } }
+        _ = try bench.model.spotlightLayersRequested((.richest, .level(1)), by: viewer, of: senders[0])
+        #expect(layers(bench) == [.level(1), .level(0)])
+        _ = try bench.model.spotlightLayersRequested((.richest, .richest), by: viewer, of: nil)
+        #expect(layers(bench) == [.level(1), .richest])
+        _ = try bench.model.spotlightLayersRequested(nil, by: viewer, of: senders[0])
+        #expect(layers(bench) == [.richest, .richest])
+        _ = try bench.model.spotlightLayersRequested(nil, by: viewer, of: nil)
+        #expect(layers(bench) == [.level(0), .level(0)])
+        #expect(throws: RoomError.spotlightUnused) {
+            try bench.model.spotlightLayersRequested((.richest, .richest), by: plain, of: nil)
+        }
+    }
+}

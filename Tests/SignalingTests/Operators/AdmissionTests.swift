@@ -1,0 +1,66 @@
+import HTTPTypes
+import HummingbirdTesting
+import Room
+import Synchronization
+import Testing
+
+@testable import Signaling
+
+/// Gives every newcomer the same answer, and keeps what it was asked.
+private final class Doorkeeper: Authorizer {
+    private let answer: AccessDecision
+    private let questions = Mutex<[AccessRequest]>([])
+    var asked: [AccessRequest] { questions.withLock { $0 } }
+
+    init(_ answer: AccessDecision) { self.answer = answer }
+
+    func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization { .allowed }
+    func admit(_ request: AccessRequest) async -> AccessDecision {
+        questions.withLock { $0.append(request) }
+        return answer
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct AdmissionTests {
+    @Test func `WHIP and WHEP are asked about like everybody, and get what is granted`() async throws {
+        var grants = Grants()
+        grants.clientID = "given"
+        grants.eventMetadata = ["e": 1]
+        grants.channelConnectionsMax = 2
+        let doorkeeper = Doorkeeper(.allowed(grants))
+        let bench = try SignalingBench(authorizer: doorkeeper)
+        try await bench.test { http in
+            let publisher = try OpenSession(try await http.post("/whip/lobby", Offers.publish, token: "t"))
+            _ = try await http.watch()
+            let third = try await http.post("/whep/lobby", Offers.watch)
+            #expect(third.status == .serviceUnavailable, "the channel is full")
+            let asked = doorkeeper.asked
+            #expect(asked.map(\.role) == [.sendonly, .recvonly, .recvonly])
+            #expect(asked.map(\.agent.signaling) == [.whip, .whep, .whep])
+            #expect(asked.map(\.token) == ["t", nil, nil])
+            #expect(asked.first?.participant.value == publisher.participant)
+            #expect(Set(asked.map(\.session)).count == 1, "all are of one session")
+            let connection = try #require(await bench.rooms.connections(in: nil).first)
+            #expect(connection.member.clientID == "given" && connection.eventMetadataJSON == #"{"e":1}"#)
+            #expect(connection.session == asked[0].session)
+        }
+    }
+
+    @Test func `a refusal is 403 with the reason, 401 without a token, and 503 when nobody decides`() async throws {
+        let denied = try SignalingBench(authorizer: Doorkeeper(.denied(reason: "No seat is left.")))
+        try await denied.test { http in
+            let known = try await http.post("/whip/lobby", Offers.publish, token: "t")
+            #expect(known.status == .forbidden && known.text.contains("No seat is left."))
+            let unknown = try await http.post("/whep/lobby", Offers.watch)
+            #expect(unknown.status == .unauthorized && unknown.headers[.wwwAuthenticate] == "Bearer")
+        }
+        await denied.expectNothingLeft()
+        let failed = try SignalingBench(authorizer: Doorkeeper(.failed))
+        try await failed.test { http in
+            let response = try await http.post("/whip/lobby", Offers.publish, token: "t")
+            #expect(response.status == .serviceUnavailable && response.headers[.retryAfter] != nil)
+        }
+        await failed.expectNothingLeft()
+    }
+}

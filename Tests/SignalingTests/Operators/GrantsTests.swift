@@ -1,0 +1,110 @@
+import Room
+import Testing
+
+@testable import Signaling
+
+@Suite struct GrantsTests {
+    private func grants(_ text: String) throws -> Grants {
+        try Grants(try #require(try JSONValue(parsing: text).object))
+    }
+
+    @Test func `every grant is read`() throws {
+        let grants = try grants(
+            #"""
+            {"allowed":true,"client_id":"c","bundle_id":"b","audio":true,"audio_codec_type":"OPUS","audio_bit_rate":64,
+             "audio_opus_params":{"usedtx":true},"video":true,"video_codec_type":"VP8","video_bit_rate":800,
+             "video_h264_params":{"profile_level_id":"42e01f"},"data_channel_signaling":false,
+             "ignore_disconnect_websocket":false,"data_channels":[],"metadata":{"a":[1]},"event_metadata":"e",
+             "signaling_notify":false,"signaling_notify_metadata":{"n":1},"signaling_notify_ice_connection_state":true,
+             "simulcast":true,"simulcast_request_rid":"r1","simulcast_multicodec":false,
+             "simulcast_encodings":[{"rid":"r0","scaleResolutionDownBy":4.0},{"rid":"r1","active":false}],
+             "simulcast_rpc_rids":["none","r2"],"spotlight":true,"spotlight_number":3,"spotlight_focus_rid":"r2",
+             "spotlight_unfocus_rid":"none","user_agent_stats":true,"connection_lifetime":3600,
+             "rpc_methods":["2025.2.0/RequestSimulcastRid"],"turn_tcp_only":false,"turn_tls_only":true,
+             "forwarding_filters":[{"name":"f","priority":1,"action":"block",
+                "rules":[[{"field":"kind","operator":"is_in","values":["audio"]}]]}],
+             "cluster_affinity":true,"something_else":7}
+            """#
+        )
+        #expect(grants.clientID == "c" && grants.bundleID == "b")
+        #expect(grants.audio.isEnabled == true && grants.audio.codec == "OPUS" && grants.audio.bitRate == 64)
+        #expect(grants.audio.parameters == ["opus_params": ["usedtx": true]])
+        #expect(grants.video.codec == "VP8" && grants.video.bitRate == 800)
+        #expect(grants.video.parameters == ["h264_params": ["profile_level_id": "42e01f"]])
+        #expect(grants.metadata == ["a": [1]] && grants.eventMetadata == "e" && grants.notifyMetadata == ["n": 1])
+        #expect(grants.notifies == false && grants.notifiesICEState == true)
+        #expect(grants.isSimulcast == true && grants.requestedRID == .r1 && grants.simulcastMulticodec == false)
+        #expect(grants.simulcastEncodings?.map { $0["rid"] } == ["r0", "r1"])
+        #expect(grants.simulcastRPCRIDs == [RequestedRID.none, .r2])
+        #expect(grants.spotlight == true && grants.spotlightNumber == 3)
+        #expect(grants.spotlightFocusRID == .r2 && grants.spotlightUnfocusRID == RequestedRID.none)
+        #expect(grants.connectionLifetime == .seconds(3_600) && grants.userAgentStatistics == true)
+        #expect(grants.turnTCPOnly == false && grants.turnTLSOnly == true && grants.clusterAffinity == true)
+        #expect(grants.dataChannelSignaling == false && grants.rpcMethods?.count == 1)
+        let filter = try #require(grants.forwardingFilters?.first)
+        #expect(filter.name == "f" && filter.priority == 1 && filter.action == .block)
+        #expect(filter.rules == [[.init(field: .kind, operator: .isIn, values: ["audio"])]])
+    }
+
+    @Test func `nothing granted changes nothing`() throws {
+        let grants = try grants(#"{"allowed":true,"client_id":null,"video_bit_rate":null}"#)
+        #expect(grants.clientID == nil && grants.video.bitRate == nil && grants.forwardingFilters == nil)
+        var join = JoinRequest(channel: ChannelName("a")!, role: .sendonly, clientID: "own")
+        grants.apply(to: &join)
+        #expect(join.clientID == "own" && join.receivesNotifications && join.lifetime == nil)
+    }
+
+    @Test(arguments: [
+        (#"{"client_id":5}"#, #""client_id" has to be a string of at most 255 bytes."#),
+        (#"{"audio":"yes"}"#, #""audio" has to be true or false."#),
+        (#"{"audio_bit_rate":64}"#, #""audio_codec_type" and its like need "audio": true beside them."#),
+        (
+            #"{"audio":false,"audio_codec_type":"OPUS"}"#,
+            #""audio_codec_type" and its like need "audio": true beside them."#
+        ),
+        (#"{"video_codec_type":"VP8"}"#, #""video_codec_type" and its like need "video": true beside them."#),
+        (#"{"audio":true,"audio_codec_type":"PCMU"}"#, #""audio_codec_type" has to be "OPUS"."#),
+        (#"{"audio":true,"audio_bit_rate":5}"#, #""audio_bit_rate" has to be a whole number from 6 to 510."#),
+        (#"{"connection_lifetime":0}"#, #""connection_lifetime" has to be a whole number from 1 to 2592000."#),
+        (#"{"connection_lifetime":1.5}"#, #""connection_lifetime" has to be a whole number from 1 to 2592000."#),
+        (#"{"spotlight_number":9}"#, #""spotlight_number" has to be a whole number from 1 to 8."#),
+        (#"{"simulcast_request_rid":"r3"}"#, #""simulcast_request_rid" has to be one of "none", "r0", "r1", "r2"."#),
+        (
+            #"{"simulcast_encodings":[{"rid":"r0"},{"rid":"r0"}]}"#,
+            #"Each of "simulcast_encodings" needs a "rid" of its own: "r0", "r1" or "r2"."#
+        ),
+        (#"{"forwarding_filter":{}}"#, #""rules" of a forwarding filter is missing."#),
+        (
+            #"{"forwarding_filter":{"name":"a","rules":[]}}"#,
+            #""name" and "priority" of a forwarding filter are given together or not at all."#
+        ),
+        (
+            #"{"forwarding_filters":[{"rules":[]},{"rules":[]}]}"#,
+            #""forwarding_filters" has two filters of the name "default"."#
+        ),
+        (
+            #"{"forwarding_filter":{"rules":[[{"field":"kind","operator":"is_in","values":["text"]}]]}}"#,
+            #""text" is no kind: "values" may hold "audio" and "video"."#
+        ),
+        (
+            #"{"forwarding_filter":{"rules":[[{"field":"role","operator":"is_in","values":[]}]]}}"#,
+            #""field" has to be "connection_id", "client_id" or "kind"."#
+        ),
+        (
+            #"{"forwarding_filter":{"action":"drop","rules":[]}}"#, #""action" has to be "block" or "allow"."#
+        ),
+    ])
+    func `a grant of the wrong shape is named`(text: String, sentence: String) {
+        #expect(throws: JSONShapeError(sentence)) { try grants(text) }
+    }
+
+    @Test func `the list of filters wins over the single one, and a filter is shown as it was given`() throws {
+        let text = #"{"action":"allow","metadata":{"m":1},"name":"n","priority":5,"rules":[[]],"version":"v"}"#
+        let filters = try grants(#"{"forwarding_filters":[\#(text)],"forwarding_filter":{"rules":[]}}"#)
+            .forwardingFilters
+        #expect(filters?.count == 1)
+        #expect(filters?.first.map { JSONValue.object($0.json).text } == text)
+        let single = try grants(#"{"forwarding_filter":{"rules":[]}}"#).forwardingFilters?.first
+        #expect(single?.name == "default" && single?.priority == 32_767 && single?.action == .block)
+    }
+}

@@ -1,0 +1,108 @@
+import Testing
+
+@testable import Signaling
+
+@Suite struct JSONValueTests {
+    @Test(
+        arguments: [
+            ("null", .null), (" true ", true), ("false", false), ("0", 0), ("-12", -12), ("\"\"", ""),
+            (#""a\"\\\/\b\f\n\r\t\u0041\u00e9\ud83d\ude00""#, "a\"\\/\u{8}\u{C}\n\r\tAé😀"),
+            ("[]", []), ("[1,[2],{}]", [1, [2], [:]]), (#"{"a":1,"b":{"c":[null]}}"#, ["a": 1, "b": ["c": [.null]]]),
+            ("1.0", 1), ("1e3", 1_000), ("-1.5", .number(-1.5)), ("9007199254740993", 9_007_199_254_740_993),
+            ("18446744073709551616", .number(18_446_744_073_709_551_616)),
+            ("\t{ \"x\" :\r\n 1 } ", ["x": 1]),
+        ] as [(String, JSONValue)]
+    )
+    func `a text is the value that it says`(text: String, value: JSONValue) throws {
+        #expect(try JSONValue(parsing: text) == value)
+    }
+
+    @Test(arguments: [
+        "", " ", "nul", "tru", "True", "01", "-", "+1", "1.", ".5", "1e", "0x1", "NaN", "Infinity", "1e400", "\"",
+        "\"a",
+        "\"\n\"", #""\x""#, #""\u12""#, #""\u12g4""#, #""\ud800""#, "[", "[1", "[1,", "[,1]", "[1 2]", "{", "{\"a\"",
+        "{\"a\":", "{\"a\":1", "{\"a\":1,", "{a:1}", "{1:1}", "1 2", "{} x", "'a'", "]", "}", "// c\n1",
+    ])
+    func `what is no JSON is refused`(text: String) {
+        #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
+    }
+
+    @Test func `bytes that are no UTF-8 are refused`() {
+        for bytes in [[0x22, 0xFF, 0x22], [0x22, 0xC3, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22]] as [[UInt8]] {
+            #expect(throws: JSONError.malformed) { try JSONValue(parsing: bytes) }
+        }
+    }
+
+    @Test func `depth and number of containers are bounded, and brackets in strings do not count`() throws {
+        let deep = String(repeating: "[", count: 32) + String(repeating: "]", count: 32)
+        _ = try JSONValue(parsing: deep)
+        #expect(throws: JSONError.tooComplex) { try JSONValue(parsing: "[\(deep)]") }
+        #expect(throws: JSONError.tooComplex) { try JSONValue(parsing: String(repeating: "{\"a\":", count: 100_000)) }
+        #expect(throws: JSONError.tooComplex) {
+            try JSONValue(parsing: "[" + String(repeating: "[],", count: 4_096) + "0]")
+        }
+        _ = try JSONValue(parsing: "[" + String(repeating: "[],", count: 4_095) + "0]")
+        let text = String(repeating: #"[{\""#, count: 10_000)
+        #expect(try JSONValue(parsing: "\"\(text)\"") == .string(text.replacing(#"\""#, with: "\"")))
+    }
+
+    @Test func `numbers are read as what they are`() throws {
+        #expect(try JSONValue(parsing: "1.5").integer == nil)
+        #expect(try JSONValue(parsing: "1.5").double == 1.5)
+        #expect(try JSONValue(parsing: "-9223372036854775808").integer == .min)
+        #expect(try JSONValue(parsing: "9223372036854775808").integer == nil)
+        #expect(JSONValue.double(.nan) == .null && JSONValue.double(2) == 2)
+        #expect(JSONValue.double(0.5).text == "0.5")
+        #expect(JSONValue.integer(UInt64.max) == .integer(Int64.max))
+    }
+
+    @Test func `a value's text has sorted members and escapes what has to be`() throws {
+        let value: JSONValue = ["b": ["\u{1}\u{1F}\"\\/é\u{2028}", 1, nil], "a": true]
+        #expect(value.text == #"{"a":true,"b":["\u0001\u001f\"\\/é"# + "\u{2028}" + #"",1,null]}"#)
+        #expect(try JSONValue(parsing: value.text) == value)
+    }
+
+    @Test func `cut and changed texts are refused or understood, never a trap`() throws {
+        let text = Array(#"{"a":[1,-2.5e3,"x\u00e9\ud83d\ude00"],"b":{"c":null,"d":[true,false]}}"#.utf8)
+        var generator = OperatorsGenerator(seed: 7)
+        for _ in 0..<2_000 {
+            var changed = text
+            for _ in 0..<Int.random(in: 1...3, using: &generator) {
+                changed[Int.random(in: changed.indices, using: &generator)] = UInt8.random(
+                    in: 0...255,
+                    using: &generator
+                )
+            }
+            changed.removeLast(Int.random(in: 0...10, using: &generator))
+            guard let value = try? JSONValue(parsing: changed) else { continue }
+            #expect(try JSONValue(parsing: value.bytes) == value)
+        }
+    }
+}
+
+/// A generator with a seed, for tests that can be repeated.
+struct OperatorsGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+@Suite struct TimestampTests {
+    @Test(
+        arguments: [
+            (0, "1970-01-01T00:00:00.000000Z"), (1_735_783_445_678_901_234, "2025-01-02T02:04:05.678901Z"),
+            (951_782_399_999_999_999, "2000-02-28T23:59:59.999999Z"),
+            (951_782_400_000_000_000, "2000-02-29T00:00:00.000000Z"),
+            (4_107_542_400_000_000_000, "2100-03-01T00:00:00.000000Z"), (-1, "1969-12-31T23:59:59.999999Z"),
+        ] as [(Int64, String)]
+    )
+    func `wall time is written as RFC 3339 has it`(nanoseconds: Int64, text: String) {
+        #expect(Timestamp.text(unixNanoseconds: nanoseconds) == text)
+    }
+}

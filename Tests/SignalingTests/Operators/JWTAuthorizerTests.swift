@@ -1,0 +1,249 @@
+import Room
+import Testing
+
+@testable import Signaling
+
+extension AccessRequest {
+    /// A newcomer to `lobby` that presents a token as Sora's clients do.
+    static func newcomer(
+        _ token: String?,
+        channel: String = "lobby",
+        role: Role = .sendrecv,
+        counts: ChannelCounts = ChannelCounts(),
+        bearer: String? = nil
+    ) -> AccessRequest {
+        var generator = SystemRandomNumberGenerator()
+        return AccessRequest(
+            channel: ChannelName(channel)!,
+            role: role,
+            participant: ParticipantID(using: &generator),
+            session: ChannelSessionID(using: &generator),
+            agent: ClientAgent(signaling: .sora, name: "Sora Python SDK 1"),
+            metadata: token.map { ["access_token": .string($0)] },
+            token: bearer,
+            counts: counts
+        )
+    }
+}
+
+extension AccessDecision {
+    var grants: Grants? {
+        if case .allowed(let grants) = self { grants } else { nil }
+    }
+    var isDenied: Bool {
+        if case .denied = self { true } else { false }
+    }
+    var isFailed: Bool {
+        if case .failed = self { true } else { false }
+    }
+}
+
+@Suite struct JWTAuthorizerTests {
+    private static let noon = 1_500_000_000.0
+
+    private func authorizer(_ keys: [JWTKey], now: Double = noon) -> JWTAuthorizer {
+        JWTAuthorizer(keys: keys, logger: SignalingBench.quiet, now: { now })
+    }
+
+    private func secret(_ id: String? = nil) async throws -> JWTKey {
+        try await JWTKey(.hs256, id: id, text: TokenVectors.secret)
+    }
+
+    @Test func `tokens that another implementation made are taken`() async throws {
+        let keys = try await [
+            JWTKey(.hs256, text: TokenVectors.secret), JWTKey(.es256, id: "k1", text: TokenVectors.es256Public),
+            JWTKey(.edDSA, text: TokenVectors.edDSAPublic),
+        ]
+        for token in [TokenVectors.hs256Token, TokenVectors.es256Token, TokenVectors.edDSAToken] {
+            let grants = try #require(await authorizer(keys).admit(.newcomer(token)).grants)
+            #expect(grants.clientID == "user-7")
+            #expect(grants.isSimulcast == true)
+            #expect(grants.connectionLifetime == .seconds(600))
+            #expect(grants.channelConnectionsMax == 3)
+            #expect(await authorizer(keys).admit(.newcomer(nil, bearer: token)).grants != nil)
+            for action in [AuthorizedAction.publish(ChannelName("lobby")!), .watch(ChannelName("lobby")!), .probe] {
+                #expect(await authorizer(keys).authorize(action, token: token) == .allowed)
+            }
+        }
+    }
+
+    @Test(arguments: [JWTKey.Algorithm.hs256, .es256, .edDSA])
+    func `a token made here is taken here, and a private key checks too`(algorithm: JWTKey.Algorithm) async throws {
+        let text =
+            switch algorithm {
+            case .hs256: TokenVectors.secret
+            case .es256: TokenVectors.es256SEC1
+            case .edDSA: TokenVectors.edDSAPrivate
+            }
+        let key = try await JWTKey(algorithm, id: "a", text: text)
+        #expect(key.canSign)
+        let token = try #require(key.token(claims: ["channel_id": "lobby"]))
+        #expect(await authorizer([key]).admit(.newcomer(token)).grants != nil)
+        #expect(await authorizer([key]).admit(.newcomer(token, channel: "other")).isDenied)
+    }
+
+    @Test func `a public key makes no token`() async throws {
+        let key = try await JWTKey(.es256, text: TokenVectors.es256Public)
+        #expect(!key.canSign && key.token(claims: [:]) == nil)
+    }
+
+    struct Refusal: Sendable, CustomTestStringConvertible {
+        let claims: [String: JSONValue]
+        var role = Role.sendrecv
+        var members = 0
+        let testDescription: String
+    }
+
+    @Test(arguments: [
+        Refusal(claims: [:], testDescription: "no channel"),
+        Refusal(claims: ["channel_id": "other"], testDescription: "another channel"),
+        Refusal(claims: ["channel_id": "Lobby"], testDescription: "another case"),
+        Refusal(claims: ["channel_id": 5], testDescription: "a channel that is a number"),
+        Refusal(claims: ["channel_id": "lobby", "exp": 1_499_999_995], testDescription: "expired"),
+        Refusal(claims: ["channel_id": "lobby", "exp": "2000000000"], testDescription: "an expiry that is text"),
+        Refusal(claims: ["channel_id": "lobby", "nbf": 1_500_000_006], testDescription: "not yet valid"),
+        Refusal(claims: ["channel_id": "lobby", "role": "sendonly"], testDescription: "another role"),
+        Refusal(
+            claims: ["channel_id": "lobby", "role": "recvonly"],
+            role: .sendonly,
+            testDescription: "a viewer who wants to publish"
+        ),
+        Refusal(claims: ["channel_id": "lobby", "role": "host"], testDescription: "a role that there is not"),
+        Refusal(
+            claims: ["channel_id": "lobby", "max_channel_connections": 2],
+            members: 2,
+            testDescription: "a full channel"
+        ),
+        Refusal(claims: ["channel_id": "lobby", "simulcast": "yes"], testDescription: "a grant of the wrong type"),
+    ])
+    func `what a token does not permit is refused`(refusal: Refusal) async throws {
+        let key = try await secret()
+        let token = try #require(key.token(claims: refusal.claims))
+        let request = AccessRequest.newcomer(
+            token,
+            role: refusal.role,
+            counts: ChannelCounts(recvonly: refusal.members)
+        )
+        #expect(await authorizer([key]).admit(request).isDenied)
+    }
+
+    @Test(
+        arguments: [
+            ["exp": 1_499_999_996], ["nbf": 1_500_000_005], ["role": "sendrecv"], ["max_channel_connections": 3],
+            ["exp": 1_500_000_000.5],
+        ] as [[String: JSONValue]]
+    )
+    func `clocks may differ a little, and what is within the bounds is permitted`(
+        claims: [String: JSONValue]
+    ) async throws {
+        let key = try await secret()
+        let token = try #require(key.token(claims: claims.merging(["channel_id": "lobby"]) { $1 }))
+        let request = AccessRequest.newcomer(token, role: .sendonly, counts: ChannelCounts(sendonly: 2))
+        #expect(await authorizer([key]).admit(request).grants != nil)
+    }
+
+    @Test func `the algorithm is the key's, whatever the token says`() async throws {
+        let claims = Base64URL.encoded(Array(#"{"channel_id":"lobby"}"#.utf8))
+        let hmac = try await secret()
+        let ecdsa = try await JWTKey(.es256, text: TokenVectors.es256Public)
+        let header = { (text: String) in Base64URL.encoded(Array(text.utf8)) }
+        // Signed by the secret, and naming something else.
+        let honest = try #require(hmac.token(claims: ["channel_id": "lobby"]))
+        let signature = honest.split(separator: ".")[2]
+        // The public key's text taken as a secret, which is known to everybody.
+        let confused = try await JWTKey(.hs256, text: TokenVectors.es256Public)
+        let forged = try #require(confused.token(claims: ["channel_id": "lobby"]))
+        let tokens = [
+            "\(header(#"{"alg":"none"}"#)).\(claims).", "\(header(#"{"alg":"None"}"#)).\(claims).AA",
+            "\(header(#"{"alg":"ES256"}"#)).\(claims).\(signature)", "\(header(#"{"alg":"HS512"}"#)).\(claims).AA",
+            "\(header(#"{}"#)).\(claims).\(signature)", forged,
+        ]
+        for token in tokens {
+            #expect(await authorizer([hmac, ecdsa]).admit(.newcomer(token)).isDenied, "\(token)")
+            #expect(await authorizer([hmac, ecdsa]).authorize(.probe, token: token) == .unauthenticated)
+        }
+        #expect(await authorizer([hmac, ecdsa]).admit(.newcomer(honest)).grants != nil)
+    }
+
+    @Test func `a changed token is no token`() async throws {
+        let key = try await secret()
+        let honest = Array(try #require(key.token(claims: ["channel_id": "lobby"])).utf8)
+        let symbols = Array("AZaz09-_.=".utf8)
+        for index in honest.indices {
+            for symbol in symbols where symbol != honest[index] {
+                var changed = honest
+                changed[index] = symbol
+                let token = String(decoding: changed, as: UTF8.self)
+                #expect(await authorizer([key]).admit(.newcomer(token)).isDenied)
+            }
+            let cut = String(decoding: honest[..<index], as: UTF8.self)
+            #expect(await authorizer([key]).admit(.newcomer(cut)).isDenied)
+        }
+    }
+
+    @Test(arguments: ["", ".", "..", "...", "a.b.c", String(repeating: "A", count: 9_000)])
+    func `what is no token is refused`(token: String) async throws {
+        let authorizer = try await authorizer([secret()])
+        #expect(await authorizer.admit(.newcomer(token)).isDenied)
+    }
+
+    @Test func `without a token nobody is let in`() async throws {
+        let authorizer = try await authorizer([secret()])
+        #expect(await authorizer.admit(.newcomer(nil)).isDenied)
+        #expect(await authorizer.authorize(.publish(ChannelName("lobby")!), token: nil) == .unauthenticated)
+    }
+
+    @Test func `a key id chooses among keys, and a key without one fits each`() async throws {
+        let old = try await JWTKey(.hs256, id: "old", text: String(repeating: "o", count: 32))
+        let new = try await JWTKey(.hs256, id: "new", text: String(repeating: "n", count: 32))
+        let plain = try await JWTKey(.hs256, text: String(repeating: "n", count: 32))
+        let token = try #require(new.token(claims: ["channel_id": "lobby"]))
+        #expect(await authorizer([old, new]).admit(.newcomer(token)).grants != nil)
+        #expect(await authorizer([old]).admit(.newcomer(token)).isDenied)
+        #expect(await authorizer([plain]).admit(.newcomer(token)).grants != nil)
+        let anonymous = try #require(plain.token(claims: ["channel_id": "lobby"]))
+        #expect(await authorizer([old, new]).admit(.newcomer(anonymous)).grants != nil)
+    }
+
+    @Test func `whether a session may be controlled does not depend on the time`() async throws {
+        let key = try await secret()
+        let token = try #require(key.token(claims: ["channel_id": "lobby", "exp": 1, "role": "recvonly"]))
+        let late = authorizer([key])
+        #expect(await late.authorize(.control(ChannelName("lobby")!), token: token) == .allowed)
+        #expect(await late.authorize(.control(ChannelName("other")!), token: token) == .forbidden)
+        #expect(await late.authorize(.watch(ChannelName("lobby")!), token: token) == .unauthenticated)
+    }
+
+    @Test func `a token that permits something else is forbidden, and not unknown`() async throws {
+        let key = try await secret()
+        let token = try #require(key.token(claims: ["channel_id": "lobby", "role": "recvonly"]))
+        #expect(await authorizer([key]).authorize(.publish(ChannelName("lobby")!), token: token) == .forbidden)
+        #expect(await authorizer([key]).authorize(.observe(ChannelName("lobby")!), token: token) == .allowed)
+        #expect(await authorizer([key]).authorize(.watch(ChannelName("lounge")!), token: token) == .forbidden)
+    }
+
+    @Test func `keys that are none are refused`() async {
+        await #expect(throws: JWTKey.Problem.secretTooShort(bytes: 31)) {
+            try await JWTKey(.hs256, text: String(repeating: "x", count: 31))
+        }
+        await #expect(throws: JWTKey.Problem.notPEM) { try await JWTKey(.es256, text: TokenVectors.edDSAPublic) }
+        await #expect(throws: JWTKey.Problem.notPEM) { try await JWTKey(.edDSA, text: TokenVectors.es256Private) }
+        await #expect(throws: JWTKey.Problem.notPEM) { try await JWTKey(.es256, text: "") }
+    }
+
+    @Test func `a key never shows`() async throws {
+        let key = try await secret("k")
+        var dumped = ""
+        dump(key, to: &dumped)
+        for text in ["\(key)", String(reflecting: key), dumped] { #expect(!text.contains("horse")) }
+    }
+
+    @Test func `the one token is taken from the header or from metadata`() async {
+        let authorizer = StaticTokenAuthorizer(token: "s3cret")!
+        #expect(await authorizer.admit(.newcomer("s3cret")).grants != nil)
+        #expect(await authorizer.admit(.newcomer(nil, bearer: "s3cret")).grants != nil)
+        #expect(await authorizer.admit(.newcomer("S3cret")).isDenied)
+        #expect(await authorizer.admit(.newcomer(nil)).isDenied)
+        #expect(await OpenAuthorizer().admit(.newcomer(nil)).grants != nil)
+    }
+}

@@ -1,0 +1,363 @@
+import Forwarding
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import NIOCore
+import Room
+import RoomTestSupport
+import Testing
+import Wire
+
+@testable import Signaling
+
+/// An operators' listener over rooms with a publisher and a viewer in `lobby`, both connected.
+private struct APIBench {
+    let bench: SignalingBench
+    let publisher: String
+    let viewer: String
+    let statistics: SignalingStatistics
+    let clientStatistics: ClientStatistics
+    let http: any TestClientProtocol
+
+    static func run(
+        origins: [String] = [],
+        live: Bool = false,
+        _ body: @Sendable @escaping (APIBench) async throws -> Void
+    ) async throws {
+        let bench = try SignalingBench()
+        let statistics = SignalingStatistics()
+        let clientStatistics = ClientStatistics()
+        let server = AdminServer(
+            host: "127.0.0.1",
+            port: 0,
+            api: OperatorsAPI(
+                rooms: bench.rooms,
+                statistics: statistics,
+                clientStatistics: clientStatistics,
+                node: NodeIdentity(name: "n", label: "l", version: "9.9")
+            ),
+            origins: origins,
+            logger: SignalingBench.quiet,
+            metrics: { "" },
+            isReady: { true }
+        )
+        try await bench.test { http in
+            let publisher = try await http.publish().participant
+            let viewer = try await http.watch().participant
+            for peer: UInt64 in [1, 2] { bench.rooms.eventHandler(PeerID(rawValue: peer), .connected) }
+            await bench.rooms.takeEvents()
+            try await server.testable.test(live ? .live : .router) { client in
+                try await body(
+                    APIBench(
+                        bench: bench,
+                        publisher: publisher,
+                        viewer: viewer,
+                        statistics: statistics,
+                        clientStatistics: clientStatistics,
+                        http: client
+                    )
+                )
+            }
+        }
+    }
+
+    func post(_ target: String?, _ body: String, origin: String? = nil) async throws -> TestResponse {
+        var headers = HTTPFields()
+        headers[.soraTarget] = target
+        headers[.origin] = origin
+        return try await http.execute(uri: "/", method: .post, headers: headers, body: ByteBuffer(string: body))
+    }
+
+    /// The answer of an operation that succeeds.
+    func call(_ operation: String, _ arguments: JSONValue = [:]) async throws -> JSONValue {
+        let response = try await post("Sora_20260101.\(operation)", arguments.text)
+        #expect(response.status == .ok, "\(operation): \(response.text)")
+        return try JSONValue(parsing: response.text)
+    }
+
+    func call(
+        _ operation: String,
+        _ arguments: JSONValue = [:],
+        is expected: JSONValue,
+        _ location: SourceLocation = #_sourceLocation
+    ) async throws {
+        let answer = try await call(operation, arguments)
+        #expect(answer == expected, sourceLocation: location)
+    }
+
+    /// Status and error type of an operation that fails.
+    func refusal(
+        _ operation: String,
+        _ arguments: JSONValue = [:],
+        is expected: (status: Int, type: String),
+        _ location: SourceLocation = #_sourceLocation
+    ) async throws {
+        let response = try await post("Sora_20260101.\(operation)", arguments.text)
+        let body = try JSONValue(parsing: response.text)
+        #expect(body["error_reason"]?.string?.isEmpty == false, sourceLocation: location)
+        #expect(response.status.code == expected.status, sourceLocation: location)
+        #expect(body["error_type"]?.string == expected.type, sourceLocation: location)
+    }
+
+    var both: JSONValue { ["channel_id": "lobby", "connection_id": .string(publisher)] }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct OperatorsAPITests {
+    @Test func `connections are listed with what they are`() async throws {
+        try await APIBench.run { api in
+            for list in [
+                try await api.call("ListConnections"), try await api.call("GetStatsAllConnections"),
+                try await api.call("ListChannelConnections", ["channel_id": "lobby"]),
+            ] {
+                let connections = try #require(list.array)
+                #expect(connections.map { $0["connection_id"] } == [.string(api.publisher), .string(api.viewer)])
+                #expect(connections.map { $0["role"] } == ["sendonly", "recvonly"])
+                #expect(connections.allSatisfy { $0["channel_id"] == "lobby" && $0["connected"] == true })
+                #expect(connections[0]["client_id"] == .string(api.publisher))
+                #expect(connections[0]["created_time"]?.integer ?? 0 > 1_700_000_000)
+                #expect(connections[0]["signaling"] == "whip")
+            }
+            try await api.call("ListChannelConnections", ["channel_id": "empty"], is: [])
+            let one = try await api.call("GetStatsConnection", api.both)
+            #expect(one["connection_id"] == .string(api.publisher) && one["node_name"] == "n")
+            let clients = try await api.call("ListChannelClients", ["channel_id": "lobby"])
+            #expect(clients.array?.count == 2)
+        }
+    }
+
+    @Test func `one connection has a document of its own`() async throws {
+        try await APIBench.run { api in
+            let path = "/api/connections/\(api.publisher)"
+            let found = try await api.http.execute(uri: path, method: .get)
+            #expect(found.status == .ok)
+            #expect(try JSONValue(parsing: found.text)["connection_id"] == .string(api.publisher))
+            #expect(try await api.http.execute(uri: path, method: .head).status == .ok)
+            #expect(try await api.http.execute(uri: path, method: .post).status == .methodNotAllowed)
+            #expect(try await api.http.execute(uri: "/api/connections/nobody", method: .get).status == .notFound)
+        }
+    }
+
+    @Test func `a connection is ended by the API, and everybody of a channel`() async throws {
+        try await APIBench.run { api in
+            try await api.call("DisconnectConnection", api.both, is: api.both)
+            try await api.refusal("DisconnectConnection", api.both, is: (404, "CONNECTION-NOT-FOUND"))
+            #expect(await api.bench.rooms.connections(in: nil).count == 1)
+            try await api.call("DisconnectChannel", ["channel_id": "lobby"], is: ["channel_id": "lobby"])
+            try await api.refusal("DisconnectChannel", ["channel_id": "lobby"], is: (404, "CHANNEL-NOT-FOUND"))
+            await api.bench.expectNothingLeft()
+        }
+    }
+
+    @Test func `clients and roles are ended apart from others`() async throws {
+        try await APIBench.run { api in
+            _ = try await api.call("DisconnectChannelByRole", ["channel_id": "lobby", "role": "recvonly"])
+            #expect(await api.bench.rooms.connections(in: nil).map(\.member.id.value) == [api.publisher])
+            let nobody: JSONValue = ["channel_id": "lobby", "client_id": "nobody"]
+            try await api.refusal("DisconnectClient", nobody, is: (404, "CLIENT-NOT-FOUND"))
+            let client: JSONValue = ["channel_id": "lobby", "client_id": .string(api.publisher)]
+            try await api.call("DisconnectClient", client, is: client)
+            #expect(await api.bench.rooms.connections(in: nil).isEmpty)
+        }
+    }
+
+    @Test func `a message reaches whom it is for`() async throws {
+        try await APIBench.run { api in
+            let data: JSONValue = ["text": ["hello", 1]]
+            let pushes: [(String, [String: JSONValue])] = [
+                ("PushChannel", [:]), ("PushChannelByRole", ["role": "sendonly"]),
+                ("PushClient", ["client_id": .string(api.publisher)]),
+                ("PushConnection", ["connection_id": .string(api.publisher)]),
+            ]
+            for (operation, more) in pushes {
+                let target = more.merging(["channel_id": "lobby"]) { $1 }
+                try await api.call(operation, .object(target.merging(["data": data]) { $1 }), is: .object(target))
+                try await api.refusal(operation, .object(target), is: (400, "INVALID-PARAMETER"))
+            }
+            let nowhere: JSONValue = ["channel_id": "empty", "data": data]
+            try await api.refusal("PushChannel", nowhere, is: (404, "CHANNEL-NOT-FOUND"))
+        }
+    }
+
+    @Test func `filters are made, changed with their version, and removed`() async throws {
+        try await APIBench.run { api in
+            for (scope, name) in [("Channel", nil), ("Connection", api.viewer)] as [(String, String?)] {
+                var place: [String: JSONValue] = ["channel_id": "lobby"]
+                place["connection_id"] = name.map { .string($0) }
+                let filter = place.merging([
+                    "name": "mute", "priority": 5,
+                    "rules": [[["field": "kind", "operator": "is_in", "values": ["audio"]]]],
+                ]) { $1 }
+                let made = try await api.call("Create\(scope)ForwardingFilter", .object(filter))
+                let version = try #require(made["version"]?.string)
+                try await api.refusal(
+                    "Create\(scope)ForwardingFilter",
+                    .object(filter),
+                    is: (409, "DUPLICATED-FORWARDING-FILTER")
+                )
+                let listed = try await api.call("ListForwardingFilters", .object(place))
+                #expect(listed.array?.count == 1 && listed.array?[0]["name"] == "mute")
+                var update = filter
+                update["version"] = "another"
+                try await api.refusal(
+                    "Update\(scope)ForwardingFilter",
+                    .object(update),
+                    is: (409, "FORWARDING-FILTER-VERSION-MISMATCH")
+                )
+                update["version"] = .string(version)
+                let changed = try await api.call("Update\(scope)ForwardingFilter", .object(update))
+                #expect(changed["version"] != .string(version))
+                let name = place.merging(["name": "mute"]) { $1 }
+                try await api.call("Delete\(scope)ForwardingFilter", .object(name), is: .object(name))
+                try await api.refusal(
+                    "Delete\(scope)ForwardingFilter",
+                    .object(name),
+                    is: (404, "FORWARDING-FILTER-NOT-FOUND")
+                )
+                try await api.call("ListForwardingFilters", .object(place), is: [])
+            }
+        }
+    }
+
+    @Test func `sessions, the mode and spotlight`() async throws {
+        try await APIBench.run { api in
+            let list = try await api.call("ListSessions")
+            let session = try #require(list.array?.first?["session_id"])
+            let named: JSONValue = ["channel_id": "lobby", "session_id": session]
+            #expect(try await api.call("GetSession", named)["channel_connections"] == 2)
+            let other: JSONValue = ["channel_id": "lobby", "session_id": .string(api.publisher)]
+            try await api.refusal("GetSession", other, is: (404, "SESSION-NOT-FOUND"))
+            try await api.refusal("TerminateSession", other, is: (404, "SESSION-NOT-FOUND"))
+
+            try await api.call("GetMode", is: ["mode": "normal"])
+            try await api.call("ChangeMode", ["mode": "block_new_session"], is: ["mode": "block_new_session"])
+            try await api.call("GetMode", is: ["mode": "block_new_session"])
+            try await api.refusal("ChangeMode", ["mode": "closed"], is: (400, "INVALID-PARAMETER"))
+
+            let number: JSONValue = ["channel_id": "lobby", "spotlight_number": 3]
+            try await api.call("ChangeSpotlightNumber", number, is: number)
+            let tooMany: JSONValue = ["channel_id": "lobby", "spotlight_number": 9]
+            try await api.refusal("ChangeSpotlightNumber", tooMany, is: (400, "INVALID-PARAMETER"))
+            try await api.call("FocusSpotlightFixed", api.both, is: api.both)
+            try await api.call("FocusSpotlight", api.both, is: api.both)
+            try await api.call("UnfocusSpotlight", api.both, is: api.both)
+            let rids: JSONValue = [
+                "channel_id": "lobby", "recv_connection_id": .string(api.viewer), "spotlight_focus_rid": "r2",
+                "spotlight_unfocus_rid": "none",
+            ]
+            try await api.refusal("RequestSpotlightRid", rids, is: (409, "SPOTLIGHT-NOT-USED"))
+            let batch: JSONValue = ["channel_id": "lobby", "item_list": [rids, ["channel_id": "lobby"]]]
+            let answers = try await api.call("BatchRequestSpotlightRid", batch)
+            #expect(answers.array?.map { $0["error_type"] } == ["SPOTLIGHT-NOT-USED", "INVALID-PARAMETER"])
+
+            try await api.call("TerminateSession", named, is: named)
+            #expect(await api.bench.rooms.connections(in: nil).isEmpty)
+        }
+    }
+
+    @Test func `layers and key frames are asked for`() async throws {
+        try await APIBench.run { api in
+            let wish: JSONValue = [
+                "channel_id": "lobby", "receiver_connection_id": .string(api.viewer), "rid": "r1",
+            ]
+            try await api.call("RequestSimulcastRid", wish, is: wish)
+            let sender: JSONValue = [
+                "channel_id": "lobby", "receiver_connection_id": .string(api.publisher), "rid": "r1",
+            ]
+            try await api.refusal("RequestSimulcastRid", sender, is: (404, "CONNECTION-NOT-FOUND"))
+            try await api.call("RequestKeyFrame", api.both, is: api.both)
+        }
+    }
+
+    @Test func `statistics tell of connections, clients and webhooks`() async throws {
+        try await APIBench.run { api in
+            let agents = [
+                ("Sora iOS SDK 2025", "sora_ios_sdk"), ("WebRTC Native Client Momo", "webrtc_native_client_momo"),
+            ]
+            for (name, _) in agents {
+                let agent = ClientAgent(signaling: .sora, name: name)
+                api.statistics.take(.connectionCreated(RoomFixtures.report(agent: agent)))
+            }
+            api.statistics.take(.connectionDestroyed(RoomFixtures.report(minutes: 3), .left))
+            api.statistics.take(.sessionCreated(RoomFixtures.session(), unixNanoseconds: 0))
+            api.statistics.signalingFailed(client: "Sora JavaScript SDK 2026", reason: "INVALID-JSON")
+            let report = try await api.call("GetStatsReport")
+            let expected: [String: JSONValue] = [
+                "version": "9.9", "total_connection_created": 2, "total_connection_destroyed": 1,
+                "total_ongoing_connections": 1, "total_failed_connections": 1, "total_duration_sec": 180,
+                "average_duration_sec": 180, "average_setup_time_msec": 200, "total_session_created": 1,
+                "total_auth_webhook_allowed": 0, "total_ignored_event_webhook": 0, "total_sent_srtp": 0,
+            ]
+            for (name, value) in expected { #expect(report[name] == value, "\(name)") }
+            let clients = report["sora_client"]?["total_successful_sora_client_type"]
+            for (_, name) in agents { #expect(clients?[name] == 1) }
+            #expect(report["sora_client"]?["total_failed_sora_client_type"]?["sora_js_sdk"] == 1)
+            #expect(report["error"]?["signaling_error"] == 1)
+        }
+    }
+
+    @Test func `what clients report of themselves is passed on, as long as they are there`() async throws {
+        try await APIBench.run { api in
+            try await api.refusal("GetRtcStats", api.both, is: (404, "RTC-STATS-NOT-FOUND"))
+            let id = try #require(ParticipantID(api.publisher))
+            let stats: JSONValue = [["id": "T1", "type": "transport", "bytesSent": 12]]
+            let lobby = try #require(ChannelName("lobby"))
+            api.clientStatistics.record(id, channel: lobby, reports: stats, unixNanoseconds: 0)
+            api.clientStatistics.record(id, channel: lobby, reports: ["no": "list"], unixNanoseconds: 0)
+            #expect(try await api.call("GetRtcStats", api.both)["rtc_stats"] == stats)
+            #expect(try await api.call("ListRtcStats").array?.count == 1)
+            try await api.call("ListChannelRtcStats", ["channel_id": "other"], is: [])
+            api.clientStatistics.forget(id)
+            try await api.call("ListRtcStats", is: [])
+        }
+    }
+
+    @Test(arguments: [
+        (nil, "{}", 400, "MISSING-TARGET"), ("ListConnections", "{}", 400, "INVALID-TARGET"),
+        ("Sora_2020.ListConnections", "{}", 400, "INVALID-TARGET"),
+        ("Sora_20201013.ListEverything", "{}", 400, "UNKNOWN-OPERATION"),
+        ("Sora_20231220.StartRecording", "{}", 400, "UNSUPPORTED-OPERATION"),
+        ("Sora_20171218.GetLicense", "", 400, "UNSUPPORTED-OPERATION"),
+        ("Sora_20211215.ListClusterNodes", "", 400, "UNSUPPORTED-OPERATION"),
+        ("Sora_20221221.StartAudioStreaming", "{}", 400, "UNSUPPORTED-OPERATION"),
+        ("Sora_20151104.DisconnectChannel", "", 400, "INVALID-PARAMETER"),
+        ("Sora_20151104.DisconnectChannel", "{", 400, "INVALID-JSON"),
+        ("Sora_20151104.DisconnectChannel", "[]", 400, "INVALID-PARAMETER"),
+        ("Sora_20151104.DisconnectChannel", #"{"channel_id":5}"#, 400, "INVALID-PARAMETER"),
+        ("Sora_20151104.DisconnectConnection", #"{"channel_id":"a","connection_id":"x"}"#, 404, "CONNECTION-NOT-FOUND"),
+        ("Sora_20201120.DisconnectChannelByRole", #"{"channel_id":"a","role":"host"}"#, 400, "INVALID-PARAMETER"),
+    ])
+    func `what cannot be done says why`(target: String?, body: String, status: Int, type: String) async throws {
+        try await APIBench.run { api in
+            let response = try await api.post(target, body)
+            #expect(response.status.code == status)
+            let answer = try JSONValue(parsing: response.text)
+            #expect(answer["error_type"] == .string(type))
+            #expect(answer["error_reason"]?.string?.hasSuffix(".") == true)
+        }
+    }
+
+    @Test func `pages of other origins are kept out, unless their origin is configured`() async throws {
+        try await APIBench.run(origins: ["https://ops.example"]) { api in
+            let target = "Sora_20201013.ListConnections"
+            let stranger = try await api.post(target, "", origin: "https://evil.example")
+            #expect(stranger.headers[.accessControlAllowOrigin] == nil)
+            #expect(stranger.headers[.accessControlAllowMethods] == "POST, OPTIONS")
+            let known = try await api.post(target, "", origin: "https://ops.example")
+            #expect(known.headers[.accessControlAllowOrigin] == "https://ops.example")
+            let preflight = try await api.http.execute(uri: "/", method: .options)
+            #expect(preflight.status == .noContent)
+            #expect(preflight.headers[.accessControlAllowHeaders]?.contains("x-sora-target") == true)
+            #expect(preflight.headers[.accessControlMaxAge] == "1000")
+            #expect(try await api.http.execute(uri: "/", method: .get).status == .methodNotAllowed)
+        }
+    }
+
+    @Test func `over a real port a long body is refused, and the next request is answered`() async throws {
+        try await APIBench.run(live: true) { api in
+            let long = try await api.post("Sora_20160711.PushChannel", String(repeating: "x", count: 1_100_000))
+            #expect(long.status.code == 413)
+            #expect(try await api.call("ListConnections").array?.count == 2)
+        }
+    }
+}

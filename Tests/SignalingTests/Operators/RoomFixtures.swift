@@ -1,0 +1,50 @@
+import Testing
+
+@testable import Room
+
+/// Reports of rooms that no test has to bring about.
+enum RoomFixtures {
+    static func connection(channel: String = "lobby", agent: ClientAgent = ClientAgent(signaling: .sora)) -> Connection
+    {
+        var generator = SystemRandomNumberGenerator()
+        return Connection(
+            member: Member(
+                id: ParticipantID(using: &generator),
+                clientID: "c",
+                bundleID: "b",
+                role: .sendonly,
+                sendsAudio: true,
+                sendsVideo: false
+            ),
+            channel: ChannelName(channel)!,
+            session: ChannelSessionID(using: &generator),
+            agent: agent,
+            displayName: nil,
+            createdAt: 1_700_000_000_000_000_000,
+            connectedAt: 1_700_000_000_200_000_000,
+            setupTime: .milliseconds(200),
+            isSimulcast: false,
+            spotlight: nil,
+            publications: [],
+            eventMetadataJSON: #"{"k":1}"#
+        )
+    }
+
+    static func report(
+        channel: String = "lobby",
+        minutes: Int64 = 0,
+        agent: ClientAgent = ClientAgent(signaling: .sora)
+    ) -> ConnectionReport {
+        ConnectionReport(
+            connection: connection(channel: channel, agent: agent),
+            duration: .seconds(60 * minutes),
+            counts: ChannelCounts(sendonly: 1),
+            unixNanoseconds: 1_700_000_000_000_000_000
+        )
+    }
+
+    static func session(channel: String = "lobby") -> ChannelSession {
+        var generator = SystemRandomNumberGenerator()
+        return ChannelSession(id: ChannelSessionID(using: &generator), channel: ChannelName(channel)!, createdAt: 0)
+    }
+}

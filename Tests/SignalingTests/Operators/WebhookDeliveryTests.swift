@@ -1,0 +1,141 @@
+import Forwarding
+import Room
+import RoomTestSupport
+import Synchronization
+import Testing
+import Wire
+
+@testable import Signaling
+
+/// A server whose answers are scripted: the first attempt gets the first answer, and the last one stays.
+private final class Script: WebhookTransport {
+    private let state: Mutex<(answers: [Result<String, WebhookFailure>], told: [JSONValue])>
+
+    init(_ answers: [Result<String, WebhookFailure>]) { state = Mutex((answers, [])) }
+
+    var told: [JSONValue] { state.withLock { $0.told } }
+
+    func post(_ body: [UInt8], to url: String, headers: [(String, String)]) async throws(WebhookFailure) -> [UInt8] {
+        let answer = state.withLock { state in
+            state.told.append((try? JSONValue(parsing: body)) ?? .null)
+            return state.answers.count > 1 ? state.answers.removeFirst() : state.answers[0]
+        }
+        return Array(try answer.get().utf8)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct WebhookDeliveryTests {
+    private static func webhooks(
+        _ transport: any WebhookTransport,
+        _ counters: WebhookCounters,
+        waiting: Int = 100,
+        sleeps: Sleeps = Sleeps()
+    ) -> Webhooks {
+        var configuration = WebhookConfiguration()
+        configuration.eventURL = "http://events"
+        configuration.sessionURL = "http://sessions"
+        configuration.limits.waitingMax = waiting
+        configuration.limits.attemptsMax = 3
+        let ids = Atomic(0)
+        return Webhooks(
+            configuration,
+            transport: transport,
+            node: NodeIdentity(name: "n", label: "l", version: "v"),
+            counters: counters,
+            logger: SignalingBench.quiet,
+            makeID: { "id-\(ids.wrappingAdd(1, ordering: .relaxed).newValue)" },
+            sleep: { sleeps.add($0) }
+        )
+    }
+
+    /// The waits that were asked for; none is kept to.
+    final class Sleeps: Sendable {
+        private let all = Mutex<[Duration]>([])
+        var asked: [Duration] { all.withLock { $0 } }
+        func add(_ duration: Duration) { all.withLock { $0.append(duration) } }
+    }
+
+    static func report(_ channel: String = "lobby", minutes: Int64 = 0) -> ConnectionReport {
+        RoomFixtures.report(channel: channel, minutes: minutes)
+    }
+
+    /// Runs the webhooks until everything was told or given up.
+    private static func finish(_ webhooks: Webhooks) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await webhooks.run() }
+            while webhooks.waitingCounts.values.contains(where: { $0 > 0 }) { await Task.yield() }
+            group.cancelAll()
+        }
+    }
+
+    @Test func `events are told in a channel's order, with all that a server needs`() async throws {
+        let script = Script([.success("")])
+        let counters = WebhookCounters()
+        let webhooks = Self.webhooks(script, counters)
+        webhooks.take(.connectionCreated(Self.report()))
+        webhooks.take(.connectionUpdated(Self.report(minutes: 1)))
+        webhooks.take(.connectionDestroyed(Self.report(minutes: 2), .disconnectedByOperator))
+        await Self.finish(webhooks)
+        let told = script.told
+        #expect(
+            told.map { $0["type"] } == ["connection.created", "connection.updated", "connection.destroyed"]
+        )
+        #expect(told.map { $0["id"] } == ["id-1", "id-2", "id-3"])
+        #expect(told.map { $0["data"]?["minutes"] } == [0, 1, 2])
+        let last = try #require(told.last)
+        #expect(last["data"]?["reason"] == "DISCONNECTED-API")
+        #expect(last["channel_id"] == "lobby" && last["role"] == "sendonly" && last["client_id"] == "c")
+        #expect(last["node_name"] == "n" && last["label"] == "l" && last["version"] == "v")
+        #expect(last["event_metadata"] == ["k": 1])
+        #expect(last["timestamp"]?.string?.hasSuffix("Z") == true)
+        #expect(last["data"]?["channel_connections"] == 1)
+        #expect(last["data"]?["audio"] == [:] && last["data"]?["video"] == false)
+        #expect(counters["event"].successful == 3 && counters["session"].successful == 0)
+    }
+
+    @Test func `a failure is tried again with the same id, and counted once when it is given up`() async {
+        let script = Script([.failure(.timeout), .failure(.status(500)), .success(""), .failure(.timeout)])
+        let counters = WebhookCounters()
+        let sleeps = Sleeps()
+        let webhooks = Self.webhooks(script, counters, sleeps: sleeps)
+        webhooks.take(.connectionCreated(Self.report()))
+        await Self.finish(webhooks)
+        #expect(script.told.map { $0["id"] } == ["id-1", "id-1", "id-1"])
+        #expect(sleeps.asked == [.seconds(1), .seconds(2)])
+        #expect(counters["event"].successful == 1 && counters["event"].retried == 2)
+        webhooks.take(.connectionDestroyed(Self.report(), .left))
+        await Self.finish(webhooks)
+        #expect(counters["event"].failed == 1)
+    }
+
+    @Test func `while nobody is told, no more than the limit waits, and nothing waits for it`() {
+        let counters = WebhookCounters()
+        let webhooks = Self.webhooks(Script([.success("")]), counters, waiting: 5)
+        for _ in 0..<8 { webhooks.take(.connectionCreated(Self.report())) }
+        #expect(webhooks.waitingCounts["event"] == 5)
+        #expect(counters["event"].dropped == 3)
+    }
+
+    @Test func `what a server grants a new session is put in force, and nonsense changes nothing`() async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            _ = try await http.publish()
+            await bench.report(.connected)
+            let lobby = try #require(ChannelName("lobby"))
+            let session = try #require(await bench.rooms.channelSession(of: lobby))
+            let script = Script([
+                .success("[]"), .success(#"{"forwarding_filters":[{"rules":[]}]}"#),
+                .success(#"{"spotlight_number":99}"#),
+            ])
+            let webhooks = Self.webhooks(script, WebhookCounters())
+            webhooks.connect(to: bench.rooms)
+            for _ in 0..<3 { webhooks.take(.sessionCreated(session, unixNanoseconds: 0)) }
+            webhooks.take(.sessionDestroyed(session, unixNanoseconds: 0))
+            await Self.finish(webhooks)
+            #expect(try await bench.rooms.filters(of: .channel(lobby)).map(\.name) == ["default"])
+            #expect(script.told.last?["type"] == "session.destroyed")
+            #expect(script.told.last?["session_id"] == .string(session.id.value))
+        }
+    }
+}

@@ -1,0 +1,310 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import NIOPosix
+import Room
+import RoomTestSupport
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+@testable import Signaling
+
+/// An operator's server on a port of its own.
+struct HookServer: Sendable {
+    /// Told how many came before.
+    private let answer: @Sendable (Int, Seen) async throws -> Response
+
+    init(_ answer: @escaping @Sendable (Int, Seen) async throws -> Response) { self.answer = answer }
+
+    struct Seen: Sendable {
+        let body: JSONValue
+        let headers: HTTPFields
+    }
+
+    /// Runs the server as long as the body, which gets its address and what it was told so far.
+    func run<Value: Sendable>(
+        _ body: @Sendable (String, @escaping @Sendable () -> [Seen]) async throws -> Value
+    ) async throws -> Value {
+        let answer = answer
+        let seen = Box()
+        let (ports, announce) = AsyncStream.makeStream(of: Int.self)
+        let application = Application(
+            responder: CallbackResponder<BasicRequestContext> { request, _ in
+                let buffer = try await request.body.collect(upTo: 1 << 20)
+                let one = Seen(
+                    body: (try? JSONValue(parsing: Array(buffer.readableBytesView))) ?? .null,
+                    headers: request.headers
+                )
+                let index = seen.append(one)
+                return try await answer(index, one)
+            },
+            configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0), serverName: nil),
+            onServerRunning: { announce.yield($0.localAddress?.port ?? 0) },
+            logger: SignalingBench.quiet
+        )
+        let group = ServiceGroup(services: [application], gracefulShutdownSignals: [], logger: SignalingBench.quiet)
+        return try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            var iterator = ports.makeAsyncIterator()
+            let port = try #require(await iterator.next())
+            let value = try await body("http://127.0.0.1:\(port)/hook") { seen.all }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+            return value
+        }
+    }
+
+    static func json(_ text: String, status: HTTPResponse.Status = .ok) -> Response {
+        Response(status: status, body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    private final class Box: Sendable {
+        private let seen = Mutex<[Seen]>([])
+        var all: [Seen] { seen.withLock { $0 } }
+        func append(_ one: Seen) -> Int {
+            seen.withLock {
+                $0.append(one)
+                return $0.count - 1
+            }
+        }
+    }
+}
+
+/// Asks a webhook of `configuration` once.
+private func ask(
+    _ url: String,
+    timeout: Duration = .seconds(10),
+    credentials: WebhookConfiguration.Credentials? = nil,
+    _ request: AccessRequest = .newcomer(nil)
+) async throws -> (AccessDecision, WebhookCounters) {
+    var configuration = WebhookConfiguration()
+    configuration.authenticationURL = url
+    configuration.timeout = timeout
+    configuration.credentials = credentials
+    configuration.limits.responseBytesMax = 10_000
+    let client = try WebhookClient(configuration)
+    let counters = WebhookCounters()
+    let authorizer = try #require(
+        WebhookAuthorizer(
+            configuration,
+            client: client,
+            node: NodeIdentity(name: "n1", label: "L", version: "1.2"),
+            counters: counters,
+            logger: SignalingBench.quiet
+        )
+    )
+    let decision = await authorizer.admit(request)
+    await client.shutdown()
+    return (decision, counters)
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct WebhookAuthorizerTests {
+    @Test func `the server is told of the newcomer, and its grants are taken`() async throws {
+        try await HookServer { _, _ in HookServer.json(#"{"allowed":true,"client_id":"given"}"#) }.run { url, seen in
+            var request = AccessRequest.newcomer(
+                "t",
+                counts: ChannelCounts(sendrecv: 1, sendonly: 2, recvonly: 3),
+                bearer: nil
+            )
+            request.video.codec = "VP9"
+            request.notifyMetadata = ["nick": "m"]
+            let credentials = WebhookConfiguration.Credentials(user: "node", password: "p:w")
+            let (decision, counters) = try await ask(url, credentials: credentials, request)
+            #expect(decision.grants?.clientID == "given")
+            #expect(counters.allowed == 1 && counters.denied == 0 && counters["auth"].successful == 1)
+            let told = try #require(seen().first)
+            #expect(told.headers[.contentType] == "application/json")
+            #expect(told.headers[.authorization] == "Basic bm9kZTpwOnc=")
+            let header = try #require(HTTPField.Name("sora-connection-id"))
+            #expect(told.headers[header] == request.participant.value)
+            let expected: [String: JSONValue] = [
+                "channel_id": "lobby", "role": "sendrecv", "connection_id": .string(request.participant.value),
+                "session_id": .string(request.session.value), "client_id": .string(request.participant.value),
+                "metadata": ["access_token": "t"], "signaling_notify_metadata": ["nick": "m"], "audio": true,
+                "video": true, "video_codec_type": "VP9", "simulcast": false, "spotlight": false,
+                "channel_connections": 6, "channel_sendrecv_connections": 1, "channel_sendonly_connections": 2,
+                "channel_recvonly_connections": 3, "label": "L", "version": "1.2", "node_name": "n1",
+                "sora_client": "Sora Python SDK 1",
+            ]
+            for (name, value) in expected { #expect(told.body[name] == value, "\(name)") }
+            #expect(told.body["timestamp"]?.string?.hasSuffix("Z") == true)
+        }
+    }
+
+    @Test func `WHIP's token stands where a client of Sora's puts it`() async throws {
+        try await HookServer { _, _ in HookServer.json(#"{"allowed":true}"#) }.run { url, seen in
+            _ = try await ask(url, .newcomer(nil, bearer: "b"))
+            #expect(seen().first?.body["metadata"] == ["access_token": "b"])
+        }
+    }
+
+    @Test func `a refusal's reason is the server's`() async throws {
+        try await HookServer { _, _ in HookServer.json(#"{"allowed":false,"reason":"NO-SEAT"}"#) }.run { url, _ in
+            let (decision, counters) = try await ask(url)
+            guard case .denied(let reason) = decision else { throw Unexpected() }
+            #expect(reason == "NO-SEAT")
+            #expect(counters.denied == 1 && counters["auth"].successful == 1)
+        }
+    }
+
+    @Test(arguments: [
+        "", "{}", "[]", "nonsense", #"{"allowed":"true"}"#, #"{"allowed":true,"simulcast":1}"#,
+        #"{"allowed":true,"audio_bit_rate":64}"#, #"{"allowed":true}}"#,
+        #"{"allowed":true,"x":"\#(String(repeating: "x", count: 20_000))"}"#,
+    ])
+    func `nonsense decides nothing`(text: String) async throws {
+        try await HookServer { _, _ in HookServer.json(text) }.run { url, _ in
+            let (decision, counters) = try await ask(url)
+            #expect(decision.isFailed)
+            #expect(counters["auth"].failed == 1 && counters.allowed == 0 && counters.denied == 0)
+        }
+    }
+
+    @Test(arguments: [400, 404, 500, 503, 302])
+    func `any status but 2xx decides nothing`(code: Int) async throws {
+        let answer = { @Sendable (_: Int, _: HookServer.Seen) in
+            var response = HookServer.json(#"{"allowed":true}"#, status: HTTPResponse.Status(code: code))
+            response.headers[.location] = "/elsewhere"
+            return response
+        }
+        try await HookServer(answer).run { url, seen in
+            let decision = try await ask(url).0
+            #expect(decision.isFailed)
+            #expect(seen().count == 1)
+        }
+    }
+
+    @Test(arguments: [nil, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"allowed\":true,"])
+    func `a server that does not answer, or never to the end, decides nothing after the timeout`(
+        reply: String?
+    ) async throws {
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Mumbler(reply: reply))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(server.localAddress?.port)
+        let decision = try await ask("http://127.0.0.1:\(port)/", timeout: .milliseconds(50)).0
+        #expect(decision.isFailed)
+        try await server.close()
+    }
+
+    @Test func `a server that is not there decides nothing`() async throws {
+        // The port was bound a moment ago and is not any more.
+        let url = try await HookServer { _, _ in HookServer.json("{}") }.run { url, _ in url }
+        let decision = try await ask(url).0
+        #expect(decision.isFailed)
+    }
+
+    @Test func `too many questions at one time are not asked`() async throws {
+        let gate = Gate()
+        var limits = WebhookLimits()
+        limits.questionsMax = 2
+        let counters = WebhookCounters()
+        let authorizer = WebhookAuthorizer(
+            url: "x",
+            transport: gate,
+            limits: limits,
+            node: NodeIdentity(),
+            counters: counters,
+            logger: SignalingBench.quiet,
+            now: { 0 }
+        )
+        await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<2 { group.addTask { await authorizer.admit(.newcomer(nil)).grants != nil } }
+            await gate.waitForArrivals(2)
+            #expect(await authorizer.admit(.newcomer(nil)).isFailed)
+            #expect(counters["auth"].dropped == 1)
+            gate.open()
+            for await isAllowed in group { #expect(isAllowed) }
+        }
+        #expect(await authorizer.admit(.newcomer(nil)).grants != nil)
+    }
+
+    @Test func `readers of the list of members are nobody's business but the webhook's`() async throws {
+        let authorizer = WebhookAuthorizer(
+            url: "x",
+            transport: Gate(),
+            node: NodeIdentity(),
+            counters: WebhookCounters(),
+            logger: SignalingBench.quiet,
+            now: { 0 }
+        )
+        let lobby = ChannelName("lobby")!
+        #expect(await authorizer.authorize(.observe(lobby), token: "t") == .forbidden)
+        #expect(await authorizer.authorize(.publish(lobby), token: nil) == .allowed)
+        #expect(await authorizer.authorize(.control(lobby), token: nil) == .allowed)
+    }
+
+    @Test func `certificates that cannot be read are named`() {
+        var configuration = WebhookConfiguration()
+        configuration.certificateAuthorityPath = "/nonexistent/ca.pem"
+        let error = #expect(throws: ServerStartError.self) { try WebhookClient(configuration) }
+        #expect(error?.sentence.contains("/nonexistent/ca.pem") == true)
+    }
+}
+
+struct Unexpected: Error {}
+
+/// Answers whatever comes with the same bytes, and leaves the connection open.
+private final class Mumbler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+    private let reply: String?
+
+    init(reply: String?) { self.reply = reply }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard let reply else { return }
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: reply)), promise: nil)
+    }
+}
+
+/// A transport that answers once it is opened, and then always: everybody is allowed.
+final class Gate: WebhookTransport {
+    private struct State {
+        var isOpen = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+        var arrived = 0
+        var observers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+    private let state = Mutex(State())
+
+    func post(_ body: [UInt8], to url: String, headers: [(String, String)]) async throws(WebhookFailure) -> [UInt8] {
+        await withCheckedContinuation { continuation in
+            let ready = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+                state.arrived += 1
+                var ready = state.observers.filter { $0.count <= state.arrived }.map(\.continuation)
+                state.observers.removeAll { $0.count <= state.arrived }
+                if state.isOpen { ready.append(continuation) } else { state.waiting.append(continuation) }
+                return ready
+            }
+            for continuation in ready { continuation.resume() }
+        }
+        return Array(#"{"allowed":true}"#.utf8)
+    }
+
+    func open() {
+        let waiting = state.withLock { state in
+            state.isOpen = true
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    func waitForArrivals(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                guard state.arrived < count else { return true }
+                state.observers.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+}

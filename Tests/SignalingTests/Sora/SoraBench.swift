@@ -1,0 +1,131 @@
+import Forwarding
+import RoomTestSupport
+import Testing
+import Wire
+
+@testable import Room
+@testable import Signaling
+
+/// A session without rooms around it: tests answer what it asks for.
+struct SoraBench {
+    static let id = ParticipantID("0123456789ABCDEFGHJKMNPQRS")!
+    static let other = ParticipantID("1123456789ABCDEFGHJKMNPQRS")!
+    static let third = ParticipantID("2123456789ABCDEFGHJKMNPQRS")!
+    static let place = SoraSession.Place(
+        participant: id,
+        session: ChannelSessionID("3123456789ABCDEFGHJKMNPQRS")!,
+        local: LocalTransport(
+            credentials: ICECredentials(usernameFragment: "server", password: "serverpasswordserverpass")!,
+            fingerprint: Fingerprint(algorithm: .sha256, digest: Array(0..<32))!,
+            candidates: [FakeMediaPlane.candidate]
+        )
+    )
+
+    var session: SoraSession
+    var now = Instant(nanoseconds: 1_000_000_000)
+    /// Texts that were sent and not looked at.
+    private(set) var sent: [JSONValue] = []
+    private(set) var close: SoraClose?
+    private(set) var left: EndReason?
+    private(set) var rest: [SoraSession.Action] = []
+    /// The names of the sections that the client sends in.
+    private(set) var own: [String] = []
+
+    init(_ configuration: SoraConfiguration = SoraConfiguration()) {
+        session = SoraSession(configuration: configuration, at: now)
+    }
+
+    static func connect(_ role: Role = .sendrecv, _ members: String = "") -> String {
+        let rest = members.isEmpty ? "" : ",\(members)"
+        return #"{"type":"connect","role":"\#(role.rawValue)","channel_id":"room","sora_client":"test"\#(rest)}"#
+    }
+
+    static func stream(_ sender: ParticipantID, video: CodecName = .vp8) -> VisibleStream {
+        VisibleStream(
+            sender: sender,
+            tracks: [
+                Publication(mid: MID("a")!, kind: .audio, formats: [.offered(.opus)]),
+                Publication(mid: MID("v")!, kind: .video, formats: [.offered(video)]),
+            ]
+        )
+    }
+
+    mutating func take(_ actions: [SoraSession.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let text):
+                #expect(close == nil, "nothing is sent behind the end")
+                guard let message = try? JSONValue(parsing: text) else {
+                    Issue.record("not JSON: \(text)")
+                    continue
+                }
+                if let mid = message["mid"]?.object { own = mid.values.compactMap(\.string) }
+                sent.append(message)
+            case .close(let close): self.close = close
+            case .leave(let reason): left = reason
+            default: rest.append(action)
+            }
+        }
+    }
+
+    mutating func receive(_ text: String) { take(session.received(text, at: now)) }
+    mutating func receive(_ event: ParticipantEvent) { take(session.received(event, at: now)) }
+
+    /// The next text that was sent.
+    mutating func next(_ location: SourceLocation = #_sourceLocation) throws -> JSONValue {
+        try #require(!sent.isEmpty, sourceLocation: location)
+        return sent.removeFirst()
+    }
+
+    /// Takes the next text, which has to be of a type.
+    mutating func expectNext(_ type: String, _ location: SourceLocation = #_sourceLocation) throws {
+        let message = try next(location)
+        #expect(message["type"] == .string(type), sourceLocation: location)
+    }
+
+    /// What was asked for beside texts.
+    mutating func request(_ location: SourceLocation = #_sourceLocation) throws -> SoraSession.Action {
+        try #require(!rest.isEmpty, sourceLocation: location)
+        return rest.removeFirst()
+    }
+
+    /// Goes to the next deadline, or to `limit` if that is sooner. Returns whether there was one.
+    mutating func wait(until limit: Instant) -> Bool {
+        guard let deadline = session.nextDeadline, deadline <= limit else {
+            now = limit
+            return false
+        }
+        now = max(now, deadline)
+        take(session.handleTimeout(at: now))
+        return true
+    }
+
+    /// `connect` until the offer is there. Returns its SDP.
+    mutating func offer(
+        _ connect: String = Self.connect(),
+        grants: Grants = Grants(),
+        streams: [VisibleStream] = []
+    ) throws -> String {
+        receive(connect)
+        guard case .authorize = try request() else { throw SoraClose.stopping }
+        take(session.admitted(.allowed(grants), id: Self.id, at: now))
+        guard case .reserve = try request() else { throw SoraClose.stopping }
+        take(session.reserved(Self.place, streams: streams, at: now))
+        let offer = try next()
+        #expect(offer["type"] == "offer")
+        return try #require(offer["sdp"]?.string)
+    }
+
+    mutating func answer(_ sdp: String, _ type: String = "re-answer", refused: Set<String> = []) {
+        let answer = SDPAnswer.make(to: sdp, own: own, refused: refused)
+        receive(JSONValue.object(["type": .string(type), "sdp": .string(answer)]).text)
+    }
+
+    /// `connect` until the transport is up.
+    mutating func connected(_ connect: String = Self.connect(), streams: [VisibleStream] = []) throws {
+        answer(try offer(connect, streams: streams), "answer")
+        guard case .activate = try request() else { throw SoraClose.stopping }
+        take(session.activated(at: now))
+        receive(.connected)
+    }
+}

@@ -1,0 +1,218 @@
+import Forwarding
+import Room
+import Testing
+import Wire
+
+@testable import Signaling
+
+@Suite struct SoraMessageTests {
+    private static func connect(_ members: String = "") throws(SoraClose) -> SoraConnect {
+        let rest = members.isEmpty ? "" : ",\(members)"
+        let text = #"{"type":"connect","role":"sendrecv","channel_id":"room"\#(rest)}"#
+        guard case .connect(let connect) = try SoraClientMessage(decoding: text) else { fatalError("no connect") }
+        return connect
+    }
+
+    private static func close(_ text: String) -> SoraClose? {
+        do {
+            _ = try SoraClientMessage(decoding: text)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `what is left out has its default`() throws {
+        let connect = try Self.connect()
+        var expected = SoraConnect(channel: ChannelName("room")!, role: .sendrecv)
+        expected.client = "unknown"
+        #expect(connect == expected)
+        #expect(connect.audio.isEnabled && connect.video.isEnabled)
+        #expect(!connect.isSimulcast && !connect.spotlight)
+    }
+
+    @Test(arguments: CapturedExchange.all)
+    func `every captured message is read`(exchange: CapturedExchange) throws {
+        guard case .connect(let connect) = try SoraClientMessage(decoding: exchange.connect) else {
+            Issue.record("no connect")
+            return
+        }
+        #expect(connect.channel.value == "ch-\(exchange.name)")
+        #expect(connect.client == "Sora Python SDK 2025.4.0")
+        for text in exchange.after {
+            let message = try SoraClientMessage(decoding: text)
+            #expect(message == .candidate || message == .disconnect(reason: "NO-ERROR"))
+        }
+    }
+
+    @Test func `there are captures`() { #expect(CapturedExchange.all.count == 11) }
+
+    @Test func `a captured message says what it says`() throws {
+        func read(_ name: String) throws -> SoraConnect {
+            guard case .connect(let connect) = try SoraClientMessage(decoding: CapturedExchange.named(name).connect)
+            else { throw SoraClose(.invalidMessage, "") }
+            return connect
+        }
+        let codec = try read("sendonly_codec")
+        #expect(codec.video.codec == "VP8" && codec.video.bitRate == 500)
+        #expect(codec.audio.codec == "OPUS" && codec.audio.bitRate == 64)
+        #expect(codec.audio.parameters["opus_params"] == ["usedtx": true])
+        #expect(try read("sendonly_audio_only").video.isEnabled == false)
+        let simulcast = try read("recvonly_simulcast")
+        #expect(simulcast.isSimulcast && simulcast.requestedRID == .r0)
+        let spotlight = try read("sendrecv_spotlight")
+        #expect(spotlight.spotlight && spotlight.spotlightNumber == 3)
+        #expect(spotlight.spotlightFocusRID == .r1 && spotlight.spotlightUnfocusRID == RequestedRID.none)
+        let meta = try read("sendonly_meta")
+        #expect(meta.clientID == "client-1" && meta.bundleID == "bundle-1")
+        #expect(meta.metadata?["access_token"] == "xyz")
+        #expect(meta.notifyMetadata == ["name": "alice"])
+        #expect(meta.forwardingFilters.map(\.name) == ["a"])
+        let filter = try read("ff_single").forwardingFilters
+        #expect(filter.count == 1 && filter[0].action == .allow && filter[0].name == "default")
+        #expect(filter[0].priority == 32_767)
+    }
+
+    @Test func `names of other versions are understood`() throws {
+        #expect(try Self.connect(#""simulcast":{"rid":"r1"}"#).requestedRID == .r1)
+        #expect(try Self.connect(#""simulcast":{"rid":"r1"}"#).isSimulcast)
+        let both = #""simulcast_rid":"r2","simulcast_request_rid":"none""#
+        #expect(try Self.connect(both).requestedRID == RequestedRID.none)
+        #expect(try Self.connect(#""signalingNotifyMetadata":1,"multistream":true,"x":[{}]"#).notifyMetadata == nil)
+        #expect(try Self.connect(#""audio":null,"video":null,"client_id":"""#).clientID == nil)
+        for type in ["answer", "re-answer", "update"] {
+            #expect(try SoraClientMessage(decoding: #"{"type":"\#(type)","sdp":"v=0"}"#) == .answer(sdp: "v=0"))
+        }
+        #expect(try SoraClientMessage(decoding: #"{"type":"pong"}"#) == .pong(reports: nil))
+        let pong = #"{"type":"pong","stats":[{"id":"a"}]}"#
+        #expect(try SoraClientMessage(decoding: pong) == .pong(reports: [["id": "a"]]))
+        #expect(try SoraClientMessage(decoding: #"{"type":"pong","stats":7}"#) == .pong(reports: nil))
+        #expect(try SoraClientMessage(decoding: #"{"type":"e2ee"}"#) == .ignored(type: "e2ee"))
+        #expect(try SoraClientMessage(decoding: #"{"type":"disconnect"}"#) == .disconnect(reason: nil))
+        #expect(try SoraClientMessage(decoding: #"{"type":"candidate","candidate":null,"sdpMid":"0"}"#) == .candidate)
+    }
+
+    static let refusals: [(String, SoraClose.Reason)] = [
+        ("", .invalidJSON), ("{", .invalidJSON), ("nonsense", .invalidJSON), (#"{"type":"pong"} x"#, .invalidJSON),
+        (String(repeating: "[", count: 100), .invalidJSON),
+        ("[]", .invalidMessage), ("7", .invalidMessage), ("{}", .missingType), (#"{"role":"sendonly"}"#, .missingType),
+        (#"{"type":7}"#, .invalidMessage), (#"{"type":"answer"}"#, .invalidMessage),
+        (#"{"type":"answer","sdp":null}"#, .invalidMessage), (#"{"type":"connect"}"#, .invalidMessage),
+        (#"{"type":"connect","role":"sendonly"}"#, .invalidMessage),
+        (#"{"type":"connect","channel_id":"a"}"#, .invalidMessage),
+        (#"{"type":"connect","role":"publisher","channel_id":"a"}"#, .invalidMessage),
+        (#"{"type":"connect","role":"sendonly","channel_id":""}"#, .invalidMessage),
+        (#"{"type":"connect","role":"sendonly","channel_id":"a\u0000b"}"#, .invalidMessage),
+        (#"{"type":"connect","role":"sendonly","channel_id":7}"#, .invalidMessage),
+    ]
+
+    @Test(arguments: refusals)
+    func `a message that is none is refused`(text: String, reason: SoraClose.Reason) throws {
+        let close = try #require(Self.close(text))
+        #expect(close.close == WebSocketClose(4490, reason.rawValue))
+        #expect(close.sentence.hasSuffix("."))
+    }
+
+    static let wrongFields: [(String, SoraClose.Reason)] = [
+        (#""spotlight_number":0"#, .invalidMessage), (#""spotlight_number":9"#, .invalidMessage),
+        (#""spotlight_number":"3""#, .invalidMessage), (#""spotlight":1"#, .invalidMessage),
+        (#""simulcast":"true""#, .invalidMessage), (#""simulcast_request_rid":"r3""#, .invalidMessage),
+        (#""client_id":5"#, .invalidMessage), (#""client_id":"a\nb""#, .invalidMessage),
+        (#""sora_client":5"#, .invalidMessage), (#""data_channel_signaling":"no""#, .invalidMessage),
+        (#""forwarding_filters":[{"name":"a","rules":[]}]"#, .invalidMessage),
+        (#""forwarding_filter":{"action":"drop","rules":[]}"#, .invalidMessage),
+        (#""video":7"#, .invalidVideoFormat), (#""video":{"bit_rate":0}"#, .invalidVideoFormat),
+        (#""video":{"bit_rate":"500"}"#, .invalidVideoFormat), (#""video":{"codec_type":5}"#, .invalidVideoFormat),
+        (#""video":{"codec_type":"MPEG"}"#, .unknownCodecType), (#""audio":{"codec_type":"PCMU"}"#, .unknownCodecType),
+        (#""audio":{"bit_rate":5}"#, .invalidAudioFormat), (#""audio":{"bit_rate":511}"#, .invalidAudioFormat),
+        (#""audio":{"opus_params":7}"#, .invalidAudioFormat),
+        (#""audio":{"opus_params":{"usedtx":1}}"#, .invalidAudioFormat),
+        (#""video":{"codec_type":"VP9","vp9_params":{"profile_id":4}}"#, .invalidVideoFormat),
+        (#""video":{"codec_type":"H264","h264_params":{"profile_level_id":"42e0"}}"#, .invalidVideoFormat),
+        (#""video":{"codec_type":"H264","h264_params":{"profile_level_id":"42e01z"}}"#, .invalidVideoFormat),
+    ]
+
+    @Test(arguments: wrongFields)
+    func `a wrong field of connect is refused with the reason of its part`(
+        members: String,
+        reason: SoraClose.Reason
+    ) throws {
+        let error = try #require(throws: SoraClose.self) { try Self.connect(members) }
+        #expect(error.close.reason == reason.rawValue, "\(error.sentence)")
+        #expect(!error.sentence.contains("secret"))
+    }
+
+    @Test func `what is opaque is bounded`() throws {
+        let long = String(repeating: "x", count: SoraConnect.notifyMetadataBytesMax)
+        #expect(throws: SoraClose.self) { try Self.connect(#""signaling_notify_metadata":"\#(long)""#) }
+        let longer = String(repeating: "x", count: SoraConnect.metadataBytesMax)
+        #expect(throws: SoraClose.self) { try Self.connect(#""metadata":"\#(longer)""#) }
+        #expect(throws: SoraClose.self) { try Self.connect(#""client_id":"\#(String(repeating: "x", count: 256))""#) }
+        let candidate = String(repeating: "x", count: SoraClientMessage.candidateBytesMax)
+        #expect(Self.close(#"{"type":"candidate","candidate":"\#(candidate)"}"#)?.close.reason == "INVALID-MESSAGE")
+    }
+
+    @Test func `codec parameters become format parameters`() throws {
+        let audio = try Self.connect(
+            #""audio":{"codec_type":"opus","opus_params":{"stereo":true,"usedtx":true,"maxplaybackrate":16000}}"#
+        ).audio
+        let opus = try SoraCodecs.audio(audio)
+        #expect(opus.formatValue("usedtx") == "1" && opus.formatValue("stereo") == "1")
+        #expect(opus.formatValue("maxplaybackrate") == "16000" && opus.formatValue("useinbandfec") == "1")
+        let video = try Self.connect(#""video":{"codec_type":"H264","h264_params":{"profile_level_id":"42E034"}}"#)
+            .video
+        #expect(try SoraCodecs.video(video, default: .vp9).formatValue("profile-level-id") == "42e034")
+        #expect(try SoraCodecs.video(SoraConnect.Media(), default: .av1).name == .av1)
+        for (name, codec) in [("VP8", CodecName.vp8), ("VP9", .vp9), ("AV1", .av1), ("H264", .h264), ("H265", .h265)] {
+            var media = SoraConnect.Media()
+            media.codec = name
+            #expect(try SoraCodecs.video(media, default: .vp8).name == codec)
+        }
+    }
+
+    @Test(arguments: ["", "plain ~", "\"", "\\", "\n\u{0}\u{7F}", "/", "流れ", "👋", "\u{2028}", "a\u{301}"])
+    func `a string that is written is read as it was`(text: String) throws {
+        #expect(try JSONValue(parsing: jsonString(text)) == .string(text))
+        var object = JSONObjectWriter()
+        object.add("a", text)
+        object.add("b", orNull: nil)
+        object.add("c", ifPresent: nil)
+        object.add("d", 5)
+        object.add("e", false)
+        #expect(try JSONValue(parsing: object.text) == ["a": .string(text), "b": nil, "d": 5, "e": false])
+    }
+
+    /// Damages captured messages at random places. Whatever comes of it is read or refused, and never traps.
+    @Test func `damaged messages are read or refused`() {
+        var generator = SplitMix(state: 7)
+        let seeds = CapturedExchange.all.flatMap { [$0.connect] + $0.after }.map { Array($0.utf8) }
+        let marks = Array(#"{}[]",:\0-9eE.tfnu"#.utf8)
+        for round in 0..<4000 {
+            var bytes = seeds[round % seeds.count]
+            for _ in 0..<Int.random(in: 1...6, using: &generator) {
+                let place = Int.random(in: 0..<bytes.count, using: &generator)
+                switch Int.random(in: 0..<4, using: &generator) {
+                case 0: bytes[place] = UInt8.random(in: 0...255, using: &generator)
+                case 1: bytes[place] = marks[Int.random(in: 0..<marks.count, using: &generator)]
+                case 2: bytes.insert(contentsOf: bytes[place...].prefix(40), at: place)
+                default: bytes.removeSubrange(place..<min(bytes.count, place + 8))
+                }
+                if bytes.isEmpty { bytes = [0x7B] }
+            }
+            let close = Self.close(String(decoding: bytes, as: UTF8.self))
+            #expect(close == nil || close?.close.code == 4490)
+        }
+    }
+}
+
+/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators".
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
+        return value ^ value >> 31
+    }
+}

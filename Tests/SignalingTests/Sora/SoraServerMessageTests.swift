@@ -1,0 +1,316 @@
+import Forwarding
+import Room
+import Testing
+import Wire
+
+@testable import Signaling
+
+/// What clients are sent, held against what each SDK was found to need.
+@Suite struct SoraServerMessageTests {
+    private static func settings(
+        _ members: String = "",
+        client: String = "Sora Python SDK 2025.4.0",
+        role: Role = .sendrecv,
+        grants: Grants = Grants(),
+        configuration: SoraConfiguration = SoraConfiguration()
+    ) throws -> SoraSettings {
+        let rest = members.isEmpty ? "" : ",\(members)"
+        let head = #""type":"connect","role":"\#(role.rawValue)","channel_id":"room""#
+        let text = #"{\#(head),"sora_client":"\#(client)"\#(rest)}"#
+        guard case .connect(let connect) = try SoraClientMessage(decoding: text) else { throw SoraClose.stopping }
+        return try SoraSettings(connect, id: SoraBench.id, grants: grants, configuration: configuration)
+    }
+
+    private static func offer(
+        _ settings: SoraSettings,
+        mids: (String?, String?) = ("audio_a", "video_b"),
+        configuration: SoraConfiguration = SoraConfiguration()
+    ) throws -> JSONValue {
+        let text = SoraServerMessage.offer(
+            settings,
+            place: SoraBench.place,
+            sdp: "v=0\r\n",
+            mids: (mids.0.flatMap { MID($0) }, mids.1.flatMap { MID($0) }),
+            configuration: configuration
+        )
+        return try JSONValue(parsing: text)
+    }
+
+    private static var withTURN: SoraConfiguration {
+        var configuration = SoraConfiguration()
+        configuration.turn = SoraConfiguration.TURN(
+            urls: [
+                "turn:192.0.2.1:3478?transport=udp", "turn:192.0.2.1:3478?transport=tcp",
+                "turns:example.com:443?transport=tcp",
+            ],
+            username: "u",
+            credential: "p"
+        )
+        return configuration
+    }
+
+    @Test func `an offer has what every SDK needs`() throws {
+        let offer = try Self.offer(Self.settings())
+        #expect(offer["type"] == "offer")
+        for key in ["version", "channel_id", "session_id", "client_id", "bundle_id", "connection_id", "sdp"] {
+            #expect(offer[key]?.string?.isEmpty == false, "\(key)")
+        }
+        #expect(offer["connection_id"] == .string(SoraBench.id.value))
+        #expect(offer["client_id"] == offer["connection_id"] && offer["bundle_id"] == offer["connection_id"])
+        for key in [
+            "simulcast", "simulcast_multicodec", "spotlight", "data_channel_signaling", "ignore_disconnect_websocket",
+        ] { #expect(offer[key] == false, "\(key)") }
+        #expect(offer["mid"] == ["audio": "audio_a", "video": "video_b"])
+        #expect(offer["audio_codec_type"] == "OPUS" && offer["video_codec_type"] == "VP9")
+        for key in ["data_channels", "rpc_methods", "encodings", "metadata", "video_bit_rate"] {
+            #expect(offer[key] == nil, "\(key)")
+        }
+    }
+
+    @Test func `a section that is not sent on is not named`() throws {
+        #expect(try Self.offer(Self.settings(), mids: (nil, nil))["mid"] == nil)
+        #expect(try Self.offer(Self.settings(), mids: ("a", nil))["mid"] == ["audio": "a"])
+    }
+
+    /// The native SDKs abort on an entry without all three, iOS fails on any policy but relay.
+    @Test func `config is what the client's SDK takes`() throws {
+        let native = try Self.offer(Self.settings())["config"]
+        #expect(native == ["iceServers": [], "iceTransportPolicy": "all"])
+        let withTURN = try Self.offer(Self.settings(), configuration: Self.withTURN)["config"]
+        #expect(withTURN?["iceTransportPolicy"] == "all")
+        let entries = try #require(withTURN?["iceServers"]?.array)
+        #expect(entries.count == 1)
+        for entry in entries {
+            #expect(entry["urls"]?.array?.count == 3 && entry["username"] == "u" && entry["credential"] == "p")
+        }
+        let iOS = try Self.settings(client: "Sora iOS SDK 2025.2.0")
+        #expect(try Self.offer(iOS)["config"] == nil)
+        let relayed = try Self.offer(iOS, configuration: Self.withTURN)["config"]
+        #expect(relayed?["iceTransportPolicy"] == "relay" && relayed?["iceServers"]?.array?.count == 1)
+    }
+
+    @Test func `grants choose among the TURN servers' URLs`() throws {
+        func urls(_ change: (inout Grants) -> Void) throws -> Int? {
+            var grants = Grants()
+            change(&grants)
+            let offer = try Self.offer(Self.settings(grants: grants), configuration: Self.withTURN)
+            return offer["config"]?["iceServers"]?.array?.first?["urls"]?.array?.count
+        }
+        #expect(try urls { $0.turnTCPOnly = true } == 2)
+        #expect(try urls { $0.turnTLSOnly = true } == 1)
+    }
+
+    @Test(arguments: [("VP8", false), ("VP9", true), ("AV1", true), ("H264", false)])
+    func `simulcast is offered with all layers, lowest first`(codec: String, hasMode: Bool) throws {
+        let settings = try Self.settings(#""simulcast":true,"video":{"codec_type":"\#(codec)","bit_rate":3000}"#)
+        let offer = try Self.offer(settings)
+        #expect(offer["simulcast"] == true && offer["video_bit_rate"] == 3000)
+        let encodings = try #require(offer["encodings"]?.array)
+        #expect(encodings.map { $0["rid"] } == ["r0", "r1", "r2"])
+        #expect(encodings.map { $0["scaleResolutionDownBy"]?.double } == [4, 2, 1])
+        #expect(encodings.allSatisfy { $0["active"] == true })
+        #expect(encodings.allSatisfy { ($0["scalabilityMode"] == "L1T1") == hasMode })
+        #expect(settings.own.layers.map(\.rid.value) == ["r0", "r1", "r2"])
+        #expect(settings.own.videoKbps == 3000)
+    }
+
+    @Test func `granted encodings stand in place of the usual ones, and name the layers`() throws {
+        var grants = Grants()
+        grants.isSimulcast = true
+        grants.simulcastEncodings = [
+            ["rid": "r2", "active": false], ["rid": "r0", "maxBitrate": 100_000, "scalabilityMode": "L1T2"],
+        ]
+        let settings = try Self.settings(grants: grants)
+        let encodings = try #require(try Self.offer(settings)["encodings"]?.array)
+        #expect(
+            encodings == [
+                ["rid": "r0", "active": true, "maxBitrate": 100_000, "scalabilityMode": "L1T2"],
+                ["rid": "r2", "active": false, "scalabilityMode": "L1T1"],
+            ]
+        )
+        #expect(settings.own.layers.map(\.isActive) == [true, false])
+    }
+
+    @Test func `grants stand in place of wishes`() throws {
+        var grants = Grants()
+        grants.clientID = "granted"
+        grants.audio.isEnabled = true
+        grants.audio.bitRate = 32
+        grants.video.isEnabled = false
+        grants.metadata = ["hello": [1, 2]]
+        grants.notifyMetadata = ["rank": 1]
+        grants.eventMetadata = "event"
+        grants.requestedRID = .r0
+        grants.notifies = false
+        grants.connectionLifetime = .seconds(60)
+        let settings = try Self.settings(#""client_id":"c","bundle_id":"b","audio":false"#, grants: grants)
+        #expect(settings.clientID == "granted" && settings.bundleID == "b")
+        #expect(settings.own.audio?.name == .opus && settings.own.audioKbps == 32 && settings.own.video == nil)
+        #expect(settings.kinds == [.audio])
+        let offer = try Self.offer(settings)
+        #expect(offer["metadata"] == ["hello": [1, 2]] && offer["video"] == false && offer["video_codec_type"] == nil)
+        let request = settings.joinRequest(id: SoraBench.id)
+        #expect(request.id == SoraBench.id && request.following == .everyone)
+        #expect(request.authorizedMetadataJSON == #"{"rank":1}"# && request.eventMetadataJSON == #""event""#)
+        #expect(request.layer == .level(0) && request.lifetime == .seconds(60))
+        #expect(!request.receivesNotifications && !request.announces)
+        #expect(request.sendsAudio == true && request.sendsVideo == false)
+    }
+
+    @Test func `a client's bundle is taken only where that is allowed`() throws {
+        var configuration = SoraConfiguration()
+        configuration.acceptsBundleID = false
+        let settings = try Self.settings(#""bundle_id":"b""#, configuration: configuration)
+        #expect(settings.bundleID == SoraBench.id.value)
+    }
+
+    @Test func `a receiver sends nothing and has its spotlight`() throws {
+        let settings = try Self.settings(
+            #""spotlight":true,"spotlight_number":2,"spotlight_unfocus_rid":"none""#,
+            role: .recvonly
+        )
+        #expect(settings.own.audio == nil && settings.own.video == nil && settings.own.layers.isEmpty)
+        #expect(settings.spotlight == Spotlight(number: 2, focus: .level(1), unfocus: .nothing))
+        #expect(try Self.offer(settings)["spotlight"] == true)
+    }
+
+    @Test func `nothing to send and nothing to receive is refused`() throws {
+        let error = try #require(throws: SoraClose.self) { try Self.settings(#""audio":false,"video":false"#) }
+        #expect(error.close.reason == "INVALID-MESSAGE")
+        var grants = Grants()
+        grants.video.isEnabled = true
+        grants.video.codec = "MPEG2"
+        let other = try #require(throws: SoraClose.self) { try Self.settings(grants: grants) }
+        #expect(other.close.reason == "AUTHENTICATION-INTERNAL-ERROR")
+    }
+
+    @Test func `small messages are as they have to be`() throws {
+        #expect(SoraServerMessage.ping(wantsStatistics: false) == #"{"type":"ping"}"#)
+        #expect(SoraServerMessage.ping(wantsStatistics: true) == #"{"type":"ping","stats":true}"#)
+        #expect(SoraServerMessage.push(#"{"a":[1]}"#) == #"{"type":"push","data":{"a":[1]}}"#)
+        let offer = try JSONValue(parsing: SoraServerMessage.reoffer(sdp: "v=0\r\na=\"\r\n"))
+        #expect(offer == ["type": "re-offer", "sdp": "v=0\r\na=\"\r\n"])
+    }
+
+    // MARK: Notifications
+
+    private static let member = Member(
+        id: SoraBench.id,
+        clientID: "alice",
+        bundleID: "bundle",
+        role: .sendrecv,
+        sendsAudio: true,
+        sendsVideo: false,
+        notifyMetadataJSON: #"{"name":"Alice"}"#,
+        authorizedMetadataJSON: "[1]"
+    )
+    private static let counts = ChannelCounts(sendrecv: 2, sendonly: 1, recvonly: 4)
+
+    private static func notify(_ content: Notification.Content) throws -> JSONValue {
+        try JSONValue(
+            parsing: SoraServerMessage.notify(Notification(content, timestamp: 1_735_787_045_678_901_234))
+        )
+    }
+
+    @Test func `a newcomer learns of itself and of those before it`() throws {
+        let session = SoraBench.place.session
+        let message = try Self.notify(
+            .created(Self.member, minutes: 0, session: session, counts: Self.counts, others: [Self.member])
+        )
+        let expected: JSONValue = [
+            "type": "notify", "event_type": "connection.created", "timestamp": "2025-01-02T03:04:05.678901Z",
+            "role": "sendrecv", "session_id": .string(session.value), "client_id": "alice", "bundle_id": "bundle",
+            "connection_id": .string(SoraBench.id.value), "audio": true, "video": false, "minutes": 0,
+            "channel_connections": 7, "channel_sendrecv_connections": 2, "channel_sendonly_connections": 1,
+            "channel_recvonly_connections": 4, "turn_transport_type": "udp", "authn_metadata": ["name": "Alice"],
+            "authz_metadata": [1], "metadata": ["name": "Alice"],
+            "data": [
+                [
+                    "client_id": "alice", "bundle_id": "bundle", "connection_id": .string(SoraBench.id.value),
+                    "authn_metadata": ["name": "Alice"], "authz_metadata": [1], "metadata": ["name": "Alice"],
+                ]
+            ],
+        ]
+        #expect(message == expected)
+        let alone = try Self.notify(
+            .created(Self.member, minutes: 0, session: session, counts: Self.counts, others: [])
+        )
+        #expect(alone["data"] == [])
+        for content: Notification.Content in [
+            .created(Self.member, minutes: 0, session: session, counts: Self.counts, others: nil),
+            .updated(Self.member, minutes: 3, session: session, counts: Self.counts),
+            .destroyed(Self.member, minutes: 3, session: session, counts: Self.counts),
+        ] { #expect(try Self.notify(content)["data"] == nil) }
+    }
+
+    @Test func `what others left out is left out of the news`() throws {
+        let plain = Member(
+            id: SoraBench.id,
+            clientID: "a",
+            bundleID: "b",
+            role: .recvonly,
+            sendsAudio: false,
+            sendsVideo: false
+        )
+        let message = try Self.notify(
+            .destroyed(plain, minutes: 9, session: SoraBench.place.session, counts: Self.counts)
+        )
+        #expect(message["event_type"] == "connection.destroyed" && message["minutes"] == 9)
+        for key in ["authn_metadata", "authz_metadata", "metadata"] { #expect(message[key] == nil) }
+    }
+
+    @Test func `a crowd's metadata does not make a newcomer's news endless`() throws {
+        let crowd = (0..<600).map { index in
+            Member(
+                id: SoraBench.id,
+                clientID: "\(index)",
+                bundleID: "b",
+                role: .recvonly,
+                sendsAudio: false,
+                sendsVideo: false,
+                notifyMetadataJSON: "\"\(String(repeating: "x", count: 4000))\""
+            )
+        }
+        let text = SoraServerMessage.notify(
+            Notification(
+                .created(Self.member, minutes: 0, session: SoraBench.place.session, counts: Self.counts, others: crowd),
+                timestamp: 0
+            )
+        )
+        #expect(text.utf8.count < 2 * SoraServerMessage.memberMetadataBytesMax)
+        #expect(try JSONValue(parsing: text)["data"]?.array?.count == 600)
+    }
+
+    @Test func `spotlight and filters are told as they have to be`() throws {
+        let focused = try Self.notify(.spotlightFocused(Self.member, isFixed: true))
+        let expected: JSONValue = [
+            "type": "notify", "event_type": "spotlight.focused", "timestamp": "2025-01-02T03:04:05.678901Z",
+            "client_id": "alice", "connection_id": .string(SoraBench.id.value), "audio": true, "video": false,
+            "fixed": true,
+        ]
+        #expect(focused == expected)
+        let unfocused = try Self.notify(.spotlightUnfocused(Self.member, isFixed: false))
+        #expect(unfocused["event_type"] == "spotlight.unfocused" && unfocused["fixed"] == false)
+        let blocked = try Self.notify(
+            .forwarding(isBlocked: true, kind: .audio, source: SoraBench.id, destination: SoraBench.other)
+        )
+        #expect(blocked["event_type"] == "forwarding.blocked" && blocked["kind"] == "audio")
+        #expect(blocked["source_connection_id"] == .string(SoraBench.id.value))
+        #expect(blocked["destination_connection_id"] == .string(SoraBench.other.value))
+        let allowed = try Self.notify(
+            .forwarding(isBlocked: false, kind: .video, source: SoraBench.id, destination: SoraBench.other)
+        )
+        #expect(allowed["event_type"] == "forwarding.allowed" && allowed["kind"] == "video")
+    }
+
+    @Test(arguments: [
+        (Int64(0), "1970-01-01T00:00:00.000000Z"), (-1, "1969-12-31T23:59:59.999999Z"),
+        (951_782_400_000_000_000, "2000-02-29T00:00:00.000000Z"),
+        (1_709_251_199_999_999_999, "2024-02-29T23:59:59.999999Z"),
+        (4_107_542_400_000_001_000, "2100-03-01T00:00:00.000001Z"),
+        (Int64.max, "2262-04-11T23:47:16.854775Z"),
+    ])
+    func `times are RFC 3339 with microseconds`(nanoseconds: Int64, text: String) {
+        #expect(Timestamp.text(unixNanoseconds: nanoseconds) == text)
+    }
+}

@@ -1,0 +1,349 @@
+import Forwarding
+import Room
+import Testing
+import Wire
+
+@testable import Signaling
+
+@Suite struct SoraSessionTests {
+    @Test(arguments: CapturedExchange.all)
+    func `every captured exchange comes to its end`(exchange: CapturedExchange) throws {
+        var bench = SoraBench()
+        let offer = try bench.offer(exchange.connect, streams: [SoraBench.stream(SoraBench.other, video: .vp9)])
+        // The captured answers are to offers of other codecs and sections where the server offers what is asked for.
+        let isAnswered = SDPAnswer.sections(offer).count == SDPAnswer.sections(exchange.answer).count
+        if isAnswered, exchange.name != "sendonly_codec" {
+            let sdp = SDPAnswer.fitted(exchange.answer, to: offer)
+            bench.receive(JSONValue.object(["type": "answer", "sdp": .string(sdp)]).text)
+        } else {
+            bench.answer(offer, "answer")
+        }
+        guard case .activate(let outcome) = try bench.request() else {
+            Issue.record("\(String(describing: bench.close))")
+            return
+        }
+        #expect(outcome.remote.localRole == .server)
+        let sends = exchange.connect.contains(#""role":"recvonly""#) ? 0 : 2
+        #expect(outcome.receive.count == (exchange.name == "sendonly_audio_only" ? 1 : sends))
+        bench.take(bench.session.activated(at: bench.now))
+        bench.receive(.connected)
+        for text in exchange.after { bench.receive(text) }
+        #expect(bench.close == .disconnected)
+        #expect(bench.left == .left)
+    }
+
+    @Test func `a sender comes and goes`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        bench.receive(.subscriptionsChanged)
+        guard case .findStreams = try bench.request() else { return }
+        bench.take(bench.session.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        let offer = try bench.next()
+        #expect(offer["type"] == "re-offer")
+        let sdp = try #require(offer["sdp"]?.string)
+        #expect(sdp.contains("a=msid:\(SoraBench.other.value) "))
+        bench.answer(sdp)
+        guard case .changeSlots(let added, let removed) = try bench.request() else {
+            Issue.record("no slots")
+            return
+        }
+        #expect(added.map(\.sender) == [SoraBench.other, SoraBench.other] && removed.isEmpty)
+        bench.take(bench.session.slotsChanged(at: bench.now))
+
+        bench.now += .seconds(1)
+        bench.receive(.subscriptionsChanged)
+        _ = try bench.request()
+        bench.take(bench.session.found([], at: bench.now))
+        bench.answer(try #require(try bench.next()["sdp"]?.string))
+        guard case .changeSlots(let none, let gone) = try bench.request() else { return }
+        #expect(none.isEmpty && gone == added.map(\.parameters.mid))
+    }
+
+    @Test func `one offer is outstanding, and the next carries all that happened`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        bench.receive(.subscriptionsChanged)
+        _ = try bench.request()
+        bench.take(bench.session.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        let first = try #require(try bench.next()["sdp"]?.string)
+        for _ in 0..<5 { bench.receive(.subscriptionsChanged) }
+        #expect(bench.rest.isEmpty && bench.sent.isEmpty, "nothing before the answer")
+        bench.answer(first)
+        guard case .changeSlots = try bench.request() else { return }
+        for _ in 0..<5 { bench.receive(.subscriptionsChanged) }
+        #expect(bench.rest.isEmpty && bench.sent.isEmpty, "nothing before the slots are there")
+        bench.now += .seconds(1)
+        bench.take(bench.session.slotsChanged(at: bench.now))
+        guard case .findStreams = try bench.request() else { return }
+        #expect(bench.rest.isEmpty, "asked once")
+        let both = [SoraBench.stream(SoraBench.other), SoraBench.stream(SoraBench.third)]
+        bench.take(bench.session.found(both, at: bench.now))
+        #expect(bench.sent.count == 1)
+    }
+
+    @Test func `a crowd's newcomers share offers, and one alone waits for nothing`() throws {
+        var bench = SoraBench()
+        let crowd = (0..<150).map { number in
+            let digits = String(number)
+            let name = "4" + String(repeating: "0", count: 25 - digits.count) + digits
+            return SoraBench.stream(ParticipantID(name)!)
+        }
+        try bench.connected(streams: crowd)
+        let start = bench.now
+        bench.receive(.subscriptionsChanged)
+        #expect(bench.rest.isEmpty && bench.session.nextDeadline == start + .seconds(1))
+        let hasWaited = bench.wait(until: start + .seconds(1))
+        #expect(hasWaited)
+        guard case .findStreams = try bench.request() else { return }
+        bench.take(bench.session.found(crowd, at: bench.now))
+        bench.now += .seconds(3)
+        bench.receive(.subscriptionsChanged)
+        guard case .findStreams = try bench.request() else {
+            Issue.record("it waits")
+            return
+        }
+    }
+
+    @Test func `what happens while the place is taken is not forgotten`() throws {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect())
+        _ = try bench.request()
+        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        _ = try bench.request()
+        bench.receive(.subscriptionsChanged)
+        bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))
+        bench.answer(try #require(try bench.next()["sdp"]?.string), "answer")
+        _ = try bench.request()
+        bench.take(bench.session.activated(at: bench.now))
+        guard case .findStreams = try bench.request() else {
+            Issue.record("not asked")
+            return
+        }
+    }
+
+    @Test func `news wait for the offer that they belong to`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        bench.receive(.subscriptionsChanged)
+        bench.receive(.push("1"))
+        let news = Notification(
+            .forwarding(isBlocked: true, kind: .audio, source: SoraBench.other, destination: SoraBench.id),
+            timestamp: 0
+        )
+        bench.receive(.notification(news))
+        try bench.expectNext("push")
+        #expect(bench.sent.isEmpty)
+        bench.take(bench.session.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        try bench.expectNext("re-offer")
+        try bench.expectNext("notify")
+        bench.receive(.notification(news))
+        try bench.expectNext("notify")
+    }
+
+    @Test func `nothing new is not offered`() throws {
+        var bench = SoraBench()
+        try bench.connected(streams: [SoraBench.stream(SoraBench.other)])
+        bench.now += .seconds(1)
+        bench.receive(.subscriptionsChanged)
+        _ = try bench.request()
+        bench.take(bench.session.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        #expect(bench.sent.isEmpty && bench.close == nil)
+    }
+
+    @Test func `a sender is never told of others' media`() throws {
+        var bench = SoraBench()
+        let streams = [SoraBench.stream(SoraBench.other)]
+        let offer = try bench.offer(SoraBench.connect(.sendonly), streams: streams)
+        #expect(!offer.contains(SoraBench.other.value))
+        bench.answer(offer, "answer")
+        _ = try bench.request()
+        bench.take(bench.session.activated(at: bench.now))
+        bench.receive(.subscriptionsChanged)
+        #expect(bench.rest.isEmpty)
+    }
+
+    @Test func `a receiver that takes no video is offered none`() throws {
+        var bench = SoraBench()
+        let streams = [SoraBench.stream(SoraBench.other)]
+        let offer = try bench.offer(SoraBench.connect(.recvonly, #""video":false"#), streams: streams)
+        #expect(offer.contains("m=audio") && !offer.contains("m=video"))
+    }
+
+    // MARK: Refusals
+
+    @Test func `messages out of their order are refused`() throws {
+        let answer = #"{"type":"answer","sdp":"v=0"}"#
+        for text in [answer, #"{"type":"candidate","candidate":""}"#, #"{"type":"pong"}"#] {
+            var bench = SoraBench()
+            bench.receive(text)
+            #expect(bench.close?.close == WebSocketClose(4490, "INVALID-MESSAGE"))
+        }
+        var twice = SoraBench()
+        twice.receive(SoraBench.connect())
+        twice.receive(SoraBench.connect())
+        #expect(twice.close?.close == WebSocketClose(4490, "INVALID-MESSAGE"))
+        var early = SoraBench()
+        early.receive(SoraBench.connect())
+        early.receive(answer)
+        #expect(early.close?.close == WebSocketClose(4490, "INVALID-MESSAGE"))
+        var late = SoraBench()
+        try late.connected()
+        late.receive(answer)
+        #expect(late.close?.close == WebSocketClose(4490, "INVALID-MESSAGE"))
+        #expect(late.left == .rejected("INVALID-MESSAGE"))
+    }
+
+    @Test func `candidates may come before their time, and unknown messages at any`() throws {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect())
+        bench.receive(#"{"type":"candidate","candidate":"candidate:1 1 udp 1 x.local 9 typ host"}"#)
+        bench.receive(#"{"type":"something"}"#)
+        #expect(bench.close == nil)
+    }
+
+    static let decisions: [(AccessDecision, String)] = [
+        (.denied(reason: nil), "AUTHENTICATION-FAILURE"), (.denied(reason: "NOT-TODAY"), "NOT-TODAY"),
+        (.failed, "AUTHENTICATION-INTERNAL-ERROR"),
+    ]
+    @Test(arguments: 0..<3) func `who is not let in is told why`(row: Int) {
+        let (decision, reason) = Self.decisions[row]
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect())
+        bench.take(bench.session.admitted(decision, id: SoraBench.id, at: bench.now))
+        #expect(bench.close?.close == WebSocketClose(4490, reason))
+        #expect(bench.session.hasEnded && bench.sent.isEmpty)
+    }
+
+    static let ends: [(EndReason, UInt16, String)] = [
+        (.disconnectedByOperator, 1000, "DISCONNECTED-API"), (.sessionTerminated, 1000, "DISCONNECTED-API"),
+        (.lifetimeExpired, 1000, "LIFETIME-EXPIRED"), (.shutdown, 1001, "SERVER-SHUTDOWN"),
+        (.left, 1000, "TYPE-DISCONNECT"), (.transport(.closedByPeer), 1000, "TYPE-DISCONNECT"),
+        (.transport(.consentExpired), 4490, "ICE-CONNECTION-STATE-FAILED"),
+        (.transport(.setupTimedOut), 4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"),
+        (.transport(.handshakeFailed), 4490, "CONNECTION-STATE-FAILED"),
+        (.transport(.fingerprintMismatch), 4490, "BAD-FINGERPRINT"), (.tooSlow, 4490, "INTERNAL-ERROR"),
+        (.setupFailed, 4490, "INTERNAL-ERROR"), (.replaced, 4490, "DUPLICATED-CHANNEL-ID"),
+        (.rejected("WHY"), 4490, "WHY"),
+    ]
+    @Test(arguments: ends.indices) func `each end has its code and reason`(row: Int) throws {
+        let (reason, code, text) = Self.ends[row]
+        var bench = SoraBench()
+        try bench.connected()
+        bench.receive(.ended(reason))
+        #expect(bench.close?.close == WebSocketClose(code, text))
+    }
+
+    @Test func `rooms that refuse end the connection`() throws {
+        for error: RoomError in [.channelFull, .nodeFull, .connectionsBlocked, .media("There is no port.")] {
+            var bench = SoraBench()
+            bench.receive(SoraBench.connect())
+            bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+            bench.take(bench.session.refused(error, at: bench.now))
+            #expect(bench.close?.close == WebSocketClose(4490, "INTERNAL-ERROR"))
+            #expect(bench.close?.sentence.hasSuffix(".") == true)
+        }
+    }
+
+    @Test func `a node that stops says so to newcomers`() {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect())
+        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        bench.take(bench.session.refused(.draining, at: bench.now))
+        #expect(bench.close?.close == WebSocketClose(1001, "SERVER-SHUTDOWN"))
+    }
+
+    @Test func `a place that comes too late is given back`() throws {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect())
+        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        bench.take(bench.session.socketClosed())
+        #expect(bench.left == .signalingLost)
+        bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))
+        #expect(bench.sent.isEmpty && bench.left == .signalingLost)
+    }
+
+    @Test func `an answer that is none is refused`() throws {
+        var bench = SoraBench()
+        _ = try bench.offer()
+        bench.receive(#"{"type":"answer","sdp":"nonsense"}"#)
+        #expect(bench.close?.close == WebSocketClose(4490, "INVALID-MESSAGE"))
+    }
+
+    @Test func `a flood of messages ends its connection`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        for _ in 0..<900 { bench.receive(#"{"type":"pong"}"#) }
+        #expect(bench.close == nil)
+        for _ in 0..<200 { bench.receive(#"{"type":"pong"}"#) }
+        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+    }
+
+    // MARK: Time
+
+    @Test func `a socket that says nothing is closed`() {
+        var bench = SoraBench()
+        let start = bench.now
+        while bench.wait(until: start + .milliseconds(9_999)) {}
+        #expect(bench.close == nil)
+        while bench.close == nil, bench.wait(until: start + .seconds(10)) {}
+        #expect(bench.close?.close == WebSocketClose(4490, "CONNECT-WAIT-TIMEOUT-ERROR"))
+        #expect(bench.session.nextDeadline == nil)
+    }
+
+    @Test func `an offer is answered in time, or the connection ends`() throws {
+        var bench = SoraBench()
+        _ = try bench.offer()
+        let start = bench.now
+        while bench.wait(until: start + .milliseconds(29_999)) {}
+        #expect(bench.close == nil)
+        while bench.close == nil, bench.wait(until: start + .seconds(31)) {}
+        #expect(bench.close?.close == WebSocketClose(4490, "ANSWER-TIMEOUT-ERROR"))
+    }
+
+    @Test func `the transport comes up in time, or the connection ends`() throws {
+        var bench = SoraBench()
+        bench.answer(try bench.offer(), "answer")
+        _ = try bench.request()
+        bench.take(bench.session.activated(at: bench.now))
+        let start = bench.now
+        while bench.wait(until: start + .milliseconds(59_999)) {}
+        #expect(bench.close == nil)
+        while bench.close == nil, bench.wait(until: start + .seconds(61)) {}
+        #expect(bench.close?.close == WebSocketClose(4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"))
+    }
+
+    @Test func `pings go out every five seconds, and every sixth asks for statistics`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        let start = bench.now
+        var pings: [JSONValue] = []
+        while pings.count < 12, bench.wait(until: start + .seconds(100)) {
+            pings.append(try bench.next())
+            bench.receive(#"{"type":"pong","stats":[{"id":"x"}]}"#)
+            guard case .record = try bench.request() else { return }
+        }
+        #expect(bench.now == start + .seconds(60))
+        #expect(pings.allSatisfy { $0["type"] == "ping" })
+        #expect(pings.map { $0["stats"] == true } == (1...12).map { $0 % 6 == 0 })
+    }
+
+    @Test func `pings without an answer end the connection, once it was up`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        let start = bench.now
+        while bench.wait(until: start + .milliseconds(59_999)) {}
+        #expect(bench.close == nil)
+        while bench.close == nil, bench.wait(until: start + .seconds(70)) {}
+        #expect(bench.close?.close == WebSocketClose(4490, "PONG-TIMEOUT-ERROR"))
+        #expect(bench.left == .rejected("PONG-TIMEOUT-ERROR"))
+    }
+
+    @Test func `the end of the node is told as such`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        bench.take(bench.session.stopping())
+        #expect(bench.close?.close.code == 1001 && bench.left == .shutdown)
+        bench.receive(.ended(.shutdown))
+        #expect(bench.session.hasEnded)
+    }
+}

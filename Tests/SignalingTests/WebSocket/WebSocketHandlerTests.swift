@@ -1,0 +1,207 @@
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import NIOWebSocket
+import Testing
+
+@testable import Signaling
+
+/// Frames of a client against the handler, over a channel without sockets and with a clock of its own.
+@Suite struct WebSocketHandlerTests {
+    private static let mask: WebSocketMaskingKey = [1, 2, 3, 4]
+
+    private struct Bench {
+        let channel: EmbeddedChannel
+        let loop = EmbeddedEventLoop()
+
+        init(_ limits: WebSocketLimits = WebSocketLimits()) throws {
+            channel = EmbeddedChannel(loop: loop)
+            try channel.pipeline.syncOperations.addHandler(WebSocketHandler(limits: limits))
+            try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        }
+
+        func receive(_ opcode: WebSocketOpcode, _ bytes: [UInt8], fin: Bool = true, isMasked: Bool = true) throws {
+            var data = ByteBuffer(bytes: bytes)
+            if isMasked { data.webSocketMask(mask) }
+            try channel.writeInbound(
+                WebSocketFrame(fin: fin, opcode: opcode, maskKey: isMasked ? mask : nil, data: data)
+            )
+        }
+
+        func input() throws -> WebSocketInput? { try channel.readInbound() }
+
+        func frame() throws -> (opcode: WebSocketOpcode, bytes: [UInt8])? {
+            guard let frame: WebSocketFrame = try channel.readOutbound() else { return nil }
+            return (frame.opcode, Array(frame.unmaskedData.readableBytesView))
+        }
+
+        /// The code and the reason of the Close frame that is due.
+        func close() throws -> WebSocketClose {
+            let frame = try #require(try frame())
+            #expect(frame.opcode == .connectionClose)
+            let code = UInt16(frame.bytes[0]) << 8 | UInt16(frame.bytes[1])
+            return WebSocketClose(code, String(decoding: frame.bytes.dropFirst(2), as: UTF8.self))
+        }
+    }
+
+    @Test func `fragments become one message, with control frames between them`() throws {
+        let bench = try Bench()
+        try bench.receive(.text, Array("{\"a\":".utf8), fin: false)
+        try bench.receive(.ping, [7, 8])
+        try bench.receive(.continuation, Array("\"ü".utf8.dropLast()), fin: false)
+        try bench.receive(.continuation, Array("ü".utf8.dropFirst()) + Array("\"}".utf8))
+        #expect(try bench.input() == .text("{\"a\":\"ü\"}"))
+        let pong = try #require(try bench.frame())
+        #expect(pong.opcode == .pong && pong.bytes == [7, 8])
+        #expect(try bench.frame() == nil)
+    }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let opcode: WebSocketOpcode
+        var bytes: [UInt8] = []
+        var fin = true
+        var isMasked = true
+        let close: WebSocketClose
+    }
+    static let refused = [
+        Row(testDescription: "binary", opcode: .binary, bytes: [1], close: .binaryRefused),
+        Row(testDescription: "not UTF-8", opcode: .text, bytes: [0xC3, 0x28], close: .invalidText),
+        Row(testDescription: "no mask", opcode: .text, bytes: [0x7B], isMasked: false, close: .protocolError),
+        Row(testDescription: "continues nothing", opcode: .continuation, bytes: [1], close: .protocolError),
+        Row(
+            testDescription: "unknown opcode",
+            opcode: WebSocketOpcode(encodedWebSocketOpcode: 3)!,
+            close: .protocolError
+        ),
+        Row(testDescription: "too long", opcode: .text, bytes: Array(repeating: 32, count: 101), close: .tooLong),
+        Row(testDescription: "Close of one byte", opcode: .connectionClose, bytes: [3], close: .protocolError),
+        Row(testDescription: "Close with 1005", opcode: .connectionClose, bytes: [3, 0xED], close: .protocolError),
+        Row(
+            testDescription: "Close whose reason is not UTF-8",
+            opcode: .connectionClose,
+            bytes: [3, 0xE8, 0xFF],
+            close: .protocolError
+        ),
+    ]
+
+    @Test(arguments: refused)
+    func `what breaks the protocol ends the WebSocket with its code`(row: Row) throws {
+        var limits = WebSocketLimits()
+        limits.messageBytesMax = 100
+        let bench = try Bench(limits)
+        try bench.receive(row.opcode, row.bytes, fin: row.fin, isMasked: row.isMasked)
+        #expect(try bench.input() == .refused(row.close))
+        #expect(try bench.close() == row.close)
+        try bench.receive(.text, [0x7B])
+        #expect(try bench.input() == nil, "nothing is delivered behind the end")
+        #expect(bench.channel.isActive)
+        bench.loop.advanceTime(by: limits.closeTimeout)
+        #expect(!bench.channel.isActive)
+    }
+
+    @Test func `a fragmented message is as bounded as one frame`() throws {
+        var limits = WebSocketLimits()
+        limits.messageBytesMax = 100
+        let bench = try Bench(limits)
+        for _ in 0..<5 { try bench.receive(.continuation, [], fin: false) }
+        _ = try bench.input()
+        let other = try Bench(limits)
+        try other.receive(.text, Array(repeating: 32, count: 60), fin: false)
+        try other.receive(.continuation, Array(repeating: 32, count: 60), fin: false)
+        #expect(try other.input() == .refused(.tooLong))
+        #expect(try other.close() == .tooLong)
+    }
+
+    @Test func `a new message within an unfinished one is an error`() throws {
+        let bench = try Bench()
+        try bench.receive(.text, [32], fin: false)
+        try bench.receive(.text, [32])
+        #expect(try bench.close() == .protocolError)
+    }
+
+    @Test(arguments: [[], [0x03, 0xE8], [0x0F, 0xA0] + Array("bye".utf8)] as [[UInt8]])
+    func `the client's Close is echoed and ends the connection`(bytes: [UInt8]) throws {
+        let bench = try Bench()
+        try bench.receive(.connectionClose, bytes)
+        let code = bytes.isEmpty ? nil : UInt16(bytes[0]) << 8 | UInt16(bytes[1])
+        let reason = String(decoding: bytes.dropFirst(2), as: UTF8.self)
+        #expect(try bench.input() == .closed(code: code, reason: reason))
+        let frame = try #require(try bench.frame())
+        #expect(frame.opcode == .connectionClose && frame.bytes == Array(bytes.prefix(2)))
+        #expect(!bench.channel.isActive)
+    }
+
+    @Test func `the server's Close waits for the client's, and only so long`() throws {
+        for answers in [true, false] {
+            let bench = try Bench()
+            bench.channel.writeAndFlush(WebSocketOutput.close(WebSocketClose(1000, "TYPE-DISCONNECT")), promise: nil)
+            bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(string: "late")), promise: nil)
+            #expect(try bench.close() == WebSocketClose(1000, "TYPE-DISCONNECT"))
+            #expect(try bench.frame() == nil, "nothing follows a Close")
+            #expect(bench.channel.isActive)
+            if answers {
+                try bench.receive(.connectionClose, [0x03, 0xE8])
+            } else {
+                bench.loop.advanceTime(by: WebSocketLimits().closeTimeout)
+            }
+            #expect(!bench.channel.isActive)
+        }
+    }
+
+    @Test func `a client that reads nothing is let go of`() throws {
+        let bench = try Bench()
+        bench.channel.isWritable = false
+        bench.channel.pipeline.fireChannelWritabilityChanged()
+        try bench.receive(.ping, [1])
+        #expect(try bench.frame() == nil, "pings of one that does not read are not answered")
+        bench.loop.advanceTime(by: WebSocketLimits().writeTimeout)
+        #expect(!bench.channel.isActive)
+    }
+
+    @Test func `a client that reads again in time stays`() throws {
+        let bench = try Bench()
+        bench.channel.isWritable = false
+        bench.channel.pipeline.fireChannelWritabilityChanged()
+        bench.loop.advanceTime(by: .seconds(19))
+        bench.channel.isWritable = true
+        bench.channel.pipeline.fireChannelWritabilityChanged()
+        bench.loop.advanceTime(by: .seconds(100))
+        #expect(bench.channel.isActive)
+    }
+
+    @Test func `a reason is cut to what a frame carries, between characters`() {
+        let close = WebSocketClose(4490, String(repeating: "é", count: 100))
+        #expect(close.reason.utf8.count == 122 && close.reason.allSatisfy { $0 == "é" })
+    }
+
+    @Test func `the end of the server and of the client's half are told apart`() throws {
+        let bench = try Bench()
+        let counter = ReadCompleteCounter()
+        try bench.channel.pipeline.syncOperations.addHandler(counter)
+        bench.channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+        #expect(try bench.input() == .stopping)
+        #expect(counter.count == 1, "an asynchronous channel passes on what it read when the reading is complete")
+        #expect(bench.channel.isActive)
+        bench.channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        #expect(!bench.channel.isActive)
+    }
+
+    @Test(arguments: [NIOWebSocketError.invalidFrameLength, .fragmentedControlFrame, .multiByteControlFrameLength])
+    func `a frame that cannot be read ends the WebSocket`(error: NIOWebSocketError) throws {
+        let bench = try Bench()
+        bench.channel.pipeline.fireErrorCaught(error)
+        #expect(try bench.close() == (error == .invalidFrameLength ? .tooLong : .protocolError))
+        bench.loop.advanceTime(by: .seconds(1))
+        #expect(!bench.channel.isActive)
+    }
+}
+
+private final class ReadCompleteCounter: ChannelInboundHandler {
+    typealias InboundIn = WebSocketInput
+    var count = 0
+    func channelReadComplete(context: ChannelHandlerContext) {
+        count += 1
+        context.fireChannelReadComplete()
+    }
+}
