@@ -11,6 +11,9 @@ import pytest
 from playwright.sync_api import Playwright, sync_playwright
 
 from harness.chromium import Chromium, ChromiumPage
+from harness.firefox import Firefox
+from harness.hooks import Hooks
+from harness.members import SoraMember
 from harness.node import BINARY, Node, running
 from harness.peers import Peer
 
@@ -69,6 +72,13 @@ def chromium(playwright: Playwright) -> Iterator[Chromium]:
     browser.close()
 
 
+@pytest.fixture(scope="module")
+def firefox() -> Iterator[Firefox]:
+    browser = Firefox()
+    yield browser
+    browser.close()
+
+
 @pytest.fixture
 def open_page(chromium: Chromium) -> Iterator[Callable[..., ChromiumPage]]:
     """Opens Chromium pages; none of them may raise or run into the content security policy."""
@@ -97,6 +107,29 @@ def peer() -> Iterator[Callable[..., Peer]]:
     yield start
     for one in peers:
         one.kill()
+
+
+@pytest.fixture
+def join(node: Node, channel: str) -> Iterator[Callable[..., SoraMember]]:
+    """Starts Sora SDK clients, of the test's own channel and node unless others are named."""
+    members: list[SoraMember] = []
+
+    def start(role: str, *flags: str, at: Node | None = None, to: str | None = None, **options: object) -> SoraMember:
+        signaling = (at or node).signaling
+        members.append(SoraMember(signaling, to or channel, role, *flags, **options))
+        return members[-1]
+
+    yield start
+    for one in members:
+        one.kill()
+
+
+@pytest.fixture
+def hooks() -> Iterator[Hooks]:
+    """A server for webhooks."""
+    server = Hooks()
+    yield server
+    server.close()
 
 
 @pytest.fixture

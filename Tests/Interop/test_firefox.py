@@ -16,13 +16,6 @@ from harness.playback import assert_smooth, observe
 OpenPage = Callable[..., ChromiumPage]
 
 
-@pytest.fixture(scope="module")
-def firefox() -> Iterator[Firefox]:
-    browser = Firefox()
-    yield browser
-    browser.close()
-
-
 @pytest.fixture
 def firefox_page(firefox: Firefox, node: Node) -> Iterator[FirefoxPage]:
     page = firefox.page(node.origin)

@@ -65,6 +65,7 @@ class Node:
             free_tcp_port(),
         )
         self.origin = f"http://{LOOPBACK}:{self.http_port}"
+        self.signaling = f"ws://{LOOPBACK}:{self.http_port}/signaling"
         self.admin = f"http://{LOOPBACK}:{self.admin_port}"
         self.log_path = log
         self.command = [
@@ -121,6 +122,16 @@ class Node:
     def publishing(self, name: str) -> list[str]:
         """The ids of those who publish in a channel."""
         return [one["id"] for one in self.channel(name).get("participants", []) if one.get("publishing", True)]
+
+    def operate(self, operation: str, **body: object) -> object:
+        """Calls the operators' API; the answer of a call that must succeed."""
+        response = self.ask(operation, **body)
+        assert response.status_code == 200, f"{operation}: {response.status_code} {response.text}"
+        return response.json()
+
+    def ask(self, operation: str, **body: object) -> httpx.Response:
+        """Calls the operators' API."""
+        return httpx.post(f"{self.admin}/", headers={"x-sora-target": f"Sora_{operation}"}, json=body, timeout=5)
 
     def resident_kibibytes(self) -> int:
         """Memory of the process that is in use now."""

@@ -19,15 +19,15 @@ HERE = Path(__file__).resolve().parent.parent
 INTERPRETERS = {"aiortc": sys.executable, "gstreamer": "/usr/bin/python3"}
 
 
-class Peer:
-    """A running publisher or viewer, told to end by closing its input."""
+class Program:
+    """A running peer, told to end by closing its input. It reports in lines of JSON."""
 
-    def __init__(self, kind: str, role: str, endpoint: str, codec: str = "VP8") -> None:
+    def __init__(self, kind: str, command: list[str]) -> None:
         self.kind = kind
         self.started = time.time()
         self.reports: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
-            [INTERPRETERS[kind], "-m", f"harness.peer_{kind}", role, endpoint, "--codec", codec],
+            command,
             cwd=HERE,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -67,7 +67,7 @@ class Peer:
         return wait_until(look, what, seconds, describe=lambda: (self.reports[-1:], "".join(self.said[-10:])))
 
     def end(self) -> dict[str, Any]:
-        """Ends the session in order; the final report, whose `status` is that of the DELETE."""
+        """Ends the session in order; the final report. Over WHIP and WHEP its `status` is that of the DELETE."""
         self.process.stdin.close()
         try:
             self.process.wait(15)
@@ -84,3 +84,10 @@ class Peer:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(10)
+
+
+class Peer(Program):
+    """A publisher or viewer over WHIP and WHEP."""
+
+    def __init__(self, kind: str, role: str, endpoint: str, codec: str = "VP8") -> None:
+        super().__init__(kind, [INTERPRETERS[kind], "-m", f"harness.peer_{kind}", role, endpoint, "--codec", codec])

@@ -1,0 +1,60 @@
+"""A member of a channel in a real browser: `member.js` on a blank page of the node's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .node import Node
+from .page import Page
+from .waiting import wait_until
+
+SCRIPT = (Path(__file__).parent / "member.js").read_text()
+
+
+class BrowserMember:
+    """One connection, in a tab of its own."""
+
+    def __init__(self, page: Page, node: Node, channel: str, role: str, **options: object) -> None:
+        self.page = page
+        # Any page of the node without a content security policy.
+        page.goto(f"{node.admin}/healthz")
+        page.call("(script) => { (0, eval)(script); }", SCRIPT)
+        page.call(
+            "async (...given) => { window.member = new Member(...given); await window.member.connect(); }",
+            node.signaling,
+            channel,
+            role,
+            options,
+        )
+
+    def sample(self) -> dict[str, Any]:
+        sample = self.page.evaluate("window.member.sample()")
+        assert not sample.get("error"), sample
+        return sample
+
+    def connected(self, seconds: float = 15) -> "BrowserMember":
+        wait_until(lambda: self.sample()["state"] == "connected", "the connection", seconds, describe=self.sample)
+        return self
+
+    @property
+    def id(self) -> str:
+        return self.sample()["id"]
+
+    def sees(self, sender: str, seconds: float = 15, frames: int = 20) -> dict[str, Any]:
+        """Waits until `frames` more frames of a sender were decoded and its sound was heard."""
+        before = self.sample()["streams"].get(sender, {"frames": 0, "energy": 0})
+
+        def look() -> dict[str, Any] | None:
+            stream = self.sample()["streams"].get(sender)
+            if not stream or stream["frames"] < before["frames"] + frames or stream["energy"] <= before["energy"]:
+                return None
+            return stream
+
+        return wait_until(look, f"pictures and sound of {sender}", seconds, describe=self.sample)
+
+    def disconnect(self) -> tuple[int, str]:
+        """Ends the connection; how the server closed the WebSocket."""
+        self.page.evaluate("window.member.disconnect()")
+        code, reason = wait_until(lambda: self.sample().get("closed"), "the WebSocket's close", 5)
+        return code, reason

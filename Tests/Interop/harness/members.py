@@ -1,0 +1,116 @@
+"""Members of a channel: each the unmodified Sora Python SDK in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any, Callable
+
+from .peers import HERE, Program
+from .waiting import wait_until
+
+
+class SoraMember(Program):
+    """A running SDK client. Options are those of `harness.peer_sora`, in Python's spelling."""
+
+    def __init__(self, signaling: str, channel: str, role: str, *flags: str, **options: object) -> None:
+        words = [f"--{flag}" for flag in flags]
+        for name, value in options.items():
+            words += [f"--{name.replace('_', '-')}", str(value)]
+        super().__init__(
+            f"the SDK client ({role})",
+            [sys.executable, "-m", "harness.peer_sora", role, signaling, channel, *words],
+        )
+
+    # What it was told.
+
+    def offer(self, seconds: float = 15) -> dict[str, Any]:
+        return self.wait("offer", seconds)
+
+    @property
+    def connection(self) -> str:
+        """Its connection id."""
+        return self.offer()["connection_id"]
+
+    def notified(self, event_type: str, **fields: object) -> list[dict[str, Any]]:
+        """Notifications of a type whose fields are those given."""
+        return [
+            one
+            for one in list(self.reports)
+            if one["event"] == "notify"
+            and one.get("event_type") == event_type
+            and all(one.get(key) == value for key, value in fields.items())
+        ]
+
+    def await_notification(self, event_type: str, seconds: float = 10, **fields: object) -> dict[str, Any]:
+        found = wait_until(
+            lambda: self.notified(event_type, **fields),
+            f"{self.kind}: {event_type} with {fields}",
+            seconds,
+            describe=self.described,
+        )
+        return found[0]
+
+    def connected(self, seconds: float = 20) -> "SoraMember":
+        """Waits until the node told it that it is connected."""
+        self.await_notification("connection.created", seconds, connection_id=self.connection)
+        return self
+
+    def closed(self, seconds: float = 15) -> tuple[int, str]:
+        """How the server closed the WebSocket."""
+        report = self.wait("closed", seconds)
+        return report["code"], report["reason"]
+
+    def disconnected(self, seconds: float = 15) -> str:
+        return self.wait("disconnected", seconds)["message"]
+
+    # What it receives.
+
+    @property
+    def streams(self) -> dict[str, dict[str, Any]]:
+        """The newest figures of each stream, by its sender's connection id."""
+        stats = self.last("stats")
+        return stats["streams"] if stats else {}
+
+    def sees(self, sender: "SoraMember | str", seconds: float = 15, frames: int = 15, **exactly: object) -> dict[str, Any]:
+        """Waits until `frames` more frames of a sender were decoded, with figures as given."""
+        name = sender if isinstance(sender, str) else sender.connection
+        before = self.streams.get(name, {}).get("frames", 0)
+
+        def look() -> dict[str, Any] | None:
+            stream = self.streams.get(name)
+            if not stream or stream["frames"] < before + frames:
+                return None
+            return stream if all(stream[key] == value for key, value in exactly.items()) else None
+
+        return wait_until(look, f"{self.kind} sees {name} with {exactly}", seconds, describe=self.described)
+
+    def hears(self, sender: "SoraMember | str", seconds: float = 15) -> None:
+        """Waits until sound of a sender is heard that was not heard before."""
+        name = sender if isinstance(sender, str) else sender.connection
+        before = self.streams.get(name, {}).get("loud", 0)
+        wait_until(
+            lambda: self.streams.get(name, {}).get("loud", 0) > before,
+            f"{self.kind} hears {name}",
+            seconds,
+            describe=self.described,
+        )
+
+    def growth(self, seconds: float, figure: str = "frames") -> dict[str, int]:
+        """How much a figure of each stream grows in a time."""
+        before = {name: stream[figure] for name, stream in self.streams.items()}
+        time.sleep(seconds)
+        return {name: stream[figure] - before.get(name, 0) for name, stream in self.streams.items()}
+
+    def tell(self, command: str) -> None:
+        """`speak` or `hush`."""
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+
+    def described(self) -> object:
+        others = [one for one in self.reports if one["event"] not in ("stats", "offer")][-8:]
+        return self.streams, others, "".join(self.said[-10:])
+
+
+Join = Callable[..., SoraMember]

@@ -1,0 +1,222 @@
+"""The Sora Python SDK (libwebrtc) as a member of a channel, unmodified: `python -m harness.peer_sora ROLE URL CHANNEL`.
+
+Reports are lines of JSON on the output; commands are lines on the input: `speak`, `hush`, `stats`. The end of the input
+disconnects. Only callbacks that hold Python's lock are set, sound is polled, and the process ends without destroying
+the SDK's objects: the SDK does not survive anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import threading
+import time
+
+import numpy
+from sora_sdk import Sora, SoraAudioSink, SoraVideoSink
+
+from .peer_common import report
+
+RATE = 48000
+FPS = 25
+COLOURS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200), "grey": (120, 120, 120)}
+
+
+class Stream:
+    """What arrives from one sender."""
+
+    def __init__(self) -> None:
+        self.frames = self.width = self.height = self.loud = 0
+        self.colour = [0, 0, 0]
+        self.kinds: list[str] = []
+        self.tracks: list = []
+        self.sinks: list = []
+
+    def note(self, frame) -> None:
+        picture = frame.data()
+        self.frames += 1
+        self.height, self.width = picture.shape[:2]
+        if self.frames % 10 == 1:
+            # Blue, green, red is the order of the SDK's frames.
+            middle = picture[self.height // 4 : self.height // 2, : self.width // 4].reshape(-1, 3).mean(axis=0)
+            self.colour = [int(value) for value in middle[::-1]]
+
+    def listen(self) -> None:
+        for sink in self.sinks:
+            if not isinstance(sink, SoraAudioSink):
+                continue
+            got, samples = sink.read()
+            if got and samples is not None and samples.size and int(numpy.abs(samples).max()) > 1000:
+                self.loud += 1
+
+    def shown(self) -> dict:
+        return {
+            "frames": self.frames,
+            "width": self.width,
+            "height": self.height,
+            "loud": self.loud,
+            "colour": self.colour,
+            "kinds": sorted(self.kinds),
+            "live": sum("LIVE" in str(track.state).upper() for track in self.tracks),
+        }
+
+
+class Member:
+    """One connection."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.streams: dict[str, Stream] = {}
+        self.lock = threading.Lock()
+        self.speaking = not options.silent
+        self.ended = threading.Event()
+        self.sora = Sora(openh264=options.openh264) if options.openh264 else Sora()
+        sends = options.role != "recvonly"
+        self.audio = self.sora.create_audio_source(1, RATE) if sends and options.audio else None
+        self.video = self.sora.create_video_source() if sends and options.video else None
+        settings: dict = {
+            "signaling_urls": [options.url],
+            "role": options.role,
+            "channel_id": options.channel,
+            "audio": options.audio,
+            "video": options.video,
+        }
+        if self.audio:
+            settings["audio_source"] = self.audio
+        if self.video:
+            settings["video_source"] = self.video
+        for name in (
+            "client_id", "bundle_id", "video_codec_type", "video_bit_rate", "simulcast", "simulcast_rid",
+            "spotlight", "spotlight_number", "spotlight_focus_rid", "spotlight_unfocus_rid",
+        ):  # fmt: skip
+            if getattr(options, name) is not None:
+                settings[name] = getattr(options, name)
+        for name in ("metadata", "signaling_notify_metadata", "forwarding_filters"):
+            if getattr(options, name) is not None:
+                settings[name] = json.loads(getattr(options, name))
+        self.connection = self.sora.create_connection(**settings)
+        self.connection.on_set_offer = self.on_set_offer
+        self.connection.on_notify = self.on_notify
+        self.connection.on_track = self.on_track
+        self.connection.on_disconnect = self.on_disconnect
+        self.connection.on_ws_close = self.on_ws_close
+
+    # Every callback catches what it raises: an exception in one ends the process.
+    def guarded(self, work) -> None:
+        try:
+            work()
+        except Exception as error:
+            report("failed", error=repr(error))
+
+    def on_set_offer(self, text: str) -> None:
+        self.guarded(lambda: report("offer", **{key: value for key, value in json.loads(text).items() if key != "type"}))
+
+    def on_notify(self, text: str) -> None:
+        self.guarded(lambda: report("notify", **json.loads(text)))
+
+    def on_track(self, track) -> None:
+        self.guarded(lambda: self.add(track))
+
+    def on_disconnect(self, code, message: str) -> None:
+        self.guarded(lambda: report("disconnected", code=str(code), message=message))
+        self.ended.set()
+
+    def on_ws_close(self, code: int, reason: str) -> None:
+        self.guarded(lambda: report("closed", code=code, reason=reason))
+
+    def add(self, track) -> None:
+        with self.lock:
+            stream = self.streams.setdefault(track.stream_id, Stream())
+            stream.tracks.append(track)
+            stream.kinds.append(track.kind)
+            if track.kind == "video":
+                sink = SoraVideoSink(track)
+                sink.on_frame = lambda frame: self.guarded(lambda: stream.note(frame))
+            else:
+                sink = SoraAudioSink(track, RATE, 1)
+            stream.sinks.append(sink)
+        report("track", stream=track.stream_id, kind=track.kind)
+
+    def say_stats(self) -> None:
+        with self.lock:
+            for stream in self.streams.values():
+                stream.listen()
+            shown = {name: stream.shown() for name, stream in self.streams.items()}
+        report("stats", streams=shown)
+
+    # What is sent.
+
+    def send_video(self) -> None:
+        width, height = (int(part) for part in self.options.size.split("x"))
+        picture = numpy.empty((height, width, 3), dtype=numpy.uint8)
+        picture[:] = COLOURS[self.options.colour][::-1]
+        noise = numpy.random.default_rng(1).integers(0, 80, (height, width // 2, 1), dtype=numpy.uint8)
+        count = 0
+        began = time.monotonic()
+        while not self.ended.is_set():
+            picture[:, width // 2 :] = numpy.roll(noise, count * 8, axis=0)
+            self.video.on_captured(picture)
+            count += 1
+            time.sleep(max(0.0, began + count / FPS - time.monotonic()))
+
+    def send_audio(self) -> None:
+        samples = RATE // 100
+        position = 0
+        began = time.monotonic()
+        while not self.ended.is_set():
+            times = (numpy.arange(samples) + position) / RATE
+            level = 9000 if self.speaking else 0
+            self.audio.on_data((numpy.sin(times * 2 * math.pi * 440) * level).astype(numpy.int16).reshape(-1, 1))
+            position += samples
+            time.sleep(max(0.0, began + position / RATE - time.monotonic()))
+
+    def run(self) -> None:
+        self.connection.connect()
+        for source, work in ((self.video, self.send_video), (self.audio, self.send_audio)):
+            if source:
+                threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=self.watch, daemon=True).start()
+        for line in sys.stdin:
+            command = line.strip()
+            if command in ("speak", "hush"):
+                self.speaking = command == "speak"
+        if not self.ended.is_set():
+            self.connection.disconnect()
+        finished = self.ended.wait(10)
+        self.say_stats()
+        report("ended", finished=finished)
+
+    def watch(self) -> None:
+        while not self.ended.is_set():
+            self.guarded(self.say_stats)
+            time.sleep(0.25)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("role", choices=["sendonly", "recvonly", "sendrecv"])
+    parser.add_argument("url")
+    parser.add_argument("channel")
+    parser.add_argument("--no-audio", dest="audio", action="store_false")
+    parser.add_argument("--no-video", dest="video", action="store_false")
+    parser.add_argument("--colour", choices=COLOURS, default="grey")
+    parser.add_argument("--size", default="640x360")
+    parser.add_argument("--silent", action="store_true")
+    parser.add_argument("--openh264")
+    for name in ("client-id", "bundle-id", "video-codec-type", "simulcast-rid", "spotlight-focus-rid",
+                 "spotlight-unfocus-rid", "metadata", "signaling-notify-metadata", "forwarding-filters"):  # fmt: skip
+        parser.add_argument(f"--{name}")
+    for name in ("video-bit-rate", "spotlight-number"):
+        parser.add_argument(f"--{name}", type=int)
+    for name in ("simulcast", "spotlight"):
+        parser.add_argument(f"--{name}", action="store_const", const=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    Member(arguments()).run()
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,72 @@
+"""Browsers with the manners of Sora's JavaScript SDK."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import pytest
+
+from harness.browser_member import BrowserMember
+from harness.chromium import ChromiumPage
+from harness.firefox import Firefox
+from harness.members import Join
+from harness.node import Node
+from harness.waiting import wait_until
+
+OpenPage = Callable[..., ChromiumPage]
+
+
+def test_three_chromium_members_see_each_other_and_one_comes_back(
+    open_page: OpenPage, node: Node, channel: str
+) -> None:
+    def member() -> BrowserMember:
+        return BrowserMember(open_page(node.origin), node, channel, "sendrecv", video={"codec_type": "VP8"})
+
+    members = [member().connected() for _ in range(3)]
+    for one in members:
+        for other in members:
+            if other is not one:
+                one.sees(other.id)
+    sections = members[0].sample()["sections"]
+    assert members.pop().disconnect() == (1000, "TYPE-DISCONNECT")
+    wait_until(
+        lambda: any(n["event_type"] == "connection.destroyed" for n in members[0].sample()["notifications"]),
+        "the notice that one left", 10,
+    )  # fmt: skip
+    newcomer = member().connected()
+    for one in members:
+        one.sees(newcomer.id)
+        newcomer.sees(one.id)
+    members[0].sees(members[1].id)
+    assert members[0].sample()["sections"] <= sections + 2
+    wait_until(lambda: members[0].sample()["pings"] > 0, "a ping", 10)
+    node.operate("20160711.PushChannel", channel_id=channel, data={"hello": ["world", 1]})
+    wait_until(lambda: newcomer.sample()["pushed"] == {"hello": ["world", 1]}, "what the operator pushes", 5)
+
+
+def test_a_browser_s_three_layers(open_page: OpenPage, join: Join, node: Node, channel: str) -> None:
+    sender = BrowserMember(
+        open_page(node.origin), node, channel, "sendonly",
+        video={"codec_type": "VP8", "bit_rate": 3000}, simulcast=True, size=[1280, 720],
+    ).connected()  # fmt: skip
+    low = join("recvonly", simulcast_rid="r0").connected()
+    low.sees(sender.id, width=320)
+    high = join("recvonly", simulcast_rid="r2").connected()
+    high.sees(sender.id, seconds=40, width=1280)
+
+
+def test_firefox_is_a_member_too(firefox: Firefox, join: Join, node: Node, channel: str) -> None:
+    other = join("sendrecv", video_codec_type="VP8").connected()
+    page = firefox.page(node.origin)
+    member = BrowserMember(page, node, channel, "sendrecv", video={"codec_type": "VP8"}).connected(20)
+    member.sees(other.connection)
+    other.sees(member.id)
+    # One who leaves and one who joins: a section goes and comes back under another name.
+    third = join("sendrecv", video_codec_type="VP8", colour="red").connected()
+    member.sees(third.connection)
+    third.end()
+    fourth = join("sendrecv", video_codec_type="VP8", colour="blue").connected()
+    member.sees(fourth.connection)
+    member.sees(other.connection)
+    assert member.disconnect() == (1000, "TYPE-DISCONNECT")
+    page.close()
