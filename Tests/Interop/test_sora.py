@@ -255,17 +255,32 @@ def test_webhooks_decide_and_are_told(own_node: StartNode, join: Join, channel: 
 # MARK: Many
 
 
-def test_two_hundred_members_join_at_once(node: Node, channel: str, tmp_path: Path) -> None:
-    report = tmp_path / "load.json"
+def load(node: Node, channel: str, report: Path, *options: str) -> dict:
+    """What `nagare load` says of a run over this signaling."""
     command = [
-        str(BINARY), "load", "--url", node.origin, "--signaling", "sora", "--channel", channel, "--publishers", "1",
-        "--subscribers", "199", "--video-kbps", "100", "--join-rate", "1000", "--duration", "5", "--json", str(report),
+        str(BINARY), "load", "--url", node.origin, "--signaling", "sora", "--channel", channel, "--join-rate", "1000",
+        "--duration", "5", "--json", str(report), *options,
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    result = json.loads(report.read_text())
-    assert result["signaling"] == "sora"
-    print(json.dumps(result, indent=1))
+    return json.loads(report.read_text())
+
+
+def test_two_hundred_members_join_at_once(node: Node, channel: str, tmp_path: Path) -> None:
+    result = load(
+        node, channel, tmp_path / "load.json", "--publishers", "1", "--subscribers", "199", "--video-kbps", "100"
+    )
+    assert (result["signaling"], result["publishersConnected"], result["subscribersConnected"]) == ("sora", 1, 199)
+    assert result["connectMilliseconds"]["max"] < 10_000, result["connectMilliseconds"]
+    assert (result["tracksMissing"], result["window"]["video"]["packetsLost"]) == (0, 0), result["window"]
+
+
+def test_in_a_call_of_sixteen_everybody_gets_everybody(node: Node, channel: str, tmp_path: Path) -> None:
+    result = load(node, channel, tmp_path / "load.json", "--conference", "16", "--video-kbps", "100", "--audio")
+    assert result["tracksMissing"] == 0
+    for kind in ("video", "audio"):
+        figures = result["window"][kind]
+        assert (figures["subscribersSilent"], figures["packetsLost"]) == (0, 0), figures
 
 
 # MARK: One room under every protocol
