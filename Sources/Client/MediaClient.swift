@@ -222,7 +222,7 @@ package final class MediaClient {
             isConnected = false
             isSending = false
             closedFor = reason
-        case .trackStarted, .trackPaused, .formatUnsupported, .speech, .layerSwitched: break
+        case .trackStarted, .trackPaused, .formatUnsupported, .speech, .layerSwitched, .networkChanged: break
         }
     }
 

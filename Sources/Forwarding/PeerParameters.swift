@@ -78,6 +78,9 @@ public enum PeerEvent: Sendable, Equatable {
     /// `previous` when nothing of the source was sent before. `isWished` is false when the layer that the slot's
     /// ``LayerChoice`` names does not flow and the nearest one plays instead.
     case layerSwitched(slot: MID, current: RID?, previous: RID?, isWished: Bool)
+    /// The network between the peer and us became more or less stable, by what both sides report of it: 0 stable,
+    /// 1 slightly unstable, 2 unstable, 3 very unstable. It begins as 0, and changes every two seconds at most.
+    case networkChanged(level: Int)
 }
 
 extension SendTrackParameters {

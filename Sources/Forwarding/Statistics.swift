@@ -171,7 +171,7 @@ extension Forwarder {
 
 extension Interval {
     /// A time in ticks of the RTP clock of a kind of media.
-    fileprivate init(ticks: UInt32, of kind: MediaKind) {
+    init(ticks: UInt32, of kind: MediaKind) {
         self.init(nanoseconds: Int64(ticks) * 1_000_000_000 / Int64(kind.clockRate))
     }
 }

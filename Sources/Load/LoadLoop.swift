@@ -366,7 +366,7 @@ actor LoadLoop {
                 ended[reason, default: 0] += 1
             }
         // A closed client stays for its counts; its publisher makes nothing any more.
-        case .trackStarted, .trackPaused, .formatUnsupported, .speech, .layerSwitched: break
+        case .trackStarted, .trackPaused, .formatUnsupported, .speech, .layerSwitched, .networkChanged: break
         }
     }
 }

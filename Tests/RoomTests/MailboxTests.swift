@@ -118,6 +118,12 @@ struct InboxTests {
         #expect(taken([begins, .closed(.closedByPeer), ceases]) == [.closed(.closedByPeer)])
     }
 
+    @Test func `of a network's levels the last is kept, and it comes after the connection`() {
+        let levels = (0...3).map { PeerEvent.networkChanged(level: $0) }
+        #expect(taken(levels + [.connected]) == [.connected, levels[3]])
+        #expect(taken([levels[3], .closed(.consentExpired), levels[0]]) == [.closed(.consentExpired)])
+    }
+
     @Test func `of switches of layers the first and the last state are kept`() {
         let rids = ["a", "b", "c"].map { RID($0)! }
         let switched = { (current: RID?, previous: RID?) in

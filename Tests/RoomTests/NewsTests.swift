@@ -84,6 +84,20 @@ struct NewsTests {
         #expect(bench.model.left(deaf, reason: .left).news.count == 1)
     }
 
+    @Test func `how a member's network is it is told alone, unless it wants no news`() throws {
+        var bench = ModelBench()
+        _ = try bench.member(.sendrecv)
+        let deaf = try bench.member(.recvonly) { $0.receivesNotifications = false }
+        let id = try bench.member(.recvonly)
+        let early = try bench.reserve(JoinRequest(channel: ModelBench.channel, role: .recvonly, following: .everyone))
+        let news = { (id: ParticipantID, level: Int) in
+            bench.model.received(.networkChanged(level: level), from: bench.peers[id]!)
+        }
+        #expect(news(id, 2) == [.notify(.networkStatus(unstableLevel: 2), to: [id])])
+        #expect(news(id, 0) == [.notify(.networkStatus(unstableLevel: 0), to: [id])])
+        #expect(news(deaf, 3).isEmpty && news(early, 3).isEmpty)
+    }
+
     @Test func `what is claimed of audio and video goes before what is published`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly) { ($0.sendsAudio, $0.sendsVideo) = (false, true) }

@@ -240,6 +240,7 @@ extension PropertyWorld {
         case .destroyed(let member, _, _, _):
             expect(people[member.id] == nil, "who is said to be gone is gone")
             expect(strangers(Set(ids), to: member) == Set(ids), "a bundle is told nothing of itself")
+        case .networkStatus(let level): expect(ids.count == 1 && (0...3).contains(level), "its network's own level")
         case .spotlightFocused, .spotlightUnfocused, .layerSwitched, .forwarding: break
         }
     }

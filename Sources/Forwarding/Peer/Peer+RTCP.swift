@@ -70,7 +70,7 @@ extension Peer {
             if block.lastSR != 0 {
                 let elapsed = core.ntp(at: now).compact &- block.lastSR &- block.delaySinceLastSR
                 // A negative round trip, by the peer's rounding, wraps to a huge one.
-                if elapsed < 0x8000_0000 { noteRoundTrip(Interval(compactNTP: elapsed)) }
+                if elapsed < 0x8000_0000 { noteRoundTrip(Interval(compactNTP: elapsed), at: now) }
             }
         }
     }

@@ -48,6 +48,8 @@ package final class Peer {
     private var wroteLoss: [SequenceNumber] = []
     /// From our sender reports and the peer's answers; `nil` before the first.
     package private(set) var roundTrip: Interval?
+    private(set) var roundTripAt: Instant?
+    var network = NetworkQuality()
     package private(set) var reportedBandwidth: UInt64?
     /// Media may be sent and is accepted.
     @inline(__always)
@@ -227,8 +229,9 @@ package final class Peer {
         if let deadline = transportFeedback?.nextDeadline { core.wake(self, at: deadline) }
     }
 
-    func noteRoundTrip(_ sample: Interval) {
+    func noteRoundTrip(_ sample: Interval, at now: Instant) {
         guard sample >= .zero, sample < .seconds(30) else { return }
+        roundTripAt = now
         guard let roundTrip else {
             self.roundTrip = sample
             return
@@ -344,6 +347,7 @@ package final class Peer {
             stream.measureBitrate(at: now)
             if let block = stream.makeReportBlock(at: now) { blocks.append(block) }
         }
+        rateNetwork(at: now)
         guard !blocks.isEmpty else { return }
         core.writer.removeAll()
         core.writer.appendReceiverReport(sender: feedbackSSRC, blocks: blocks)

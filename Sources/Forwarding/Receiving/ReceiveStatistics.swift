@@ -8,6 +8,9 @@ package struct ReceiveStatistics: Sendable {
     private var received: Int64 = 0
     private var expectedPrior: Int64 = 0
     private var receivedPrior: Int64 = 0
+    /// Of the time between the last two calls of ``takeReport()``: the packets that were to arrive, and those that did
+    /// not.
+    package private(set) var lastInterval = (expected: 0, lost: 0)
     /// Sixteenths of a clock tick, as in appendix A.8.
     private var jitter: Int64 = 0
     private var lastTransit: Int64?
@@ -53,6 +56,7 @@ package struct ReceiveStatistics: Sendable {
         let lostInterval = expectedInterval - (received - receivedPrior)
         expectedPrior = expectedNow
         receivedPrior = received
+        lastInterval = (Int(expectedInterval), Int(lostInterval))
         let fraction = expectedInterval > 0 && lostInterval > 0 ? lostInterval * 256 / expectedInterval : 0
         let cumulative = min(max(expectedNow - received, -0x80_0000), 0x7F_FFFF)
         // The first number is placed one cycle up by the unwrapper; on the wire cycles count from zero.

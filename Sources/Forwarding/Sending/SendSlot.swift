@@ -41,7 +41,8 @@ package final class SendSlot {
     package var bitrate: Int { meter.bitrate }
     private var meter = BitrateMeter()
     /// The receiver's newest report on us.
-    package private(set) var lastReport: ReportBlock?
+    package var lastReport: ReportBlock? { reports.newest }
+    var reports = SlotReports()
 
     /// A packet that was received longer ago than this is too late for any receiver that waits for it.
     private static let retransmissionAgeMax = Interval.seconds(2)
@@ -188,7 +189,7 @@ package final class SendSlot {
     }
 
     func receivedReport(_ block: ReportBlock) {
-        lastReport = block
+        reports.received(block, packetsSent: packetsSent)
         // With layers the receiver tells streams apart by RID, which goes with the MID.
         unsafe state.pointee.sendsMID = isRepeatable
     }

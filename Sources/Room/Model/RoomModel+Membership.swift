@@ -241,6 +241,8 @@ extension RoomModel {
             spoke(id, into: mid, isSpeaking: isSpeaking, into: &decisions)
         case .layerSwitched(let slot, let current, let previous, let isWished):
             layerSwitched(in: slot, of: id, from: previous, to: current, isWished: isWished, into: &decisions)
+        case .networkChanged(let level):
+            networkChanged(of: id, to: level, into: &decisions)
         case .formatUnsupported:
             break
         }

@@ -104,6 +104,14 @@ extension RoomModel {
         decisions.append(.notify(news, to: hearers))
     }
 
+    /// It alone is told how its network is.
+    func networkChanged(of id: ParticipantID, to level: Int, into decisions: inout [Decision]) {
+        guard let participant = participants[id], participant.isConnected, participant.receivesNotifications else {
+            return
+        }
+        decisions.append(.notify(.networkStatus(unstableLevel: level), to: [id]))
+    }
+
     private func report(on participant: Participant) -> ConnectionReport? {
         connection(participant).map { connection in
             ConnectionReport(

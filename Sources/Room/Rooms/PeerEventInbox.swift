@@ -4,8 +4,8 @@ import Wire
 
 /// Carries peers' events from the media threads to the rooms, keeping per peer only what still matters.
 ///
-/// What waits is bounded by the peers and their tracks, however fast a peer makes events: of each kind of a track's
-/// or a slot's events the latest is kept, and nothing but `closed` of a peer that closed.
+/// What waits is bounded by the peers and their tracks, however fast a peer makes events: of each kind of a track's,
+/// a slot's or the peer's own events the latest is kept, and nothing but `closed` of a peer that closed.
 final class PeerEventInbox: Sendable {
     fileprivate struct Pending {
         var isConnected = false
@@ -14,6 +14,7 @@ final class PeerEventInbox: Sendable {
         var speech: [(mid: MID, event: PeerEvent)] = []
         /// What each slot played before the first of its switches and after the last.
         var layers: [(mid: MID, event: PeerEvent)] = []
+        var network: PeerEvent?
         var closed: PeerEvent?
     }
     private struct State {
@@ -58,6 +59,7 @@ extension PeerEventInbox.Pending {
         case .closed: self = Self(closed: event)
         case .trackStarted(let mid, _), .trackPaused(let mid): Self.replace(mid, with: event, in: &tracks)
         case .formatUnsupported(let mid, _): Self.replace(mid, with: event, in: &formats)
+        case .networkChanged: network = event
         case .speech(let mid, let isSpeaking): mergeSpeech(mid, isSpeaking)
         case .layerSwitched(let slot, let current, let previous, let isWished):
             var first = previous
@@ -82,5 +84,6 @@ extension PeerEventInbox.Pending {
     var events: [PeerEvent] {
         if let closed { return [closed] }
         return (isConnected ? [.connected] : []) + (tracks + formats + speech + layers).map(\.event)
+            + (network.map { [$0] } ?? [])
     }
 }

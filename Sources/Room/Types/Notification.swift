@@ -17,6 +17,8 @@ public final class Notification: Sendable {
         case layerSwitched(LayerSwitch)
         /// A filter keeps a track from a receiver from now on, or does no longer.
         case forwarding(isBlocked: Bool, kind: MediaKind, source: ParticipantID, destination: ParticipantID)
+        /// The network between the receiver and the node became more or less stable: 0, stable, to 3, very unstable.
+        case networkStatus(unstableLevel: Int)
     }
     public struct LayerSwitch: Hashable, Sendable {
         public enum Trigger: Hashable, Sendable {

@@ -38,6 +38,7 @@ extension SoraServerMessage {
             message.add("kind", kind.rawValue)
             message.add("source_connection_id", source.value)
             message.add("destination_connection_id", destination.value)
+        case .networkStatus(let level): message.add("unstable_level", level)
         }
         return message.text
     }
@@ -52,6 +53,7 @@ extension SoraServerMessage {
         case .layerSwitched: "simulcast.switched"
         case .forwarding(isBlocked: true, _, _, _): "forwarding.blocked"
         case .forwarding(isBlocked: false, _, _, _): "forwarding.allowed"
+        case .networkStatus: "network.status"
         }
     }
 

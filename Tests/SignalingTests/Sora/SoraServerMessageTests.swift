@@ -303,6 +303,12 @@ import Wire
         #expect(allowed["event_type"] == "forwarding.allowed" && allowed["kind"] == "video")
     }
 
+    @Test func `news of the receiver's own connection has the protocol's fields and no others`() throws {
+        var network = try #require(try Self.notify(.networkStatus(unstableLevel: 3)).object)
+        #expect(network.removeValue(forKey: "timestamp") != nil)
+        #expect(network == ["type": "notify", "event_type": "network.status", "unstable_level": 3])
+    }
+
     @Test(arguments: [
         (Int64(0), "1970-01-01T00:00:00.000000Z"), (-1, "1969-12-31T23:59:59.999999Z"),
         (951_782_400_000_000_000, "2000-02-29T00:00:00.000000Z"),

@@ -1,0 +1,31 @@
+import Wire
+
+// How stable the network to the peer is, by what both sides report anyway.
+
+extension Peer {
+    /// Rates the last second, after its reports were made.
+    func rateNetwork(at now: Instant) {
+        var sample = NetworkQuality.Sample()
+        var up = PacketTally()
+        for stream in streams {
+            up.add(sent: stream.statistics.lastInterval.expected, lost: stream.statistics.lastInterval.lost)
+            if stream.track.parameters.kind == .audio, stream.isFlowing(at: now) {
+                sample.jitter = max(sample.jitter, Interval(ticks: stream.statistics.jitterTicks, of: .audio))
+            }
+        }
+        var down = PacketTally()
+        for slot in slots {
+            slot.reports.measure(at: now)
+            guard slot.reports.areFresh(at: now), let report = slot.reports.newest else { continue }
+            slot.reports.add(to: &down)
+            guard slot.parameters.kind == .audio else { continue }
+            // What came to us unevenly goes on as it came.
+            let inherited = slot.source?.streams.first?.statistics.jitterTicks ?? 0
+            let added = report.jitter - min(report.jitter, inherited)
+            sample.jitter = max(sample.jitter, Interval(ticks: added, of: .audio))
+        }
+        sample.fractionLost = max(up.fractionLost, down.fractionLost)
+        if let roundTripAt, now - roundTripAt < SlotReports.ageMax { sample.roundTrip = roundTrip ?? .zero }
+        if let level = network.rate(sample) { core.emit(.networkChanged(level: level), of: id) }
+    }
+}
