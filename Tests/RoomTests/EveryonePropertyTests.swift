@@ -106,6 +106,7 @@ extension PropertyWorld {
             clientID: ["c1", "c2", nil].randomElement(using: &generator)!,
             bundleID: ["b", nil, nil, nil].randomElement(using: &generator)!,
             receivesNotifications: Int.random(in: 0..<5, using: &generator) > 0,
+            hearsOfICE: Int.random(in: 0..<5, using: &generator) == 0,
             announces: Int.random(in: 0..<5, using: &generator) > 0,
             layer: layer(using: &generator)
         )

@@ -98,6 +98,22 @@ struct NewsTests {
         #expect(news(deaf, 3).isEmpty && news(early, 3).isEmpty)
     }
 
+    @Test func `who is to hear of its ICE connection is told before anything else, even without other news`() throws {
+        var bench = ModelBench()
+        let up = Notification.Content.iceStateChanged(current: .connected, previous: .checking)
+        for hears in [true, false] {
+            let (id, decisions) = try bench.join(.sendrecv) {
+                $0.hearsOfICE = true
+                $0.receivesNotifications = hears
+            }
+            let own = decisions.news.filter { $0.to == [id] }
+            #expect(own.first?.content == up && own.count == (hears ? 2 : 1))
+            #expect(decisions.news.count { $0.content == up } == 1)
+        }
+        let (_, decisions) = try bench.join(.sendrecv)
+        #expect(!decisions.news.contains { $0.content == up })
+    }
+
     @Test func `what is claimed of audio and video goes before what is published`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly) { ($0.sendsAudio, $0.sendsVideo) = (false, true) }

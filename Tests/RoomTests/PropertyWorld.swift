@@ -221,7 +221,10 @@ extension PropertyWorld {
 
     private mutating func checkNews(_ content: Notification.Content, _ ids: [ParticipantID]) {
         expect(Set(ids).count == ids.count, "nobody is told twice")
-        let hear = ids.allSatisfy { people[$0].map { $0.isConnected && $0.request.receivesNotifications } == true }
+        let isOfICE = if case .iceStateChanged = content { true } else { false }
+        let hear = ids.allSatisfy { id in
+            people[id].map { $0.isConnected && (isOfICE || $0.request.receivesNotifications) } == true
+        }
         expect(hear, "who is told is there and wants to be")
         switch content {
         case .created(let member, _, _, let counts, let others):
@@ -241,6 +244,7 @@ extension PropertyWorld {
             expect(people[member.id] == nil, "who is said to be gone is gone")
             expect(strangers(Set(ids), to: member) == Set(ids), "a bundle is told nothing of itself")
         case .networkStatus(let level): expect(ids.count == 1 && (0...3).contains(level), "its network's own level")
+        case .iceStateChanged: expect(ids.allSatisfy { people[$0]?.request.hearsOfICE == true }, "who hears of ICE")
         case .spotlightFocused, .spotlightUnfocused, .layerSwitched, .forwarding: break
         }
     }

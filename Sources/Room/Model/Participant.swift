@@ -13,6 +13,7 @@ struct Participant: Sendable {
     let following: Following
     var member: Member
     var receivesNotifications: Bool
+    let hearsOfICE: Bool
     let announces: Bool
     /// What others are told whatever it publishes.
     let claimsAudio: Bool?
@@ -62,6 +63,7 @@ struct Participant: Sendable {
             authorizedMetadataJSON: request.authorizedMetadataJSON
         )
         receivesNotifications = request.receivesNotifications
+        hearsOfICE = request.hearsOfICE
         announces = request.announces
         claimsAudio = request.sendsAudio
         claimsVideo = request.sendsVideo

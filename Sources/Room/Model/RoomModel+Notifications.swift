@@ -37,6 +37,9 @@ extension RoomModel {
         }
         decisions.append(.report(.connectionCreated(report)))
         decisions.append(.connected(participant.id))
+        if participant.hearsOfICE {
+            decisions.append(.notify(.iceStateChanged(current: .connected, previous: .checking), to: [participant.id]))
+        }
         if participant.receivesNotifications { decisions.append(.notify(news(others), to: [participant.id])) }
         guard participant.announces else { return }
         let hearers = hearers(of: participant.channel, except: companions(of: participant))

@@ -22,6 +22,8 @@ public struct JoinRequest: Sendable {
     public var eventMetadataJSON: String?
     /// Whether it gets notifications at all.
     public var receivesNotifications: Bool
+    /// Whether it is told of its own ICE connection, be it told of anything else or not.
+    public var hearsOfICE: Bool
     /// Whether others are told of its coming and going.
     public var announces: Bool
     /// What others are told of its audio; `nil` for whether it publishes any.
@@ -54,6 +56,7 @@ public struct JoinRequest: Sendable {
         authorizedMetadataJSON: String? = nil,
         eventMetadataJSON: String? = nil,
         receivesNotifications: Bool = true,
+        hearsOfICE: Bool = false,
         announces: Bool = true,
         sendsAudio: Bool? = nil,
         sendsVideo: Bool? = nil,
@@ -76,6 +79,7 @@ public struct JoinRequest: Sendable {
         self.authorizedMetadataJSON = authorizedMetadataJSON
         self.eventMetadataJSON = eventMetadataJSON
         self.receivesNotifications = receivesNotifications
+        self.hearsOfICE = hearsOfICE
         self.announces = announces
         self.sendsAudio = sendsAudio
         self.sendsVideo = sendsVideo

@@ -19,7 +19,10 @@ public final class Notification: Sendable {
         case forwarding(isBlocked: Bool, kind: MediaKind, source: ParticipantID, destination: ParticipantID)
         /// The network between the receiver and the node became more or less stable: 0, stable, to 3, very unstable.
         case networkStatus(unstableLevel: Int)
+        /// The receiver's own ICE connection goes from one state to another.
+        case iceStateChanged(current: ICEState, previous: ICEState)
     }
+    public enum ICEState: String, Hashable, Sendable { case checking, connected }
     public struct LayerSwitch: Hashable, Sendable {
         public enum Trigger: Hashable, Sendable {
             /// A layer of the sender stopped or came back.

@@ -39,6 +39,9 @@ extension SoraServerMessage {
             message.add("source_connection_id", source.value)
             message.add("destination_connection_id", destination.value)
         case .networkStatus(let level): message.add("unstable_level", level)
+        case .iceStateChanged(let current, let previous):
+            message.add("current_state", current.rawValue)
+            message.add("previous_state", previous.rawValue)
         }
         return message.text
     }
@@ -54,6 +57,7 @@ extension SoraServerMessage {
         case .forwarding(isBlocked: true, _, _, _): "forwarding.blocked"
         case .forwarding(isBlocked: false, _, _, _): "forwarding.allowed"
         case .networkStatus: "network.status"
+        case .iceStateChanged: "ice-connection-state.changed"
         }
     }
 

@@ -104,6 +104,7 @@ struct SoraSettings: Sendable {
             authorizedMetadataJSON: grants.notifyMetadata?.text,
             eventMetadataJSON: grants.eventMetadata?.text,
             receivesNotifications: grants.notifies ?? true,
+            hearsOfICE: grants.notifiesICEState ?? false,
             announces: grants.notifies ?? true,
             sendsAudio: kinds.contains(.audio),
             sendsVideo: kinds.contains(.video),

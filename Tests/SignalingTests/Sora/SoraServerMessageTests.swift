@@ -305,8 +305,23 @@ import Wire
 
     @Test func `news of the receiver's own connection has the protocol's fields and no others`() throws {
         var network = try #require(try Self.notify(.networkStatus(unstableLevel: 3)).object)
-        #expect(network.removeValue(forKey: "timestamp") != nil)
+        let time = network.removeValue(forKey: "timestamp")
         #expect(network == ["type": "notify", "event_type": "network.status", "unstable_level": 3])
+        var ice = try #require(try Self.notify(.iceStateChanged(current: .connected, previous: .checking)).object)
+        #expect(ice.removeValue(forKey: "timestamp") == time && time != nil)
+        #expect(
+            ice == [
+                "type": "notify", "event_type": "ice-connection-state.changed", "current_state": "connected",
+                "previous_state": "checking",
+            ]
+        )
+    }
+
+    @Test(arguments: [nil, false, true])
+    func `a client hears of its ICE connection only where that was granted`(isGranted: Bool?) throws {
+        var grants = Grants()
+        grants.notifiesICEState = isGranted
+        #expect(try Self.settings(grants: grants).joinRequest(id: SoraBench.id).hearsOfICE == (isGranted ?? false))
     }
 
     @Test(arguments: [
