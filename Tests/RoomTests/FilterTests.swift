@@ -168,6 +168,33 @@ struct FilterTests {
         )
     }
 
+    @Test(arguments: [true, false])
+    func `a newcomer is told what its own filter keeps from it, once it is told anything`(isConnectedFirst: Bool) throws
+    {
+        var bench = ModelBench()
+        let sender = try bench.member(.sendrecv)
+        var request = JoinRequest(channel: ModelBench.channel, role: .recvonly, following: .everyone)
+        request.filters = [Self.noVideo]
+        let viewer = try bench.reserve(request)
+        let peer = try #require(bench.peers[viewer])
+        var decisions = try bench.model.setupCompleted(viewer, publications: [], slots: [])
+        if isConnectedFirst { decisions += bench.model.received(.connected, from: peer) }
+        decisions += try bench.see(sender, by: viewer).decisions
+        if !isConnectedFirst { decisions += bench.model.received(.connected, from: peer) }
+        let own = decisions.news.filter { $0.to == [viewer] }.map(\.content)
+        guard case .created? = own.first else {
+            Issue.record("\(own)")
+            return
+        }
+        let blocked = Notification.Content.forwarding(
+            isBlocked: true,
+            kind: .video,
+            source: sender,
+            destination: viewer
+        )
+        #expect(Array(own.dropFirst()) == [blocked])
+    }
+
     @Test func `what a receiver allows itself is not forwarded when the channel blocks it`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly)

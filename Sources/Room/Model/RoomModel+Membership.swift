@@ -111,6 +111,7 @@ extension RoomModel {
             decisions.append(.report(.sessionCreated(session.description, unixNanoseconds: now.unixNanoseconds)))
         }
         announceCreated(participant, others: others, into: &decisions)
+        tellBlocked(to: participant, into: &decisions)
         for mid in participant.speaking { spoke(id, into: mid, isSpeaking: true, into: &decisions) }
     }
 

@@ -115,6 +115,21 @@ extension RoomModel {
         decisions.append(.notify(.networkStatus(unstableLevel: level), to: [id]))
     }
 
+    /// Of what filters kept from a newcomer before it was told anything.
+    mutating func tellBlocked(to newcomer: Participant, into decisions: inout [Decision]) {
+        guard newcomer.receivesNotifications, let blocked = viewers[newcomer.id]?.blocked else { return }
+        workDone += blocked.count
+        for (sender, kind) in blocked {
+            let news = Notification.Content.forwarding(
+                isBlocked: true,
+                kind: kind,
+                source: sender,
+                destination: newcomer.id
+            )
+            decisions.append(.notify(news, to: [newcomer.id]))
+        }
+    }
+
     private func report(on participant: Participant) -> ConnectionReport? {
         connection(participant).map { connection in
             ConnectionReport(

@@ -51,6 +51,13 @@ struct Viewer: Sendable {
 
     /// The senders that it has slots of.
     var slotSenders: Set<ParticipantID> { Set(senderOfSlot.values) }
+
+    /// What filters keep from its slots of single senders.
+    var blocked: [(sender: ParticipantID, kind: MediaKind)] {
+        senders.sorted { $0.key.precedes($1.key) }.flatMap { sender, state in
+            state.slots.filter(\.isBlocked).map { (sender, $0.kind) }
+        }
+    }
 }
 
 // MARK: - Slots that come and go
