@@ -148,6 +148,38 @@ import Wire
         #expect(reported.map(\.0) == [slot.id.peer])
     }
 
+    @Test func `a stream of which a packet waits does not give way to another`() throws {
+        let world = try World(seed: 139)
+        let publisher = try quietPublisher(world)
+        let viewer = try world.watch()
+        world.run(for: .seconds(1))
+        let recording = Recording(viewer, .video)
+        try world.connect(viewer, to: publisher)
+        let track = try #require(world.nodePeer(publisher)?.tracks.first { $0.parameters.kind == .video })
+        // What the publisher sent by itself went silent, and gives way to the last of these.
+        world.run(for: .seconds(3))
+        var streams = try (0..<4 as Range<UInt32>).map {
+            try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: 7_001 + $0))
+        }
+        for index in streams.indices {
+            world.deliverSecured([streams[index].next(vp8(index, isKey: index == 0))], from: publisher)
+        }
+        #expect(track.streams.map(\.ssrc) == streams.map(\.ssrc))
+        let playing = track.streams[0]
+        world.run(for: .seconds(3))
+        #expect(recording.packets.count == 1)
+
+        var padding = streams[0].next(step: 0, [0, 0, 0, 4])
+        padding[0] |= 0x20
+        var newcomer = try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: 7_100))
+        world.deliverSecured([padding, newcomer.next(vp8(50, isKey: true))], from: publisher)
+        #expect(track.streams.contains { $0 === playing })
+        #expect(track.streams.contains { $0.ssrc == newcomer.ssrc })
+        #expect(track.streams.count == ReceivedTrack.streamsMax)
+        world.run(for: .milliseconds(100))
+        #expect(recording.packets.count == 2)
+    }
+
     @Test func `RED passes through to who takes it and loses its redundancy for who does not`() throws {
         let world = try World(seed: 135)
         let publisher = try quietPublisher(world, audio: [.standard(.opus), .standard(.red)])

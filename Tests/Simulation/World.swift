@@ -388,6 +388,34 @@ final class World {
         settle(host)
     }
 
+    /// Lets the node take packets of a client, encrypted with the keys of its session, in one turn and at once.
+    func deliverSecured(_ packets: [[UInt8]], from host: Host) {
+        guard let id = host.client?.id, let transport = host.core.peer(id)?.transport,
+            let path = transport.selectedPath
+        else { return }
+        var datagrams: [[UInt8]] = []
+        for packet in packets {
+            host.batch.append(to: path) { slot in
+                slot.store(unsafe packet.span.bytes, at: 0)
+                return transport.protectRTP(&slot, length: packet.count)
+            }
+        }
+        host.core.completeBatch()
+        for index in 0..<host.batch.count {
+            datagrams.append(host.batch.withDatagram(index) { bytes, _ in bytes.array() })
+        }
+        host.batch.removeAll()
+        let back = NetworkPath(socket: SocketIndex(rawValue: 0), remote: host.address)
+        for datagram in datagrams {
+            var buffer = datagram + Array(repeating: 0, count: 64)
+            unsafe buffer.withUnsafeMutableBytes { buffer in
+                var span = unsafe buffer.mutableBytes
+                node.core.receive(&span, length: datagram.count, path: back, at: now, into: node.batch)
+            }
+        }
+        settle(node)
+    }
+
     func settle(_ host: Host) {
         host.core.endTurn(at: now, into: host.batch)
         transmit(host.batch, from: host)

@@ -72,7 +72,9 @@ package final class ReceivedTrack {
     /// Makes room for another stream by letting go of one that went silent.
     /// - Returns: what was let go; `nil` when all are in use.
     package func evictSilentStream(at now: Instant) -> ReceivedStream? {
-        func isSilent(_ stream: ReceivedStream) -> Bool { stream !== target && !stream.isFlowing(at: now) }
+        func isSilent(_ stream: ReceivedStream) -> Bool {
+            stream !== target && !stream.isFlowing(at: now) && !waits(stream)
+        }
         guard
             let index = streams.firstIndex(where: { isSilent($0) && answers.choices(of: $0.id.rawValue).isEmpty })
                 ?? streams.firstIndex(where: isSilent)
@@ -81,6 +83,12 @@ package final class ReceivedTrack {
         selector.remove(evicted.id.rawValue)
         for place in 0..<LayerChoice.answersMax where answers[place] == evicted.id.rawValue { answers[place] = 0 }
         return evicted
+    }
+
+    /// Whether a packet of a stream waits to be sent on, which lies in the stream's history. Padding does not make it flow.
+    private func waits(_ stream: ReceivedStream) -> Bool {
+        guard let backlog = unsafe backlog else { return false }
+        return (0..<backlogCount).contains { unsafe backlog[$0].stream.refers(to: stream) }
     }
 
     /// The stream that plays where the richest is to.
