@@ -244,6 +244,31 @@ import Wire
         #expect(recording.flaws == [])
     }
 
+    @Test func `a layer that comes back takes over on another loop without a pause`() throws {
+        let call = try start(seed: 772, loops: 2)
+        let (_, recording) = try watch(call, .level(2), loop: 1)
+        call.world.run(for: .seconds(4))
+        call.send(false, 2)
+        call.world.run(for: .seconds(4))
+        #expect(call.layer(recording) == 1)
+        // A key frame takes its time to come.
+        call.world.network.standard.delay = .milliseconds(150)
+        call.world.run(for: .seconds(1))
+        let resumed = call.world.now
+        call.send(true, 2)
+        call.world.run(for: .seconds(5))
+        #expect(call.layer(recording) == 2)
+        #expect(recording.longestGap(from: resumed) < .milliseconds(70))
+        #expect(recording.flaws == [])
+        var carried: Set<UInt8> = []
+        try #require(call.world.links[0][1]).loses = { record in
+            if !record.isControl { carried.insert(record.layer) }
+            return false
+        }
+        call.world.run(for: .seconds(1))
+        #expect(carried == [2, .max], "the layer before is not wanted any more; audio has none")
+    }
+
     @Test func `a wish that was lost on the way is told again`() throws {
         let call = try start(seed: 781, loops: 2)
         let (viewer, recording) = try watch(call, .level(0), loop: 1)

@@ -116,14 +116,20 @@ package final class ReceivedTrack {
     private func adopt(_ decided: LayerAnswers, at now: Instant) {
         let before = answers
         answers = decided
+        var isChanged = false
         for place in 0..<LayerChoice.answersMax where decided[place] != before[place] {
-            guard let stream = stream(StreamID(rawValue: decided[place])) else { continue }
-            if exports.contains(where: { $0.choices.contains(LayerChoices(place: place)) }) {
-                stream.wantKeyFrame(at: now)
+            isChanged = true
+            guard let next = stream(StreamID(rawValue: decided[place])) else { continue }
+            let previous = stream(StreamID(rawValue: before[place]))
+            for index in exports.indices where exports[index].choices.contains(LayerChoices(place: place)) {
+                // It plays there until the next one's key frame. The mirror says when that is over.
+                if let previous { exports[index].layers.insert(LayerSet(layer: previous.layer)) }
+                next.wantKeyFrame(at: now)
             }
             guard slotCounts[place] > 0 else { continue }
-            for slot in slots where slot.layer.place == place { slot.want(stream, at: now) }
+            for slot in slots where slot.layer.place == place { slot.want(next, at: now) }
         }
+        if isChanged { origin?.tellWish(of: self) }
     }
 
     /// Of a mirror: what its origin says of a stream.

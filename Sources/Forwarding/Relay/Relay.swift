@@ -94,6 +94,7 @@ struct RelayExport {
     let link: Uncounted<RelayLink>
     /// What the mirror needs; all until it says.
     var choices = LayerChoices.all
+    /// Layers that still play there, by what the mirror said last and by what was the answer to a choice since then.
     var layers: LayerSet = []
 }
 
@@ -142,12 +143,12 @@ package final class RelayOrigin {
         if requestKeyFrame(of: 0) { askedAllAt = now }
     }
 
-    /// Tells the origin which layers the mirror needs, if that is not what it was told last. What plays still counts until
-    /// the next refresh.
+    /// Tells the origin which layers the mirror needs, if that is more or other than what it was told last. A layer that
+    /// ceased to play counts until the next refresh.
     func tellWish(of mirror: ReceivedTrack) {
-        let choices = mirror.choices
-        guard told?.choices != choices else { return }
-        tell(choices, mirror.playingLayers)
+        let (choices, layers) = (mirror.choices, mirror.playingLayers)
+        guard told?.choices != choices || !layers.subtracting(told?.layers ?? []).isEmpty else { return }
+        tell(choices, layers)
     }
 
     /// Tells it again once a second. It may be called at any time.
