@@ -269,6 +269,29 @@ import Wire
         #expect(carried == [2, .max], "the layer before is not wanted any more; audio has none")
     }
 
+    @Test func `another loop unlearns what a layer answers that nobody chose there`() throws {
+        let call = try start(seed: 773, loops: 2)
+        _ = try watch(call, .level(1), loop: 1)
+        call.world.run(for: .seconds(4))
+        func answers(_ home: Int) throws -> LayerChoices {
+            let core = call.world.loops[home].core
+            let publisher = try #require(call.publisher.client).id
+            let tracks = home == 0 ? core.peer(publisher)?.tracks ?? [] : Array(core.mirrors.values)
+            let track = try #require(tracks.first { $0.parameters.kind == .video })
+            let stream = try #require(track.streams.first { $0.rid == call.rids[1] })
+            return track.answers.choices(of: stream.id.rawValue)
+        }
+        #expect(try answers(1) == answers(0))
+        call.send(false, 2)
+        call.world.run(for: .seconds(4))
+        #expect(try answers(0).contains(LayerChoices(place: 0)))
+        #expect(try answers(1) == answers(0))
+        call.send(true, 2)
+        call.world.run(for: .seconds(4))
+        #expect(try answers(0) == LayerChoices(place: 2))
+        #expect(try answers(1) == answers(0))
+    }
+
     @Test func `a wish that was lost on the way is told again`() throws {
         let call = try start(seed: 781, loops: 2)
         let (viewer, recording) = try watch(call, .level(0), loop: 1)

@@ -138,8 +138,13 @@ package final class ReceivedTrack {
         guard choices != answers.choices(of: stream.id.rawValue) || exact != answers.exact else { return }
         var decided = answers
         decided.exact = exact
-        for place in 0..<LayerChoice.answersMax where choices.contains(LayerChoices(place: place)) {
-            decided[place] = stream.id.rawValue
+        for place in 0..<LayerChoice.answersMax {
+            if choices.contains(LayerChoices(place: place)) {
+                decided[place] = stream.id.rawValue
+            } else if decided[place] == stream.id.rawValue, slotCounts[place] == 0 {
+                // Packets of the stream that answers it now do not come, as nobody here chose that.
+                decided[place] = 0
+            }
         }
         adopt(decided, at: now)
     }
