@@ -124,6 +124,29 @@ import Wire
         #expect(world.node.core.isEmpty)
     }
 
+    @Test func `viewers that leave in any order take nothing of the others along`() throws {
+        let world = try World(seed: 822)
+        let publisher = try world.publish()
+        var viewers = try (0..<6).map { _ in try world.watch() }
+        for viewer in viewers { try world.connect(viewer, to: publisher) }
+        world.run(for: .seconds(2))
+        for place in [0, 4, 2, 1, 1, 0] {
+            world.remove(viewers.remove(at: place))
+            let track = try #require(world.nodePeer(publisher)?.tracks.first { $0.parameters.kind == .video })
+            #expect(track.slots.count == viewers.count)
+            #expect(track.slots.map(\.place) == Array(0..<viewers.count))
+            #expect(unsafe track.slots.map(\.state) == Array(track.states))
+            let decoded = viewers.map { $0.client?.video?.framesDecoded ?? 0 }
+            world.run(for: .seconds(1))
+            for (viewer, before) in zip(viewers, decoded) {
+                #expect(viewer.client?.video?.framesDecoded ?? 0 > before + 25)
+                #expect(viewer.client?.video?.lost == 0)
+            }
+        }
+        world.remove(publisher)
+        #expect(world.node.core.isEmpty)
+    }
+
     @Test func `a peer is asked for a key frame of every layer that flows`() throws {
         let world = try World(seed: 831)
         let rids = try ["a", "b", "c"].map { try #require(RID($0)) }

@@ -8,6 +8,7 @@ package final class ReceivedTrack {
     package let id: TrackID
     package let parameters: ReceiveTrackParameters
     package private(set) var streams: [ReceivedStream] = []
+    /// In no order that means anything.
     package private(set) var slots: ContiguousArray<SendSlot> = []
     /// The slots' states in the order of `slots`: what a fan-out walks through.
     private(set) var states: ContiguousArray<UnsafeMutablePointer<SlotState>> = unsafe []
@@ -213,15 +214,21 @@ package final class ReceivedTrack {
     package func stream(_ id: StreamID) -> ReceivedStream? { streams.first { $0.id == id } }
 
     package func attach(_ slot: SendSlot) {
+        slot.place = slots.count
         slots.append(slot)
         unsafe states.append(slot.state)
         noteChoice(slot.layer, before: nil)
     }
 
     package func detach(_ slot: SendSlot) {
-        guard let index = slots.firstIndex(where: { $0 === slot }) else { return }
-        slots.remove(at: index)
-        unsafe states.remove(at: index)
+        let place = slot.place
+        guard place < slots.count, slots[place] === slot else { return }
+        // The last one takes its place: a peer that leaves does not search or move all the others.
+        slots.swapAt(place, slots.count - 1)
+        slots.removeLast()
+        unsafe states.swapAt(place, states.count - 1)
+        unsafe states.removeLast()
+        if place < slots.count { slots[place].place = place }
         noteChoice(nil, before: slot.layer)
     }
 

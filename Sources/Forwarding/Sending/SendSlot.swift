@@ -15,6 +15,8 @@ package final class SendSlot {
     let state: UnsafeMutablePointer<SlotState>
     private let slab: StateSlab<SlotState>
     package private(set) var source: ReceivedTrack?
+    /// Where among its source's slots the slot stands; the source keeps it.
+    var place = 0
     /// Which of the source's layers is to play.
     package private(set) var layer = LayerChoice.richest
     /// The layer that plays, or did before a pause.
