@@ -83,8 +83,13 @@ extension MediaLoop {
         try beginCall()
         let now = EventLoop.now()
         forwarder.addMirror(relayed, as: relay, from: loop, at: now)
-        // When the slot's peer left meanwhile the mirror has no slot, and goes by itself.
-        try forwarder.connect(slot: slot, to: track, layer: layer, at: now)
+        do {
+            try forwarder.connect(slot: slot, to: track, layer: layer, at: now)
+        } catch {
+            // The slot went meanwhile. Those who waited for the track make a mirror of their own.
+            forwarder.removeUnusedMirror(of: track)
+            throw error
+        }
     }
 
     /// Sends a track of a peer of this loop to another loop from now on. Returns it with this loop's index.

@@ -10,6 +10,8 @@ extension MediaLoop {
     /// Holds the loop's thread up.
     fileprivate func stall(at gate: Gate) { gate.pass() }
 
+    fileprivate var awaitsTracks: Bool { !arriving.isEmpty }
+
     fileprivate var holdsNothing: Bool { forwarder.isEmpty && arriving.isEmpty }
 }
 
@@ -170,6 +172,22 @@ struct RelayTests {
         for _ in 0..<3 {
             await #expect(throws: ForwarderError.unknownTrack(bench.track)) { try await bench.play(viewer, on: 1) }
         }
+        #expect(await bench.loop(1).metrics().gauges.mirroredTracks == 0)
+        await bench.end([viewer])
+    }
+
+    @Test func `a viewer that leaves while its source is on the way leaves no mirror`() async throws {
+        let bench = try await RelayBench()
+        let viewer = try await bench.viewer(2, on: 1)
+        let gate = Gate()
+        async let stalled: Void = bench.loop(0).stall(at: gate)
+        await gate.waitForArrival()
+        let playing = Task { try await bench.play(viewer, on: 1) }
+        await bench.wait { await bench.loop(1).awaitsTracks }
+        await bench.loop(1).removePeer(viewer.id)
+        gate.open()
+        await stalled
+        await #expect(throws: ForwarderError.unknownPeer(viewer.id)) { try await playing.value }
         #expect(await bench.loop(1).metrics().gauges.mirroredTracks == 0)
         await bench.end([viewer])
     }

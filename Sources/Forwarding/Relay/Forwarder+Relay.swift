@@ -134,7 +134,7 @@ extension Forwarder {
 
     /// Makes the mirror of another loop's track, to which slots are connected like to a track of this loop.
     ///
-    /// It goes by itself when its last slot lets go of it, or when none took hold of it.
+    /// It goes by itself when its last slot lets go of it. Where none takes hold of it, ``removeUnusedMirror(of:)`` ends it.
     public func addMirror(_ track: RelayedTrack, as relay: RelayID, from loop: LoopIndex, at now: Instant) {
         precondition(mirrors[track.id] == nil, "a track has one mirror on a loop")
         let mirror = ReceivedTrack(
@@ -152,6 +152,12 @@ extension Forwarder {
     func noteDetached(_ track: ReceivedTrack, at now: Instant) {
         guard track.origin != nil, track.slots.isEmpty else { return }
         removeMirror(track)
+    }
+
+    /// Ends the mirror of a track if no slot plays it; for a slot that could not be connected.
+    public func removeUnusedMirror(of track: TrackID) {
+        guard let mirror = mirrors[track], mirror.slots.isEmpty else { return }
+        removeMirror(mirror)
     }
 
     private func removeMirror(_ track: ReceivedTrack) {
