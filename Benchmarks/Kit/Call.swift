@@ -108,7 +108,7 @@ package final class Call {
         if shape.crossesLoops {
             core.setLink(outward, to: Self.farLoop)
             home.setLink(back, to: Self.nearLoop)
-            let relay = home.makeRelayID()
+            let relay = try home.makeRelayID()
             let relayed = try core.exportTrack(track, as: relay, to: Self.farLoop, at: now)
             home.addMirror(relayed, as: relay, from: Self.nearLoop, at: now)
         }

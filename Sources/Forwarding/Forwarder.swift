@@ -52,6 +52,7 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
     case tooManySlots(limit: Int)
     case unknownLoop(LoopIndex)
     case tooManyPeers(limit: Int)
+    case tooManyMirrors(limit: Int)
     case transportSetupFailed
 
     public var description: String {
@@ -65,6 +66,7 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
         case .tooManySlots(let limit): "The peer's slots had \(limit) SSRCs, which is the limit; it must join anew."
         case .unknownLoop(let loop): "There is no way from here to loop \(loop.rawValue)."
         case .tooManyPeers(let limit): "This loop carries \(limit) peers, which is its limit."
+        case .tooManyMirrors(let limit): "This loop plays \(limit) tracks of other loops, which is its limit."
         case .transportSetupFailed: "The DTLS transport could not be set up; the machine may be out of memory."
         }
     }

@@ -71,7 +71,7 @@ extension MediaLoop {
         }
         arriving[track] = []
         defer { for waiting in arriving.removeValue(forKey: track) ?? [] { waiting.resume() } }
-        let relay = forwarder.makeRelayID()
+        let relay = try forwarder.makeRelayID()
         let relayed: RelayedTrack
         let loop: LoopIndex
         do {

@@ -186,7 +186,7 @@ import Wire
         let (origin, core) = (call.world.loops[0].core, call.world.loops[1].core)
         let track = try #require(call.publisher.client).id
         let mid = try #require(call.world.publishedTrack(call.publisher, .video)).mid
-        let relay = core.makeRelayID()
+        let relay = try core.makeRelayID()
         let exported = try origin.exportTrack(
             TrackID(peer: track, mid: mid),
             as: relay,
@@ -201,14 +201,23 @@ import Wire
         #expect(call.world.run(for: .seconds(2)) { viewer.client?.video?.framesDecoded ?? 0 > 10 })
     }
 
+    @Test func `there is a limit to the mirrors of a loop`() throws {
+        let core = try World(seed: 621).node.core
+        let relays = try (0..<Forwarder.mirrorsMax).map { _ in try core.makeRelayID() }
+        #expect(Set(relays).count == relays.count)
+        #expect(throws: ForwarderError.tooManyMirrors(limit: Forwarder.mirrorsMax)) { try core.makeRelayID() }
+        core.discardRelayID(relays[7])
+        #expect(try core.makeRelayID().place == relays[7].place)
+    }
+
     @Test func `records of an earlier mirror of the same place mean nothing to the next`() throws {
         let call = try startCall(seed: 601, loops: 2)
         let core = call.world.loops[1].core
         let first = try #require(core.mirrors.values.first?.origin?.relay)
         call.world.remove(call.viewers[1])
         call.world.run(for: .milliseconds(50))
-        let second = core.makeRelayID()
-        let third = core.makeRelayID()
+        let second = try core.makeRelayID()
+        let third = try core.makeRelayID()
         #expect(![second, third].contains(first))
         #expect([second.place, third.place].contains(first.place))
         let bytes = [UInt8](repeating: 0, count: 64)

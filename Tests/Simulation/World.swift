@@ -249,7 +249,7 @@ final class World {
     /// Makes a track of one loop known on another, if it is not.
     private func mirror(_ track: TrackID, from origin: Int, on home: Int) throws {
         guard loops[home].core.mirror(of: track) == nil else { return }
-        let relay = loops[home].core.makeRelayID()
+        let relay = try loops[home].core.makeRelayID()
         let exported = try loops[origin].core.exportTrack(
             track,
             as: relay,

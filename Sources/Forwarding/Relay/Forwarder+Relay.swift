@@ -105,15 +105,21 @@ extension Forwarder {
 
     /// A name for a mirror that is to be made. Packets that come before ``addMirror(_:as:from:at:)`` are dropped: the track
     /// may be exported sooner than the mirror is made. ``discardRelayID(_:)`` gives up a name without a mirror.
-    public func makeRelayID() -> RelayID {
+    ///
+    /// - Throws: `tooManyMirrors` when every name is in use.
+    public func makeRelayID() throws(ForwarderError) -> RelayID {
         if let index = freeMirrorPlaces.popLast() {
             mirrorPlaces[index].generation &+= 1
             mirrorPlaces[index].isExpected = true
             return RelayID(place: index, generation: mirrorPlaces[index].generation)
         }
+        guard mirrorPlaces.count < Self.mirrorsMax else { throw .tooManyMirrors(limit: Self.mirrorsMax) }
         mirrorPlaces.append(MirrorPlace(isExpected: true))
         return RelayID(place: mirrorPlaces.count - 1, generation: 0)
     }
+
+    /// Mirrors of one core: as many as a name's half for the place tells apart.
+    static let mirrorsMax = 0x1_0000
 
     /// Gives a name back that no mirror was made for.
     public func discardRelayID(_ relay: RelayID) { freePlace(relay.place) }
