@@ -148,6 +148,39 @@ import Wire
         #expect(reported.map(\.0) == [slot.id.peer])
     }
 
+    @Test func `codecs that a viewer lacks are reported once each, however often they take turns`() throws {
+        let world = try World(seed: 138)
+        var vp9 = CodecParameters.standard(.vp9)
+        vp9.payloadType = PayloadType(wire: 122)
+        vp9.rtxPayloadType = PayloadType(wire: 123)
+        let publisher = try quietPublisher(world, video: [.standard(.h264), vp9])
+        let viewer = try world.watch(video: [.standard(.vp8)])
+        world.run(for: .seconds(1))
+        try world.connect(viewer, to: publisher)
+        var stream = try #require(HandMadeStream(world, publisher, .video, codec: .h264, ssrc: 6_005))
+        let h264 = stream.payloadType
+        func alternate() {
+            for _ in 0..<20 {
+                stream.payloadType = h264
+                world.sendSecured(stream.next(Self.h264Key), from: publisher)
+                stream.payloadType = 122
+                world.sendSecured(stream.next([0x80 | 0x08, 1, 2, 3]), from: publisher)
+                world.run(for: .milliseconds(20))
+            }
+        }
+        func reported() -> [CodecName] {
+            world.nodeEvents.compactMap { if case .formatUnsupported(_, let codec) = $0.1 { codec } else { nil } }
+        }
+        alternate()
+        #expect(Set(reported()) == [.h264, .vp9])
+        #expect(reported().count == 2)
+        // Connected anew it is news again.
+        try world.connect(viewer, to: nil)
+        try world.connect(viewer, to: publisher)
+        alternate()
+        #expect(reported().count == 4)
+    }
+
     @Test func `a stream of which a packet waits does not give way to another`() throws {
         let world = try World(seed: 139)
         let publisher = try quietPublisher(world)

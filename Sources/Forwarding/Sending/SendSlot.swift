@@ -33,7 +33,8 @@ package final class SendSlot {
     /// under it would give keys away (RFC 7714 §8.4). Such a slot sends only extensions that never change. One that is
     /// added to a peer whose transport refuses repeats has no retransmission at all.
     private let isRepeatable: Bool
-    private var announcedUnsupported: CodecName?
+    /// Codecs of the source that the receiver was found not to take.
+    private var announcedUnsupported: Set<CodecName> = []
     private var lastKeyFrameRequestAt: Instant?
 
     package private(set) var retransmitted: UInt64 = 0
@@ -99,7 +100,7 @@ package final class SendSlot {
         playingRID = nil
         stopPlaying()
         mappings.removeAll(keepingCapacity: true)
-        announcedUnsupported = nil
+        announcedUnsupported.removeAll(keepingCapacity: true)
         unsafe state.pointee.wanted = 0
         if let before, before !== track { peer.core.noteDetached(before, at: now) }
         guard let track else { return }
@@ -284,8 +285,7 @@ package final class SendSlot {
 
     private func announceUnsupported(_ codec: CodecName) {
         peer.core.counters.drop(.formatUnsupported)
-        guard announcedUnsupported != codec else { return }
-        announcedUnsupported = codec
+        guard announcedUnsupported.insert(codec).inserted else { return }
         peer.core.emit(.formatUnsupported(slot: id.mid, codec: codec), of: id.peer)
     }
 
