@@ -73,6 +73,35 @@ import Wire
         }
     }
 
+    @Test func `a slot that sends nothing ceases to report, and reports again with what it sends next`() throws {
+        let world = try World(seed: 114)
+        let publisher = try world.publish()
+        let viewer = try world.watch()
+        try world.connect(viewer, to: publisher)
+        world.run(for: .seconds(3))
+        let slots = try MediaKind.allCases.map { try #require(world.nodeSlot(viewer, $0)) }
+        func reports() -> [Bool] { slots.map { $0.senderInfo(at: world.now) != nil } }
+        #expect(reports() == [true, true])
+        for pause in [
+            { try world.connect(viewer, to: nil) },
+            { try world.connect(viewer, to: publisher, layer: .nothing) },
+        ] {
+            try pause()
+            world.run(for: .milliseconds(2_500))
+            #expect(reports() == [false, false])
+            try world.connect(viewer, to: publisher)
+            #expect(world.run(for: .milliseconds(500)) { reports() == [true, true] })
+        }
+        publisher.client?.setSending(false)
+        world.run(for: .seconds(3))
+        #expect(reports() == [false, false])
+        let before = viewer.watched(.audio)?.streams.last?.lastSenderReport?.receivedAt
+        world.run(for: .seconds(3))
+        #expect(viewer.watched(.audio)?.streams.last?.lastSenderReport?.receivedAt == before)
+        publisher.client?.setSending(true)
+        #expect(world.run(for: .milliseconds(500)) { reports() == [true, true] })
+    }
+
     @Test func `a source that sends no reports is reported on by arrival, but not before it had its chance`() throws {
         let world = try World(seed: 113)
         let publisher = try world.publish()

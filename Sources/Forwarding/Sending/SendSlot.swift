@@ -464,9 +464,12 @@ package final class SendSlot {
 
     // MARK: - Reports
 
-    /// The sender report that ties the outgoing timestamps to our clock (RFC 3550 §6.4.1); `nil` before media.
+    /// The sender report that ties the outgoing timestamps to our clock (RFC 3550 §6.4.1); `nil` before media, and while
+    /// nothing is sent.
     func senderInfo(at now: Instant) -> SenderInfo? {
-        guard packetsSent > 0, let newest = unsafe state.pointee.rewriter.newestTimestamp else { return nil }
+        guard packetsSent > 0, let newest = unsafe state.pointee.rewriter.newestTimestamp,
+            now - newest.sentAt < Self.senderSilenceMax
+        else { return nil }
         let ntp = peer.core.ntp(at: now)
         var rtp: RTPTimestamp?
         if let segment = unsafe state.pointee.rewriter.currentSegment, let stream = source?.stream(segment.stream),
@@ -483,6 +486,8 @@ package final class SendSlot {
         }
     }
 
+    /// Who sent nothing for two report intervals is no sender any more (RFC 3550 §6.3.8).
+    private static let senderSilenceMax = Interval.seconds(2)
     /// How long to wait for the source's own reports, which alone tell audio and video's true relation, before
     /// arrival times have to do.
     private static let senderReportPatience = Interval.seconds(5)
