@@ -150,8 +150,7 @@ final class Connection: Sendable {
         let port = String(UInt16(bigEndian: name.sin_port), radix: 16, uppercase: true)
         let remote = "0100007F:" + String(repeating: "0", count: 4 - port.count) + port
         for _ in 0..<2_000 {
-            let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
-            let isRead = table.split(separator: "\n").contains { line in
+            let isRead = Self.kernelSockets().split(separator: "\n").contains { line in
                 let fields = line.split(separator: " ")
                 return fields.count > 4 && fields[2] == remote && fields[3] == "01" && fields[4].hasSuffix(":00000000")
             }
@@ -159,6 +158,21 @@ final class Connection: Sendable {
             _ = poll(nil, 0, 2)
         }
         throw NeverRead()
+    }
+
+    /// The kernel's list of TCP sockets. It is handed out in pieces, so it is read until nothing comes; where it has many
+    /// lines, Foundation stops behind the first piece.
+    private static func kernelSockets() -> String {
+        let file = unsafe open("/proc/net/tcp", O_RDONLY)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var text: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
+            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += chunk[..<count]
+        }
     }
 
     /// All that comes until the other side closes.
