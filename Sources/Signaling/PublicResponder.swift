@@ -82,7 +82,7 @@ final class PublicResponder: HTTPResponder {
             throw HTTPFailure(
                 .upgradeRequired,
                 "This path takes WebSockets: the first request on a connection, with Upgrade: websocket.",
-                headers: [.upgrade: "websocket"],
+                headers: [.upgrade: "websocket", .secWebSocketVersion: "13"],
                 closesConnection: true
             )
         }

@@ -11,7 +11,8 @@ import NIOWebSocket
 protocol WebSocketEndpoint: Sendable {
     /// Whether a request that asks for a WebSocket gets one; otherwise it is answered as any other request.
     ///
-    /// Called on the channel's event loop; it must not block.
+    /// Asked once at most for each connection, about a complete opening handshake. Called on the channel's event loop;
+    /// it must not block.
     func accepts(_ head: HTTPRequestHead, on channel: any Channel) -> Bool
 
     /// Speaks on a WebSocket until its end. What it sends goes out by `channel.writeAndFlush`.
@@ -45,9 +46,8 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             let upgrader = NIOTypedWebSocketServerUpgrader<Negotiated>(
                 maxFrameSize: webSocketLimits.messageBytesMax,
                 enableAutomaticErrorHandling: false,
-                shouldUpgrade: { channel, head in
-                    channel.eventLoop.makeSucceededFuture(endpoint.accepts(head, on: channel) ? HTTPHeaders() : nil)
-                },
+                // Whoever is refused does not come here: see ``UpgradeFilter``.
+                shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(HTTPHeaders()) },
                 upgradePipelineHandler: { channel, _ in
                     channel.eventLoop.makeCompletedFuture { .webSocket(try webSocket(on: channel)) }
                 }
@@ -69,6 +69,8 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             configuration.decoderConfiguration.maxHeaderFieldCount = HTTPLimits.headerFieldsMax
             let pipeline = channel.pipeline.syncOperations
             let negotiated = try pipeline.configureUpgradableHTTPServerPipeline(configuration: configuration)
+            let upgradeHandler = try pipeline.handler(type: NIOTypedHTTPServerUpgradeHandler<Negotiated>.self)
+            try pipeline.addHandler(UpgradeFilter(endpoint: endpoint), position: .before(upgradeHandler))
             try pipeline.addHandler(FirstRequestHandler(timeout: TimeAmount(idleTimeout)))
             return Value(channel: channel, negotiated: negotiated)
         }
@@ -146,7 +148,7 @@ private final class FirstRequestHandler: ChannelInboundHandler, RemovableChannel
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard !hasLeft, error is HTTPParserError else {
-            // A refused upgrade is an error here too, and goes on as an ordinary request.
+            // Other failures, of TLS or of the socket, close the connection by themselves.
             if hasLeft { context.fireErrorCaught(error) }
             return
         }
