@@ -8,8 +8,8 @@
 public enum JSONError: Error, Hashable, Sendable {
     /// It breaks RFC 8259, is no UTF-8, or holds a number that is too large.
     case malformed
-    /// Arrays and objects lie deeper in one another than ``JSONValue/depthMax``, or there are more than
-    /// ``JSONValue/containersMax`` of them.
+    /// Arrays and objects lie deeper in one another than ``JSONValue/depthMax``, there are more than
+    /// ``JSONValue/containersMax`` of them, or they hold more than ``JSONValue/valuesMax`` values.
     case tooComplex
 }
 
@@ -18,11 +18,14 @@ extension JSONValue {
     public static let depthMax = 32
     /// How many arrays and objects one text may hold: the statistics of a call of a hundred streams have a thousand.
     public static let containersMax = 4_096
+    /// How many values the arrays and objects of one text may hold: the statistics of a call of a hundred
+    /// streams have 20,000.
+    public static let valuesMax = 65_536
 
     /// Parses one JSON text. The caller bounds its length.
     ///
-    /// The decoder's time grows with the product of containers and depth, to half a minute for 256 KiB of brackets, so
-    /// both are bounded before it sees the text.
+    /// The decoder's time grows with the product of containers and depth, to half a minute for 256 KiB of brackets, and
+    /// a value takes it longer than a hundred bytes of a string, so all are bounded before it sees the text.
     public init(parsing bytes: [UInt8]) throws(JSONError) {
         guard Self.isSimple(bytes) else { throw .tooComplex }
         do {
@@ -32,9 +35,9 @@ extension JSONValue {
         }
     }
 
-    /// Whether the brackets outside strings are within the bounds.
+    /// Whether the brackets and commas outside strings are within the bounds.
     private static func isSimple(_ bytes: [UInt8]) -> Bool {
-        var (depth, containers) = (0, 0)
+        var (depth, containers, values) = (0, 0, 1)
         var (isInString, isEscaped) = (false, false)
         for byte in bytes {
             switch byte {
@@ -46,6 +49,10 @@ extension JSONValue {
                 depth += 1
                 containers += 1
                 guard depth <= depthMax, containers <= containersMax else { return false }
+            case UInt8(ascii: ","):
+                guard !isInString else { continue }
+                values += 1
+                guard values <= valuesMax else { return false }
             case UInt8(ascii: "]"), UInt8(ascii: "}"):
                 if !isInString { depth -= 1 }
             default: break

@@ -21,7 +21,7 @@ enum SoraClientMessage: Hashable, Sendable {
         do {
             value = try JSONValue(parsing: text)
         } catch {
-            let fault = error == .malformed ? "is not JSON" : "has arrays and objects too many or too deep"
+            let fault = error == .malformed ? "is not JSON" : "has too many values, or they lie too deep"
             throw SoraClose(.invalidJSON, "A message \(fault).")
         }
         guard let members = value.object else { throw SoraClose(.invalidMessage, "A message is not a JSON object.") }

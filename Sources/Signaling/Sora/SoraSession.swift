@@ -84,6 +84,9 @@ struct SoraSession {
     private let configuration: SoraConfiguration
     private var phase: Phase
     /// Whether senders came or went since they were last looked at.
+    /// The longest `connect`, in bytes: with the longest metadata it has about half of it.
+    private static let connectBytesMax = 128 * 1024
+
     private var isStale = false
     private var lastHeard: Instant
     private var budget: MessageBudget
@@ -112,7 +115,10 @@ extension SoraSession {
         guard !hasEnded else { return [] }
         lastHeard = now
         do throws(SoraClose) {
-            guard budget.take(at: now) else {
+            if case .waiting = phase, text.utf8.count > Self.connectBytesMax {
+                throw SoraClose(.invalidMessage, "The first message may have at most \(Self.connectBytesMax) bytes.")
+            }
+            guard budget.take(MessageBudget.cost(of: text), at: now) else {
                 throw SoraClose(.invalidMessage, "The client sends messages faster than any SDK does.")
             }
             return try handle(try SoraClientMessage(decoding: text), at: now)

@@ -46,6 +46,14 @@ import Testing
         #expect(try JSONValue(parsing: "\"\(text)\"") == .string(text.replacing(#"\""#, with: "\"")))
     }
 
+    @Test func `the number of values is bounded, and commas in strings do not count`() throws {
+        _ = try JSONValue(parsing: "[1" + String(repeating: ",1", count: 65_535) + "]")
+        #expect(throws: JSONError.tooComplex) {
+            try JSONValue(parsing: "[1" + String(repeating: ",1", count: 65_536) + "]")
+        }
+        _ = try JSONValue(parsing: "\"" + String(repeating: ",", count: 100_000) + "\"")
+    }
+
     @Test func `numbers are read as what they are`() throws {
         #expect(try JSONValue(parsing: "1.5").integer == nil)
         #expect(try JSONValue(parsing: "1.5").double == 1.5)

@@ -278,6 +278,35 @@ import Wire
         #expect(bench.close?.close.reason == "INVALID-MESSAGE")
     }
 
+    @Test func `messages of many values cost as many messages do`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        let text = #"{"type":"x","a":[1"# + String(repeating: ",1", count: 16_000) + "]}"
+        for _ in 0..<3 { bench.receive(text) }
+        #expect(bench.close == nil)
+        bench.receive(text)
+        #expect(bench.close?.close.reason == "INVALID-MESSAGE" && bench.close?.sentence.contains("faster") == true)
+    }
+
+    @Test func `a message that is too large for every budget is refused for its size`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        bench.now += .seconds(10)
+        bench.receive(#"{"type":"x","a":[1"# + String(repeating: ",1", count: 200_000) + "]}")
+        #expect(bench.close?.close.reason == "INVALID-JSON")
+    }
+
+    @Test func `a first message is not longer than one can be`() {
+        func close(_ length: Int) -> SoraClose? {
+            var bench = SoraBench()
+            let (start, end) = (#"{"type":"x","a":""#, #""}"#)
+            bench.receive(start + String(repeating: "a", count: length - start.utf8.count - end.utf8.count) + end)
+            return bench.close
+        }
+        #expect(close(128 * 1024)?.sentence.contains("is not \"connect\"") == true)
+        #expect(close(128 * 1024 + 1)?.sentence.contains("at most 131072 bytes") == true)
+    }
+
     // MARK: Time
 
     @Test func `a socket that says nothing is closed`() {
