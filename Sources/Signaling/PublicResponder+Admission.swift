@@ -1,19 +1,21 @@
 import HTTPTypes
 import Hummingbird
 import Room
+import Wire
 
 extension PublicResponder {
     /// The longest text that a client says of itself and that is kept.
     private static let agentBytesMax = 255
 
-    /// Asks whoever decides whether a newcomer over WHIP or WHEP may take part, and says how it is to join.
+    /// Asks whoever decides whether a newcomer over WHIP or WHEP may take part, and says how it is to join and what it was
+    /// granted.
     /// - Throws: 401 or 403 when it may not, 503 when nobody could decide.
     func admit(
         _ request: Request,
         to channel: ChannelName,
         role: Role,
         signaling: ClientAgent.Signaling
-    ) async throws -> JoinRequest {
+    ) async throws -> (join: JoinRequest, grants: Grants) {
         let prospect = await rooms.prospect(channel)
         let name = request.headers[.userAgent] ?? ""
         let agent = ClientAgent(
@@ -36,7 +38,7 @@ extension PublicResponder {
         case .allowed(let grants):
             var join = JoinRequest(channel: channel, role: role, id: prospect.id, agent: agent)
             grants.apply(to: &join)
-            return join
+            return (join, grants)
         case .denied(let reason):
             let sentence = reason ?? "You may not take part in this channel."
             guard token != nil else {
@@ -50,6 +52,14 @@ extension PublicResponder {
 }
 
 extension Grants {
+    /// Whether media of a kind may be sent or received.
+    func permits(_ kind: MediaKind) -> Bool {
+        switch kind {
+        case .audio: audio.isEnabled != false
+        case .video: video.isEnabled != false
+        }
+    }
+
     /// Puts into a newcomer's request what is the same in every signaling.
     func apply(to request: inout JoinRequest) {
         if let clientID { request.clientID = clientID }

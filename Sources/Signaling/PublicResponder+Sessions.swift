@@ -11,7 +11,7 @@ extension PublicResponder {
     func publish(_ request: Request, to channel: ChannelName, displayName: String?) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try await text(of: request, as: .sdp)
-        var join = try await admit(request, to: channel, role: .sendonly, signaling: .whip)
+        var (join, grants) = try await admit(request, to: channel, role: .sendonly, signaling: .whip)
         join.displayName = displayName
         let reservation = try await rooms.reserve(join)
         do {
@@ -20,6 +20,7 @@ extension PublicResponder {
                 local: reservation.local,
                 sessionID: Self.descriptionID(reservation)
             )
+            try check(negotiation.receive.map(\.kind), grants, "send")
             let session = try await rooms.activate(
                 reservation,
                 remote: negotiation.remote,
@@ -38,7 +39,7 @@ extension PublicResponder {
     func watch(_ request: Request, in channel: ChannelName, following: Following) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try await text(of: request, as: .sdp)
-        var join = try await admit(request, to: channel, role: .recvonly, signaling: .whep)
+        var (join, grants) = try await admit(request, to: channel, role: .recvonly, signaling: .whep)
         join.following = following
         let reservation = try await rooms.reserve(join)
         do {
@@ -50,6 +51,7 @@ extension PublicResponder {
                 sessionID: Self.descriptionID(reservation),
                 using: &generator
             )
+            try check(negotiation.send.map(\.kind), grants, "receive")
             let session = try await rooms.activate(
                 reservation,
                 remote: negotiation.remote,
@@ -62,6 +64,12 @@ extension PublicResponder {
             await rooms.cancel(reservation)
             throw error
         }
+    }
+
+    /// - Throws: 403 when the offer has a kind of media that was not granted.
+    private func check(_ kinds: [MediaKind], _ grants: Grants, _ verb: String) throws(HTTPFailure) {
+        guard let kind = kinds.first(where: { !grants.permits($0) }) else { return }
+        throw HTTPFailure(.forbidden, "You may not \(verb) \(kind.rawValue); leave it out of the offer.")
     }
 
     /// GET is a 2xx without content. HEAD tells a client that it found an endpoint.

@@ -7,7 +7,7 @@ import Testing
 @testable import Signaling
 
 /// Gives every newcomer the same answer, and keeps what it was asked.
-private final class Doorkeeper: Authorizer {
+final class Doorkeeper: Authorizer {
     private let answer: AccessDecision
     private let questions = Mutex<[AccessRequest]>([])
     var asked: [AccessRequest] { questions.withLock { $0 } }
@@ -44,6 +44,22 @@ struct AdmissionTests {
             let connection = try #require(await bench.rooms.connections(in: nil).first)
             #expect(connection.member.clientID == "given" && connection.eventMetadataJSON == #"{"e":1}"#)
             #expect(connection.session == asked[0].session)
+        }
+    }
+
+    @Test func `media of a kind that is not granted is refused over WHIP and WHEP`() async throws {
+        for (audio, video, word) in [(true, false, "video"), (false, true, "audio")] {
+            var grants = Grants()
+            grants.audio.isEnabled = audio
+            grants.video.isEnabled = video
+            let bench = try SignalingBench(authorizer: Doorkeeper(.allowed(grants)))
+            try await bench.test { http in
+                let sent = try await http.post("/whip/lobby", Offers.publish, token: "t")
+                #expect(sent.status == .forbidden && sent.text.contains("You may not send \(word);"))
+                let received = try await http.post("/whep/lobby", Offers.watch, token: "t")
+                #expect(received.status == .forbidden && received.text.contains("You may not receive \(word);"))
+            }
+            await bench.expectNothingLeft()
         }
     }
 
