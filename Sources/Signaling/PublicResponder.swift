@@ -37,7 +37,7 @@ final class PublicResponder: HTTPResponder {
         } catch {
             let failure = HTTPFailure(error)
             if failure.status.kind == .serverError {
-                context.logger.debug("request failed", metadata: ["error": "\(failure.sentence)"])
+                context.logger.debug("request failed", metadata: ["error": "\(failure.sentence.printable)"])
             }
             response = failure.response
             // A refused body of no declared length has no end to read it to.

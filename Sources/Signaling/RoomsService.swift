@@ -39,7 +39,7 @@ public func logNotices(to logger: Logger) -> @Sendable (Rooms.Notice) -> Void {
         case .ended(let participant, let reason):
             logger.info(
                 "participant ended",
-                metadata: ["participant": "\(participant)", "reason": "\(reason.sentence)"]
+                metadata: ["participant": "\(participant)", "reason": "\(reason.sentence.printable)"]
             )
         case .formatUnsupported(let peer, let slot, let codec):
             logger.warning(

@@ -64,7 +64,7 @@ public struct JWTAuthorizer: Authorizer {
             }
             return .allowed
         } catch {
-            logger.debug("token refused", metadata: ["reason": "\(error.sentence)"])
+            logger.debug("token refused", metadata: ["reason": "\(error.sentence.printable)"])
             return error.isForbidden ? .forbidden : .unauthenticated
         }
     }
@@ -78,7 +78,7 @@ public struct JWTAuthorizer: Authorizer {
                 "newcomer refused",
                 metadata: [
                     "channel": "\(request.channel)", "participant": "\(request.participant)",
-                    "role": "\(request.role.rawValue)", "reason": "\(error.sentence)",
+                    "role": "\(request.role.rawValue)", "reason": "\(error.sentence.printable)",
                 ]
             )
             return .denied(reason: nil)

@@ -129,7 +129,7 @@ public final class WebhookAuthorizer: Authorizer {
     private func metadata(_ request: AccessRequest, _ reason: String) -> Logger.Metadata {
         [
             "channel": "\(request.channel)", "participant": "\(request.participant)",
-            "role": "\(request.role.rawValue)", "reason": "\(reason)",
+            "role": "\(request.role.rawValue)", "reason": "\(reason.printable)",
         ]
     }
 

@@ -61,9 +61,9 @@ extension SoraConnect {
             }
             guard let role: Role = try message.choice("role") else { throw JSONShapeError("\"role\" is missing.") }
             self.init(channel: channel, role: role)
-            client = try message.string("sora_client", bytesMax: Self.agentBytesMax) ?? client
-            environment = try message.string("environment", bytesMax: Self.agentBytesMax)
-            libwebrtc = try message.string("libwebrtc", bytesMax: Self.agentBytesMax)
+            client = try message.string("sora_client", bytesMax: Self.agentBytesMax)?.printable ?? client
+            environment = try message.string("environment", bytesMax: Self.agentBytesMax)?.printable
+            libwebrtc = try message.string("libwebrtc", bytesMax: Self.agentBytesMax)?.printable
             clientID = try Self.identifier(message, "client_id")
             bundleID = try Self.identifier(message, "bundle_id")
             metadata = try Self.opaque(message, "metadata", bytesMax: Self.metadataBytesMax)

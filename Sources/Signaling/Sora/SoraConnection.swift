@@ -207,7 +207,9 @@ actor SoraConnection {
                 reason: close.close.reason
             )
         }
-        var metadata: Logger.Metadata = ["close": "\(close.close)", "reason": "\(close.sentence)"]
+        var metadata: Logger.Metadata = [
+            "close": "\(close.close.description.printable)", "reason": "\(close.sentence.printable)",
+        ]
         if let channel = session.channel { metadata["channel"] = "\(channel)" }
         if let reservation { metadata["participant"] = "\(reservation.participant)" }
         if !session.client.isEmpty { metadata["client"] = "\(session.client)" }

@@ -103,7 +103,7 @@ final class WebhookDeliverer: Sendable {
             isDelivered = false
             logger.debug(
                 "webhook failed",
-                metadata: ["webhook": "\(name)", "channel": "\(channel)", "reason": "\(error.sentence)"]
+                metadata: ["webhook": "\(name)", "channel": "\(channel)", "reason": "\(error.sentence.printable)"]
             )
             reason = error.sentence
         }
@@ -115,7 +115,7 @@ final class WebhookDeliverer: Sendable {
                 "webhook event given up",
                 metadata: [
                     "webhook": "\(name)", "channel": "\(channel)", "attempts": "\(limits.attemptsMax)",
-                    "reason": "\(reason)",
+                    "reason": "\(reason.printable)",
                 ]
             )
         case .retry(let wait):

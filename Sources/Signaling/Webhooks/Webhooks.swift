@@ -121,7 +121,7 @@ public final class Webhooks: Service {
         } catch {
             logger.warning(
                 "the session webhook's answer was not applied",
-                metadata: ["channel": "\(session.channel)", "reason": "\(error)"]
+                metadata: ["channel": "\(session.channel)", "reason": "\("\(error)".printable)"]
             )
         }
     }

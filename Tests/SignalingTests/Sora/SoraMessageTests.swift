@@ -31,6 +31,14 @@ import Wire
         #expect(!connect.isSimulcast && !connect.spotlight)
     }
 
+    @Test func `a client's name of itself cannot begin a line of a log`() throws {
+        let connect = try Self.connect(
+            #""sora_client":"a\nb","environment":"c\u001b[0m","libwebrtc":"d\u0085\u007fé""#
+        )
+        #expect(connect.client == "a\u{FFFD}b" && connect.environment == "c\u{FFFD}[0m")
+        #expect(connect.libwebrtc == "d\u{FFFD}\u{FFFD}é")
+    }
+
     @Test(arguments: CapturedExchange.all)
     func `every captured message is read`(exchange: CapturedExchange) throws {
         guard case .connect(let connect) = try SoraClientMessage(decoding: exchange.connect) else {
