@@ -65,13 +65,12 @@ struct AdminResponder: HTTPResponder {
     static let bodyBytesMax = 1 << 20
     /// The longest body that is read to its end.
     static let drainBytesMax = 4 << 20
-    /// How long a body may take to arrive.
-    static let bodyTimeout = Duration.seconds(10)
-
     let api: OperatorsAPI?
     let origins: Set<String>
     let metrics: @Sendable () async -> String
     let isReady: @Sendable () async -> Bool
+    /// How long a body may take to arrive.
+    var bodyTimeout = Duration.seconds(10)
 
     func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
         let path = RequestTarget(request.head.path ?? "/").segments
@@ -102,13 +101,19 @@ struct AdminResponder: HTTPResponder {
     private func command(_ request: Request, _ api: OperatorsAPI) async -> Response {
         if request.method == .options { return Response(status: .noContent, headers: [.allow: "POST, OPTIONS"]) }
         guard request.method == .post else { return HTTPFailure.methodNotAllowed([.post, .options]).response }
-        guard let body = await Self.body(of: request) else {
+        guard isPermitted(request.headers[.origin]) else {
             let failure = APIFailure(
-                413,
-                "BODY-TOO-LARGE",
-                "The body has more than \(Self.bodyBytesMax) bytes, or took too long to arrive."
+                403,
+                "ORIGIN-REFUSED",
+                "Pages of this origin may not use the API; name it with --admin-origin if they should."
             )
             return Self.json(failure.status, failure.json)
+        }
+        let body: [UInt8]
+        switch await self.body(of: request) {
+        case .whole(let bytes): body = bytes
+        case .tooLong: return Self.bodyRefused
+        case .unfinished: return Self.bodyRefused.closingConnection()
         }
         let answer = await api.answer(target: request.headers[.soraTarget], body: body)
         return Self.json(answer.status, answer.body)
@@ -126,32 +131,55 @@ struct AdminResponder: HTTPResponder {
         return request.method == .head ? response.createHeadResponse() : response
     }
 
-    /// `nil` when it is too long or too slow.
-    private static func body(of request: Request) async -> [UInt8]? {
-        let body = request.body
-        return await withTaskGroup(of: [UInt8]?.self) { group in
+    private enum Body {
+        case whole([UInt8])
+        /// It was read to its end all the same.
+        case tooLong
+        /// It took too long to arrive, or was far too long: the rest is not going to be read.
+        case unfinished
+    }
+
+    private static var bodyRefused: Response {
+        let failure = APIFailure(
+            413,
+            "BODY-TOO-LARGE",
+            "The body has more than \(bodyBytesMax) bytes, or took too long to arrive."
+        )
+        return json(failure.status, failure.json)
+    }
+
+    private func body(of request: Request) async -> Body {
+        let (body, timeout) = (request.body, bodyTimeout)
+        return await withTaskGroup(of: Body.self) { group in
             group.addTask {
-                try? await collect(body)
+                (try? await Self.collect(body)) ?? .unfinished
             }
             group.addTask {
-                try? await Task.sleep(for: bodyTimeout)
-                return nil
+                try? await Task.sleep(for: timeout)
+                return .unfinished
             }
             defer { group.cancelAll() }
-            return await group.next() ?? nil
+            return await group.next() ?? .unfinished
         }
     }
 
     /// Reads a body that is too long to its end, so that its sender reads the refusal, unless it is far too long.
-    private static func collect(_ body: RequestBody) async throws -> [UInt8]? {
+    private static func collect(_ body: RequestBody) async throws -> Body {
         var collected: [UInt8] = []
         var total = 0
         for try await chunk in body {
             total += chunk.readableBytes
-            guard total <= drainBytesMax else { return nil }
+            guard total <= drainBytesMax else { return .unfinished }
             if total <= bodyBytesMax { collected += chunk.readableBytesView }
         }
-        return total <= bodyBytesMax ? collected : nil
+        return total <= bodyBytesMax ? .whole(collected) : .tooLong
+    }
+
+    /// Whether who names this origin may command. A page whose name is made to resolve to this machine needs no permission
+    /// of the browser, but cannot hide its origin; programs that are no browsers have none.
+    private func isPermitted(_ origin: String?) -> Bool {
+        guard let origin else { return true }
+        return origins.contains("*") || origins.contains(origin)
     }
 
     /// Browsers keep the API from pages of all origins but those that are configured: a page that an operator visits could

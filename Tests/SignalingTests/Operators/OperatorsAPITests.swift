@@ -5,6 +5,7 @@ import HummingbirdTesting
 import NIOCore
 import Room
 import RoomTestSupport
+import ServiceLifecycle
 import Testing
 import Wire
 
@@ -341,15 +342,63 @@ struct OperatorsAPITests {
         try await APIBench.run(origins: ["https://ops.example"]) { api in
             let target = "Sora_20201013.ListConnections"
             let stranger = try await api.post(target, "", origin: "https://evil.example")
+            #expect(stranger.status == .forbidden && stranger.text.contains("--admin-origin"))
+            #expect(try JSONValue(parsing: stranger.text)["error_type"] == "ORIGIN-REFUSED")
             #expect(stranger.headers[.accessControlAllowOrigin] == nil)
             #expect(stranger.headers[.accessControlAllowMethods] == "POST, OPTIONS")
             let known = try await api.post(target, "", origin: "https://ops.example")
+            #expect(known.status == .ok)
             #expect(known.headers[.accessControlAllowOrigin] == "https://ops.example")
+            #expect(try await api.post(target, "").status == .ok, "no browser")
             let preflight = try await api.http.execute(uri: "/", method: .options)
             #expect(preflight.status == .noContent)
             #expect(preflight.headers[.accessControlAllowHeaders]?.contains("x-sora-target") == true)
             #expect(preflight.headers[.accessControlMaxAge] == "1000")
             #expect(try await api.http.execute(uri: "/", method: .get).status == .methodNotAllowed)
+        }
+    }
+
+    @Test func `any page may use it where the operator says so`() async throws {
+        try await APIBench.run(origins: ["*"]) { api in
+            let response = try await api.post("Sora_20201013.ListConnections", "", origin: "https://any.example")
+            #expect(response.status == .ok && response.headers[.accessControlAllowOrigin] == "*")
+        }
+    }
+
+    @Test func `a body that stops arriving ends its connection`() async throws {
+        let bench = try SignalingBench()
+        let api = OperatorsAPI(
+            rooms: bench.rooms,
+            statistics: SignalingStatistics(),
+            clientStatistics: ClientStatistics(),
+            node: NodeIdentity()
+        )
+        let responder = AdminResponder(
+            api: api,
+            origins: [],
+            metrics: { "" },
+            isReady: { true },
+            bodyTimeout: .milliseconds(50)
+        )
+        let (ports, announce) = AsyncStream.makeStream(of: Int.self)
+        let application = Application(
+            responder: responder,
+            configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0), serverName: nil),
+            onServerRunning: { announce.yield($0.localAddress?.port ?? 0) },
+            logger: SignalingBench.quiet
+        )
+        let group = ServiceGroup(services: [application], gracefulShutdownSignals: [], logger: SignalingBench.quiet)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            var iterator = ports.makeAsyncIterator()
+            let port = try #require(await iterator.next())
+            let answer = try await withConnection(to: port) { client, input in
+                try await client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+                return await input.readToEnd()
+            }
+            #expect(answer.hasPrefix("HTTP/1.1 413") && answer.lowercased().contains("connection: close"))
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
         }
     }
 
