@@ -9,11 +9,18 @@ import Testing
 /// The public listener on a loopback port, for as long as the body runs, and ended gracefully after it.
 func withLiveServer<Value: Sendable>(
     http: HTTPLimits = HTTPLimits(),
+    authorizer: any Authorizer = OpenAuthorizer(),
     heartbeatInterval: Duration = .seconds(3600),
+    sora: SoraConfiguration = SoraConfiguration(),
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
-    let bench = try SignalingBench(http: http, heartbeatInterval: heartbeatInterval) { announce.yield($0) }
+    let bench = try SignalingBench(
+        http: http,
+        authorizer: authorizer,
+        heartbeatInterval: heartbeatInterval,
+        sora: sora
+    ) { announce.yield($0) }
     let group = ServiceGroup(
         services: [RoomsService(bench.rooms), bench.server],
         gracefulShutdownSignals: [],

@@ -23,6 +23,7 @@ struct SignalingBench {
         authorizer: any Authorizer = OpenAuthorizer(),
         eventInterval: Duration = .zero,
         heartbeatInterval: Duration = .seconds(3600),
+        sora: SoraConfiguration = SoraConfiguration(),
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
         rooms = Rooms(planes: [plane], limits: limits)
@@ -31,7 +32,8 @@ struct SignalingBench {
                 port: 0,
                 limits: http,
                 heartbeatInterval: heartbeatInterval,
-                eventInterval: eventInterval
+                eventInterval: eventInterval,
+                sora: sora
             ),
             rooms: rooms,
             authorizer: authorizer,

@@ -90,6 +90,8 @@ public final class WebhookAuthorizer: Authorizer {
             )
             return try decision(answer, request)
         } catch let failure as WebhookFailure {
+            // Where the newcomer went away, the server need not have failed.
+            guard !Task.isCancelled else { return .failed }
             counters.failed("auth")
             return failed(request, failure.sentence)
         } catch {

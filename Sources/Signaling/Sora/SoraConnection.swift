@@ -21,6 +21,8 @@ actor SoraConnection {
     private let channel: any Channel
     private var session: SoraSession
     private var reservation: Rooms.Reservation?
+    /// The question whether the client may join; nobody waits for its answer once the client is gone.
+    private var authorization: Task<Void, Never>?
     private var timer: (deadline: Instant, task: Scheduled<Void>)?
 
     init(context: SoraContext, channel: any Channel) {
@@ -49,6 +51,7 @@ actor SoraConnection {
             context.logger.debug("WebSocket failed", metadata: ["error": "\(error)"])
         }
         perform(session.socketClosed())
+        authorization?.cancel()
         timer?.task.cancel()
         timer = nil
     }
@@ -60,7 +63,7 @@ actor SoraConnection {
             case .close(let close):
                 log(close)
                 write(.close(close.close))
-            case .authorize(let connect): Task { await authorize(connect) }
+            case .authorize(let connect): authorization = Task { await authorize(connect) }
             case .reserve(let request): Task { await reserve(request) }
             case .activate(let outcome): Task { await activate(outcome) }
             case .changeSlots(let added, let removed): Task { await changeSlots(added: added, removed: removed) }
@@ -106,7 +109,7 @@ actor SoraConnection {
                 session: prospect.session,
                 agent: ClientAgent(signaling: .sora, name: connect.client, environment: connect.environment),
                 clientID: connect.clientID,
-                bundleID: connect.bundleID,
+                bundleID: context.configuration.acceptsBundleID ? connect.bundleID : nil,
                 libwebrtc: connect.libwebrtc,
                 metadata: connect.metadata,
                 notifyMetadata: connect.notifyMetadata,
@@ -178,6 +181,7 @@ actor SoraConnection {
     }
 
     private func leave(_ reason: EndReason) {
+        authorization?.cancel()
         guard let reservation else { return }
         self.reservation = nil
         context.clientStatistics.forget(reservation.participant)

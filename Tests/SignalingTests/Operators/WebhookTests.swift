@@ -225,6 +225,24 @@ struct WebhookAuthorizerTests {
         #expect(await authorizer.admit(.newcomer(nil)).grants != nil)
     }
 
+    @Test func `a newcomer that goes away is no failure of the server`() async throws {
+        let counters = WebhookCounters()
+        let asked = AsyncStream.makeStream(of: Void.self)
+        let authorizer = WebhookAuthorizer(
+            url: "x",
+            transport: Patience { asked.continuation.yield() },
+            node: NodeIdentity(),
+            counters: counters,
+            logger: SignalingBench.quiet,
+            now: { 0 }
+        )
+        let question = Task { await authorizer.admit(.newcomer(nil)) }
+        for await _ in asked.stream { break }
+        question.cancel()
+        #expect(await question.value.isFailed)
+        #expect(counters["auth"].failed == 0)
+    }
+
     @Test func `readers of the list of members are nobody's business but the webhook's`() async throws {
         let authorizer = WebhookAuthorizer(
             url: "x",
@@ -261,6 +279,19 @@ private final class Mumbler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard let reply else { return }
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: reply)), promise: nil)
+    }
+}
+
+/// A transport that never answers, and fails when nobody waits for it any more.
+private struct Patience: WebhookTransport {
+    let isAsked: @Sendable () -> Void
+
+    func post(_ body: [UInt8], to url: String, headers: [(String, String)]) async throws(WebhookFailure) -> [UInt8] {
+        isAsked()
+        let (never, continuation) = AsyncStream.makeStream(of: Void.self)
+        for await _ in never {}
+        continuation.finish()
+        throw .timeout
     }
 }
 

@@ -220,6 +220,33 @@ struct SoraLiveTests {
         }
     }
 
+    @Test func `whoever decides is told of a bundle that the client may choose only`() async throws {
+        for isAccepted in [true, false] {
+            var configuration = SoraConfiguration()
+            configuration.acceptsBundleID = isAccepted
+            let doorkeeper = Doorkeeper(.allowed(Grants()))
+            try await withLiveServer(authorizer: doorkeeper, sora: configuration) { _, port, _ in
+                try await withWebSocket(to: port) { client, input in
+                    try await client.send(SoraBench.connect(.sendrecv, #""bundle_id":"mine""#))
+                    let offer = try await input.message("offer")
+                    #expect((offer["bundle_id"] == "mine") == isAccepted)
+                }
+            }
+            #expect(doorkeeper.asked.map(\.bundleID) == [isAccepted ? "mine" : nil])
+        }
+    }
+
+    @Test func `nobody goes on deciding about a client that went away`() async throws {
+        let hesitant = Hesitant()
+        try await withLiveServer(authorizer: hesitant) { _, port, _ in
+            try await withWebSocket(to: port) { client, _ in
+                try await client.send(SoraBench.connect())
+                for await _ in hesitant.asked { break }
+            }
+            for await _ in hesitant.givenUp { break }
+        }
+    }
+
     /// Everybody answers every offer until it was offered everybody else.
     @Test func `a crowd that joins at once sees itself whole`() async throws {
         let count = 12
@@ -248,6 +275,29 @@ struct SoraLiveTests {
             await peers.value
             while await !bench.rooms.isEmpty { await Task.yield() }
         }
+    }
+}
+
+/// Decides nothing until nobody waits for it any more.
+private final class Hesitant: Authorizer {
+    let asked: AsyncStream<Void>
+    let givenUp: AsyncStream<Void>
+    private let isAsked: AsyncStream<Void>.Continuation
+    private let isGivenUp: AsyncStream<Void>.Continuation
+
+    init() {
+        (asked, isAsked) = AsyncStream.makeStream()
+        (givenUp, isGivenUp) = AsyncStream.makeStream()
+    }
+
+    func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization { .allowed }
+    func admit(_ request: AccessRequest) async -> AccessDecision {
+        isAsked.yield()
+        let (never, continuation) = AsyncStream.makeStream(of: Void.self)
+        for await _ in never {}
+        continuation.finish()
+        isGivenUp.yield()
+        return .failed
     }
 }
 
