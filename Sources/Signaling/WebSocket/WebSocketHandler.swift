@@ -18,6 +18,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private var message: ByteBuffer?
     /// What was handed to the socket and is not written yet, in bytes.
     private var waitingBytes = 0
+    /// All that was handed to the socket, in bytes.
+    private var handedBytes = 0
     private var writeDeadline: Scheduled<Void>?
     private var closeDeadline: Scheduled<Void>?
 
@@ -160,6 +162,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func write(_ frame: WebSocketFrame, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
         let count = frame.length
         waitingBytes += count
+        handedBytes &+= count
         guard waitingBytes <= limits.waitingBytesMax else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             context.close(promise: nil)
@@ -174,12 +177,28 @@ final class WebSocketHandler: ChannelDuplexHandler {
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         writeDeadline?.cancel()
         writeDeadline = nil
-        if !context.channel.isWritable {
-            let bound = context.loopBound
-            writeDeadline = context.eventLoop.scheduleTask(in: limits.writeTimeout) {
-                bound.value.close(promise: nil)
+        if !context.channel.isWritable { armWriteDeadline(context) }
+        context.fireChannelWritabilityChanged()
+    }
+
+    /// Closes the channel unless the client reads something until then. One that reads slowly keeps the channel unwritable
+    /// for as long as a large message takes.
+    private func armWriteDeadline(_ context: ChannelHandlerContext) {
+        let taken = takenBytes(context.channel)
+        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+        writeDeadline = context.eventLoop.scheduleTask(in: limits.writeTimeout) {
+            let (handler, context) = bound.value
+            if handler.takenBytes(context.channel) &- taken >= handler.limits.progressBytesMin {
+                handler.armWriteDeadline(context)
+            } else {
+                context.close(promise: nil)
             }
         }
-        context.fireChannelWritabilityChanged()
+    }
+
+    /// What the system took of all that was handed to the socket, in bytes.
+    private func takenBytes(_ channel: any Channel) -> Int {
+        let buffered = try? channel.syncOptions?.getOption(.bufferedWritableBytes)
+        return handedBytes &- (buffered ?? 0)
     }
 }

@@ -59,6 +59,9 @@ struct WebSocketLimits: Sendable {
     var waitingBytesMax = 8 * 1024 * 1024
     /// How long a client may read nothing while something waits for it.
     var writeTimeout: TimeAmount = .seconds(20)
+    /// How much a client has to read in that time to count as one that reads. At the least speed that this asks for, the
+    /// largest offer takes about six minutes.
+    var progressBytesMin = 32 * 1024
     /// How long the other side's Close is waited for.
     var closeTimeout: TimeAmount = .seconds(3)
 }

@@ -170,6 +170,23 @@ import Testing
         #expect(bench.channel.isActive)
     }
 
+    @Test func `a client that reads slowly stays as long as it reads on`() throws {
+        let bench = try Bench()
+        let encoder = SlowSocket()
+        try bench.channel.pipeline.syncOperations.addHandler(encoder, position: .first)
+        bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 600_000)), promise: nil)
+        bench.channel.isWritable = false
+        bench.channel.pipeline.fireChannelWritabilityChanged()
+        for _ in 0..<5 {
+            encoder.take(40_000)
+            bench.loop.advanceTime(by: WebSocketLimits().writeTimeout)
+            #expect(bench.channel.isActive)
+        }
+        encoder.take(10_000)
+        bench.loop.advanceTime(by: WebSocketLimits().writeTimeout)
+        #expect(!bench.channel.isActive, "too little")
+    }
+
     @Test func `a reason is cut to what a frame carries, between characters`() {
         let close = WebSocketClose(4490, String(repeating: "é", count: 100))
         #expect(close.reason.utf8.count == 122 && close.reason.allSatisfy { $0 == "é" })
@@ -203,5 +220,34 @@ private final class ReadCompleteCounter: ChannelInboundHandler {
     func channelReadComplete(context: ChannelHandlerContext) {
         count += 1
         context.fireChannelReadComplete()
+    }
+}
+
+/// Holds what is written until it is taken, as a socket does whose other side reads slowly.
+private final class SlowSocket: ChannelOutboundHandler {
+    typealias OutboundIn = WebSocketFrame
+    typealias OutboundOut = ByteBuffer
+    private var context: ChannelHandlerContext?
+    private var heldBytes = 0
+    private var promises: [EventLoopPromise<Void>] = []
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        self.context = context
+        if let promise { promises.append(promise) }
+        heldBytes += Self.unwrapOutboundIn(data).length
+        take(0)
+    }
+    func flush(context: ChannelHandlerContext) {}
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        for promise in promises { promise.fail(ChannelError.ioOnClosedChannel) }
+        promises = []
+    }
+
+    func take(_ count: Int) {
+        context?.flush()
+        heldBytes -= count
+        context?.write(Self.wrapOutboundOut(ByteBuffer(repeating: 0, count: heldBytes)), promise: nil)
     }
 }
