@@ -60,6 +60,10 @@ struct SoraClose: Error, Hashable, Sendable {
         .connectWaitTimeout,
         "No \"connect\" came in time; clients that try several URLs at once leave such sockets behind."
     )
+    static let admissionTimeout = Self(
+        .internalError,
+        "It took too long to let the client in and to give it a place; is the node overloaded?"
+    )
     static let answerTimeout = Self(
         .answerTimeout,
         "The client did not answer an offer in time; it may have lost its network or failed at the offer."

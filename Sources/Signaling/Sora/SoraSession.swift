@@ -39,8 +39,9 @@ struct SoraSession {
     private enum Phase {
         /// Until then a `connect` has to come.
         case waiting(until: Instant)
-        case authorizing(SoraConnect)
-        case reserving(SoraSettings)
+        /// Until then there has to be an offer.
+        case authorizing(SoraConnect, until: Instant)
+        case reserving(SoraSettings, until: Instant)
         case running(Running)
         case ended
     }
@@ -58,6 +59,8 @@ struct SoraSession {
         let place: Place
         var description: OfferedSession
         var step: Step
+        /// Whether the client was asked for its statistics, which did not come yet.
+        var awaitsReports = false
         /// Set once the first answer was carried out.
         var isActive = false
         /// Until then the transport has to be up; `nil` while it is not waited for.
@@ -73,10 +76,16 @@ struct SoraSession {
         var pingCount = 0
     }
 
+    /// How long it may take from `connect` to the offer: longer than any webhook is waited for.
+    private static let admissionTimeout = Interval.seconds(75)
+
     /// How long the next offer waits for each stream of the last: the work of a description grows with them, and in a
     /// crowd that joins at once there would be one for each newcomer and member.
     private static let quietPerStream = Interval.milliseconds(10)
     private static let quietMax = Interval.seconds(1)
+
+    /// The longest `connect`, in bytes: with the longest metadata it has about half of it.
+    private static let connectBytesMax = 128 * 1024
 
     /// Of `ping`s, one in this many asks for statistics.
     private static let statisticsPeriod = 6
@@ -84,9 +93,6 @@ struct SoraSession {
     private let configuration: SoraConfiguration
     private var phase: Phase
     /// Whether senders came or went since they were last looked at.
-    /// The longest `connect`, in bytes: with the longest metadata it has about half of it.
-    private static let connectBytesMax = 128 * 1024
-
     private var isStale = false
     private var lastHeard: Instant
     private var budget: MessageBudget
@@ -132,7 +138,7 @@ extension SoraSession {
         case (.connect(let connect), .waiting):
             client = connect.client
             channel = connect.channel
-            phase = .authorizing(connect)
+            phase = .authorizing(connect, until: now + Self.admissionTimeout)
             return [.authorize(connect)]
         case (.connect, _): throw SoraClose(.invalidMessage, "The client sent a second \"connect\".")
         case (.disconnect, _): return end(.disconnected, leaving: .left)
@@ -141,16 +147,19 @@ extension SoraSession {
             guard case .offered = running.step else {
                 throw SoraClose(.invalidMessage, "An answer came that no offer waits for.")
             }
-            let actions = try Self.apply(sdp, to: &running)
+            let actions = try apply(sdp, to: &running, at: now)
             phase = .running(running)
             return actions + (running.step.isIdle ? advance(at: now) : [])
         case (.answer, _): throw SoraClose(.invalidMessage, "An answer came before the offer.")
-        case (.pong(let reports), .running): return reports.map { [.record($0)] } ?? []
+        case (.pong(let reports?), .running(var running)) where running.awaitsReports:
+            running.awaitsReports = false
+            phase = .running(running)
+            return [.record(reports)]
         case (.candidate, _), (.pong, _), (.ignored, _): return []
         }
     }
 
-    private static func apply(_ sdp: String, to running: inout Running) throws(SoraClose) -> [Action] {
+    private func apply(_ sdp: String, to running: inout Running, at now: Instant) throws(SoraClose) -> [Action] {
         let outcome: OfferedSession.Outcome
         do {
             outcome = try running.description.apply(answer: sdp)
@@ -159,6 +168,7 @@ extension SoraSession {
         }
         guard running.isActive else {
             running.step = .applying
+            running.connectedUntil = now + Interval(configuration.connectionCreatedTimeout)
             return [.activate(outcome)]
         }
         guard !outcome.added.isEmpty || !outcome.removed.isEmpty else {
@@ -166,7 +176,7 @@ extension SoraSession {
             return []
         }
         running.step = .applying
-        return [.changeSlots(added: assignments(outcome.added), removed: outcome.removed)]
+        return [.changeSlots(added: Self.assignments(outcome.added), removed: outcome.removed)]
     }
 
     /// The slots as the rooms know them.
@@ -203,12 +213,12 @@ extension SoraSession {
 extension SoraSession {
     /// - Parameter id: who the client will be.
     mutating func admitted(_ decision: AccessDecision, id: ParticipantID, at now: Instant) -> [Action] {
-        guard case .authorizing(let connect) = phase else { return [] }
+        guard case .authorizing(let connect, let until) = phase else { return [] }
         switch decision {
         case .allowed(let grants):
             do {
                 let settings = try SoraSettings(connect, id: id, grants: grants, configuration: configuration)
-                phase = .reserving(settings)
+                phase = .reserving(settings, until: until)
                 return [.reserve(settings.joinRequest(id: id))]
             } catch {
                 return end(error)
@@ -240,7 +250,7 @@ extension SoraSession {
 
     /// The client has a place: it gets its offer.
     mutating func reserved(_ place: Place, streams: [VisibleStream], at now: Instant) -> [Action] {
-        guard case .reserving(let settings) = phase else { return [.leave(.signalingLost)] }
+        guard case .reserving(let settings, _) = phase else { return [.leave(.signalingLost)] }
         var description = OfferedSession(
             local: place.local,
             own: settings.own,
@@ -274,7 +284,6 @@ extension SoraSession {
         running.isActive = true
         running.step = .idle
         running.nextPing = now + Interval(configuration.pingInterval)
-        if !running.isConnected { running.connectedUntil = now + Interval(configuration.connectionCreatedTimeout) }
         phase = .running(running)
         return advance(at: now)
     }
@@ -378,11 +387,11 @@ extension SoraSession {
 // MARK: - Time
 
 extension SoraSession {
-    /// When to call ``handleTimeout(at:)`` next; `nil` once it has ended or while others have to answer.
+    /// When to call ``handleTimeout(at:)`` next; `nil` once it has ended.
     var nextDeadline: Instant? {
         switch phase {
-        case .waiting(let until): return until
-        case .authorizing, .reserving, .ended: return nil
+        case .waiting(let until), .authorizing(_, let until), .reserving(_, let until): return until
+        case .ended: return nil
         case .running(let running):
             var deadline = earliest(earliest(running.connectedUntil, running.nextPing), nextOffer)
             if case .offered(let until) = running.step { deadline = earliest(deadline, until) }
@@ -393,7 +402,9 @@ extension SoraSession {
     mutating func handleTimeout(at now: Instant) -> [Action] {
         switch phase {
         case .waiting(let until): return now >= until ? end(.connectWaitTimeout) : []
-        case .authorizing, .reserving, .ended: return []
+        case .authorizing(_, let until), .reserving(_, let until):
+            return now >= until ? end(.admissionTimeout) : []
+        case .ended: return []
         case .running(var running):
             if case .offered(let until) = running.step, now >= until { return end(.answerTimeout) }
             if let until = running.connectedUntil, now >= until { return end(.connectionCreatedWaitTimeout) }
@@ -402,9 +413,10 @@ extension SoraSession {
             if running.isConnected, now - lastHeard >= Interval(configuration.pongTimeout) { return end(.pongTimeout) }
             running.nextPing = now + Interval(configuration.pingInterval)
             running.pingCount &+= 1
-            phase = .running(running)
             let isAsked = running.settings.grants.userAgentStatistics ?? true
             let wantsStatistics = isAsked && running.pingCount % Self.statisticsPeriod == 0
+            if wantsStatistics { running.awaitsReports = true }
+            phase = .running(running)
             return [.send(SoraServerMessage.ping(wantsStatistics: wantsStatistics))] + advance(at: now)
         }
     }

@@ -319,6 +319,32 @@ import Wire
         #expect(bench.session.nextDeadline == nil)
     }
 
+    @Test(arguments: [false, true])
+    func `who gets no place in time is let go of, and one that comes later is given back`(isAdmitted: Bool) throws {
+        var bench = SoraBench()
+        let start = bench.now
+        bench.receive(SoraBench.connect())
+        bench.now += .seconds(60)
+        if isAdmitted { bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now)) }
+        while bench.wait(until: start + .milliseconds(74_999)) {}
+        #expect(bench.close == nil)
+        while bench.close == nil, bench.wait(until: start + .seconds(75)) {}
+        #expect(bench.close?.close == WebSocketClose(4490, "INTERNAL-ERROR") && bench.left != nil)
+        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))
+        #expect(bench.sent.isEmpty && bench.left == .signalingLost && bench.session.nextDeadline == nil)
+    }
+
+    @Test func `an answer that is never carried out ends the connection`() throws {
+        var bench = SoraBench()
+        bench.answer(try bench.offer(), "answer")
+        let start = bench.now
+        while bench.wait(until: start + .milliseconds(59_999)) {}
+        #expect(bench.close == nil)
+        while bench.close == nil, bench.wait(until: start + .seconds(61)) {}
+        #expect(bench.close?.close == WebSocketClose(4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"))
+    }
+
     @Test func `an offer is answered in time, or the connection ends`() throws {
         var bench = SoraBench()
         _ = try bench.offer()
@@ -349,9 +375,15 @@ import Wire
         while pings.count < 12, bench.wait(until: start + .seconds(100)) {
             pings.append(try bench.next())
             bench.receive(#"{"type":"pong","stats":[{"id":"x"}]}"#)
-            guard case .record = try bench.request() else { return }
+            bench.receive(#"{"type":"pong","stats":[{"id":"y"}]}"#)
+            guard pings.count % 6 == 0 else {
+                #expect(bench.rest.isEmpty, "nobody asked")
+                continue
+            }
+            guard case .record(let reports) = try bench.request() else { return }
+            #expect(reports == [["id": "x"]] && bench.rest.isEmpty, "once for each time that it was asked")
         }
-        #expect(bench.now == start + .seconds(60))
+        #expect(pings.count == 12 && bench.now == start + .seconds(60))
         #expect(pings.allSatisfy { $0["type"] == "ping" })
         #expect(pings.map { $0["stats"] == true } == (1...12).map { $0 % 6 == 0 })
     }
