@@ -15,8 +15,8 @@ extension Grants {
     /// - Throws: a sentence that names the first member of the wrong shape.
     init(_ members: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(members)
-        clientID = try fields.string("client_id")
-        bundleID = try fields.string("bundle_id")
+        clientID = try Self.identifier(fields, "client_id")
+        bundleID = try Self.identifier(fields, "bundle_id")
         audio = try Self.media(fields, "audio", ["opus_params"], kbps: 6...Self.audioKbpsMax)
         video = try Self.media(
             fields,
@@ -43,6 +43,12 @@ extension Grants {
         turnTCPOnly = try fields.bool("turn_tcp_only")
         turnTLSOnly = try fields.bool("turn_tls_only")
         clusterAffinity = try fields.bool("cluster_affinity")
+    }
+
+    /// An empty one is none, as a client's is.
+    private static func identifier(_ fields: JSONFields, _ name: String) throws(JSONShapeError) -> String? {
+        guard let identifier = try fields.string(name), !identifier.isEmpty else { return nil }
+        return identifier
     }
 
     /// `audio_bit_rate` and the like say something only beside `audio: true`.

@@ -60,15 +60,16 @@ struct SoraSettings: Sendable {
         self.audio = audio
         self.video = video
         kinds = Set([audio.isEnabled ? MediaKind.audio : nil, video.isEnabled ? .video : nil].compactMap { $0 })
-        isSimulcast = grants.isSimulcast ?? connect.isSimulcast
+        let wantsSimulcast = grants.isSimulcast ?? connect.isSimulcast
         let usesSpotlight = grants.spotlight ?? connect.spotlight
         let layers =
-            isSimulcast
+            wantsSimulcast
             ? SimulcastLayer.layers(
                 usesSpotlight ? grants.spotlightEncodings ?? grants.simulcastEncodings : grants.simulcastEncodings,
                 codec: videoCodec.name
             ) : []
         encodings = layers.map(\.encoding)
+        isSimulcast = !layers.isEmpty
         let sendsVideo = connect.role.publishes && video.isEnabled
         own = OfferedSession.Own(
             audio: connect.role.publishes && audio.isEnabled ? audioCodec : nil,

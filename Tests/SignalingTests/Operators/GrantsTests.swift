@@ -46,6 +46,11 @@ import Testing
         #expect(filter.rules == [[.init(field: .kind, operator: .isIn, values: ["audio"])]])
     }
 
+    @Test func `an empty identifier grants none`() throws {
+        let grants = try grants(#"{"client_id":"","bundle_id":""}"#)
+        #expect(grants.clientID == nil && grants.bundleID == nil)
+    }
+
     @Test func `nothing granted changes nothing`() throws {
         let grants = try grants(#"{"allowed":true,"client_id":null,"video_bit_rate":null}"#)
         #expect(grants.clientID == nil && grants.video.bitRate == nil && grants.forwardingFilters == nil)

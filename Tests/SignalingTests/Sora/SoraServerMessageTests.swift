@@ -131,6 +131,14 @@ import Wire
         #expect(settings.own.layers.map(\.isActive) == [true, false])
     }
 
+    @Test func `an empty list of encodings is no simulcast`() throws {
+        var grants = Grants()
+        grants.simulcastEncodings = []
+        let settings = try Self.settings(#""simulcast":true"#, grants: grants)
+        let offer = try Self.offer(settings)
+        #expect(offer["simulcast"] == false && offer["encodings"] == nil && settings.own.layers.isEmpty)
+    }
+
     @Test func `grants stand in place of wishes`() throws {
         var grants = Grants()
         grants.clientID = "granted"
