@@ -79,8 +79,9 @@ public final class Webhooks: Service {
     public func take(_ report: RoomReport) {
         switch report {
         case .sessionCreated(let session, let time):
-            let body = bodies.session("session.created", session, unixNanoseconds: time)
-            tell(body, of: session) { [weak self] answer in await self?.apply(answer, to: session) }
+            tell(bodies.session("session.created", session, unixNanoseconds: time), of: session) { [weak self] answer in
+                await self?.apply(answer, to: session)
+            }
         case .sessionDestroyed(let session, let time):
             tell(bodies.session("session.destroyed", session, unixNanoseconds: time), of: session) { _ in }
         case .connectionCreated(let report): tell(bodies.event("connection.created", report), of: report)
@@ -92,17 +93,20 @@ public final class Webhooks: Service {
         }
     }
 
-    private func tell(_ body: JSONValue, of report: ConnectionReport) {
+    /// - Parameter body: is made only if somebody is to be told.
+    private func tell(_ body: @autoclosure () -> JSONValue, of report: ConnectionReport) {
+        guard let events else { return }
         let connection = report.connection
-        events?.tell(WebhookDeliverer.Event(body: body, participant: connection.member.id), of: connection.channel)
+        events.tell(WebhookDeliverer.Event(body: body(), participant: connection.member.id), of: connection.channel)
     }
 
     private func tell(
-        _ body: JSONValue,
+        _ body: @autoclosure () -> JSONValue,
         of session: ChannelSession,
         onAnswer: @escaping @Sendable ([String: JSONValue]) async -> Void
     ) {
-        sessions?.tell(WebhookDeliverer.Event(body: body, onAnswer: onAnswer), of: session.channel)
+        guard let sessions else { return }
+        sessions.tell(WebhookDeliverer.Event(body: body(), onAnswer: onAnswer), of: session.channel)
     }
 
     /// Puts a session webhook's grants in force, if the session is still there.

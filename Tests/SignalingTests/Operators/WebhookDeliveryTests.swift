@@ -49,6 +49,21 @@ struct WebhookDeliveryTests {
         )
     }
 
+    @Test func `what nobody is told of is not written`() {
+        let count = Atomic(0)
+        let webhooks = Webhooks(
+            WebhookConfiguration(),
+            transport: Script([.success("")]),
+            node: NodeIdentity(),
+            counters: WebhookCounters(),
+            logger: SignalingBench.quiet,
+            makeID: { "\(count.add(1, ordering: .relaxed).newValue)" }
+        )
+        webhooks.take(.connectionCreated(Self.report()))
+        webhooks.take(.sessionCreated(RoomFixtures.session(), unixNanoseconds: 0))
+        #expect(count.load(ordering: .relaxed) == 0)
+    }
+
     /// The waits that were asked for; none is kept to.
     final class Sleeps: Sendable {
         private let all = Mutex<[Duration]>([])
