@@ -12,14 +12,14 @@ struct OfferedSection: Sendable {
         case playing(Placement)
         /// The client does not want the track; `isRefused` when it answered with port 0.
         case declined(TrackKey, isRefused: Bool)
-        /// Its sender has left, and it heads the bundle, which must not lose its head: `inactive` for good.
+        /// Its sender has left, and it heads the bundle, which must not lose its head: `inactive` until the client
+        /// refuses it.
         case parked
         /// Its sender has left: port 0, which the client has not answered yet.
         case closing
-        /// Port 0 on both sides: the next track may have the line under another name (RFC 9429 §5.2.2).
+        /// Port 0 on both sides: the next track may have the line under another name (RFC 9429 §5.2.2), unless the line
+        /// would take the place of the bundle's head.
         case free
-        /// Port 0 on both sides, and it heads the bundle: never used again.
-        case dead
     }
 
     /// A track in its line.
@@ -51,7 +51,7 @@ struct OfferedSection: Sendable {
     var isClosed: Bool {
         switch use {
         case .own(let isRefused), .declined(_, let isRefused): isRefused
-        case .closing, .free, .dead: true
+        case .closing, .free: true
         case .empty, .playing, .parked: false
         }
     }
@@ -61,7 +61,7 @@ struct OfferedSection: Sendable {
         switch use {
         case .playing(let placement): placement.key
         case .declined(let key, _): key
-        case .own, .empty, .parked, .closing, .free, .dead: nil
+        case .own, .empty, .parked, .closing, .free: nil
         }
     }
 

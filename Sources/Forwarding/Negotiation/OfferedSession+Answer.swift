@@ -60,7 +60,7 @@ extension OfferedSession {
                     received.append(track)
                 }
             case .empty:
-                if answered.isRejected { sections[index].use = index == 0 ? .dead : .free }
+                if answered.isRejected { sections[index].use = .free }
             case .playing(let placement):
                 if let slot = take(placement, at: index, answered) {
                     added.append(slot)
@@ -70,9 +70,9 @@ extension OfferedSession {
             case .declined(let key, isRefused: false):
                 if answered.isRejected { sections[index].use = .declined(key, isRefused: true) }
             case .parked:
-                if answered.isRejected { sections[index].use = .dead }
+                if answered.isRejected { sections[index].use = .free }
             case .closing: sections[index].use = .free
-            case .own(isRefused: true), .declined(_, isRefused: true), .free, .dead: break
+            case .own(isRefused: true), .declined(_, isRefused: true), .free: break
             }
         }
         closed = []

@@ -3,22 +3,24 @@ import Wire
 extension OfferedSession {
     /// The lines as they are now, as text.
     var description: String {
-        LocalDescription(
+        let head = head
+        return LocalDescription(
             sessionID: sessionID,
             version: version,
             lines: LocalTransportLines(transport: local, setup: .actpass, isLite: true),
             bundle: sections.filter { !$0.isClosed }.map(\.mid),
             allowsMixedExtensions: true,
-            sections: sections.map(line)
+            sections: sections.indices.map { line($0, isHead: $0 == head) }
         ).serialized()
     }
 
-    private func line(_ section: OfferedSection) -> LocalDescription.Section {
+    private func line(_ index: Int, isHead: Bool) -> LocalDescription.Section {
+        let section = sections[index]
         guard !section.isClosed else { return .rejected(closed(section), mid: section.mid) }
         return switch section.use {
         case .own: .live(ownLine(section))
-        case .playing(let placement): .live(playingLine(section, placement))
-        case .empty, .declined, .parked, .closing, .free, .dead:
+        case .playing(let placement): .live(playingLine(section, placement, isHead: isHead))
+        case .empty, .declined, .parked, .closing, .free:
             .live(makeLine(section, .inactive, codecs: [emptyCodecs[section.kind]].compactMap { $0 }))
         }
     }
@@ -66,8 +68,16 @@ extension OfferedSession {
         return line
     }
 
-    private func playingLine(_ section: OfferedSection, _ placement: OfferedSection.Placement) -> LocalSection {
-        var line = makeLine(section, .sendonly, codecs: placement.codecs)
+    private func playingLine(
+        _ section: OfferedSection,
+        _ placement: OfferedSection.Placement,
+        isHead: Bool
+    ) -> LocalSection {
+        var codecs = placement.codecs
+        // A client without any of the track's codecs refuses the line, and with the head of the bundle it could lose the
+        // transport. So there is one that it has.
+        if isHead, let usual = emptyCodecs[section.kind], !codecs.contains(usual) { codecs.append(usual) }
+        var line = makeLine(section, .sendonly, codecs: codecs)
         line.msid = (mediaStreamIdentifier(placement.key.streamID), placement.trackID)
         line.cname = placement.cname
         line.streams = [LocalSection.Stream(ssrc: placement.ssrc, rtxSSRC: placement.rtxSSRC)]

@@ -53,20 +53,21 @@ extension OfferedSession {
     }
 
     private func hasRoom(for kind: MediaKind) -> Bool {
-        sections.count < Self.sectionsMax || sections.contains { $0.kind == kind && $0.isVacant }
+        sections.count < Self.sectionsMax || sections[head...].contains { $0.kind == kind && $0.isVacant }
     }
 
     private mutating func release(allBut wanted: Set<OfferedSection.TrackKey>) {
+        let head = head
         for index in sections.indices {
             guard let key = sections[index].key, !wanted.contains(key) else { continue }
-            let isHead = index == 0
+            let isHead = index == head
             switch sections[index].use {
             case .playing(let placement):
                 if placement.hasSlot { closed.append(sections[index].mid) }
                 sections[index].use = isHead ? .parked : .closing
             case .declined(_, isRefused: false): sections[index].use = isHead ? .parked : .closing
-            case .declined(_, isRefused: true): sections[index].use = isHead ? .dead : .free
-            case .own, .empty, .parked, .closing, .free, .dead: break
+            case .declined(_, isRefused: true): sections[index].use = .free
+            case .own, .empty, .parked, .closing, .free: break
             }
         }
     }
@@ -82,7 +83,7 @@ extension OfferedSession {
             cnames[placement.key.streamID] = placement.cname
         }
         let taken = Set(receive.flatMap { $0.ssrcs + $0.rtxSSRCs.values })
-        var vacancies = Vacancies(sections)
+        var vacancies = Vacancies(sections[head...])
         for key in wanted where !placed.contains(key) {
             let kind = key.track.kind
             var codecs: [CodecParameters] = []
@@ -121,11 +122,12 @@ extension OfferedSession {
         }
     }
 
-    /// The lines that may be given away, first to last.
+    /// The lines that may be given away, first to last. None comes before the head of the bundle, whose place it would
+    /// take.
     private struct Vacancies {
         private var indices: [MediaKind: ArraySlice<Int>]
 
-        init(_ sections: [OfferedSection]) {
+        init(_ sections: ArraySlice<OfferedSection>) {
             let vacant = sections.indices.filter { sections[$0].isVacant }
             indices = Dictionary(grouping: vacant) { sections[$0].kind }.mapValues { $0[...] }
         }

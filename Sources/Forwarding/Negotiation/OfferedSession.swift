@@ -165,6 +165,9 @@ public struct OfferedSession: Sendable {
         }
     }
 
+    /// The line whose transport carries all others: the first one in use (RFC 9143 §7.2).
+    var head: Int { sections.firstIndex { !$0.isClosed } ?? sections.endIndex }
+
     /// The lines that the client sends in; `nil` for what it does not send.
     public var ownMIDs: (audio: MID?, video: MID?) {
         let mid = { (kind: MediaKind) in

@@ -104,11 +104,12 @@ struct OfferedScene {
     var client = EchoClient()
     var generator = NegotiationGenerator(state: 11)
 
-    init(_ own: OfferedSession.Own = .init(), receives: Bool = true) {
+    init(_ own: OfferedSession.Own = .init(), receives: Bool = true, kinds: Set<MediaKind> = [.audio, .video]) {
         session = OfferedSession(
             local: NegotiationServer.local,
             own: own,
             receivesMedia: receives,
+            kinds: kinds,
             using: &generator
         )
     }

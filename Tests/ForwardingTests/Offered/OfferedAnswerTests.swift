@@ -148,6 +148,67 @@ import Wire
         #expect(third.outcome.removed.count == 3)
     }
 
+    @Test func `a receiver of one line that lacks the first sender's codec stays, and gets the next sender`() throws {
+        var scene = OfferedScene(kinds: [.video])
+        scene.client.lacks = ["H265"]
+        let first = try scene.exchange([remoteStream("A", video: [.standard(.h265)])])
+        #expect(first.offer.shape == ["video sendonly A"])
+        #expect(first.offer.media[0].formats == ["49", "50", "96", "97"])
+        #expect(first.outcome.added.isEmpty)
+        let second = try scene.exchange([remoteStream("A", video: [.standard(.h265)]), remoteStream("B")])
+        #expect(second.offer.shape == ["video inactive", "video sendonly B"])
+        #expect(second.outcome.added.map(\.streamID) == ["B"])
+    }
+
+    @Test func `a receiver of one line that has the first sender's codec gets that one only`() throws {
+        var scene = OfferedScene(kinds: [.video])
+        let streams = [remoteStream("A", video: [.standard(.h265)]), remoteStream("B", video: [.standard(.av1)])]
+        let (offer, outcome) = try scene.exchange(streams)
+        #expect(outcome.added.map { $0.parameters.codecs.map(\.name) } == [[.h265], [.av1]])
+        #expect(offer.media[1].formats == ["45", "46"], "other lines have the track's formats alone")
+    }
+
+    @Test(arguments: [EchoClient.Reply.inactive, .refuse])
+    func `where the first line was refused the next one heads the bundle, and stays when its sender leaves`(
+        reply: EchoClient.Reply
+    ) throws {
+        var scene = OfferedScene(.init(audio: .offered(.opus)))
+        let first = try scene.offer([remoteStream("A")])
+        #expect(first.shape == ["audio recvonly", "audio sendonly A", "video sendonly A"])
+        scene.client.replies = [first.mids[0]: reply]
+        _ = try scene.session.apply(answer: scene.client.answer(first.serialized()))
+        let alone = try scene.exchange()
+        let isRefused = reply == .refuse
+        #expect(
+            alone.offer.shape
+                == (isRefused
+                    ? ["-audio inactive", "audio inactive", "-video inactive"]
+                    : ["audio recvonly", "-audio inactive", "-video inactive"])
+        )
+        #expect(alone.offer.bundle == [first.mids[isRefused ? 1 : 0]])
+        #expect(alone.outcome.removed.map(\.value) == Array(first.mids[1...]))
+        let back = try scene.exchange([remoteStream("B")])
+        #expect(back.outcome.added.count == 2)
+        #expect(back.offer.bundle.first == alone.offer.bundle.first)
+    }
+
+    @Test func `a line before the head of the bundle is not used again`() throws {
+        var scene = OfferedScene()
+        let first = try scene.exchange([remoteStream("A"), remoteStream("B")]).offer
+        scene.client.replies = [first.mids[0]: .refuse]
+        let refused = try scene.exchange([remoteStream("A"), remoteStream("B"), remoteStream("C")]).offer
+        #expect(refused.bundle.first == first.mids[0])
+        scene.client.replies = [:]
+        // A's video is the head now; its audio was refused, and is free once A is gone.
+        let second = try scene.exchange([remoteStream("B"), remoteStream("C")]).offer
+        #expect(second.shape.prefix(2) == ["-audio inactive", "video inactive"])
+        let third = try scene.exchange([remoteStream("B"), remoteStream("C"), remoteStream("D")])
+        #expect(third.offer.shape.prefix(2) == ["-audio inactive", "video inactive"])
+        #expect(third.offer.bundle.first == first.mids[1])
+        #expect(third.outcome.added.map(\.streamID) == ["D", "D"])
+        #expect(!scene.session.wouldChange([remoteStream("B"), remoteStream("C"), remoteStream("D")]))
+    }
+
     @Test func `an idle line that the client refuses is replaced by another`() throws {
         var scene = OfferedScene()
         let offer = try scene.offer()
