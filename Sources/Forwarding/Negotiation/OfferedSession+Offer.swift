@@ -89,6 +89,7 @@ extension OfferedSession {
             var codecs: [CodecParameters] = []
             // Opus first, because redundant audio is of it.
             for format in key.track.formats where format.name.kind == kind && format.name != .red {
+                guard codecs.count < Self.formatsPerTrackMax else { break }
                 if let numbered = payloadTypes.number(format), !codecs.contains(numbered) { codecs.append(numbered) }
             }
             guard !codecs.isEmpty else {

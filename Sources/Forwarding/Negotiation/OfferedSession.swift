@@ -96,6 +96,10 @@ public struct OfferedSession: Sendable {
     /// Lines in a session: the own ones and 127 senders' audio and video. Streams beyond are left out until there is room.
     public static let sectionsMax = SDPLimits.mediaSectionsMax
 
+    /// Formats of a track in its line, the publisher's preferred ones, and redundant audio: browsers publish with a dozen,
+    /// and an answer repeats every one of them for each sender.
+    static let formatsPerTrackMax = 4
+
     let local: LocalTransport
     let own: Own
     let receivesMedia: Bool

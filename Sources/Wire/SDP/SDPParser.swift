@@ -45,13 +45,13 @@ extension SDPParseError {
 }
 
 /// How large a description may be. The largest that browsers offer, with every codec and ten sections, is near 100 KiB; an
-/// answer about a hundred members, two sections of one codec each, is near 200 KiB.
+/// answer about as many members as have sections, with four video codecs each, is near 350 KiB and 10,000 attributes.
 public enum SDPLimits {
-    public static let bytesMax = 256 * 1024
+    public static let bytesMax = 448 * 1024
     public static let lineBytesMax = 8 * 1024
     public static let mediaSectionsMax = 256
     /// Over the session and all its sections.
-    public static let attributesMax = 8192
+    public static let attributesMax = 16_384
     /// An RTP section can name each of the 128 payload types once.
     public static let formatsMax = 128
     /// `b=` lines, in the session or in one section.

@@ -209,6 +209,36 @@ import Wire
         #expect(!scene.session.wouldChange([remoteStream("B"), remoteStream("C"), remoteStream("D")]))
     }
 
+    @Test func `the answer to as many senders as there are lines, each with a browser's formats, is read`() throws {
+        let h264 = ["42001f", "42e01f", "4d001f", "64001f", "f4001f"].flatMap { profile in
+            ["1", "0"].map { mode in
+                CodecParameters.offered(
+                    .h264,
+                    format: [
+                        FormatParameter(key: "level-asymmetry-allowed", value: "1"),
+                        FormatParameter(key: "packetization-mode", value: mode),
+                        FormatParameter(key: "profile-level-id", value: profile),
+                    ]
+                )
+            }
+        }
+        let vp9 = CodecParameters.offered(.vp9, format: [FormatParameter(key: "profile-id", value: "2")])
+        let others: [CodecParameters] = [.standard(.av1), .standard(.vp9), vp9, .standard(.h265)]
+        let video = [.standard(.vp8)] + h264 + others
+        let audio: [CodecParameters] = [.standard(.opus), .standard(.red)]
+        var scene = OfferedScene(OfferedScene.both)
+        let senders = OfferedSession.sectionsMax / 2 - 1
+        let streams = (0..<senders).map { number in
+            remoteStream("5E8N8BMA0KQ6P5F6BZ5KKJM\(100 + number)", audio: audio, video: video)
+        }
+        let (offer, outcome) = try scene.exchange(streams)
+        #expect(outcome.added.count == 2 * senders)
+        let formats = outcome.added.filter { $0.parameters.kind == .video }.map { $0.parameters.codecs.map(\.name) }
+        #expect(Set(formats) == [[.vp8, .h264, .h264, .h264]], "what the sender prefers")
+        let bytes = try scene.client.answer(offer.serialized()).utf8.count
+        #expect(bytes < SDPLimits.bytesMax && offer.serialized().utf8.count < SDPLimits.bytesMax)
+    }
+
     @Test func `an idle line that the client refuses is replaced by another`() throws {
         var scene = OfferedScene()
         let offer = try scene.offer()
