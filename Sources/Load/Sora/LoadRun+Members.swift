@@ -77,12 +77,15 @@ extension LoadRun {
     private func follow(_ session: SoraSession, _ seat: Seat, _ first: ClientAnswerer) -> Task<Void, Never> {
         Task {
             var answerer = first
-            for await event in session.events {
+            var hasFailed = false
+            for await event in session.events where !hasFailed {
                 switch event {
                 case .message(let message):
                     do throws(LoadError) {
                         try await take(message, session, seat, &answerer)
                     } catch {
+                        // Its close, which this brings about, is not another end.
+                        hasFailed = true
                         noteEnd(error.sentence)
                         session.close()
                     }

@@ -39,22 +39,28 @@ actor InProcessRoom {
     private var generator = SystemRandomNumberGenerator()
     /// Members that are turned away with a close, before the others are taken.
     private var refusals: Int
+    /// Later offers that are no SDP, before the others are as they should be.
+    private var spoiledOffers: Int
     private(set) var pongs = 0
     private(set) var goodbyes = 0
     private(set) var renegotiations = 0
 
-    private init(_ media: MediaLoop, _ candidate: TransportAddress, refusing refusals: Int) {
+    private init(_ media: MediaLoop, _ candidate: TransportAddress, refusing refusals: Int, spoiling offers: Int) {
         self.media = media
         self.candidate = candidate
         self.refusals = refusals
+        spoiledOffers = offers
     }
 
-    static func start(refusing refusals: Int = 0) async throws -> (room: InProcessRoom, server: SoraServer) {
+    static func start(
+        refusing refusals: Int = 0,
+        spoiling offers: Int = 0
+    ) async throws -> (room: InProcessRoom, server: SoraServer) {
         let media = try await MediaLoop.start(
             MediaLoopConfiguration(name: "node", certificate: DTLSCertificate.generate()),
             listeningOn: [TransportAddress(ip: .loopbackV4, port: 0)]
         ) { _ in }
-        let room = InProcessRoom(media, await media.sockets[0].local, refusing: refusals)
+        let room = InProcessRoom(media, await media.sockets[0].local, refusing: refusals, spoiling: offers)
         return (room, try await SoraServer.start { await room.serve($0) })
     }
 
@@ -127,7 +133,11 @@ actor InProcessRoom {
         guard var member = members[number] else { return }
         let type = member.isAdded ? "re-offer" : "offer"
         if member.isAdded { renegotiations += 1 }
-        let sdp = member.session.makeOffer(streams(for: number), using: &generator)
+        var sdp = member.session.makeOffer(streams(for: number), using: &generator)
+        if member.isAdded, spoiledOffers > 0 {
+            spoiledOffers -= 1
+            sdp = "spoiled"
+        }
         let mids = member.session.ownMIDs
         members[number] = member
         var object: [String: Any] = ["type": type, "sdp": sdp]

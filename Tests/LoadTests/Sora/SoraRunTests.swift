@@ -68,6 +68,18 @@ struct SoraRunTests {
         await room.shutdown()
     }
 
+    @Test func `a member that cannot use an offer ends once`() async throws {
+        let (room, server) = try await InProcessRoom.start(spoiling: 1)
+        var configuration = configuration(server)
+        configuration.conferenceMembers = 2
+        let report = try await run(configuration)
+        let ends = report.disconnections
+        #expect(ends.values.reduce(0, +) == 1, "\(ends)")
+        #expect(ends.keys.first?.hasPrefix("A later offer of the server cannot be used: ") == true, "\(ends)")
+        await server.stop()
+        await room.shutdown()
+    }
+
     @Test func `a member that is turned away is counted with the server's reason`() async throws {
         let (room, server) = try await InProcessRoom.start(refusing: 1)
         var configuration = configuration(server)
