@@ -245,7 +245,9 @@ extension PropertyWorld {
             expect(strangers(Set(ids), to: member) == Set(ids), "a bundle is told nothing of itself")
         case .networkStatus(let level): expect(ids.count == 1 && (0...3).contains(level), "its network's own level")
         case .iceStateChanged: expect(ids.allSatisfy { people[$0]?.request.hearsOfICE == true }, "who hears of ICE")
-        case .spotlightFocused, .spotlightUnfocused, .layerSwitched, .forwarding: break
+        case .spotlightFocused(let member, _), .spotlightUnfocused(let member, _):
+            expect(strangers(Set(ids), to: member) == Set(ids).subtracting([member.id]), "a bundle hears of no focus")
+        case .layerSwitched, .forwarding: break
         }
     }
 

@@ -189,6 +189,17 @@ struct SpotlightTests {
         #expect(connected.news.last.map { if case .spotlightFocused = $0.content { true } else { false } } == true)
     }
 
+    @Test func `focus is told to the one that it is about, and not to others of its bundle`() throws {
+        var bench = ModelBench()
+        let speaker = try bench.member(.sendrecv) { ($0.bundleID, $0.spotlight) = ("me", Self.spotlight) }
+        _ = try bench.member(.sendrecv) { $0.bundleID = "me" }
+        let other = try bench.member(.recvonly)
+        #expect(speak(&bench, speaker, true).news.map(\.to) == [[speaker, other]])
+        let next = try bench.member(.sendonly) { $0.bundleID = "we" }
+        let change = speak(&bench, next, true).news
+        #expect(change.map { $0.to.count } == [3, 4], "the one that falls out of focus keeps its bundle's silence")
+    }
+
     @Test func `operators focus, fix, unfocus and change the number`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly)

@@ -1,4 +1,4 @@
-// Who is told what. Members of one bundle are told nothing of each other, except of focus.
+// Who is told what. Members of one bundle are told nothing of each other.
 
 extension RoomModel {
     /// Those of a channel that get notifications, but for the members of one bundle.
@@ -97,7 +97,8 @@ extension RoomModel {
         into decisions: inout [Decision]
     ) {
         guard let participant = participants[id], participant.announces else { return }
-        let hearers = hearers(of: name, except: [])
+        // It is told of itself.
+        let hearers = hearers(of: name, except: companions(of: participant).subtracting([id]))
         guard !hearers.isEmpty else { return }
         let isFixed = channels[name]?.session?.stage.isFixed(id) ?? false
         let news: Notification.Content =
