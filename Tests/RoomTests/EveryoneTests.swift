@@ -143,6 +143,36 @@ struct EveryoneTests {
         }
     }
 
+    @Test(
+        arguments: [
+            (["r0", "r1", "r2"], [0, 1, 2]), (["r0", "r2"], [0, 0, 1]), (["r2", "r0"], [0, 0, 1]),
+            (["r1", "r2"], [0, 0, 1]), (["r0", "r1"], [0, 1, 1]), (["r0", "x"], [0, 1, 2]), (["l", "h"], [0, 1, 2]),
+        ]
+    )
+    func `a layer that is asked for by its name is the one of that name, or the next lower one`(
+        names: [String],
+        ranks: [Int]
+    ) throws {
+        var bench = ModelBench()
+        let rids = names.compactMap { RID($0) }
+        let sender = try bench.member(.sendonly, rids: rids)
+        let viewer = try bench.member(.recvonly)
+        let slot = try bench.see(sender, by: viewer).video
+        for (level, rank) in ranks.enumerated() {
+            _ = try bench.model.layerRequested(.level(level), by: viewer, of: nil)
+            #expect(bench.slot(slot)?.layer == .level(rank), "r\(level) of \(names)")
+            let decisions = bench.model.received(
+                .layerSwitched(slot: slot.mid, current: rids[level % 2], previous: nil, isWished: true),
+                from: slot.peer
+            )
+            guard case .layerSwitched(let news) = decisions.news.first?.content else {
+                Issue.record("\(decisions)")
+                return
+            }
+            #expect(news.wished == .level(level), "what was asked for is told as it was asked")
+        }
+    }
+
     @Test func `a switch of layers is told to its receiver, with what made it`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly)

@@ -119,6 +119,7 @@ extension ModelBench {
         _ role: Role,
         in channel: ChannelName = Self.channel,
         isSimulcast: Bool = true,
+        rids: [RID] = Self.layers,
         _ configure: (inout JoinRequest) -> Void = { _ in }
     ) throws -> (id: ParticipantID, decisions: [RoomModel.Decision]) {
         var request = JoinRequest(channel: channel, role: role, following: .everyone)
@@ -126,7 +127,7 @@ extension ModelBench {
         let id = try reserve(request)
         let publications = [
             Publication(mid: Self.audio, kind: .audio),
-            Publication(mid: Self.video, kind: .video, rids: isSimulcast ? Self.layers : []),
+            Publication(mid: Self.video, kind: .video, rids: isSimulcast ? rids : []),
         ]
         var decisions = try model.setupCompleted(id, publications: publications, slots: [])
         decisions += model.received(.connected, from: peers[id]!)
@@ -137,9 +138,10 @@ extension ModelBench {
         _ role: Role,
         in channel: ChannelName = Self.channel,
         isSimulcast: Bool = true,
+        rids: [RID] = Self.layers,
         _ configure: (inout JoinRequest) -> Void = { _ in }
     ) throws -> ParticipantID {
-        try join(role, in: channel, isSimulcast: isSimulcast, configure).id
+        try join(role, in: channel, isSimulcast: isSimulcast, rids: rids, configure).id
     }
 
     /// Gives a viewer slots for both tracks of a sender, and returns their names.

@@ -188,7 +188,7 @@ extension RoomModel {
         let rank = { (rid: RID?) in rid.map { publication?.rids.firstIndex(of: $0) ?? 0 } ?? -1 }
         let news = Notification.LayerSwitch(
             sender: sender,
-            wished: slot.layer,
+            wished: slot.wish,
             current: current,
             previous: previous,
             isHigher: rank(current) > rank(previous),

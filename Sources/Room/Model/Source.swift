@@ -17,4 +17,6 @@ struct Playing: Hashable, Sendable {
     let track: TrackID
     let home: Int
     let layer: LayerChoice
+    /// The layer as it was asked for.
+    let wish: LayerChoice
 }

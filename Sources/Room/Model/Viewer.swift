@@ -213,6 +213,7 @@ extension Viewer {
         }
         after.source = playing?.track
         after.layer = playing?.layer ?? .richest
+        after.wish = playing?.wish ?? .richest
         guard after.source != slot.source || after.layer != slot.layer else { return after }
         after.awaitsAskedLayer = wasAsked && after.source != nil
         if after.source != slot.source { after.rid = nil }
@@ -245,7 +246,8 @@ extension Viewer {
         return Playing(
             track: TrackID(peer: source.peer, mid: publication.mid),
             home: source.home,
-            layer: publication.isSimulcast ? layer : .richest
+            layer: publication.isSimulcast ? publication.ranked(layer) : .richest,
+            wish: publication.isSimulcast ? layer : .richest
         )
     }
 

@@ -39,6 +39,20 @@ public struct Publication: Hashable, Sendable {
     }
     /// Whether several simulcast layers were negotiated.
     public var isSimulcast: Bool { rids.count > 1 }
+
+    /// The layers' numbers in ascending order where all are named as the server names layers, `r0` the lowest; `nil` for
+    /// other names, which say nothing of the order.
+    private var layerNumbers: [Int]? {
+        let numbers = rids.compactMap { ["r0", "r1", "r2"].firstIndex(of: $0.value) }
+        return numbers.count == rids.count ? numbers.sorted() : nil
+    }
+
+    /// The layer that stands for one that was asked for by its number, as a rank among those that there are: of `r0` and
+    /// `r2` the level 1 is `r0`, and the level 2 is the second.
+    func ranked(_ layer: LayerChoice) -> LayerChoice {
+        guard case .level(let number) = layer, let numbers = layerNumbers else { return layer }
+        return .level(max(numbers.count { $0 <= number } - 1, 0))
+    }
 }
 
 /// A live sender as one participant may see it.
@@ -54,8 +68,10 @@ public struct Slot: Hashable, Sendable {
     public let kind: MediaKind
     /// The track that it plays; `nil` while it waits for one, or may not play what it is for.
     public internal(set) var source: TrackID?
-    /// The layer of its source that it is to play.
+    /// The layer of its source that it is to play, by its rank among those that there are.
     public internal(set) var layer = LayerChoice.richest
+    /// The same as it was asked for.
+    var wish = LayerChoice.richest
     /// The track of its sender that it was made for; `nil` for the next one of its kind.
     var track: MID?
     /// Whether a filter keeps the track from it.
