@@ -17,7 +17,7 @@ struct SpotlightStageTests {
         case fix(Int)
         case dismiss(Int)
         case number(Int)
-        case joins(Int?)
+        case joins(Int?, unsaid: Int = Spotlight.numberDefault)
     }
     struct Row: Sendable {
         let name: String
@@ -42,6 +42,21 @@ struct SpotlightStageTests {
             name: "no number is no opinion",
             events: [.joins(nil), .joins(2), .begins(0), .begins(1)],
             focused: [1, 0]
+        ),
+        Row(
+            name: "as many as the first one has where nobody says",
+            events: [.joins(nil, unsaid: 2), .joins(nil, unsaid: 3), .begins(0), .begins(1), .begins(2)],
+            focused: [2, 1]
+        ),
+        Row(
+            name: "what is said goes before what the first one has, larger or smaller",
+            events: [.joins(nil, unsaid: 8), .begins(0), .begins(1), .joins(1), .joins(5, unsaid: 8)],
+            focused: [1]
+        ),
+        Row(
+            name: "no number that is too small",
+            events: [.joins(nil, unsaid: 0), .begins(0), .begins(1)],
+            focused: [1]
         ),
         Row(
             name: "the silent stay while nobody else speaks",
@@ -87,8 +102,10 @@ struct SpotlightStageTests {
             case .fix(let who): stage.putForward(Self.ids[who], isFixed: true)
             case .dismiss(let who): stage.dismiss(Self.ids[who])
             case .number(let number): stage.change(number: number)
-            case .joins(let number):
-                stage.joined(with: Spotlight(number: number, focus: .richest, unfocus: .nothing))
+            case .joins(let number, let unsaid):
+                stage.joined(
+                    with: Spotlight(number: number, numberUnsaid: unsaid, focus: .richest, unfocus: .nothing)
+                )
             }
             let change = stage.settle()
             #expect(shown.isDisjoint(with: change.focused) && shown.isSuperset(of: change.unfocused), "\(row.name)")

@@ -18,21 +18,25 @@ struct SpotlightStage: Sendable {
     private var turns: [ParticipantID: Turn] = [:]
     private var fixed: [ParticipantID: UInt64] = [:]
     private var turnNext: UInt64 = 0
-    /// Whether anybody here joined with spotlight; nothing is said of focus before.
-    private(set) var isInUse = false
     private var numberSaid: Int?
+    /// `nil` while nobody joined with spotlight.
+    private var numberUnsaid: Int?
     /// In the order of rank; empty while the stage is not in use.
     private(set) var focused: [ParticipantID] = []
 
+    /// Whether anybody here joined with spotlight; nothing is said of focus before.
+    var isInUse: Bool { numberUnsaid != nil }
     /// How many are focused at most.
-    var number: Int { numberSaid ?? Spotlight.numberDefault }
+    var number: Int { numberSaid ?? numberUnsaid ?? Spotlight.numberDefault }
     func isFocused(_ id: ParticipantID) -> Bool { focused.contains(id) }
     func isFixed(_ id: ParticipantID) -> Bool { fixed[id] != nil }
 
     mutating func joined(with spotlight: Spotlight) {
-        isInUse = true
-        guard numberSaid == nil, let number = spotlight.number else { return }
-        numberSaid = min(max(number, Spotlight.numbers.lowerBound), Spotlight.numbers.upperBound)
+        let nearest = { (number: Int) in
+            min(max(number, Spotlight.numbers.lowerBound), Spotlight.numbers.upperBound)
+        }
+        numberUnsaid = numberUnsaid ?? nearest(spotlight.numberUnsaid)
+        numberSaid = numberSaid ?? spotlight.number.map(nearest)
     }
 
     mutating func change(number: Int) { numberSaid = number }

@@ -114,19 +114,28 @@ public struct ClientAgent: Hashable, Sendable {
 public struct Spotlight: Hashable, Sendable {
     /// How many may be focused.
     public static let numbers = 1...8
-    /// How many are focused when nobody ever says.
+    /// How many are focused where nothing else is said.
     public static let numberDefault = 1
 
     /// How many are to be focused in the session: what is said first holds. One outside ``numbers`` becomes the nearest
     /// in it. `nil`: no opinion.
     public var number: Int?
+    /// How many are focused while nobody has said; that of the first participant with spotlight holds for the session.
+    /// One outside ``numbers`` becomes the nearest in it.
+    public var numberUnsaid: Int
     /// The layer of a focused sender's video.
     public var focus: LayerChoice
     /// The layer of another sender's video.
     public var unfocus: LayerChoice
 
-    public init(number: Int? = nil, focus: LayerChoice, unfocus: LayerChoice) {
+    public init(
+        number: Int? = nil,
+        numberUnsaid: Int = Self.numberDefault,
+        focus: LayerChoice,
+        unfocus: LayerChoice
+    ) {
         self.number = number
+        self.numberUnsaid = numberUnsaid
         self.focus = focus
         self.unfocus = unfocus
     }

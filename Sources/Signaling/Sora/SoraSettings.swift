@@ -81,7 +81,8 @@ struct SoraSettings: Sendable {
         spotlight =
             usesSpotlight
             ? Spotlight(
-                number: grants.spotlightNumber ?? connect.spotlightNumber ?? configuration.spotlightNumber,
+                number: grants.spotlightNumber ?? connect.spotlightNumber,
+                numberUnsaid: configuration.spotlightNumber,
                 focus: (grants.spotlightFocusRID ?? connect.spotlightFocusRID ?? configuration.spotlightFocusRID).layer,
                 unfocus: (grants.spotlightUnfocusRID ?? connect.spotlightUnfocusRID ?? configuration.spotlightUnfocusRID)
                     .layer

@@ -178,7 +178,9 @@ import Wire
             role: .recvonly
         )
         #expect(settings.own.audio == nil && settings.own.video == nil && settings.own.layers.isEmpty)
-        #expect(settings.spotlight == Spotlight(number: 2, focus: .level(1), unfocus: .nothing))
+        let said = Spotlight(number: 2, numberUnsaid: 8, focus: .level(1), unfocus: .nothing)
+        #expect(settings.spotlight == said)
+        #expect(try Self.settings(#""spotlight":true"#).spotlight?.number == nil, "it leaves the number to others")
         #expect(try Self.offer(settings)["spotlight"] == true)
     }
 
