@@ -146,7 +146,7 @@ def test_metrics_parse_and_tell_what_they_should(node: Node) -> None:
     response = httpx.get(f"{node.admin}/metrics")
     assert response.headers["Content-Type"].startswith(("text/plain", "application/openmetrics-text"))
     names = {name.partition("{")[0] for name in node.metrics()}
-    assert all(name.startswith(("nagare_", "process_")) for name in names), names
+    assert all(name.startswith(("nagare_", "process_", "sora_")) for name in names), names
     for part in (
         "build_info",
         "datagrams_received",
@@ -241,6 +241,7 @@ def test_connected_viewers_leave_no_memory_behind(own_node: Callable[..., Node])
         wait_until(lambda: node.total("nagare_peers{") == 0, "the last peer's end", 5, describe=node.said)
         resident.append(node.resident_kibibytes())
     assert node.total("nagare_slots") == 0
-    # The first runs fill pools and the allocator's arenas.
+    # The first runs fill pools and the allocator's arenas, which go on to part a little. Were one viewer in ten of these
+    # six hundred left behind, it would be as much.
     grown = resident[-1] - resident[3]
-    assert grown <= 2 * 1024, f"memory after each run, in KiB: {resident}"
+    assert grown <= 3 * 1024, f"memory after each run, in KiB: {resident}"
