@@ -35,6 +35,7 @@ actor InProcessRoom {
     private let media: MediaLoop
     private let candidate: TransportAddress
     private var members: [UInt64: Member] = [:]
+    private var waiting: [CheckedContinuation<Void, Never>] = []
     private var next: UInt64 = 1
     private var generator = SystemRandomNumberGenerator()
     /// Members that are turned away with a close, before the others are taken.
@@ -66,7 +67,11 @@ actor InProcessRoom {
 
     func shutdown() async { await media.shutdown() }
 
-    var memberCount: Int { members.count }
+    /// Returns once the last member has left: its socket may close a moment after the run is over.
+    func empty() async {
+        guard !members.isEmpty else { return }
+        await withCheckedContinuation { waiting.append($0) }
+    }
 
     private func serve(_ connection: SoraServer.Connection) async {
         let number = next
@@ -204,5 +209,8 @@ actor InProcessRoom {
         guard let member = members.removeValue(forKey: number) else { return }
         await media.removePeer(member.id)
         tellAll()
+        guard members.isEmpty else { return }
+        for continuation in waiting { continuation.resume() }
+        waiting = []
     }
 }
