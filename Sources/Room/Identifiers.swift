@@ -11,7 +11,7 @@ public struct ChannelName: Hashable, Sendable, CustomStringConvertible {
     /// `nil` when the name is empty, too long, or holds a control character (U+0000…U+001F, U+007F…U+009F).
     public init?(_ value: some StringProtocol) {
         guard (1...Self.bytesMax).contains(value.utf8.count),
-            value.unicodeScalars.allSatisfy({ !($0.value < 0x20 || (0x7F...0x9F).contains($0.value)) })
+            !value.unicodeScalars.contains(where: \.isControl)
         else { return nil }
         bytes = Array(value.utf8)
     }

@@ -121,8 +121,7 @@ final class PublicResponder: HTTPResponder {
     /// - Throws: 400 for a name that is too long to be shown.
     private func displayName(of target: RequestTarget) throws(HTTPFailure) -> String? {
         guard let name = target.queryValue("name"), !name.isEmpty else { return nil }
-        let isPrintable = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
-        guard name.unicodeScalars.count <= 64, isPrintable else {
+        guard name.unicodeScalars.count <= 64, !name.unicodeScalars.contains(where: \.isControl) else {
             throw HTTPFailure(.badRequest, "A name has at most 64 characters, none of them a control character.")
         }
         return name

@@ -1,11 +1,12 @@
+import Room
+
 extension String {
     /// The text with U+FFFD in place of each control character (U+0000…U+001F, U+007F…U+009F): what a peer says cannot
     /// begin a line of its own in a log, nor command an operator's terminal.
     var printable: String {
-        let isControl = { (scalar: Unicode.Scalar) in scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) }
-        guard unicodeScalars.contains(where: isControl) else { return self }
+        guard unicodeScalars.contains(where: \.isControl) else { return self }
         var text = UnicodeScalarView()
-        for scalar in unicodeScalars { text.append(isControl(scalar) ? "\u{FFFD}" : scalar) }
+        for scalar in unicodeScalars { text.append(scalar.isControl ? "\u{FFFD}" : scalar) }
         return String(text)
     }
 }

@@ -93,7 +93,7 @@ extension SoraConnect {
 
     private static func identifier(_ message: JSONFields, _ name: String) throws(JSONShapeError) -> String? {
         guard let identifier = try message.string(name), !identifier.isEmpty else { return nil }
-        guard identifier.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }) else {
+        guard !identifier.unicodeScalars.contains(where: \.isControl) else {
             throw JSONShapeError("\"\(name)\" has a control character.")
         }
         return identifier

@@ -1,3 +1,4 @@
+import Room
 import Signaling
 import Wire
 
@@ -106,10 +107,7 @@ extension SettingReader {
 
     fileprivate func name(_ setting: Setting) throws(StartupError) -> String? {
         guard let entry = try entry(setting) else { return nil }
-        let isPrintable = entry.value.unicodeScalars.allSatisfy {
-            $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value)
-        }
-        guard entry.value.utf8.count <= 255, isPrintable else {
+        guard entry.value.utf8.count <= 255, !entry.value.unicodeScalars.contains(where: \.isControl) else {
             throw .usage("\(entry.origin) has to be a name of at most 255 bytes without control characters.")
         }
         return entry.value
