@@ -122,10 +122,7 @@ struct SSRCSequence: Sendable {
 
 /// A name of 128 random bits in 26 symbols of Crockford's alphabet.
 func makeTrackIdentifier(using generator: inout some RandomNumberGenerator) -> String {
-    let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
-    let first = alphabet[Int(UInt8.random(in: 0..<8, using: &generator))]
-    let bytes = (0..<25).map { _ in alphabet[Int(UInt8.random(in: 0..<32, using: &generator))] }
-    return String(decoding: [first] + bytes, as: UTF8.self)
+    Crockford.text(high: generator.next(), low: generator.next())
 }
 
 extension HeaderExtension {
