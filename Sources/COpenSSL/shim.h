@@ -70,7 +70,7 @@ static inline void nagare_DTLS_expire(void *deadline) {
 static inline void nagare_BIO_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
 static inline void nagare_BIO_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 
-static inline EVP_PKEY *nagare_EVP_generate_P256(void) { return EVP_EC_gen("P-256"); }
+static inline EVP_PKEY *nagare_EVP_generate_EC(const char *curve) { return EVP_EC_gen(curve); }
 
 // HMAC-SHA1 from kept states: the EVP interface allocates for each copy of a started digest. The functions are
 // deprecated for applications in general, not removed; a system header's use of them does not warn.

@@ -26,9 +26,22 @@ public final class DTLSCertificate: @unchecked Sendable {
     /// Makes a key and a certificate with the library's generator and the current date.
     /// - Parameter commonName: the certificate's subject, at most 64 bytes; peers ignore it.
     public static func generate(commonName: String = "WebRTC") throws(DTLSError) -> DTLSCertificate {
+        try generate(commonName: commonName, curve: .p256)
+    }
+
+    /// The curves that peers make certificates on.
+    package enum Curve: String, Sendable, CaseIterable {
+        case p224 = "P-224"
+        case p256 = "P-256"
+        case p384 = "P-384"
+        case p521 = "P-521"
+    }
+
+    /// As the public one, on a curve of the caller's choice.
+    package static func generate(commonName: String = "WebRTC", curve: Curve) throws(DTLSError) -> DTLSCertificate {
         ERR_clear_error()
         defer { ERR_clear_error() }
-        guard let key = unsafe nagare_EVP_generate_P256() else { throw .certificate }
+        guard let key = unsafe nagare_EVP_generate_EC(curve.rawValue) else { throw .certificate }
         defer { unsafe EVP_PKEY_free(key) }
         guard let certificate = unsafe makeCertificate(key, commonName: commonName) else { throw .certificate }
         defer { unsafe X509_free(certificate) }
@@ -75,6 +88,11 @@ public final class DTLSCertificate: @unchecked Sendable {
     /// bounds the library's reassembly buffers.
     static let chainBytesMax = 16_384
 
+    /// Groups for the key exchange, best first, and so the curves that a peer's certificate may be on: TLS 1.2 takes both
+    /// from one list (RFC 8422 §5.1). P-224 is the weakest that the library's security level 2 allows, and is what
+    /// GnuTLS makes certificates with for FFmpeg.
+    private static let groups = "X25519:P-256:P-384:P-521:X448:P-224"
+
     private static func makeContext(_ certificate: OpaquePointer, _ key: OpaquePointer) -> OpaquePointer? {
         guard let context = unsafe SSL_CTX_new(DTLS_method()) else { return nil }
         unsafe nagare_SSL_CTX_require_dtls12(context)
@@ -85,7 +103,7 @@ public final class DTLSCertificate: @unchecked Sendable {
             unsafe SSL_CTX_use_certificate(context, certificate) == 1
             && SSL_CTX_use_PrivateKey(context, key) == 1
             && SSL_CTX_set_cipher_list(context, cipherSuites) == 1
-            && nagare_SSL_CTX_set_groups(context, "X25519:P-256:P-384") == 1
+            && nagare_SSL_CTX_set_groups(context, groups) == 1
         guard isComplete else {
             unsafe SSL_CTX_free(context)
             return nil

@@ -27,6 +27,10 @@ public final class DTLSConnection {
     private static let earlyRecordsMax = 16
     /// Records of one datagram that are looked at: a whole handshake has fewer.
     private static let recordsPerDatagramMax = 32
+    /// Records after the handshake that are looked at in a burst, and how long until one more is. An honest peer sends its
+    /// last flight again a few times, and one close_notify.
+    private static let establishedRecordsMax = 32
+    private static let establishedRecordInterval = Interval.milliseconds(100)
     /// With a library that keeps its own time, when to try again if its timer is not due yet.
     private static let recheckInterval = Interval.milliseconds(20)
 
@@ -50,8 +54,13 @@ public final class DTLSConnection {
     private var refusedHellos = 0
     private var earlyRecords = 0
     private var closedAt: Instant?
+    private var recordCredit = RecordCredit(
+        max: DTLSConnection.establishedRecordsMax,
+        interval: DTLSConnection.establishedRecordInterval
+    )
 
-    /// Records dropped unread because no honest peer sends them.
+    /// Records dropped: because no honest peer sends them, because there were too many after the handshake, or because
+    /// they did not decrypt.
     public private(set) var recordsDropped = 0
 
     /// - Parameters:
@@ -176,7 +185,13 @@ public final class DTLSConnection {
     }
 
     private func process(_ record: RecordHeader, of datagram: RawSpan, at now: Instant) -> DTLSEvent? {
-        let verdict = RecordFilter.judge(record, in: datagram, role: role, isEstablished: phase == .established)
+        let verdict = RecordFilter.judge(
+            record,
+            in: datagram,
+            role: role,
+            stage: stage,
+            overheadBytes: record.epoch == 0 ? nil : session.recordOverheadBytes
+        )
         switch verdict {
         case .drop:
             recordsDropped &+= 1
@@ -187,7 +202,7 @@ public final class DTLSConnection {
         case .accept: break
         }
         let bytes = datagram.extracting(record.range)
-        if phase == .established { return readEstablished(bytes) }
+        if phase == .established { return readEstablished(bytes, at: now) }
         if record.epoch > 0, !session.readsProtected {
             guard earlyRecords < Self.earlyRecordsMax else {
                 recordsDropped &+= 1
@@ -209,9 +224,22 @@ public final class DTLSConnection {
         }
     }
 
-    private func readEstablished(_ record: RawSpan) -> DTLSEvent? {
+    private var stage: RecordFilter.Stage {
+        if phase == .established { return .established }
+        return role == .server && !hasSentFlight ? .awaitingHello : .handshaking
+    }
+
+    private func readEstablished(_ record: RawSpan, at now: Instant) -> DTLSEvent? {
+        guard recordCredit.take(at: now) else {
+            recordsDropped &+= 1
+            return nil
+        }
+        let waiting = session.channel.outputCount
         switch session.read(record) {
-        case .waiting, .established: return nil
+        case .waiting, .established:
+            // The library ignores what does not decrypt; the last flight, seen again, it answers.
+            if session.channel.outputCount == waiting { recordsDropped &+= 1 }
+            return nil
         case .closed:
             session.shutdown()
             end()
@@ -268,5 +296,35 @@ public final class DTLSConnection {
         refusal = nil
         retransmitAt = nil
         closedAt = nil
+    }
+}
+
+/// Records that may be looked at: a burst, and then one in each interval.
+struct RecordCredit {
+    private let max: Int
+    private let interval: Interval
+    private var left: Int
+    private var refilledAt: Instant?
+
+    init(max: Int, interval: Interval) {
+        self.max = max
+        self.interval = interval
+        left = max
+    }
+
+    /// Takes one, if there is one left.
+    mutating func take(at now: Instant) -> Bool {
+        let since = refilledAt ?? now
+        let gained = Swift.max(0, (now - since).nanoseconds / interval.nanoseconds)
+        if left + Int(clamping: Swift.min(gained, Int64(max))) >= max {
+            left = max
+            refilledAt = now
+        } else {
+            left += Int(gained)
+            refilledAt = since + Interval(nanoseconds: gained * interval.nanoseconds)
+        }
+        guard left > 0 else { return false }
+        left -= 1
+        return true
     }
 }

@@ -114,6 +114,14 @@ final class DTLSSession {
         return state == TLS_ST_SR_CHANGE || state == TLS_ST_CR_CHANGE
     }
 
+    /// Bytes that the agreed cipher suite adds to the content of a record; `nil` until it is agreed on.
+    ///
+    /// AES-GCM adds an explicit nonce and a tag (RFC 5288 §3), ChaCha20-Poly1305 the tag alone (RFC 7905 §2).
+    var recordOverheadBytes: Int? {
+        guard let cipher = unsafe SSL_get_current_cipher(ssl) ?? SSL_get_pending_cipher(ssl) else { return nil }
+        return unsafe SSL_CIPHER_get_cipher_nid(cipher) == NID_chacha20_poly1305 ? 16 : 24
+    }
+
     /// Sends the current flight again, in records of new numbers: to resend the same bytes would not do, as a peer
     /// that has them and whose answer was lost would drop them as replays.
     /// - Parameter next: how long after this the flight will be sent again, for a library that keeps its own time.

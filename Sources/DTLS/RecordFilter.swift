@@ -52,38 +52,54 @@ enum RecordFilter {
         case unprotectedFatalAlert
     }
 
+    /// How far the handshake is.
+    enum Stage {
+        /// A server that has answered no ClientHello yet.
+        case awaitingHello
+        case handshaking, established
+    }
+
     /// The longest handshake message read, and so the most that the library sets aside for one.
     static let messageBytesMax = DTLSCertificate.chainBytesMax
-    /// Messages of one handshake are numbered from 0 (RFC 6347 §4.2.2) and are under ten; renegotiation is refused.
-    private static let messageSequenceMax = 15
-    /// A protected Finished or alert is under 80 bytes in every suite that we have.
-    private static let protectedFragmentBytesMax = 256
+    /// The one handshake message that is protected, Finished: its header and verify_data (RFC 5246 §7.4.9).
+    private static let finishedBytes = 12 + 12
+    private static let alertBytes = 2
 
-    /// - Parameter isEstablished: whether the handshake is over.
+    /// - Parameter overheadBytes: what the agreed cipher suite adds to a record; `nil` until it is agreed on.
     static func judge(
         _ record: RecordHeader,
         in datagram: RawSpan,
         role: DTLSRole,
-        isEstablished: Bool
+        stage: Stage,
+        overheadBytes: Int?
     ) -> Verdict {
         switch (record.epoch, record.contentType) {
-        case (0, _) where isEstablished: .drop
+        case (0, _) where stage == .established: .drop
         case (0, .handshake):
-            isPlausible(handshake: datagram, record.fragment, role: role) ? .accept : .drop
+            isPlausible(handshake: datagram, record.fragment, role: role, stage: stage) ? .accept : .drop
+        // Nothing else is sent before the ClientHello has its answer.
+        case (0, .changeCipherSpec) where stage == .awaitingHello: .drop
+        case (1, _) where stage == .awaitingHello: .drop
         case (0, .changeCipherSpec):
             record.fragment.count == 1 && datagram.byte(at: record.fragment.lowerBound) == 1 ? .accept : .drop
         case (0, .alert):
             record.fragment.count == 2 && datagram.byte(at: record.fragment.lowerBound) == 2
                 ? .unprotectedFatalAlert : .drop
-        case (1, .handshake), (1, .alert):
-            record.fragment.count <= protectedFragmentBytesMax ? .accept : .drop
+        // The library takes a record that is shorter than what its cipher adds for the end of the connection.
+        case (1, .handshake): record.fragment.count - finishedBytes == overheadBytes ? .accept : .drop
+        case (1, .alert): record.fragment.count - alertBytes == overheadBytes ? .accept : .drop
         // Application data would be a data channel, which is not offered; there is no third epoch.
         default: .drop
         }
     }
 
     /// Whether `range` holds whole, consistent handshake fragments of kinds that the peer may send (RFC 6347 §4.2.2).
-    private static func isPlausible(handshake datagram: RawSpan, _ range: Range<Int>, role: DTLSRole) -> Bool {
+    private static func isPlausible(
+        handshake datagram: RawSpan,
+        _ range: Range<Int>,
+        role: DTLSRole,
+        stage: Stage
+    ) -> Bool {
         var offset = range.lowerBound
         while offset < range.upperBound {
             guard range.upperBound - offset >= 12 else { return false }
@@ -92,27 +108,36 @@ enum RecordFilter {
             let sequence = Int(datagram.bigEndianUInt16(at: offset + 4))
             let fragmentOffset = Int(datagram.bigEndianUInt24(at: offset + 6))
             let fragmentLength = Int(datagram.bigEndianUInt24(at: offset + 9))
-            guard isExpected(kind, from: role), length <= messageBytesMax, sequence <= messageSequenceMax,
+            guard isExpected(kind, sequence, role: role, stage: stage), length <= messageBytesMax,
                 fragmentOffset + fragmentLength <= length,
                 fragmentLength > 0 || length == 0,
                 offset + 12 + fragmentLength <= range.upperBound
             else { return false }
-            // Only the first message of either side may be its hello, and the hello is the first or, after a cookie
-            // request, the second.
-            if kind == 1 || kind == 2 || kind == 3, sequence > 1 { return false }
             offset += 12 + fragmentLength
         }
         return true
     }
 
-    /// The unprotected messages that the peer of a client or of a server sends (RFC 5246 §7.4, RFC 6347 §4.3.2).
-    private static func isExpected(_ kind: UInt8, from role: DTLSRole) -> Bool {
-        switch role {
-        // ServerHello, HelloVerifyRequest, NewSessionTicket, Certificate, ServerKeyExchange, CertificateRequest,
-        // ServerHelloDone, CertificateStatus.
-        case .client: [2, 3, 4, 11, 12, 13, 14, 22].contains(kind)
-        // ClientHello, Certificate, CertificateVerify, ClientKeyExchange.
-        case .server: [1, 11, 15, 16].contains(kind)
+    /// Whether the peer of a client or of a server sends this unprotected message under this number (RFC 5246 §7.4,
+    /// RFC 6347 §4.3.2).
+    private static func isExpected(_ kind: UInt8, _ sequence: Int, role: DTLSRole, stage: Stage) -> Bool {
+        switch (role, kind) {
+        // ServerHello is the first or follows a HelloVerifyRequest, which is always the first.
+        case (.client, 2): sequence <= 1
+        case (.client, 3): sequence == 0
+        // Certificate, ServerKeyExchange, CertificateRequest, ServerHelloDone, in this order. Tickets and certificate
+        // status are not asked for.
+        case (.client, 11): (1...2).contains(sequence)
+        case (.client, 12): (2...3).contains(sequence)
+        case (.client, 13): (3...4).contains(sequence)
+        case (.client, 14): (3...5).contains(sequence)
+        // The client's messages have fixed numbers, since no HelloVerifyRequest is sent and a certificate is required:
+        // ClientHello, Certificate, ClientKeyExchange, CertificateVerify.
+        case (.server, 1): sequence == 0
+        case (.server, 11): sequence == 1 && stage == .handshaking
+        case (.server, 16): sequence == 2 && stage == .handshaking
+        case (.server, 15): sequence == 3 && stage == .handshaking
+        default: false
         }
     }
 }

@@ -60,7 +60,7 @@ extension EventLoop {
     ///
     /// Nothing is awaited and nothing fails: what the kernel has no room for waits in a bounded queue of its socket,
     /// what that cannot take and what the system refuses is dropped and counted. Datagrams to one path leave in their
-    /// order.
+    /// order, but for those that waited: of them control leaves before audio, and audio before other media.
     public func send(_ batch: DatagramBatch) {
         executor.checkIsolated()
         defer { batch.removeAll() }

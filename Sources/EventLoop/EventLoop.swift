@@ -64,6 +64,9 @@ public final class EventLoop: @unchecked Sendable {
     /// behind; their count again, 1...`DatagramBatch.slotBytes`; where from; when it was read. The callee may write over
     /// the bytes. What is set while datagrams are being delivered is called from the next read on.
     public var onDatagram: ((inout MutableRawSpan, Int, NetworkPath, Instant) -> Void)?
+    /// Tells whose media a datagram is that has to wait for the kernel, by its bytes and where it goes; not called for any
+    /// other. Without it all media is of one share.
+    public var shareOf: ((RawSpan, NetworkPath) -> SendShare)?
     /// Called in a turn after `signal`, once however often that was called since the last time.
     public var onSignal: ((Instant) -> Void)?
     /// Called when the instant given to `setTimer` has come, once.
@@ -224,6 +227,7 @@ public final class EventLoop: @unchecked Sendable {
         socketCount = 0
         sockets = []
         onDatagram = nil
+        shareOf = nil
         onSignal = nil
         onTimer = nil
         onTurnEnd = nil

@@ -20,6 +20,8 @@ public struct LoopCounters: Hashable, Sendable {
     public var segmentsPerRead = SizeHistogram()
     /// Datagrams dropped because they were longer than `DatagramBatch.slotBytes` or empty.
     public var receiveSizeDrops: UInt64 = 0
+    /// Datagrams dropped because nothing can be sent to the address that they came from: port 0, or no host's address.
+    public var receiveSourceDrops: UInt64 = 0
     /// Errors that sockets reported, mostly ICMP messages about what was sent; the sockets go on.
     public var socketErrors: UInt64 = 0
     /// Datagrams that the kernel dropped for want of receive buffer.
@@ -35,6 +37,8 @@ public struct LoopCounters: Hashable, Sendable {
     public var segmentsPerSend = SizeHistogram()
     /// Messages of several datagrams that the kernel refused to split; their datagrams were sent one by one.
     public var gsoFallbacks: UInt64 = 0
+    /// How often a socket stopped giving the kernel several datagrams at once to one address, because it refused them.
+    public var gsoPathPauses: UInt64 = 0
     /// How often a socket stopped giving the kernel several datagrams at once, because it refused time after time.
     public var gsoPauses: UInt64 = 0
     /// Sockets that have stopped so and have not begun again; not a count of events.
@@ -46,6 +50,8 @@ public struct LoopCounters: Hashable, Sendable {
     public var sendQueueDrops: UInt64 = 0
     /// Those of `sendQueueDrops` that were not media but STUN, DTLS or RTCP: there was no media left to drop for them.
     public var sendQueueControlDrops: UInt64 = 0
+    /// Those of `sendQueueDrops` that were audio: their share of the queue had no other media left to drop for them.
+    public var sendQueueAudioDrops: UInt64 = 0
     /// Media dropped because it had waited too long when its turn came; not part of `sendQueueDrops`.
     public var sendQueueLateDrops: UInt64 = 0
     /// Datagrams that the system refused: no route, wrong address family, too long, forbidden.
@@ -64,6 +70,7 @@ public struct LoopCounters: Hashable, Sendable {
         datagramsPerReceiveCall.merge(other.datagramsPerReceiveCall)
         segmentsPerRead.merge(other.segmentsPerRead)
         receiveSizeDrops &+= other.receiveSizeDrops
+        receiveSourceDrops &+= other.receiveSourceDrops
         socketErrors &+= other.socketErrors
         kernelReceiveDrops &+= other.kernelReceiveDrops
         datagramsSent &+= other.datagramsSent
@@ -72,11 +79,13 @@ public struct LoopCounters: Hashable, Sendable {
         messagesSent &+= other.messagesSent
         segmentsPerSend.merge(other.segmentsPerSend)
         gsoFallbacks &+= other.gsoFallbacks
+        gsoPathPauses &+= other.gsoPathPauses
         gsoPauses &+= other.gsoPauses
         gsoPausedSockets &+= other.gsoPausedSockets
         sendQueued &+= other.sendQueued
         sendQueueDrops &+= other.sendQueueDrops
         sendQueueControlDrops &+= other.sendQueueControlDrops
+        sendQueueAudioDrops &+= other.sendQueueAudioDrops
         sendQueueLateDrops &+= other.sendQueueLateDrops
         sendErrorDrops &+= other.sendErrorDrops
     }

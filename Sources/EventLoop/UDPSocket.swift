@@ -31,6 +31,9 @@ final class UDPSocket {
     private let chunk: UnsafeMutablePointer<nagare_outgoing>
     private var chunkCount = 0
     private(set) var offload: SegmentationOffload
+    /// When to look again for addresses to which GSO is not used and may be.
+    private var retryAt: Instant?
+    private static let retryInterval = Interval.seconds(5)
     /// Made when something must wait for the first time.
     private var queue: SendQueue?
     private var isWaiting: Bool { queue.map { !$0.isEmpty } ?? false }
@@ -146,6 +149,11 @@ final class UDPSocket {
     ) -> Int {
         let length = unsafe message.length
         unsafe counters.pointee.bytesReceived &+= UInt64(length)
+        guard unsafe message.remote.isAnswerable else {
+            unsafe counters.pointee.receiveSourceDrops &+= 1
+            unsafe counters.pointee.segmentsPerRead.record(1)
+            return 1
+        }
         guard length > 0, unsafe !message.isTruncated else {
             unsafe counters.pointee.receiveSizeDrops &+= 1
             unsafe counters.pointee.segmentsPerRead.record(1)
@@ -180,7 +188,7 @@ final class UDPSocket {
 
     /// Takes one run, whose bytes stay where they are until `flush`.
     func add(_ run: DatagramBatch.Run, at bytes: UnsafeRawPointer) {
-        if offload.isOn {
+        if offload.isOn(for: run.path.remote) {
             unsafe add(bytes, length: run.length, segmentBytes: run.segmentBytes, segments: run.count, run.path.remote)
             return
         }
@@ -220,6 +228,7 @@ final class UDPSocket {
         let count = chunkCount
         guard count > 0 else { return }
         if offload.isPaused { resumeOffload() }
+        if retryAt != nil { forgetDestinations() }
         // Nothing overtakes what waits already.
         let handled = unsafe isWaiting ? 0 : transmit(chunk, count)
         if handled < count { enqueue(from: handled) }
@@ -232,16 +241,20 @@ final class UDPSocket {
         let queue = queue ?? SendQueue()
         self.queue = queue
         let now = EventLoop.now()
+        let shareOf = unsafe loop.shareOf
         for index in first..<chunkCount {
             let message = unsafe chunk[index]
             let remote = unsafe TransportAddress(
                 ip: IPAddress(high: message.high, low: message.low),
                 port: message.port
             )
+            let path = NetworkPath(socket: description.index, remote: remote)
             unsafe Self.forEachSegment(of: message) { bytes in
-                let drops = unsafe queue.append(bytes, to: remote, at: now)
+                let share = unsafe shareOf?(bytes.bytes, path) ?? SendShare()
+                let drops = unsafe queue.append(bytes, to: remote, share: share, at: now)
                 unsafe counters.pointee.sendQueued &+= 1
                 unsafe counters.pointee.sendQueueDrops &+= UInt64(drops.media + drops.control)
+                unsafe counters.pointee.sendQueueAudioDrops &+= UInt64(drops.audio)
                 unsafe counters.pointee.sendQueueControlDrops &+= UInt64(drops.control)
             }
         }
@@ -257,7 +270,7 @@ final class UDPSocket {
         let batch = unsafe loop.resendBatch
         while !queue.isEmpty {
             batch.removeAll()
-            for offset in 0..<min(queue.count, batch.capacity) {
+            for offset in 0..<queue.take(batch.capacity) {
                 let (bytes, remote) = unsafe queue.datagram(at: offset)
                 batch.append(
                     to: NetworkPath(socket: description.index, remote: remote),
@@ -272,7 +285,7 @@ final class UDPSocket {
             var left = 0
             for index in handled..<chunkCount { unsafe left += Int(chunk[index].segments) }
             chunkCount = 0
-            queue.removeFirst(batch.count - left)
+            queue.finish(sent: batch.count - left)
             if left > 0 { return }
         }
     }
@@ -300,7 +313,7 @@ final class UDPSocket {
             let error = Int32(truncatingIfNeeded: -sent)
             if error == EAGAIN { return next }
             if unsafe messages[next].segments > 1, SegmentationOffload.isRefusal(error) {
-                noteRefusal(error)
+                unsafe noteRefusal(error, of: messages[next])
                 guard unsafe transmitSingly(messages + next) else { return next }
                 next += 1
                 isRetry = false
@@ -367,11 +380,26 @@ final class UDPSocket {
         unsafe counters.pointee.sendCalls &+= 1
     }
 
-    private func noteRefusal(_ error: Int32) {
+    private func noteRefusal(_ error: Int32, of message: nagare_outgoing) {
         unsafe counters.pointee.gsoFallbacks &+= 1
-        guard offload.refused(error, at: EventLoop.now()) else { return }
-        unsafe counters.pointee.gsoPauses &+= 1
-        unsafe counters.pointee.gsoPausedSockets &+= 1
+        let remote = unsafe TransportAddress(ip: IPAddress(high: message.high, low: message.low), port: message.port)
+        let now = EventLoop.now()
+        switch offload.refused(error, to: remote, at: now) {
+        case .nothing: break
+        case .destinationPaused:
+            unsafe counters.pointee.gsoPathPauses &+= 1
+            retryAt = retryAt ?? now + SegmentationOffload.pause
+        case .socketPaused:
+            unsafe counters.pointee.gsoPauses &+= 1
+            unsafe counters.pointee.gsoPausedSockets &+= 1
+        }
+    }
+
+    /// Tries GSO again to the addresses whose time is up.
+    private func forgetDestinations() {
+        guard let retryAt, EventLoop.now() >= retryAt else { return }
+        offload.forgetDestinations(at: EventLoop.now())
+        self.retryAt = offload.hasPausedDestinations ? EventLoop.now() + Self.retryInterval : nil
     }
 
     private func resumeOffload() {
@@ -400,5 +428,14 @@ final class UDPSocket {
             unsafe body(UnsafeRawBufferPointer(start: base + offset, count: size))
             offset += size
         }
+    }
+}
+
+extension TransportAddress {
+    /// Whether a datagram can be sent there. No honest peer sends from port 0, from a group's address or from none.
+    fileprivate var isAnswerable: Bool {
+        guard port != 0, !ip.isUnspecified else { return false }
+        // IPv4 multicast, the reserved block above it and broadcast: 224.0.0.0 and up (RFC 1112, RFC 6890).
+        return ip.isV4 ? ip.low & 0xFFFF_FFFF < 0xE000_0000 : ip.high >> 56 != 0xFF
     }
 }

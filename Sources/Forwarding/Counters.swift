@@ -21,6 +21,10 @@ public enum DropReason: Int, Sendable, CaseIterable {
     case padding
     /// The subscriber did not negotiate the source's format.
     case formatUnsupported
+    /// The publisher sends more than it may.
+    case publishRateVideo, publishRateAudio
+    /// The loop is overloaded, and the packet is of a video layer that is left out for it.
+    case loopOverload
 
     /// The `reason` label in the metrics.
     public var label: String {
@@ -32,6 +36,25 @@ public enum DropReason: Int, Sendable, CaseIterable {
         return Self.acronyms.reduce(text) { $0.replacing($1.0, with: $1.1) }.lowercased()
     }
     private static let acronyms = [("RTCP", "rtcp"), ("RTP", "rtp"), ("STUN", "stun"), ("DTLS", "dtls")]
+}
+
+/// Why a viewer's request for a key frame was not passed on at once.
+public enum KeyFrameThrottle: Int, Sendable, CaseIterable {
+    /// The viewer asked a moment ago.
+    case repeated
+    /// The viewer asks all the time.
+    case viewerBudget
+    /// The layer's viewers together ask all the time; the request waits until one is allowed again.
+    case layerBudget
+
+    /// The `reason` label in the metrics.
+    public var label: String {
+        switch self {
+        case .repeated: "repeated"
+        case .viewerBudget: "viewer_budget"
+        case .layerBudget: "layer_budget"
+        }
+    }
 }
 
 /// What one loop's forwarding has done since it started; plain numbers that only grow.
@@ -59,20 +82,39 @@ public struct ForwarderCounters: Sendable {
     public var transportFeedbackSent: UInt64 = 0
     public var transportFeedbackReceived: UInt64 = 0
     public var packetsLostByPublishers: UInt64 = 0
+    /// Layers of video that were left out because their publisher sent more than it may; each time counts.
+    public var layersShed: UInt64 = 0
+    /// Times that the loop was found overloaded.
+    public var overloads: UInt64 = 0
+    /// Layers of video that were left out because the loop was overloaded; each time counts.
+    public var overloadLayersShed: UInt64 = 0
     /// Published packets handed to another loop, once for each, and those that the way there had no room for.
     public var packetsRelayed: UInt64 = 0
     public var packetsNotRelayed: UInt64 = 0
     public var iceConnected: UInt64 = 0
     public var dtlsConnected: UInt64 = 0
+    /// Peers that moved to another address pair.
+    public var pathChanges: UInt64 = 0
+    /// Nominations of an address pair that had not proved to be the peer's; media stayed where it was.
+    public var unprovedNominations: UInt64 = 0
+    /// Checks of our own to nominated pairs that had not proved themselves, and the answers that did.
+    public var pathChecksSent: UInt64 = 0
+    public var pathChecksAnswered: UInt64 = 0
+    /// Datagrams of handshakes that were not sent because too little came from the peer.
+    public var handshakeDatagramsHeld: UInt64 = 0
     public var peersAdded: UInt64 = 0
     private var closed: [6 of UInt64] = .init(repeating: 0)
-    private var drops: [24 of UInt64] = .init(repeating: 0)
+    private var drops: [48 of UInt64] = .init(repeating: 0)
+    private var throttledKeyFrames: [3 of UInt64] = .init(repeating: 0)
 
     public init() {}
 
     public subscript(_ reason: DropReason) -> UInt64 { drops[reason.rawValue] }
     public subscript(_ reason: PeerCloseReason) -> UInt64 { closed[Self.index(reason)] }
 
+    public subscript(_ reason: KeyFrameThrottle) -> UInt64 { throttledKeyFrames[reason.rawValue] }
+
+    mutating func throttleKeyFrame(_ reason: KeyFrameThrottle) { throttledKeyFrames[reason.rawValue] &+= 1 }
     mutating func drop(_ reason: DropReason) { drops[reason.rawValue] &+= 1 }
     mutating func close(_ reason: PeerCloseReason) { closed[Self.index(reason)] &+= 1 }
 
@@ -98,6 +140,10 @@ public struct ForwarderGauges: Sendable {
     public var connectedSlots = 0
     /// Tracks of other loops that slots here play.
     public var mirroredTracks = 0
+    /// Whether the loop is overloaded, or leaves out video to keep up.
+    public var isOverloaded = false
+    /// Layers of video that are left out for it.
+    public var heldLayers = 0
     /// Memory of received packets, for retransmission.
     public var historyBytes = 0
     /// Memory of what packets to subscribers are made with.

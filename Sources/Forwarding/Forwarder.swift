@@ -63,7 +63,8 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
         case .duplicatePeer(let id): "\(id) is here already."
         case .duplicateSlot(let id): "The slot \(id) is here already; a new one needs a MID of its own."
         case .ssrcUsed(let ssrc): "SSRC \(ssrc) was used toward this peer before; a slot needs its own."
-        case .tooManySlots(let limit): "The peer's slots had \(limit) SSRCs, which is the limit; it must join anew."
+        case .tooManySlots(let limit):
+            "The peer's slots had \(limit) SSRCs out of order, which is the limit; it must join anew."
         case .unknownLoop(let loop): "There is no way from here to loop \(loop.rawValue)."
         case .tooManyPeers(let limit): "This loop carries \(limit) peers, which is its limit."
         case .tooManyMirrors(let limit): "This loop plays \(limit) tracks of other loops, which is its limit."
@@ -110,6 +111,7 @@ public final class Forwarder {
     var freeMirrorPlaces: [Int] = []
 
     public internal(set) var counters = ForwarderCounters()
+    var overload = OverloadState()
 
     /// Validated address pairs that one peer may be reached by at a time.
     static let pathsPerPeerMax = 8
@@ -140,7 +142,8 @@ public final class Forwarder {
                     local: parameters.localCredentials,
                     remote: parameters.remote.credentials,
                     at: now,
-                    tieBreaker: configuration.random()
+                    tieBreaker: configuration.random(),
+                    pathSecret: configuration.random()
                 )
             ),
             at: now
@@ -222,6 +225,14 @@ public final class Forwarder {
 
     package func peer(_ id: PeerID) -> Peer? { peers[id] }
 
+    /// Whose media a packet is that goes to a path, as ``PeerParameters/share`` says, and whether it is audio.
+    /// - Parameter packet: an SRTP packet of ours.
+    public func share(of packet: RawSpan, to path: NetworkPath) -> (share: UInt64, isAudio: Bool) {
+        guard let peer = validatedPeer(path), packet.byteCount >= 12 else { return (0, false) }
+        let slot = peer.slotTable.slot(SSRC(rawValue: packet.bigEndianUInt32(at: 8)))
+        return (peer.share, slot?.parameters.kind == .audio)
+    }
+
     // MARK: - Datagrams
 
     /// Takes one datagram, decrypting in place.
@@ -267,6 +278,10 @@ public final class Forwarder {
             let wasSelected = peer.transport.selectedPath != nil
             let change = try peer.transport.receivedSTUN(message, path: path, at: now, into: batch)
             if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
+            let proofs = peer.transport.takePathProofs()
+            counters.unprovedNominations &+= UInt64(proofs.nominations)
+            counters.pathChecksSent &+= UInt64(proofs.checks)
+            counters.pathChecksAnswered &+= UInt64(proofs.answers)
             // An indication is not authenticated and proves nothing.
             if message.messageClass != .indication { notePaths(of: peer, path, at: now) }
             handle(change, of: peer, at: now, into: batch)
@@ -323,7 +338,10 @@ public final class Forwarder {
             counters.drop(.unvalidatedAddress)
             return
         }
+        let wasSelected = peer.transport.selectedPath != nil
         let change = peer.transport.receivedDTLS(datagram, path: path, at: now, into: batch)
+        if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
+        counters.handshakeDatagramsHeld &+= UInt64(peer.transport.takeHeldDatagrams())
         for _ in 0..<min(peer.transport.takeMalformedRecords(), 16) { counters.drop(.malformedDTLS) }
         handle(change, of: peer, at: now, into: batch)
     }
@@ -384,7 +402,9 @@ public final class Forwarder {
         case .closed(let reason):
             fanOutAll(at: now, into: batch)
             tearDown(peer, reason, at: now)
-        case .pathChanged: markDirty(peer.id)
+        case .pathChanged:
+            counters.pathChanges &+= 1
+            markDirty(peer.id)
         case nil: if !peer.transport.isConnected { markDirty(peer.id) }
         }
     }
@@ -461,7 +481,9 @@ public final class Forwarder {
 
     private func service(_ peer: Peer, at now: Instant, into batch: DatagramBatch) {
         if let due = peer.transport.nextDeadline, due <= now {
-            handle(peer.transport.handleTimeout(at: now, into: batch), of: peer, at: now, into: batch)
+            let change = peer.transport.handleTimeout(at: now, into: batch)
+            counters.handshakeDatagramsHeld &+= UInt64(peer.transport.takeHeldDatagrams())
+            handle(change, of: peer, at: now, into: batch)
             guard peers[peer.id] != nil else { return }
         }
         peer.handleTimeout(at: now, into: batch)
@@ -518,6 +540,8 @@ public final class Forwarder {
     func register(_ stream: ReceivedStream) { streams[stream.id] = stream }
     func unregister(_ stream: ReceivedStream) { streams[stream.id] = nil }
     func stream(_ id: StreamID) -> ReceivedStream? { streams[id] }
+    /// Of all peers and mirrors, in no order.
+    var receivedStreams: Dictionary<StreamID, ReceivedStream>.Values { streams.values }
 
     /// What the core carries now.
     public var gauges: ForwarderGauges {
@@ -534,6 +558,8 @@ public final class Forwarder {
             gauges.mirroredTracks += 1
             gauges.historyBytes += mirror.streams.reduce(0) { $0 + $1.history.footprintBytes }
         }
+        gauges.isOverloaded = overload.controller.isOverloaded
+        gauges.heldLayers = overload.controller.held.count
         gauges.stateBytes = slotStates.footprintBytes + sendStates.footprintBytes
         return gauges
     }

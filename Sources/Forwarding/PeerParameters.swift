@@ -27,19 +27,28 @@ public struct PeerParameters: Sendable {
     public var receive: [ReceiveTrackParameters]
     /// What we send the peer.
     public var send: [SendTrackParameters]
+    /// Bit/s that the peer may publish, all its media together; `nil` for no limit. Beyond it layers of video are left
+    /// out, the highest first.
+    public var publishBitsPerSecondMax: Int?
+    /// Whose media the peer's is, such as a channel's: what a socket can send is shared equally between these. Any number.
+    public var share: UInt64
 
     public init(
         id: PeerID,
         localCredentials: ICECredentials,
         remote: RemoteTransport,
         receive: [ReceiveTrackParameters] = [],
-        send: [SendTrackParameters] = []
+        send: [SendTrackParameters] = [],
+        publishBitsPerSecondMax: Int? = nil,
+        share: UInt64 = 0
     ) {
         self.id = id
         self.localCredentials = localCredentials
         self.remote = remote
         self.receive = receive
         self.send = send
+        self.publishBitsPerSecondMax = publishBitsPerSecondMax
+        self.share = share
     }
 }
 

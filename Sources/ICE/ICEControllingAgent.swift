@@ -190,7 +190,7 @@ public struct ICEControllingAgent: Sendable {
         let key = isCurrent ? current.localKey : previous?.localKey ?? current.localKey
         let verdict = ICEResponder.judge(message, isConflict: message.iceControlling != nil)
         let novelty = verdict == .success ? recent.note(message.transactionID, on: path) : .first
-        guard novelty != .repeatedElsewhere else { throw .replayed }
+        guard novelty != .repeatedElsewhere, novelty != .replayed else { throw .replayed }
         ICEResponder.respond(to: message, verdict, path: path, key: key, into: batch)
         counters.count(verdict)
         if novelty == .repeated { counters.repetitions &+= 1 }

@@ -15,7 +15,7 @@ public enum ICEDropReason: Error, Hashable, Sendable, CaseIterable {
     case missingIntegrity
     /// MESSAGE-INTEGRITY made with another password, or of other bytes.
     case wrongIntegrity
-    /// A request already seen from another address: a copy sent on by someone between.
+    /// A request already seen, from another address or too long ago for a retransmission: a copy that someone sent.
     case replayed
     /// A response to nothing that is under way.
     case unknownTransaction
@@ -53,6 +53,13 @@ public struct ICECounters: Hashable, Sendable {
     public internal(set) var unknownAttributes = 0
     /// Validated pairs forgotten because there were too many.
     public internal(set) var pathsForgotten = 0
+    /// Nominations of a pair that has not proved itself; media stays on the selected pair.
+    public internal(set) var unprovedNominations = 0
+    public init() {}
+
+    /// Checks of our own that a lite agent sent to prove a pair, and responses that proved one.
+    public internal(set) var checksSent = 0
+    public internal(set) var checksAnswered = 0
     /// Error responses received.
     public internal(set) var errorResponses = 0
 }

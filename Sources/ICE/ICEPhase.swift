@@ -49,12 +49,18 @@ enum ICEPhase: Sendable {
     }
 
     /// Acts on a deadline that has passed.
-    mutating func expire(at now: Instant) -> ICEEvent? {
+    /// - Parameter awaitsProof: whether another pair is nominated that has not proved itself yet.
+    mutating func expire(at now: Instant, awaitsProof: Bool = false) -> ICEEvent? {
         switch self {
         case .connecting(let deadline) where now >= deadline:
             self = .ended
             return .failed
         case .connected(_, let deadline) where now >= deadline:
+            if awaitsProof {
+                // Nothing is sent any more; the nominated pair has the setup time to prove itself.
+                self = .connecting(deadline: deadline + Self.setupTimeout)
+                return expire(at: now)
+            }
             self = .ended
             return .consentExpired
         case .restarting(_, _, let deadline, let setupDeadline) where now >= deadline:
@@ -69,12 +75,22 @@ enum ICEPhase: Sendable {
         }
     }
 
+    /// Nothing is sent any more until a pair is selected, for which there is the time that consent had left.
+    mutating func unselect() {
+        switch self {
+        case .connected(_, let deadline), .restarting(_, _, let deadline, _): self = .connecting(deadline: deadline)
+        case .connecting, .ended: break
+        }
+    }
+
     /// - Parameter current: the credentials that were in force until now.
     mutating func restart(from current: ICEGeneration, at now: Instant) {
         let setupDeadline = now + Self.setupTimeout
         switch self {
-        case .connecting, .ended:
+        case .ended:
             self = .connecting(deadline: setupDeadline)
+        // Restarts cost the other side nothing, so they do not extend the time without a pair.
+        case .connecting: break
         case .connected(let path, let deadline):
             self = .restarting(previous: current, path, consentDeadline: deadline, setupDeadline: setupDeadline)
         case .restarting(let previous, let path, let deadline, _):
@@ -83,10 +99,11 @@ enum ICEPhase: Sendable {
     }
 
     /// The other side proved on `path` that it holds the password of the current or the previous credentials.
-    mutating func heard(on path: NetworkPath, isCurrent: Bool, at now: Instant) {
+    /// - Parameter extendsSetup: whether checks extend the time in which a pair must be selected.
+    mutating func heard(on path: NetworkPath, isCurrent: Bool, extendsSetup: Bool = true, at now: Instant) {
         let consent = now + Self.consentTimeout
         switch self {
-        case .connecting where isCurrent:
+        case .connecting where isCurrent && extendsSetup:
             self = .connecting(deadline: now + Self.setupTimeout)
         case .connected(path, _):
             self = .connected(path, consentDeadline: consent)
@@ -98,6 +115,25 @@ enum ICEPhase: Sendable {
                 setupDeadline: isCurrent ? now + Self.setupTimeout : setupDeadline
             )
         case .connecting, .connected, .ended: break
+        }
+    }
+
+    /// The peer proved `path` to be its own.
+    /// - Parameters:
+    ///   - completesRestart: whether the current credentials nominated it.
+    ///   - consentDeadline: when consent for it expires.
+    mutating func adopt(_ path: NetworkPath, completesRestart: Bool, consentDeadline: Instant) {
+        switch self {
+        case .restarting(let previous, _, _, let setupDeadline) where !completesRestart:
+            self = .restarting(
+                previous: previous,
+                path,
+                consentDeadline: consentDeadline,
+                setupDeadline: setupDeadline
+            )
+        case .connecting, .connected, .restarting:
+            self = .connected(path, consentDeadline: consentDeadline)
+        case .ended: break
         }
     }
 

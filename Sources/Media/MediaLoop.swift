@@ -68,6 +68,7 @@ public actor MediaLoop {
     private var forwardingLatency = DurationHistogram.shortTimes
     private var turnTime = DurationHistogram.shortTimes
     private var loadMeter: LoadMeter
+    private var overloadSampler: OverloadSampler
     private var isClosing = false
 
     // The loop among the others of its node; a loop alone has no links.
@@ -109,7 +110,9 @@ public actor MediaLoop {
         fingerprint = configuration.certificate.fingerprint
         socketOptions = configuration.socketOptions
         self.onEvents = onEvents
-        loadMeter = LoadMeter(at: EventLoop.now())
+        let now = EventLoop.now()
+        loadMeter = LoadMeter(at: now)
+        overloadSampler = OverloadSampler(at: now)
         var core = ForwarderConfiguration(
             certificate: configuration.certificate,
             unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),
@@ -129,6 +132,10 @@ public actor MediaLoop {
         eventLoop.onSignal = { [self] now in takeRelayed(at: now) }
         eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
         eventLoop.onTurnMeasured = { [self] length in turnTime.observe(nanoseconds: length.nanoseconds) }
+        eventLoop.shareOf = { [self] packet, path in
+            let (share, isAudio) = forwarder.share(of: packet, to: path)
+            return SendShare(id: share, isAudio: isAudio)
+        }
         batch.onFull = { [unowned self] _ in flush() }
         for address in addresses {
             let index = try eventLoop.addSocket(bind: address, options: socketOptions)
@@ -158,6 +165,15 @@ public actor MediaLoop {
     }
 
     private func endTurn(at now: Instant) {
+        if overloadSampler.isDue(at: now) {
+            let drops = eventLoop.statistics.kernelReceiveDrops
+            let sample = overloadSampler.sample(
+                busyNanoseconds: turnTime.sumNanoseconds,
+                receiveDrops: drops,
+                at: now
+            )
+            forwarder.noteLoad(sample, at: now)
+        }
         forwarder.endTurn(at: now, into: batch)
         // Clocks and requests; packets were published before they were sent on here.
         publishRelayed()
@@ -181,6 +197,7 @@ public actor MediaLoop {
         eventLoop.send(batch)
         guard let readAt = turnCause.readAt else { return }
         let latency = EventLoop.now() - readAt
+        overloadSampler.note(delay: latency)
         forwardingLatency.observe(nanoseconds: latency.nanoseconds, count: UInt64(count))
     }
 

@@ -5,6 +5,7 @@ public import Logging
 import NIOCore
 import Room
 public import ServiceLifecycle
+import Wire
 
 /// The operators' listener: `/metrics`, `/healthz`, `/readyz` and ``OperatorsAPI``. It has no authentication and belongs on
 /// loopback or a private network.
@@ -15,6 +16,8 @@ public struct AdminServer: Service {
 
     /// - Parameters:
     ///   - api: what operators' programs may command; `nil` serves the probes alone.
+    ///   - hostNames: what a listener on loopback may be called besides `localhost` and IP addresses: the name of a request
+    ///     is checked, because a web page can make its own name resolve to this machine.
     ///   - origins: of web pages that browsers let use the API; `*` stands for every one.
     ///   - metrics: makes the Prometheus text of one scrape.
     ///   - isReady: whether new clients should be sent here.
@@ -23,6 +26,7 @@ public struct AdminServer: Service {
         host: String,
         port: Int,
         api: OperatorsAPI? = nil,
+        hostNames: [String] = [],
         origins: [String] = [],
         logger: Logger,
         metrics: @escaping @Sendable () async -> String,
@@ -33,7 +37,13 @@ public struct AdminServer: Service {
         self.port = port
         let limits = HTTPLimits(connectionsMax: 200)
         application = Application(
-            responder: AdminResponder(api: api, origins: Set(origins), metrics: metrics, isReady: isReady),
+            responder: AdminResponder(
+                api: api,
+                hosts: IPAddress(host)?.isLoopback ?? (host == "localhost") ? HostNames(hostNames) : nil,
+                origins: Set(origins),
+                metrics: metrics,
+                isReady: isReady
+            ),
             server: .http1(limits: limits),
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port),
@@ -66,6 +76,8 @@ struct AdminResponder: HTTPResponder {
     /// The longest body that is read to its end.
     static let drainBytesMax = 4 << 20
     let api: OperatorsAPI?
+    /// What the listener may be called; `nil` for anything.
+    var hosts: HostNames?
     let origins: Set<String>
     let metrics: @Sendable () async -> String
     let isReady: @Sendable () async -> Bool
@@ -73,6 +85,13 @@ struct AdminResponder: HTTPResponder {
     var bodyTimeout = Duration.seconds(10)
 
     func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+        if let hosts, !hosts.permit(request.head.authority) {
+            api?.statistics.refused(.host)
+            return Self.text(
+                .misdirectedRequest,
+                "This listener is called by an IP address, as localhost, or by a name of --admin-host-name.\n"
+            )
+        }
         let path = RequestTarget(request.head.path ?? "/").segments
         if let api, path.isEmpty { return addingCORS(to: await command(request, api), request) }
         if let api, path.count == 3, path[0] == "api", path[1] == "connections" {
@@ -89,7 +108,7 @@ struct AdminResponder: HTTPResponder {
         case "metrics":
             response = Self.text(.ok, await metrics(), type: "text/plain; version=0.0.4; charset=utf-8")
         case "readyz" where !(await isReady()):
-            response = Self.text(.serviceUnavailable, "draining\n")
+            response = Self.text(.serviceUnavailable, "takes no new clients\n")
         default:
             response = Self.text(.ok, "ok\n")
         }
@@ -219,6 +238,26 @@ struct AdminResponder: HTTPResponder {
             headers: [.contentType: type, .cacheControl: "no-store"],
             body: ResponseBody(byteBuffer: ByteBuffer(string: text))
         )
+    }
+}
+
+/// What a listener on loopback may be called by requests (RFC 9110 §7.2).
+struct HostNames: Hashable, Sendable {
+    private let names: Set<String>
+
+    /// - Parameter names: besides `localhost` and IP addresses.
+    init(_ names: [String]) { self.names = Set(names.map { $0.lowercased() } + ["localhost"]) }
+
+    /// - Parameter host: a name or address with or without a port; a request without one comes from no browser.
+    func permit(_ host: String?) -> Bool {
+        guard let host, !host.isEmpty else { return true }
+        if host.hasPrefix("[") {
+            guard let end = host.firstIndex(of: "]") else { return false }
+            return IPAddress(host[host.index(after: host.startIndex)..<end]) != nil
+        }
+        var name = host.prefix { $0 != ":" }
+        if name.last == "." { name.removeLast() }
+        return IPAddress(name) != nil || names.contains(name.lowercased())
     }
 }
 

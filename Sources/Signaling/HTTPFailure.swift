@@ -39,9 +39,16 @@ struct HTTPFailure: Error {
         switch error {
         case .channelsFull: self = .overloaded("The server holds as many channels as it may.")
         case .nodeFull: self = .overloaded("The server holds as many participants as it may.")
+        case .networkFull(let share): self = .overShare(share)
         case .channelFull: self = .overloaded("The channel is full.")
         case .publishersFull: self = .overloaded("The channel has as many publishers as it may.")
         case .listenersFull: self = .overloaded("The server serves as many event streams as it may.")
+        case .networkListenersFull:
+            self.init(
+                .tooManyRequests,
+                "Your address has as many event streams open as it may; close some.",
+                headers: [.retryAfter: "5"]
+            )
         case .draining: self = .overloaded("The server is shutting down; connect again in a moment.")
         case .endedDuringSetup: self = .overloaded("The session ended while it was being set up; try again.")
         case .media(let sentence): self = .overloaded("The media part of the server refused: \(sentence)")
@@ -72,6 +79,31 @@ struct HTTPFailure: Error {
         "If-Match does not name the session's current ETag; it changed by an ICE restart."
     )
 
+    /// - Parameter wait: after how many seconds the client may ask again.
+    static func overRate(_ wait: Int) -> Self {
+        HTTPFailure(
+            .tooManyRequests,
+            "Too many requests came from this address.",
+            headers: [.retryAfter: String(wait)]
+        )
+    }
+
+    static let overConnections = HTTPFailure(
+        .tooManyRequests,
+        "Your address has as many connections open as it may; close some.",
+        headers: [.retryAfter: "5"]
+    )
+
+    private static func overShare(_ share: NetworkShare) -> Self {
+        let sentence =
+            switch share {
+            case .channels: "Your network is in as many channels as one may be; leave some of them."
+            case .participants: "Your network has as many participants as one may have; end some of them."
+            case .unconnected: "Too many participants of your network have not connected yet; try again in a moment."
+            }
+        return HTTPFailure(.tooManyRequests, sentence, headers: [.retryAfter: "5"])
+    }
+
     static func overloaded(_ sentence: String) -> Self {
         HTTPFailure(.serviceUnavailable, sentence, headers: [.retryAfter: "5"])
     }
@@ -83,6 +115,12 @@ struct HTTPFailure: Error {
 
     /// An RFC 9457 problem document.
     var response: Response {
+        let (headers, document) = problem
+        return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: document))
+    }
+
+    /// The header fields and the body of the ``response``.
+    var problem: (headers: HTTPFields, document: ByteBuffer) {
         struct Problem: Encodable {
             let title: String
             let status: Int
@@ -91,7 +129,6 @@ struct HTTPFailure: Error {
         var headers = headers
         headers[.contentType] = "application/problem+json"
         headers[.cacheControl] = "no-store"
-        let problem = Problem(title: status.reasonPhrase, status: status.code, detail: sentence)
-        return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: encodedJSON(problem)))
+        return (headers, encodedJSON(Problem(title: status.reasonPhrase, status: status.code, detail: sentence)))
     }
 }

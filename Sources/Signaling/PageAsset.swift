@@ -24,6 +24,9 @@ enum PageAsset: Hashable, Sendable, CaseIterable {
         }
     }
 
+    /// One buffer for all connections, so that clients that do not read them hold no copies.
+    private static let buffers = Dictionary(uniqueKeysWithValues: allCases.map { ($0, ByteBuffer(bytes: $0.bytes)) })
+
     private var contentType: String {
         switch self {
         case .page: "text/html; charset=utf-8"
@@ -39,17 +42,17 @@ enum PageAsset: Hashable, Sendable, CaseIterable {
         """
 
     func response(isHead: Bool) -> Response {
-        let bytes = bytes
+        let buffer = Self.buffers[self] ?? ByteBuffer()
         let headers: HTTPFields = [
             .contentType: contentType,
-            .contentLength: String(bytes.count),
+            .contentLength: String(buffer.readableBytes),
             .contentSecurityPolicy: Self.policy,
             .xContentTypeOptions: "nosniff",
             .referrerPolicy: "no-referrer",
             // The page changes with the server's version only, and is small: asking again is cheap.
             .cacheControl: "no-cache",
         ]
-        let body = isHead ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: bytes))
+        let body = isHead ? ResponseBody() : ResponseBody(byteBuffer: buffer)
         return Response(status: .ok, headers: headers, body: body)
     }
 }

@@ -1,6 +1,7 @@
 import Hummingbird
 import Logging
 import NIOCore
+import Room
 
 /// What is known of a request beside the request itself.
 struct PublicContext: RequestContext {
@@ -10,5 +11,9 @@ struct PublicContext: RequestContext {
     init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
         channel = source.channel
+        network = ClientNetwork(of: source.channel.remoteAddress)
     }
+
+    /// Where the client comes from: behind a trusted proxy, where that says.
+    var network: ClientNetwork
 }

@@ -14,7 +14,8 @@ extension PublicResponder {
         _ request: Request,
         to channel: ChannelName,
         role: Role,
-        signaling: ClientAgent.Signaling
+        signaling: ClientAgent.Signaling,
+        from network: ClientNetwork
     ) async throws -> (join: JoinRequest, grants: Grants) {
         let prospect = await rooms.prospect(channel)
         let name = request.headers[.userAgent] ?? ""
@@ -30,13 +31,15 @@ extension PublicResponder {
                 participant: prospect.id,
                 session: prospect.session,
                 agent: agent,
+                network: network,
                 token: token,
-                counts: prospect.counts
+                counts: prospect.counts,
+                members: prospect.members
             )
         )
         switch decision {
         case .allowed(let grants):
-            var join = JoinRequest(channel: channel, role: role, id: prospect.id, agent: agent)
+            var join = JoinRequest(channel: channel, role: role, id: prospect.id, agent: agent, network: network)
             grants.apply(to: &join)
             return (join, grants)
         case .denied(let reason):
@@ -60,16 +63,28 @@ extension Grants {
         }
     }
 
+    /// The most that may be published, in bit/s.
+    var publishBitsPerSecondMax: Int? { publishBitRate.map { $0 * 1_000 } }
+    /// What the client's video is told of the granted rate: audio, headers and retransmissions take the rest of it.
+    var announcedVideoBitsPerSecond: Int? { publishBitsPerSecondMax.map { $0 / 100 * 85 } }
+
     /// Puts into a newcomer's request what is the same in every signaling.
     func apply(to request: inout JoinRequest) {
-        if let clientID { request.clientID = clientID }
-        if let bundleID { request.bundleID = bundleID }
+        if let clientID {
+            request.clientID = clientID
+            request.bundleScope = .client(clientID)
+        }
+        if let bundleID {
+            request.bundleID = bundleID
+            request.bundleScope = .granted
+        }
         if let eventMetadata { request.eventMetadataJSON = eventMetadata.text }
         if let notifyMetadata { request.authorizedMetadataJSON = notifyMetadata.text }
         if let notifies { request.receivesNotifications = notifies }
         if let requestedRID { request.layer = requestedRID.layer }
-        if let forwardingFilters { request.filters = forwardingFilters }
+        if let forwardingFilters { request.filters = request.role.watches ? forwardingFilters : [] }
         if let connectionLifetime { request.lifetime = connectionLifetime }
+        if let publishBitsPerSecondMax { request.publishBitsPerSecondMax = publishBitsPerSecondMax }
         if let channelConnectionsMax { request.channelConnectionsMax = channelConnectionsMax }
     }
 }

@@ -22,14 +22,16 @@ extension PublicResponder {
             .contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no",
         ]
         guard request.method == .get else { return Response(status: .ok, headers: headers) }
-        let (listener, changes) = try await rooms.listen(to: name)
+        let (listener, changes) = try await listen(to: name, context)
         let stream = ChannelEventStream(
             rooms: rooms,
             channelName: name,
             listener: listener,
             changes: changes,
             configuration: configuration,
-            connection: context.channel
+            connection: context.channel,
+            network: context.network,
+            outbound: outbound
         )
         let body = request.body
         return Response(
@@ -46,9 +48,24 @@ extension PublicResponder {
             }
         )
     }
+
+    private func listen(
+        to name: ChannelName,
+        _ context: PublicContext
+    ) async throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>) {
+        do throws(RoomError) {
+            return try await rooms.listen(to: name, from: context.network)
+        } catch {
+            if error == .networkListenersFull { statistics.refused(.eventStreamShare) }
+            if error == .listenersFull { statistics.refused(.eventStreams) }
+            throw error
+        }
+    }
 }
 
 extension HTTPField.Name {
+    static let xForwardedFor = Self("X-Forwarded-For")!
+
     /// Tells a reverse proxy of the nginx family not to hold events back.
     static let xAccelBuffering = Self("X-Accel-Buffering")!
 }
@@ -61,6 +78,8 @@ final class ChannelEventStream: Sendable {
     private let changes: AsyncStream<Void>
     private let configuration: SignalingConfiguration
     private let connection: any Channel
+    private let outbound: OutboundBudget
+    private let outboundID: OutboundBudget.ID
     /// Says that there may be something to write. One waiting signal stands for any number.
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
@@ -71,7 +90,9 @@ final class ChannelEventStream: Sendable {
         listener: ListenerID,
         changes: AsyncStream<Void>,
         configuration: SignalingConfiguration,
-        connection: any Channel
+        connection: any Channel,
+        network: ClientNetwork,
+        outbound: OutboundBudget
     ) {
         self.rooms = rooms
         self.channelName = channelName
@@ -79,10 +100,13 @@ final class ChannelEventStream: Sendable {
         self.changes = changes
         self.configuration = configuration
         self.connection = connection
+        self.outbound = outbound
+        outboundID = outbound.add(from: network) { connection.close(promise: nil) }
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     deinit {
+        outbound.remove(outboundID)
         let (rooms, listener) = (rooms, listener)
         Task { await rooms.stopListening(listener) }
     }
@@ -137,7 +161,12 @@ final class ChannelEventStream: Sendable {
         let connection = connection
         let timeout = TimeAmount(configuration.limits.writeTimeout)
         let watchdog = connection.eventLoop.scheduleTask(in: timeout) { connection.close(promise: nil) }
-        defer { watchdog.cancel() }
+        let count = bytes.readableBytes
+        outbound.change(outboundID, by: count)
+        defer {
+            watchdog.cancel()
+            outbound.change(outboundID, by: -count)
+        }
         try await writer.write(bytes)
     }
 }

@@ -8,17 +8,23 @@ import Wire
 
 extension PublicResponder {
     /// WHIP's endpoint.
-    func publish(_ request: Request, to channel: ChannelName, displayName: String?) async throws -> Response {
+    func publish(
+        _ request: Request,
+        to channel: ChannelName,
+        displayName: String?,
+        from network: ClientNetwork
+    ) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try await text(of: request, as: .sdp)
-        var (join, grants) = try await admit(request, to: channel, role: .sendonly, signaling: .whip)
+        var (join, grants) = try await admit(request, to: channel, role: .sendonly, signaling: .whip, from: network)
         join.displayName = displayName
         let reservation = try await rooms.reserve(join)
         do {
             let negotiation = try negotiatePublish(
                 offer: offer,
                 local: reservation.local,
-                sessionID: Self.descriptionID(reservation)
+                sessionID: Self.descriptionID(reservation),
+                videoBitsPerSecondMax: grants.announcedVideoBitsPerSecond
             )
             try check(negotiation.receive.map(\.kind), grants, "send")
             let session = try await rooms.activate(
@@ -26,7 +32,8 @@ extension PublicResponder {
                 remote: negotiation.remote,
                 receive: negotiation.receive,
                 headKind: negotiation.receive.first?.kind ?? .audio,
-                mids: negotiation.receive.map(\.mid)
+                mids: negotiation.receive.map(\.mid),
+                owner: owner(request)
             )
             return created(reservation, session, answer: negotiation.answer)
         } catch {
@@ -36,10 +43,15 @@ extension PublicResponder {
     }
 
     /// WHEP's endpoints. Without a publisher the session waits for one.
-    func watch(_ request: Request, in channel: ChannelName, following: Following) async throws -> Response {
+    func watch(
+        _ request: Request,
+        in channel: ChannelName,
+        following: Following,
+        from network: ClientNetwork
+    ) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try await text(of: request, as: .sdp)
-        var (join, grants) = try await admit(request, to: channel, role: .recvonly, signaling: .whep)
+        var (join, grants) = try await admit(request, to: channel, role: .recvonly, signaling: .whep, from: network)
         join.following = following
         let reservation = try await rooms.reserve(join)
         do {
@@ -57,7 +69,8 @@ extension PublicResponder {
                 remote: negotiation.remote,
                 send: negotiation.send,
                 headKind: negotiation.send.first?.kind ?? .audio,
-                mids: negotiation.send.map(\.mid)
+                mids: negotiation.send.map(\.mid),
+                owner: owner(request)
             )
             return created(reservation, session, answer: negotiation.answer)
         } catch {
@@ -108,7 +121,7 @@ extension PublicResponder {
             try await authorize(.probe, request)
             throw HTTPFailure.sessionUnknown
         }
-        try await authorize(.control(session.channel), request)
+        try await authorize(.control(session.channel), request, owner: session.owner)
         switch request.method {
         case .patch: return try await patch(request, id)
         case .delete:

@@ -15,21 +15,38 @@ final class PublicResponder: HTTPResponder {
     let rooms: Rooms
     let authorizer: any Authorizer
     let configuration: SignalingConfiguration
+    let statistics: SignalingStatistics
+    let outbound: OutboundBudget
     private let limiter: AddressLimiter
+    private let clients: ClientAddresses
 
     init(
         rooms: Rooms,
         authorizer: any Authorizer,
         configuration: SignalingConfiguration,
-        limiter: AddressLimiter
+        statistics: SignalingStatistics,
+        outbound: OutboundBudget,
+        limiter: AddressLimiter,
+        clients: ClientAddresses
     ) {
         self.rooms = rooms
         self.authorizer = authorizer
         self.configuration = configuration
+        self.statistics = statistics
+        self.outbound = outbound
         self.limiter = limiter
+        self.clients = clients
     }
 
     func respond(to request: Request, context: PublicContext) async throws -> Response {
+        var context = context
+        if clients.isProxy(context.channel) {
+            let address = clients.address(
+                of: context.channel,
+                forwardedFor: request.headers[values: .xForwardedFor]
+            )
+            context.network = address.map { ClientNetwork($0) } ?? .unknown
+        }
         var response: Response
         var closes = hasUnwantedBody(request)
         do {
@@ -55,30 +72,41 @@ final class PublicResponder: HTTPResponder {
         guard methods.contains(request.method) else { throw HTTPFailure.methodNotAllowed(methods) }
         // A preflight request carries no token, and never may need one.
         if request.method == .options { return options(for: route) }
-        if request.method == .post || request.method == .patch { try checkRate(context) }
+        if case .asset(let asset) = route { return asset.response(isHead: request.method == .head) }
+        // Every other request may present a token, and to check one costs more than to answer.
+        try checkRate(request.method == .delete ? .ending : .request, context)
         switch route {
         case .asset(let asset):
             return asset.response(isHead: request.method == .head)
         case .whip(let channel):
             try await authorize(.publish(channel), request)
-            return try await publish(request, to: channel, displayName: displayName(of: target))
+            return try await publish(
+                request,
+                to: channel,
+                displayName: displayName(of: target),
+                from: context.network
+            )
         case .whep(let channel):
             try await authorize(.watch(channel), request)
-            return try await watch(request, in: channel, following: .currentPublisher)
+            return try await watch(request, in: channel, following: .currentPublisher, from: context.network)
         case .whepParticipant(let channel, let participant):
             try await authorize(.watch(channel), request)
-            return try await watch(request, in: channel, following: .participant(participant))
+            return try await watch(
+                request,
+                in: channel,
+                following: .participant(participant),
+                from: context.network
+            )
         case .session(let id):
             return try await session(request, id)
         case .channel(let channel):
-            try await authorize(.observe(channel), request)
+            try await authorizeReader(of: channel, request, context)
             return await self.channel(channel, isHead: request.method == .head)
         case .channelEvents(let channel):
-            try await authorize(.observe(channel), request)
+            try await authorizeReader(of: channel, request, context)
             return try await events(of: channel, request, context)
         case .signaling:
             // A WebSocket that is granted never comes here.
-            try checkRate(context)
             throw HTTPFailure(
                 .upgradeRequired,
                 "This path takes WebSockets: the first request on a connection, with Upgrade: websocket.",
@@ -88,10 +116,38 @@ final class PublicResponder: HTTPResponder {
         }
     }
 
-    /// - Throws: 401 or 403.
-    func authorize(_ action: AuthorizedAction, _ request: Request) async throws(HTTPFailure) {
+    /// What a request presents.
+    func owner(_ request: Request) -> OwnerProof? {
+        bearerToken(request.headers[.authorization]).map { OwnerProof(token: $0) }
+    }
+
+    /// Decides about a reader of a channel.
+    private func authorizeReader(
+        of channel: ChannelName,
+        _ request: Request,
+        _ context: PublicContext
+    ) async throws {
         let token = bearerToken(request.headers[.authorization])
-        switch await authorizer.authorize(action, token: token) {
+        guard case .asViewer = await authorizer.authorize(.observe(channel), token: token) else {
+            return try await authorize(.observe(channel), request)
+        }
+        _ = try await admit(request, to: channel, role: .recvonly, signaling: .other, from: context.network)
+    }
+
+    /// - Parameter owner: what the session was opened with that the request is about.
+    /// - Throws: 401 or 403.
+    func authorize(
+        _ action: AuthorizedAction,
+        _ request: Request,
+        owner: OwnerProof? = nil
+    ) async throws(HTTPFailure) {
+        let token = bearerToken(request.headers[.authorization])
+        var authorization = await authorizer.authorize(action, token: token)
+        if authorization == .asOwner {
+            let isOwner = owner == nil || owner == self.owner(request)
+            authorization = isOwner ? .allowed : token == nil ? .unauthenticated : .forbidden
+        }
+        switch authorization {
         case .allowed: return
         case .unauthenticated where token == nil:
             throw HTTPFailure(
@@ -105,17 +161,13 @@ final class PublicResponder: HTTPResponder {
                 "The token is not valid.",
                 headers: [.wwwAuthenticate: "Bearer error=\"invalid_token\""]
             )
-        case .forbidden: throw HTTPFailure(.forbidden, "The token does not permit this.")
+        case .forbidden, .asViewer, .asOwner: throw HTTPFailure(.forbidden, "The token does not permit this.")
         }
     }
 
-    private func checkRate(_ context: PublicContext) throws(HTTPFailure) {
-        guard let wait = limiter.take(for: context.channel) else { return }
-        throw HTTPFailure(
-            .tooManyRequests,
-            "Too many requests came from this address.",
-            headers: [.retryAfter: String(wait)]
-        )
+    private func checkRate(_ kind: AddressLimiter.Kind, _ context: PublicContext) throws(HTTPFailure) {
+        guard let wait = limiter.take(kind, for: context.network) else { return }
+        throw HTTPFailure.overRate(wait)
     }
 
     /// - Throws: 400 for a name that is too long to be shown.

@@ -41,12 +41,19 @@ public struct PublicServer: Service {
     ) throws(ServerStartError) {
         self.configuration = configuration
         self.rooms = rooms
-        let limiter = AddressLimiter(configuration.limits)
+        let limits = configuration.limits
+        let limiter = AddressLimiter(limits, statistics: signalingStatistics)
+        let clients = ClientAddresses(configuration.proxies)
+        let shares = ConnectionShares(limits, statistics: signalingStatistics)
+        let outbound = OutboundBudget(bytesMax: limits.waitingBytesMax, statistics: signalingStatistics)
         let responder = PublicResponder(
             rooms: rooms,
             authorizer: authorizer,
             configuration: configuration,
-            limiter: limiter
+            statistics: signalingStatistics,
+            outbound: outbound,
+            limiter: limiter,
+            clients: clients
         )
         let endpoint = SoraEndpoint(
             context: SoraContext(
@@ -55,13 +62,21 @@ public struct PublicServer: Service {
                 configuration: configuration.sora,
                 clientStatistics: clientStatistics,
                 signalingStatistics: signalingStatistics,
-                logger: signalingLogger ?? logger
+                logger: signalingLogger ?? logger,
+                limiter: limiter,
+                clients: clients
             ),
-            limiter: limiter
+            shares: shares
+        )
+        let costs = UpgradableHTTPChannel.Costs(
+            statistics: signalingStatistics,
+            outbound: outbound,
+            clients: clients,
+            shares: shares
         )
         application = Application(
             responder: responder,
-            server: try Self.server(configuration, endpoint),
+            server: try Self.server(configuration, endpoint, costs),
             configuration: ApplicationConfiguration(
                 address: .hostname(configuration.host, port: configuration.port),
                 serverName: nil,
@@ -91,13 +106,15 @@ public struct PublicServer: Service {
     /// - Throws: a sentence that names the file.
     private static func server(
         _ configuration: SignalingConfiguration,
-        _ endpoint: any WebSocketEndpoint
+        _ endpoint: any WebSocketEndpoint,
+        _ costs: UpgradableHTTPChannel.Costs
     ) throws(ServerStartError) -> HTTPServerBuilder {
         let http = HTTPServerBuilder { responder in
             UpgradableHTTPChannel(
                 responder: responder,
                 limits: configuration.limits,
-                webSocketLimits: WebSocketLimits(),
+                webSocketLimits: configuration.webSocketLimits,
+                costs: costs,
                 endpoint: endpoint
             )
         }

@@ -1,10 +1,9 @@
-import NIOCore
+import Room
 import Synchronization
-import Wire
 
 /// A token bucket for each client address, in a table of bounded size.
 ///
-/// An IPv6 client is its /64, which is what one subscriber holds. When the table is full, buckets that have filled up
+/// When the table is full, buckets that have filled up
 /// again are dropped first; if there are none, all are: a flood from that many addresses is not stopped here.
 struct RateLimiter: Sendable {
     /// Addresses remembered at one time.
@@ -16,7 +15,7 @@ struct RateLimiter: Sendable {
     }
     let burst: Double
     let perSecond: Double
-    private var buckets: [IPAddress: Bucket] = [:]
+    private var buckets: [ClientNetwork: Bucket] = [:]
     var clientCount: Int { buckets.count }
 
     /// - Parameter burst: 0 turns the limit off.
@@ -25,19 +24,21 @@ struct RateLimiter: Sendable {
         self.perSecond = max(perSecond, 0.001)
     }
 
-    /// Takes one request's token. Returns `nil`, or after how many seconds there is one again.
-    mutating func take(for client: IPAddress, at now: ContinuousClock.Instant) -> Int? {
+    /// Takes the tokens of one request. Returns `nil`, or after how many seconds there are enough again.
+    /// - Parameter cost: in tokens. One that is more than there can be at once takes them all.
+    mutating func take(for client: ClientNetwork, cost: Int = 1, at now: ContinuousClock.Instant) -> Int? {
         guard burst > 0 else { return nil }
+        let cost = min(Double(cost), burst)
         if buckets[client] == nil, buckets.count >= Self.clientsMax {
             buckets = buckets.filter { tokens(of: $0.value, at: now) < burst }
             if buckets.count >= Self.clientsMax { buckets = [:] }
         }
         let available = buckets[client].map { tokens(of: $0, at: now) } ?? burst
-        guard available >= 1 else {
+        guard available >= cost else {
             buckets[client] = Bucket(tokens: available, updatedAt: now)
-            return max(1, Int(((1 - available) / perSecond).rounded(.up)))
+            return max(1, Int(((cost - available) / perSecond).rounded(.up)))
         }
-        buckets[client] = Bucket(tokens: available - 1, updatedAt: now)
+        buckets[client] = Bucket(tokens: available - cost, updatedAt: now)
         return nil
     }
 
@@ -45,26 +46,65 @@ struct RateLimiter: Sendable {
         let elapsed = (now - bucket.updatedAt) / .seconds(1)
         return min(burst, bucket.tokens + max(0, elapsed) * perSecond)
     }
+}
 
-    /// What a client is counted by.
-    static func key(of address: SocketAddress?) -> IPAddress {
-        guard let text = address?.ipAddress, let address = IPAddress(text) else { return .anyV4 }
-        return address.isV4 ? address : IPAddress(high: address.high, low: 0)
+/// The ``RateLimiter``s of a listener.
+final class AddressLimiter: Sendable {
+    /// What is limited, each for itself.
+    enum Kind: Hashable, Sendable {
+        /// Requests, and handshakes of WebSockets.
+        case request
+        /// Requests that end sessions: whoever may not begin another may still end those that it has.
+        case ending
+        /// Messages of clients that nobody has let in yet, by their cost.
+        case message
+        /// Statistics that members report, by their cost.
+        case memberMessage
+    }
+    private struct State {
+        var requests: RateLimiter
+        var endings: RateLimiter
+        var messages: RateLimiter
+        var memberMessages: RateLimiter
+    }
+    private let state: Mutex<State>
+    private let statistics: SignalingStatistics
+
+    /// - Parameter statistics: counts what is refused.
+    init(_ limits: HTTPLimits, statistics: SignalingStatistics) {
+        let requests = RateLimiter(burst: limits.requestBurst, perSecond: limits.requestsPerSecond)
+        let messages = RateLimiter(burst: limits.messageBurst, perSecond: limits.messagesPerSecond)
+        let memberMessages = RateLimiter(
+            burst: limits.memberMessageBurst,
+            perSecond: limits.memberMessagesPerSecond
+        )
+        state = Mutex(
+            State(requests: requests, endings: requests, messages: messages, memberMessages: memberMessages)
+        )
+        self.statistics = statistics
+    }
+
+    /// Takes tokens for a client of `network`. Returns `nil`, or after how many seconds there are enough again.
+    func take(_ kind: Kind, cost: Int = 1, for network: ClientNetwork) -> Int? {
+        let wait = state.withLock { state in
+            switch kind {
+            case .request: state.requests.take(for: network, cost: cost, at: .now)
+            case .ending: state.endings.take(for: network, cost: cost, at: .now)
+            case .message: state.messages.take(for: network, cost: cost, at: .now)
+            case .memberMessage: state.memberMessages.take(for: network, cost: cost, at: .now)
+            }
+        }
+        if wait != nil { statistics.refused(kind.refusal) }
+        return wait
     }
 }
 
-/// The one ``RateLimiter`` of a listener.
-final class AddressLimiter: Sendable {
-    private let limiter: Mutex<RateLimiter>
-
-    init(_ limits: HTTPLimits) {
-        limiter = Mutex(RateLimiter(burst: limits.requestBurst, perSecond: limits.requestsPerSecond))
-    }
-
-    /// Takes a token for whoever is at the other end of `channel`. Returns `nil`, or after how many seconds there is
-    /// one again.
-    func take(for channel: any Channel) -> Int? {
-        let client = RateLimiter.key(of: channel.remoteAddress)
-        return limiter.withLock { $0.take(for: client, at: .now) }
+extension AddressLimiter.Kind {
+    fileprivate var refusal: SignalingStatistics.Refusal {
+        switch self {
+        case .request, .ending: .requestRate
+        case .message: .messageRate
+        case .memberMessage: .memberMessageRate
+        }
     }
 }

@@ -68,6 +68,9 @@ extension EndReason {
         case .lifetimeExpired: "its permitted time is over"
         case .sessionTerminated: "an operator ended the session"
         case .tooSlow: "its signaling did not take the events that waited for it"
+        case .unanswered: "it did not answer its offer in time"
+        case .unreachable: "its transport found no path in time"
+        case .crowdedOut: "the node was full, and it had not connected"
         case .replaced: "the same user joined again"
         case .signalingLost: "its signaling broke off"
         case .rejected(let reason): reason

@@ -18,6 +18,9 @@ public enum CodecName: String, Hashable, Sendable, BitwiseCopyable, CaseIterable
     }
     /// RTP clock rate in Hz (RFC 7587 §4.1, RFC 7741 §4.1 and their kin).
     public var clockRate: Int { kind == .audio ? 48_000 : 90_000 }
+    /// Audio channels in `a=rtpmap`: always 2 for Opus (RFC 7587 §7) and for RED that repeats it; 1, which is left out, for
+    /// video (RFC 8866 §6.6).
+    public var channels: Int { kind == .audio ? 2 : 1 }
 
     /// Names compare without case in SDP (RFC 8866 §6.6).
     public init?(sdpName: some StringProtocol) {

@@ -8,7 +8,7 @@ struct NagareCommand: AsyncParsableCommand {
         commandName: "nagare",
         abstract: "A WebRTC media server: browsers publish and watch through it.",
         version: "nagare \(BuildInformation.version)",
-        subcommands: [ServeCommand.self, LoadCommand.self, TokenCommand.self]
+        subcommands: [ServeCommand.self, LoadCommand.self, TokenCommand.self, LimitsCommand.self]
     )
 
     /// The library's own `main` adds the usage to every error; here an error is one sentence.

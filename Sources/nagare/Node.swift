@@ -139,7 +139,7 @@ struct Node {
         _ operations: Operations
     ) async throws(StartupError) {
         let log = logNotices(to: logger)
-        let rooms = Rooms(planes: await planes(loops)) { notice in
+        let rooms = Rooms(planes: await planes(loops), limits: configuration.limits.rooms) { notice in
             log(notice)
             operations.take(notice)
         }
@@ -189,10 +189,11 @@ struct Node {
             api: operations.api(rooms) {
                 await Self.snapshot(loops, rooms, status, operations, srtpBackend).mediaTotals
             },
+            hostNames: configuration.adminHostNames,
             origins: configuration.adminOrigins,
             logger: quiet,
             metrics: { await Self.snapshot(loops, rooms, status, operations, srtpBackend).page.text },
-            isReady: { status.isReady },
+            isReady: { await Self.isReady(status, rooms) },
             onRunning: { port in
                 logger.info("admin", metadata: ["port": "\(port)"])
                 if let page = status.listening() { announce(page) }
@@ -207,6 +208,9 @@ struct Node {
                     tls: configuration.tls.map {
                         SignalingConfiguration.TLS(certificatePath: $0.certificatePath, keyPath: $0.keyPath)
                     },
+                    limits: configuration.limits.http,
+                    webSocketLimits: configuration.limits.webSocket,
+                    proxies: configuration.proxies,
                     sora: configuration.sora.configuration
                 ),
                 rooms: rooms,
@@ -242,6 +246,13 @@ struct Node {
         return keys
     }
 
+    /// Whether new clients should be sent here. While no session may begin, newcomers to those that there are still find
+    /// them on this node only; while nobody may join, nobody is to be sent.
+    private static func isReady(_ status: NodeStatus, _ rooms: Rooms) async -> Bool {
+        guard status.isReady else { return false }
+        return await rooms.mode != .blockNewConnections
+    }
+
     // MARK: Metrics
 
     private static func snapshot(
@@ -253,9 +264,10 @@ struct Node {
     ) async -> NodeSnapshot {
         var snapshot = NodeSnapshot(srtpBackend: srtpBackend)
         snapshot.uptimeSeconds = status.uptimeSeconds
-        snapshot.isReady = status.isReady
+        snapshot.isReady = await isReady(status, rooms)
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.rooms = await rooms.counts
+        snapshot.admissions = await rooms.admissions
         snapshot.signaling = operations.snapshot
         snapshot.process = ProcessMetrics.current()
         return snapshot

@@ -18,7 +18,8 @@ struct Operations: Sendable {
     /// - Throws: when the certificates for webhooks cannot be used.
     init(_ configuration: NodeConfiguration, keys: [JWTKey], logger: Logger) throws(ServerStartError) {
         node = configuration.sora.identity
-        let settings = configuration.webhooks.configuration
+        var settings = configuration.webhooks.configuration
+        settings.limits = configuration.limits.webhooks
         client = settings.isUsed ? try WebhookClient(settings) : nil
         webhooks = client.map { [node, counters] client in
             Webhooks(settings, client: client, node: node, counters: counters, logger: logger)

@@ -80,6 +80,23 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "A reverse proxy in front, as an address or a range: what it says of its clients' addresses is believed. May be "
+                + "repeated.",
+            valueName: "ip[/bits]"
+        )
+    )
+    var trustedProxy: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "How it says them: x-forwarded-for or proxy-protocol. (default: x-forwarded-for)",
+            valueName: "name"
+        )
+    )
+    var proxyHeader: String?
+
+    @Option(
+        help: ArgumentHelp(
             "Let in only who presents this Bearer token. Other users of the machine can read it here: prefer "
                 + "NAGARE_TOKEN or the file.",
             valueName: "token"
@@ -92,6 +109,14 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "SORA'S CLIENTS")
     var sora: SoraOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "Change a limit on what clients may use: nagare limits lists them. May be repeated.",
+            valueName: "name=value"
+        )
+    )
+    var limit: [String] = []
 
     @Option(
         help: ArgumentHelp(
@@ -109,9 +134,11 @@ struct ServeCommand: AsyncParsableCommand {
         let single: [(Setting, String?)] = [
             (.dev, dev.map { String($0) }), (.http, http), (.admin, admin), (.loops, loops),
             (.srtpBackend, srtpBackend), (.udpGSO, udpGso), (.udpGRO, udpGro), (.tlsCertificate, tlsCert),
-            (.tlsKey, tlsKey), (.token, token), (.logLevel, logLevel), (.grace, grace),
+            (.tlsKey, tlsKey), (.proxyHeader, proxyHeader), (.token, token), (.logLevel, logLevel), (.grace, grace),
         ]
-        var flags: [Setting: [String]] = [.media: media, .announce: announce]
+        var flags: [Setting: [String]] = [
+            .media: media, .announce: announce, .trustedProxy: trustedProxy, .limit: limit,
+        ]
         for (setting, value) in single + access.single + sora.single { flags[setting] = value.map { [$0] } }
         for (setting, values) in access.lists + sora.lists { flags[setting] = values }
         return flags.filter { !$0.value.isEmpty }

@@ -50,6 +50,15 @@ struct AccessOptions: ParsableArguments {
     )
     var adminOrigin: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "A name that requests to an admin listener on loopback may have in Host, besides localhost and IP addresses. May "
+                + "be repeated. (default: none)",
+            valueName: "name"
+        )
+    )
+    var adminHostName: [String] = []
+
     @Option(help: ArgumentHelp("What the node is called. (default: the machine's name)", valueName: "name"))
     var nodeName: String?
 
@@ -63,7 +72,9 @@ struct AccessOptions: ParsableArguments {
             (.webhookPassword, webhookPassword), (.webhookCA, webhookCa), (.nodeName, nodeName), (.label, label),
         ]
     }
-    var lists: [(Setting, [String])] { [(.jwtKey, jwtKey), (.adminOrigin, adminOrigin)] }
+    var lists: [(Setting, [String])] {
+        [(.jwtKey, jwtKey), (.adminOrigin, adminOrigin), (.adminHostName, adminHostName)]
+    }
 }
 
 /// The flags of `nagare serve` about Sora's clients.

@@ -139,7 +139,9 @@ struct HostileTests {
             let cut = Array(farewell.prefix(length))
             #expect(link.server.receive(unsafe cut.span.bytes, at: link.now) == nil)
         }
-        guard case .closed = link.server.receive(unsafe farewell.span.bytes, at: link.now) else {
+        // So many forged records delay the real one by a tenth of a second.
+        let later = link.now + .milliseconds(100)
+        guard case .closed = link.server.receive(unsafe farewell.span.bytes, at: later) else {
             Issue.record("the real close_notify was not understood")
             return
         }
@@ -167,6 +169,111 @@ struct HostileTests {
         link.server.close()
         link.run()
         #expect(link.isClosed(.client))
+    }
+
+    /// A protected record of `count` bytes of garbage.
+    private static func protected(_ kind: UInt8, _ count: Int, using generator: inout SeededGenerator) -> [UInt8] {
+        var bytes: [UInt8] = [kind, 0xFE, 0xFD, 0, 1, 0, 0, 0, 0, 0, 9]
+        bytes.append(bigEndian: UInt16(count))
+        return bytes + (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    }
+
+    @Test func `protected garbage of every length leaves an established connection alone and is counted`() throws {
+        var generator = SeededGenerator(seed: 5)
+        let link = try Link()
+        link.start()
+        link.run()
+        let sent = link.sent[.server]?.count
+        var now = link.now
+        var records = 0
+        for kind in [21, 22] as [UInt8] {
+            for count in 1...300 {
+                let record = Self.protected(kind, count, using: &generator)
+                // Each also as one of many in a datagram.
+                for datagram in [record, record + record + record] {
+                    now = now + .milliseconds(400)
+                    #expect(link.server.receive(unsafe datagram.span.bytes, at: now) == nil)
+                }
+                records += 4
+            }
+        }
+        #expect(link.server.isEstablished)
+        #expect(link.server.recordsDropped == records)
+        link.collect()
+        #expect(link.sent[.server]?.count == sent, "nothing is answered")
+    }
+
+    @Test func `a flood of protected garbage costs a bounded number of decryptions, and the peer can still close`()
+        throws
+    {
+        var generator = SeededGenerator(seed: 6)
+        let link = try Link()
+        link.start()
+        link.run()
+        let record = Self.protected(21, 26, using: &generator)
+        let datagram = Array(repeatElement(record, count: 30).joined())
+        for _ in 0..<1_000 { #expect(link.server.receive(unsafe datagram.span.bytes, at: link.now) == nil) }
+        #expect(link.server.recordsDropped == 30_000)
+        link.client.close()
+        link.fate = { _, _, bytes in [Link.Delivery(bytes: bytes, delay: .milliseconds(200))] }
+        link.run()
+        #expect(link.isClosed(.server))
+    }
+
+    /// One plaintext handshake message in one record.
+    private static func message(_ kind: UInt8, _ sequence: UInt16, _ body: [UInt8]) -> [UInt8] {
+        let length: [UInt8] = [0, UInt8(body.count >> 8), UInt8(body.count & 0xFF)]
+        var message = [kind] + length
+        message.append(bigEndian: sequence)
+        message += [0, 0, 0] + length + body
+        var record: [UInt8] = [22, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0]
+        record.append(bigEndian: UInt16(message.count))
+        return record + message
+    }
+
+    @Test(arguments: 0..<26 as Range<UInt8>)
+    func `plaintext messages ahead of the ClientHello do not end or wedge the handshake`(kind: UInt8) throws {
+        let link = try Link()
+        for sequence in 0..<8 as Range<UInt16> where kind != 1 || sequence > 0 {
+            link.inject(Self.message(kind, sequence, [1, 2, 3]), to: .server)
+        }
+        link.inject([20, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1], to: .server)
+        link.inject([23, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1], to: .server)
+        link.inject([21, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0], to: .server)
+        link.inject([22, 0xFE, 0xFD, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 1, 2, 3, 4, 5], to: .server)
+        link.start()
+        link.run()
+        #expect(link.isHealthy)
+    }
+
+    @Test(arguments: 0..<26 as Range<UInt8>)
+    func `plaintext messages that no client sends then do not end the handshake between its flights`(
+        kind: UInt8
+    ) throws {
+        let numbers: [UInt8: UInt16] = [1: 0, 11: 1, 16: 2, 15: 3]
+        let link = try Link()
+        var isInjected = false
+        link.fate = { [unowned link] side, _, bytes in
+            if side == .server, !isInjected {
+                isInjected = true
+                for sequence in 0..<8 as Range<UInt16> where numbers[kind] != sequence {
+                    link.inject(Self.message(kind, sequence, [1, 2, 3]), to: .server)
+                }
+                // A warning, a fatal alert, ChangeCipherSpec, application data, and protected records too short for
+                // any cipher.
+                link.inject([21, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0], to: .server)
+                link.inject([21, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 40], to: .server)
+                link.inject([20, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1], to: .server)
+                link.inject([23, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1], to: .server)
+                link.inject([22, 0xFE, 0xFD, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 1, 2, 3, 4, 5], to: .server)
+                link.inject([21, 0xFE, 0xFD, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0], to: .server)
+            }
+            return [Link.Delivery(bytes: bytes, delay: Link.oneWay)]
+        }
+        link.start()
+        link.run()
+        #expect(isInjected)
+        #expect(link.isHealthy)
     }
 
     @Test func `nothing is received or sent after a close`() throws {

@@ -49,6 +49,8 @@ final class Link {
     static let oneWay = Interval.milliseconds(10)
 
     init(
+        clientCertificate: DTLSCertificate = Certificates.client,
+        serverCertificate: DTLSCertificate = Certificates.server,
         clientProfiles: [SRTPProfile] = DTLSConnection.profiles,
         serverProfiles: [SRTPProfile] = DTLSConnection.profiles,
         clientExpects: Fingerprint? = nil,
@@ -59,16 +61,16 @@ final class Link {
         }
     ) throws {
         client = try DTLSConnection(
-            certificate: Certificates.client,
+            certificate: clientCertificate,
             role: .client,
-            remoteFingerprints: [clientExpects ?? Certificates.server.fingerprint],
+            remoteFingerprints: [clientExpects ?? serverCertificate.fingerprint],
             mtuBytes: mtuBytes,
             profiles: clientProfiles
         )
         server = try DTLSConnection(
-            certificate: Certificates.server,
+            certificate: serverCertificate,
             role: .server,
-            remoteFingerprints: [serverExpects ?? Certificates.client.fingerprint],
+            remoteFingerprints: [serverExpects ?? clientCertificate.fingerprint],
             mtuBytes: mtuBytes,
             profiles: serverProfiles
         )

@@ -79,6 +79,38 @@ struct BackpressureTests {
         await client.loop.stop()
     }
 
+    @Test func `a share with few datagrams loses none beside one with too many`() async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let target = try await server.open().local
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        await client.run { host in
+            host.loop.sockets[0].mediaAgeMax = .seconds(3_600)
+            host.loop.shareOf = { bytes, _ in SendShare(id: UInt64(bytes.byte(at: 2))) }
+        }
+        await client.refuse(code: EAGAIN)
+        func media(_ share: UInt8, _ number: Int) -> [UInt8] {
+            [128, 0, share, UInt8(number >> 8), UInt8(number & 255)]
+        }
+        let few = (0..<20).map { media(1, $0) }
+        await client.send(few + (0..<SendQueue.datagramsMax + 1_000).map { media(2, $0) }, to: target)
+        #expect(await client.statistics.sendQueueDrops == 1_020)
+        var arrived: [[UInt8]] = []
+        for start in stride(from: 0, to: SendQueue.datagramsMax, by: 128) {
+            var callsLeft = 2
+            await client.refuse { _ in
+                callsLeft -= 1
+                return callsLeft < 0 ? -Int(EAGAIN) : nil
+            }
+            arrived += await arrivals.collect(min(128, SendQueue.datagramsMax - start)).map(\.bytes)
+        }
+        #expect(arrived.count == SendQueue.datagramsMax)
+        #expect(arrived.filter { $0[2] == 1 } == few)
+        await server.loop.stop()
+        await client.loop.stop()
+    }
+
     @Test func `media that has waited too long is dropped when its turn comes, control is not`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")

@@ -144,11 +144,31 @@ struct SegmentationTests {
         await client.loop.stop()
     }
 
-    @Test(arguments: [(EIO, true), (EINVAL, true), (EOPNOTSUPP, true), (EMSGSIZE, false)])
+    /// More addresses of this machine than the refusals that end the trying.
+    private static let addresses = (1...12).map { IPAddress(v4: 0x7F00_0000 + $0) }
+
+    /// Sends datagrams in one batch, each to the one of `addresses` that `place` says for its number.
+    private func send(
+        _ datagrams: [[UInt8]],
+        from client: LoopHost,
+        port: UInt16,
+        place: @Sendable (Int) -> Int
+    ) async {
+        let remotes = datagrams.indices.map { TransportAddress(ip: Self.addresses[place($0)], port: port) }
+        await client.run { host in
+            let batch = DatagramBatch()
+            for (datagram, remote) in zip(datagrams, remotes) {
+                batch.append(to: NetworkPath(socket: SocketIndex(rawValue: 0), remote: remote), datagram)
+            }
+            host.loop.send(batch)
+        }
+    }
+
+    @Test(arguments: [(EIO, true), (EINVAL, false), (EOPNOTSUPP, true), (EMSGSIZE, false)])
     func `a kernel that never splits is not asked again, and this is told`(code: Int32, ends: Bool) async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
-        let target = try await server.open().local
+        let port = try await server.open("0.0.0.0:0").local.port
         _ = try await client.open()
         let arrivals = await server.arrivals()
         await client.refuse { segments in
@@ -156,21 +176,83 @@ struct SegmentationTests {
             let first = segments.firstIndex { $0 > 1 }
             return first == 0 ? -Int(code) : first
         }
-        // Twelve runs in one batch, and twelve more after it.
+        // Twelve runs in one batch, each to its own address, and twelve more after it.
         let datagrams = media((0..<120).map { 500 + $0 / 10 % 2 })
         for _ in 0..<2 {
-            await client.send(datagrams, to: target)
+            await send(datagrams, from: client, port: port) { $0 / 10 }
             #expect(await arrivals.collect(120).map(\.bytes) == datagrams)
         }
-        let runs = UInt64(24)
         let statistics = await client.statistics
-        #expect(statistics.gsoFallbacks == (ends ? UInt64(SegmentationOffload.refusalsMax) : runs))
+        #expect(statistics.gsoFallbacks == (ends ? UInt64(SegmentationOffload.refusalsMax) : 12))
+        #expect(statistics.gsoPathPauses == (ends ? UInt64(SegmentationOffload.refusalsMax - 1) : 12))
         #expect(statistics.gsoPauses == (ends ? 1 : 0))
         #expect(statistics.gsoPausedSockets == (ends ? 1 : 0))
         #expect(statistics.segmentsPerSend.counts[0] == 240)
         #expect(statistics.sendErrorDrops == 0)
         await client.loop.stop()
         #expect(await client.statistics.gsoPausedSockets == 0, "a closed socket is none")
+        await server.loop.stop()
+    }
+
+    @Test(arguments: [EIO, EINVAL, EMSGSIZE])
+    func `addresses that the kernel refuses leave the others' messages whole`(code: Int32) async throws {
+        let server = try LoopHost("server")
+        let client = try LoopHost("client")
+        let port = try await server.open("0.0.0.0:0").local.port
+        _ = try await client.open()
+        let arrivals = await server.arrivals()
+        // Messages of five datagrams are to the addresses that are refused, the one of ten is an honest viewer's.
+        await client.refuse { segments in
+            let first = segments.firstIndex(of: 5)
+            return first == 0 ? -Int(code) : first
+        }
+        let refused = media(Array(repeating: 300, count: 55))
+        let honest = media(Array(repeating: 900, count: 10))
+        for _ in 0..<3 {
+            await send(honest + refused, from: client, port: port) { $0 < 10 ? 0 : 1 + ($0 - 10) / 5 }
+            #expect(await arrivals.collect(65).map(\.bytes) == honest + refused)
+        }
+        let statistics = await client.statistics
+        #expect(statistics.gsoPauses == 0)
+        #expect(statistics.gsoFallbacks == 11, "each refused address is tried once")
+        #expect(statistics.gsoPathPauses == 11)
+        #expect(statistics.segmentsPerSend.sum == 195)
+        #expect(statistics.messagesSent == 3 + 165, "the honest viewer's ten datagrams stay one message")
+        await server.loop.stop()
+        await client.loop.stop()
+    }
+
+    @Test func `a datagram from an address that cannot be answered is dropped and counted`() async throws {
+        let server = try LoopHost("server")
+        _ = try await server.open()
+        await server.run { host in
+            var bytes: [UInt8] = [128, 1, 2, 3]
+            var delivered: [TransportAddress] = []
+            let honest = TransportAddress(ip: .loopbackV4, port: 1)
+            let sources = [
+                TransportAddress(ip: .loopbackV4, port: 0), TransportAddress(ip: .anyV4, port: 5),
+                TransportAddress(ip: .anyV6, port: 5), TransportAddress(ip: IPAddress(v4: 0xE000_0001), port: 5),
+                TransportAddress(ip: IPAddress(v4: 0xFFFF_FFFF), port: 5),
+                TransportAddress(ip: IPAddress(high: 0xFF02 << 48, low: 1), port: 5), honest,
+            ]
+            unsafe bytes.withUnsafeMutableBytes { buffer in
+                guard let base = buffer.baseAddress else { return }
+                for source in sources {
+                    let message = unsafe ReceivedMessage(
+                        bytes: base,
+                        length: buffer.count,
+                        segmentBytes: 0,
+                        isTruncated: false,
+                        remote: source
+                    )
+                    _ = unsafe host.loop.sockets[0].deliver(message, at: Instant(nanoseconds: 0)) { _, _, path, _ in
+                        delivered.append(path.remote)
+                    }
+                }
+            }
+            #expect(delivered == [honest])
+            #expect(host.loop.statistics.receiveSourceDrops == 6)
+        }
         await server.loop.stop()
     }
 
@@ -201,7 +283,7 @@ struct SegmentationTests {
         let statistics = await client.statistics
         #expect(statistics.datagramsSent == 20)
         #expect(statistics.sendQueued == 13)
-        #expect(statistics.messagesSent == 6, "one run, three datagrams, and what waited as two runs")
+        #expect(statistics.messagesSent == 17, "one run, and after the refusal each datagram by itself")
         await server.loop.stop()
         await client.loop.stop()
     }
@@ -242,43 +324,80 @@ struct SegmentationTests {
 @Suite struct SegmentationOffloadTests {
     private func at(_ seconds: Int64) -> Instant { Instant(nanoseconds: seconds * 1_000_000_000) }
 
-    private func refuse(_ offload: inout SegmentationOffload, _ times: Int, at now: Instant) -> [Bool] {
-        (0..<times).map { _ in offload.refused(EIO, at: now) }
+    private func address(_ number: Int) -> TransportAddress {
+        TransportAddress(ip: IPAddress(v4: 0x0A00_0000 + UInt32(number)), port: 4_000)
     }
 
-    @Test func `refusals in a row end it, an accepted message begins anew`() {
+    /// Refuses messages, each to an address of its own.
+    private func refuse(
+        _ offload: inout SegmentationOffload,
+        _ times: Int,
+        code: Int32 = EIO,
+        from first: Int = 0,
+        at now: Instant
+    ) -> [SegmentationOffload.Verdict] {
+        (0..<times).map { number in offload.refused(code, to: address(first + number), at: now) }
+    }
+
+    private let all = SegmentationOffload.refusalsMax
+
+    @Test func `refusals by one address after the other end it, when none was accepted for a minute`() {
         var offload = SegmentationOffload(isOn: true)
-        let all = SegmentationOffload.refusalsMax
         let first = refuse(&offload, all - 1, at: at(0))
-        #expect(first == Array(repeating: false, count: all - 1))
+        #expect(first == Array(repeating: .destinationPaused, count: all - 1))
         offload.accepted()
-        let second = refuse(&offload, all, at: at(0))
-        #expect(second == Array(repeating: false, count: all - 1) + [true])
+        let second = refuse(&offload, 2 * all, from: 100, at: at(1))
+        #expect(second == Array(repeating: .destinationPaused, count: 2 * all))
+        #expect(offload.isOn)
+        let third = refuse(&offload, all, from: 200, at: at(61))
+        #expect(third == Array(repeating: .destinationPaused, count: all - 1) + [.socketPaused])
         #expect(!offload.isOn)
         #expect(offload.isPaused)
     }
 
-    @Test func `after a minute it is tried once more`() {
+    @Test func `what a destination causes never ends it`() {
         var offload = SegmentationOffload(isOn: true)
-        _ = refuse(&offload, SegmentationOffload.refusalsMax, at: at(100))
+        let sameAddress = (0..<100).map { _ in offload.refused(EIO, to: address(1), at: at(0)) }
+        #expect(sameAddress == [.destinationPaused] + Array(repeating: .nothing, count: 99))
+        for code in [EINVAL, EMSGSIZE] { _ = refuse(&offload, 1_000, code: code, from: 10, at: at(0)) }
+        #expect(offload.isOn)
+        #expect(!offload.isOn(for: address(1)))
+        #expect(!offload.isOn(for: address(10)))
+        #expect(offload.isOn(for: address(2)))
+        #expect(offload.isOn(for: address(900)), "more than 256 addresses are not remembered")
+    }
+
+    @Test func `after a minute an address is tried again`() {
+        var offload = SegmentationOffload(isOn: true)
+        _ = refuse(&offload, 2, code: EINVAL, at: at(100))
+        offload.forgetDestinations(at: at(159))
+        #expect(!offload.isOn(for: address(0)))
+        offload.forgetDestinations(at: at(160))
+        #expect(offload.isOn(for: address(0)))
+        #expect(!offload.hasPausedDestinations)
+    }
+
+    @Test func `after a minute the socket is tried once more`() {
+        var offload = SegmentationOffload(isOn: true)
+        _ = refuse(&offload, all, at: at(100))
         offload.resume(at: at(159))
         #expect(offload.isPaused)
         offload.resume(at: at(160))
         #expect(offload.isOn)
         let second = refuse(&offload, 1, at: at(160))
-        #expect(second == [true], "one refusal is enough now")
+        #expect(second == [.socketPaused], "one refusal is enough now")
         offload.resume(at: at(220))
         offload.accepted()
         let third = refuse(&offload, 1, at: at(221))
-        #expect(third == [false])
+        #expect(third == [.destinationPaused])
     }
 
     @Test func `a socket that does not want it never has it`() {
         var offload = SegmentationOffload(isOn: false)
         #expect(!offload.isOn)
         #expect(!offload.isPaused)
-        let refusals = refuse(&offload, 2 * SegmentationOffload.refusalsMax, at: at(0))
-        #expect(!refusals.contains(true))
+        let refusals = refuse(&offload, 2 * all, at: at(0))
+        #expect(refusals == Array(repeating: .nothing, count: 2 * all))
         offload.resume(at: at(1_000))
         #expect(!offload.isOn)
     }

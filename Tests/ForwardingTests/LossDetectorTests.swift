@@ -128,6 +128,54 @@ import Wire
 }
 
 @Suite struct KeyFrameRequesterTests {
+    @Test func `repairs wait for their budget, and who has no picture does not`() {
+        var requester = KeyFrameRequester()
+        var sent = 0
+        var waited = 0
+        for step in 0..<6_000 {
+            let now = Instant.ms(step * 10)
+            if !requester.wantRepair(at: now) { waited += 1 }
+            if requester.takeRequest(at: now) {
+                sent += 1
+                requester.receivedKeyFrame(at: now)
+            }
+        }
+        #expect(sent <= KeyFrameRequester.repairsBurst + 60 / 2)
+        #expect(sent >= 30)
+        #expect(waited > 5_000)
+        requester.want(at: .ms(60_500))
+        #expect(requester.takeRequest(at: .ms(60_500)) == true)
+    }
+
+    @Test func `a repair that waits is asked for when the budget allows for it`() throws {
+        var requester = KeyFrameRequester()
+        for step in 0..<KeyFrameRequester.repairsBurst {
+            let now = Instant.ms(step * 500)
+            #expect(requester.wantRepair(at: now) == true)
+            #expect(requester.takeRequest(at: now) == true)
+            requester.receivedKeyFrame(at: now)
+        }
+        #expect(requester.nextDeadline == nil)
+        #expect(requester.wantRepair(at: .ms(1_900)) == false)
+        let due = try #require(requester.nextDeadline)
+        #expect(due == .ms(2_000))
+        #expect(requester.takeRequest(at: .ms(1_999)) == false)
+        #expect(requester.takeRequest(at: due) == true)
+        requester.receivedKeyFrame(at: due)
+        #expect(requester.nextDeadline == nil)
+    }
+
+    @Test func `a budget fills again with time`() {
+        var budget = RequestBudget(burst: 3, interval: .seconds(5))
+        for _ in 0..<3 { #expect(budget.take(at: .ms(1_000)) == true) }
+        #expect(budget.take(at: .ms(5_999)) == false)
+        #expect(budget.nextAllowed(at: .ms(1_000)) == .ms(6_000))
+        #expect(budget.take(at: .ms(6_000)) == true)
+        #expect(budget.take(at: .ms(6_001)) == false)
+        for _ in 0..<3 { #expect(budget.take(at: .ms(60_000)) == true) }
+        #expect(budget.take(at: .ms(60_000)) == false)
+    }
+
     @Test func `a first wish is granted at once, and only once`() {
         var requester = KeyFrameRequester()
         #expect(requester.nextDeadline == nil)

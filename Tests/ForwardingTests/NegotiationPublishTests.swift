@@ -58,6 +58,8 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
             #expect(answered.attributes.value(of: "ice-ufrag") == "srvUfrag")
             #expect(answered.attributes.value(of: "fingerprint") == NegotiationServer.local.fingerprint.description)
             #expect(!answered.attributes.has("msid"))
+            let feedback = answered.attributes.values(of: "rtcp-fb")
+            #expect(!feedback.contains { $0.hasSuffix("goog-remb") }, "the server never sends REMB")
             #expect(answered.formats.allSatisfy { offered.formats.contains($0) })
             #expect(answered.formats == offered.formats.filter { answered.formats.contains($0) }, "the offer's order")
             let extensions = Set(offered.attributes.values(of: "extmap").map { $0.split(separator: " ").last })
@@ -100,7 +102,7 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(result.remoteCandidates.isEmpty)
         #expect(!result.answer.contains("ulpfec"))
         #expect(!result.answer.contains("telephone-event"))
-        #expect(!result.answer.contains("goog-remb"), "transport-cc is used instead")
+        #expect(video.codecs.allSatisfy { $0.feedback.contains(.transportCC) })
         #expect(
             result.answer.contains("a=fmtp:103 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42001f")
         )
@@ -126,7 +128,7 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(
             video.rtxSSRCs == [SSRC(rawValue: 1111): SSRC(rawValue: 3333), SSRC(rawValue: 2222): SSRC(rawValue: 4444)]
         )
-        #expect(video.codecs[0].feedback == [.nack, .pictureLoss, .remb], "REMB stays without transport-cc")
+        #expect(video.codecs[0].feedback == [.nack, .pictureLoss])
         let answer = try NegotiationServer.publish(PublishOffers.firefoxSimulcast.text).answer
         #expect(answer.contains("a=extmap:8/recvonly urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n"))
     }
@@ -170,13 +172,42 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(result.answer.contains("a=setup:passive\r\n"))
     }
 
+    @Test(arguments: [("red/48000/2", "red/48000/1"), ("VP8/90000", "VP8/90000/2"), ("VP8/90000", "VP8/90000/255")])
+    func `a channel count that the codec does not have is skipped like an unknown codec`(
+        usual: String,
+        odd: String
+    ) throws {
+        let chromium = PublishOffers.chromium.text
+        let honest = try NegotiationServer.publish(chromium)
+        #expect(chromium.contains(" \(usual)"))
+        let result = try NegotiationServer.publish(chromium.replacing(" \(usual)", with: " \(odd)"))
+        let name = CodecName(sdpName: usual.prefix { $0 != "/" })
+        let names = { (result: PublishNegotiation) in Set(result.receive.flatMap(\.codecs).map(\.name)) }
+        #expect(names(honest).contains { $0 == name })
+        #expect(names(result) == names(honest).filter { $0 != name }, "the others stay")
+    }
+
+    @Test func `an offer of nothing but impossible channel counts is refused`() {
+        let text = PublishOffers.pion.text.replacing("/90000", with: "/90000/2")
+        #expect(throws: NegotiationError.self) { _ = try NegotiationServer.publish(text) }
+    }
+
+    @Test(arguments: ["a=msid:other audio", "a=msid:- audio", nil])
+    func `tracks of two MediaStreams, or of none, are accepted as one`(line: String?) throws {
+        let one = PublishOffers.pion.text
+        let two = one.replacing("a=msid:pion audio\n", with: line.map { $0 + "\n" } ?? "")
+        #expect(two != one && two.contains("a=msid:pion video"))
+        let result = try NegotiationServer.publish(two)
+        #expect(result.receive == (try NegotiationServer.publish(one)).receive)
+    }
+
     @Test func `the other clients' tracks`() throws {
         let pion = try NegotiationServer.publish(PublishOffers.pion.text)
         #expect(pion.remoteCandidates.map(\.description) == ["192.0.2.17:60213", "[2001:db8::17]:60214"])
         #expect(pion.receive.first?.codecs.first?.feedback.contains(.transportCC) == true)
         let aiortc = try NegotiationServer.publish(PublishOffers.aiortc.text)
         #expect(aiortc.remote.fingerprints.count == 1, "SHA-1 is not used")
-        #expect(aiortc.receive.last?.codecs.first?.feedback == [.nack, .pictureLoss, .remb])
+        #expect(aiortc.receive.last?.codecs.first?.feedback == [.nack, .pictureLoss])
         let obs = try NegotiationServer.publish(PublishOffers.obs.text)
         #expect(obs.receive.last?.codecs.first?.rtxPayloadType?.rawValue == 97)
         #expect(obs.answer.contains("a=fmtp:111 minptime=10;maxaveragebitrate=96000;stereo=1;useinbandfec=1"))
@@ -218,5 +249,22 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(result.receive.last?.rids.map(\.value) == ["h", "f"])
         #expect(result.answer.contains("a=rid:h recv pt=96;max-width=640\r\n"))
         #expect(result.answer.contains("a=simulcast:recv h;f\r\n"))
+    }
+
+    @Test func `a granted rate is announced for video alone, and none unless it was granted`() throws {
+        let offer = PublishOffers.obs.text
+        let silent = try negotiatePublish(offer: offer, local: NegotiationServer.local, sessionID: 1)
+        #expect(!silent.answer.contains("\r\nb="))
+        let granted = try negotiatePublish(
+            offer: offer,
+            local: NegotiationServer.local,
+            sessionID: 1,
+            videoBitsPerSecondMax: 2_500_000
+        )
+        let answer = try SessionDescription(parsing: granted.answer)
+        for media in answer.media {
+            #expect(media.bandwidths == (media.type == "video" ? ["AS:2500", "TIAS:2500000"] : []))
+        }
+        #expect(answer.media.contains { $0.type == "video" })
     }
 }

@@ -224,6 +224,65 @@ import Wire
         }
     }
 
+    /// Sends a packet on as a slot does that closes gaps.
+    private func sendClosing(_ rewriter: inout RTPRewriter, _ packet: PacketDescription, _ packetsSent: inout UInt32) {
+        rewriter.closeGap(before: packet.sequence, packetsSent: packetsSent)
+        guard let segment = rewriter.segment(of: packet.sequence, in: Self.first) else { return }
+        rewriter.noteGap(before: packet.sequence, in: segment, packetsSent: packetsSent)
+        rewriter.sent(packet, in: segment, at: .ms(0))
+        packetsSent += 1
+    }
+
+    @Test(arguments: [258, 1_000, 30_000, 1_000_000] as [Int64])
+    func `a jump of the source leaves one number unused`(jump: Int64) throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        var count: UInt32 = 1
+        let base = try #require(rewriter.newestSequence).rawValue
+        for step in 1...10 as ClosedRange<Int64> {
+            sendClosing(&rewriter, describe(100 + step * jump), &count)
+            #expect(rewriter.newestSequence?.rawValue == base + 2 * step)
+        }
+        let newest = ExtendedSequenceNumber(rawValue: base + 20)
+        #expect(rewriter.origin(of: newest.wire)?.source.rawValue == 100 + 10 * jump)
+        #expect(rewriter.origin(of: newest.advanced(by: -2).wire)?.source.rawValue == 100 + 9 * jump)
+        // A packet of before the jump has the number that stayed unused, and the one after that has none.
+        #expect(send(&rewriter, Self.first, describe(101 + 9 * jump)) == base + 19)
+        #expect(send(&rewriter, Self.first, describe(102 + 9 * jump)) == nil)
+    }
+
+    @Test func `packets that were only delayed keep their numbers`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        var count: UInt32 = 1
+        let base = try #require(rewriter.newestSequence).rawValue
+        let gap = Int64(RTPRewriter.skippedMax)
+        sendClosing(&rewriter, describe(101 + gap), &count)
+        #expect(rewriter.newestSequence?.rawValue == base + gap + 1)
+        for number in [1, 2, gap] as [Int64] {
+            #expect(send(&rewriter, Self.first, describe(100 + number)) == base + number)
+        }
+    }
+
+    @Test func `gaps all the time move the numbers hardly faster than packets do`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        var count: UInt32 = 1
+        let base = try #require(rewriter.newestSequence).rawValue
+        for step in 1...1_000 as ClosedRange<Int64> { sendClosing(&rewriter, describe(100 + step * 200), &count) }
+        let moved = try #require(rewriter.newestSequence).rawValue - base
+        #expect(moved <= 3 * 1_000 + Int64(RTPRewriter.skippedMax))
+    }
+
+    @Test func `half of all packets may be missing for as long as it lasts`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        var count: UInt32 = 1
+        let base = try #require(rewriter.newestSequence).rawValue
+        for step in 1...5_000 as ClosedRange<Int64> { sendClosing(&rewriter, describe(100 + step * 2), &count) }
+        #expect(rewriter.newestSequence?.rawValue == base + 10_000)
+    }
+
     @Test func `segments are bounded, and what is forgotten is not answered`() throws {
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(0), at: .ms(0))

@@ -21,7 +21,7 @@ private struct Link {
     var dead: Set<NetworkPath> = []
     var generator: SeededGenerator
     var controlling: ICEControllingAgent
-    var lite = ICELiteAgent(local: server, remote: client, at: at(0), tieBreaker: 1)
+    var lite = ICELiteAgent(local: server, remote: client, at: at(0), tieBreaker: 1, pathSecret: 9)
     var flights: [Flight] = []
     var controllingEvents: [ICEEvent] = []
     var liteEvents: [ICEEvent] = []
@@ -190,7 +190,13 @@ struct ICELinkTests {
 
     @Test func `an agent of another call answers nothing of this one`() {
         var link = Link(seed: 9)
-        link.lite = ICELiteAgent(local: credentials(21), remote: credentials(22), at: at(0), tieBreaker: 1)
+        link.lite = ICELiteAgent(
+            local: credentials(21),
+            remote: credentials(22),
+            at: at(0),
+            tieBreaker: 1,
+            pathSecret: 9
+        )
         link.run(until: at(31))
         #expect(link.controllingEvents == [.failed])
         #expect(link.liteEvents == [.failed])

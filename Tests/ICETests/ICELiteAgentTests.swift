@@ -189,7 +189,13 @@ struct ICELiteAgentTests {
     }
 
     @Test func `a full batch loses the response but not the check`() {
-        var agent = ICELiteAgent(local: LiteScene.server, remote: LiteScene.client, at: at(0), tieBreaker: 1)
+        var agent = ICELiteAgent(
+            local: LiteScene.server,
+            remote: LiteScene.client,
+            at: at(0),
+            tieBreaker: 1,
+            pathSecret: 9
+        )
         let batch = DatagramBatch(capacity: 1)
         batch.append(to: path(9)) { _ in 1 }
         let bytes = Check(1, to: LiteScene.server, from: LiteScene.client, nominates: true).bytes

@@ -134,7 +134,7 @@ struct LiteScene {
     static let serverRestarted = credentials(3)
     static let clientRestarted = credentials(4)
 
-    var agent = ICELiteAgent(local: server, remote: client, at: at(0), tieBreaker: 1)
+    var agent = ICELiteAgent(local: server, remote: client, at: at(0), tieBreaker: 1, pathSecret: 9)
     let batch = DatagramBatch(capacity: 64)
 
     mutating func deliver(_ bytes: [UInt8], on path: NetworkPath, at now: Instant) -> Outcome {

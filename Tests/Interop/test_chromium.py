@@ -47,7 +47,9 @@ def test_a_published_camera_plays_in_another_page(
     assert playback.skew is not None, f"nothing told how picture and sound lie: {playback}"
     assert playback.lost == 0, f"packets were lost on loopback: {playback}"
     assert (playback.last["codec"], playback.last["audioCodec"]) == (shown, "Opus")
-    assert (playback.last["width"], playback.last["height"]) == (640, 360)
+    # On a busy machine the publisher's encoder makes the picture smaller. Its shape stays.
+    width, height = playback.last["width"], playback.last["height"]
+    assert 0 < width <= 640 and width * 9 == height * 16, f"{width} × {height}"
     assert publisher.stats()["publish"]["connections"] == 1
 
 
@@ -124,6 +126,7 @@ UFRAGS = (
 def test_an_ice_restart_keeps_the_media_going(open_page: OpenPage, node: Node, channel: str, side: str) -> None:
     viewer, publisher, _ = watch_and_publish(open_page, node, channel)
     restarting = publisher if side == "publisher" else viewer
+    moved, answered = node.total("nagare_path_changes_total"), node.total("nagare_path_checks_answered_total")
     for _ in range(2):
         (before,) = restarting.evaluate(UFRAGS)
         restarting.evaluate("window.nagare.restartIce()")
@@ -132,6 +135,10 @@ def test_an_ice_restart_keeps_the_media_going(open_page: OpenPage, node: Node, c
         assert after[1] != before[1], "the restart gave no new ETag"
         playback = observe(lambda: first(viewer), 4)
         assert_smooth(playback)
+    # The restarted browser has another port, and answered the node's own check of it.
+    moves = node.total("nagare_path_changes_total") - moved
+    assert moves >= 1
+    assert node.total("nagare_path_checks_answered_total") - answered >= moves
     sample = restarting.sample()
     numbers = sample["publish"] or next(iter(sample["watch"].values()))
     assert (numbers["state"], numbers["connections"]) == ("live", 1)

@@ -56,7 +56,11 @@ def test_an_ice_restart_of_firefox_keeps_the_media_going(
     firefox_page.open_channel(channel)
     firefox_page.publish("VP8")
     viewer.watched()
+    moved, answered = node.total("nagare_path_changes_total"), node.total("nagare_path_checks_answered_total")
     firefox_page.evaluate("window.nagare.restartIce()")
     time.sleep(1)
     assert_smooth(observe(lambda: next(iter(viewer.sample()["watch"].values())), 4))
+    moves = node.total("nagare_path_changes_total") - moved
+    assert moves >= 1
+    assert node.total("nagare_path_checks_answered_total") - answered >= moves
     assert firefox_page.stats()["publish"]["connections"] == 1

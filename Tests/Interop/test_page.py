@@ -202,3 +202,27 @@ def test_where_sound_must_wait_for_a_click_there_is_a_button(
     viewer.click("#unmute")
     assert viewer.evaluate(muted) is False
     assert viewer.evaluate("document.querySelector('.tile video').paused") is False
+
+
+def test_a_codec_that_the_browser_cannot_play_is_named_on_the_tile(
+    open_page: OpenPage, node: Node, channel: str
+) -> None:
+    viewer, publisher = open_page(node.origin), open_page(node.origin)
+    for page in (viewer, publisher):
+        page.open_channel(channel)
+    # A browser with no decoder but VP8's.
+    viewer.evaluate(
+        "(() => { const add = RTCPeerConnection.prototype.addTransceiver;"
+        " RTCPeerConnection.prototype.addTransceiver = function (kind, options) {"
+        "   const one = add.call(this, kind, options);"
+        "   if (kind === 'video') one.setCodecPreferences(RTCRtpReceiver.getCapabilities('video').codecs"
+        "     .filter((codec) => codec.mimeType === 'video/VP8'));"
+        "   return one; }; })()"
+    )
+    publisher.publish("VP9", source="synthetic")
+    wait_for_words(viewer, "cannot play VP9", seconds=15)
+    publisher.stop_publishing()
+    wait_until(lambda: "cannot play" not in viewer.words(), "the end of the tile", 10, describe=viewer.words)
+    publisher.publish("VP8", source="synthetic")
+    viewer.watched()
+    assert "cannot play" not in viewer.words()

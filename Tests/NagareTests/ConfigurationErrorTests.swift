@@ -50,6 +50,22 @@ import Wire
             sentence: "NAGARE_LOOPS is \"two\": write a whole number from 1 to 256."
         ),
         Mistake(
+            flags: ["--trusted-proxy", "10.0.0.0/33"],
+            sentence: "--trusted-proxy is \"10.0.0.0/33\": write an IP address or a range, as 10.0.0.0/8."
+        ),
+        Mistake(
+            flags: ["--trusted-proxy", "10.0.0.1", "--proxy-header", "forwarded"],
+            sentence: "--proxy-header is \"forwarded\": write x-forwarded-for or proxy-protocol."
+        ),
+        Mistake(
+            flags: ["--admin-host-name", "ops.example:3000"],
+            sentence: "--admin-host-name is \"ops.example:3000\": write a host name without a port, as ops.example.org."
+        ),
+        Mistake(
+            file: "proxy-header: proxy-protocol",
+            sentence: "--proxy-header needs --trusted-proxy beside it."
+        ),
+        Mistake(
             flags: ["--srtp-backend", "aes"],
             sentence: "--srtp-backend is \"aes\": write one of auto, libsrtp2, openssl, ipsec-mb."
         ),

@@ -45,6 +45,25 @@ struct LifecycleTests {
         #expect(await node.exitStatus() == 0)
     }
 
+    @Test func `a node that an operator closed to newcomers is not ready`() async throws {
+        let node = try RunningNode(["serve", "--dev"] + RunningNode.anyPorts)
+        let ports = try await node.ready()
+        for (mode, status) in [("block_new_session", 200), ("block_new_connection", 503), ("normal", 200)] {
+            let connection = try Connection(port: ports.admin)
+            let body = "{\"mode\":\"\(mode)\"}"
+            connection.write(
+                "POST / HTTP/1.1\r\nHost: localhost\r\nx-sora-target: Sora_20260101.ChangeMode\r\n"
+                    + "Content-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)"
+            )
+            #expect(connection.readAll().hasPrefix("HTTP/1.1 200"))
+            #expect(try Connection.get("/readyz", port: ports.admin).hasPrefix("HTTP/1.1 \(status)"), "\(mode)")
+            let metrics = try Connection.get("/metrics", port: ports.admin)
+            #expect(metrics.contains("\nnagare_ready \(status == 200 ? 1 : 0)\n"))
+        }
+        node.send(SIGTERM)
+        #expect(await node.exitStatus() == 0)
+    }
+
     struct Refusal: Sendable, CustomTestStringConvertible {
         let arguments: [String]
         var environment: [String: String] = [:]

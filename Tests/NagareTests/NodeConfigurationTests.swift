@@ -1,6 +1,7 @@
 import ArgumentParser
 import EventLoop
 import Logging
+import Room
 import SRTP
 import Signaling
 import Testing
@@ -125,6 +126,18 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         return webhooks
     }()
 
+    static let proxies = ProxyConfiguration(
+        trusted: [AddressRange("127.0.0.1")!, AddressRange("10.0.0.0/8")!],
+        header: .proxyProtocol
+    )
+
+    static let limits = {
+        var limits = NodeLimits()
+        limits.rooms.channelsMax = 5
+        limits.http.requestsPerSecond = 7
+        return limits
+    }()
+
     static let sora = {
         var sora = SoraSettings()
         sora.turnURLs = ["turn:203.0.113.5:3478?transport=udp", "turns:turn.example:443?transport=tcp"]
@@ -152,11 +165,14 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         usesGSO: false,
         usesGRO: false,
         tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
+        proxies: proxies,
         token: Token(secret: "s3cret="),
         jwtKeys: [],
         webhooks: webhooks,
         adminOrigins: ["https://ops.example"],
+        adminHostNames: ["ops.example"],
         sora: sora,
+        limits: limits,
         logLevel: .debug,
         graceSeconds: 3,
         warnings: []
@@ -174,7 +190,9 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "--turn-url", "turn:203.0.113.5:3478?transport=udp", "--turn-url", "turns:turn.example:443?transport=tcp",
             "--turn-username", "u", "--turn-credential", "p", "--video-codec", "vp8", "--spotlight-number", "3",
             "--spotlight-focus-rid", "r2", "--spotlight-unfocus-rid", "none", "--client-bundle-id", "off",
-            "--ping-interval", "9", "--node-name", "n1", "--label", "Studio",
+            "--ping-interval", "9", "--node-name", "n1", "--label", "Studio", "--limit", "channels=5", "--limit",
+            "address-requests-per-second=7", "--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.0/8",
+            "--proxy-header", "proxy-protocol", "--admin-host-name", "ops.example",
         ])
         #expect(flags == Self.everything)
 
@@ -193,6 +211,9 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_SPOTLIGHT_NUMBER": "3", "NAGARE_SPOTLIGHT_FOCUS_RID": "r2",
             "NAGARE_SPOTLIGHT_UNFOCUS_RID": "none", "NAGARE_CLIENT_BUNDLE_ID": "off", "NAGARE_PING_INTERVAL": "9",
             "NAGARE_NODE_NAME": "n1", "NAGARE_LABEL": "Studio",
+            "NAGARE_LIMIT": "channels=5,address-requests-per-second=7",
+            "NAGARE_TRUSTED_PROXY": "127.0.0.1,10.0.0.0/8", "NAGARE_PROXY_HEADER": "PROXY-protocol",
+            "NAGARE_ADMIN_HOST_NAME": "ops.example",
         ])
         #expect(environment == Self.everything)
 
@@ -232,6 +253,12 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 spotlight-focus-rid: r2
                 spotlight-unfocus-rid: none
                 client-bundle-id: off
+                limit:
+                  - channels=5
+                  - address-requests-per-second=7
+                trusted-proxy: [127.0.0.1, 10.0.0.0/8]
+                proxy-header: proxy-protocol
+                admin-host-name: ops.example
                 ping-interval: 9
                 node-name: n1
                 label: Studio

@@ -113,7 +113,7 @@ struct TokenCommandTests {
 
         let list = try Connection(port: ports.admin)
         list.write(
-            "POST / HTTP/1.1\r\nHost: a\r\nx-sora-target: Sora_20201013.ListConnections\r\nContent-Length: 0\r\n"
+            "POST / HTTP/1.1\r\nHost: localhost\r\nx-sora-target: Sora_20201013.ListConnections\r\nContent-Length: 0\r\n"
                 + "Connection: close\r\n\r\n"
         )
         let answer = list.readAll()

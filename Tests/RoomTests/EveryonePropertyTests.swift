@@ -108,7 +108,9 @@ extension PropertyWorld {
             receivesNotifications: Int.random(in: 0..<5, using: &generator) > 0,
             hearsOfICE: Int.random(in: 0..<5, using: &generator) == 0,
             announces: Int.random(in: 0..<5, using: &generator) > 0,
-            layer: layer(using: &generator)
+            layer: layer(using: &generator),
+            network: Self.networks.randomElement(using: &generator)!,
+            channelConnectionsMax: [nil, nil, Self.membersMax].randomElement(using: &generator)!
         )
         if Int.random(in: 0..<3, using: &generator) == 0 { request.spotlight = spotlight(using: &generator) }
         if Int.random(in: 0..<4, using: &generator) == 0 { request.filters = [filter(using: &generator)] }
@@ -116,7 +118,14 @@ extension PropertyWorld {
         let peer = PeerID(rawValue: peerNext)
         peerNext += 1
         let session = ChannelSessionID(using: &generator)
-        guard let home = try? model.joinRequested(request, id: id, peer: peer, session: session) else { return }
+        let members = people.values.count { $0.request.channel == request.channel }
+        let isFull = request.channelConnectionsMax.map { members >= $0 } ?? false
+        guard let home = try? model.joinRequested(request, id: id, peer: peer, session: session) else {
+            expect(isFull, "who is refused")
+            return
+        }
+        expect(!isFull, "who gets a place, connected members or not")
+        bundles[id] = request.bundleID.map { "\($0) \(request.network)" } ?? id.value
         peers[id] = peer
         homes[peer] = home
         if sessions[request.channel] == nil { sessions[request.channel] = Session() }

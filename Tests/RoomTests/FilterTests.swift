@@ -89,7 +89,11 @@ struct FilterListTests {
                 isFocused: false
             )
         }
-        let blocked = sources.flatMap { source in [MediaKind.audio, .video].map { list.blocks(source, $0) } }
+        var looked = 0
+        let blocked = sources.flatMap { source in
+            let verdict = list.verdict(on: source, looked: &looked)
+            return [verdict.audio, verdict.video]
+        }
         #expect(blocked == row.isBlocked, "\(row.name)")
     }
 
@@ -131,6 +135,27 @@ struct FilterListTests {
         let filters = (0...ForwardingFilter.filtersMax).map { ForwardingFilter(name: "\($0)", rules: []) }
         #expect(throws: RoomError.filtersTooLarge) { try FilterList(filters) }
         _ = try FilterList(Array(filters.dropLast()))
+    }
+
+    @Test func `the rules and the values of a list are bounded in all, and a filter that is replaced makes room`()
+        throws
+    {
+        let filter = { (name: String, rules: Int, values: Int) in
+            let names = (0..<values).map { "\($0)" }
+            return ForwardingFilter(
+                name: name,
+                rules: (0..<rules).map { [.init(field: .clientID, operator: .isIn, values: $0 == 0 ? names : [])] }
+            )
+        }
+        for (rules, values) in [(40, 0), (1, 600)] {
+            var list = try FilterList([filter("a", rules, values)])
+            #expect(throws: RoomError.filtersTooLarge) { try list.create(filter("b", rules, values)) }
+            try list.create(filter("b", 1, 1))
+            #expect(throws: RoomError.filtersTooLarge) { try list.update(filter("b", rules, values), expected: nil) }
+            try list.update(filter("a", rules + 1, values), expected: nil)
+            try list.delete("a", expected: nil)
+            try list.update(filter("b", rules, values), expected: nil)
+        }
     }
 }
 

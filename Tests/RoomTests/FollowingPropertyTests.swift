@@ -39,7 +39,7 @@ struct FollowingPropertyTests {
                 case .removePeer(let peer, let home):
                     #expect(home == bench.homes[peer])
                     #expect(plane.remove(peer) != nil, "each peer is removed once")
-                case .ended, .channelChanged, .streamsChanged, .connected, .notify, .report: break
+                case .ended, .channelChanged, .streamsChanged, .connected, .notify, .report, .examineTransport: break
                 }
             }
         }

@@ -98,6 +98,39 @@ struct NewsTests {
         #expect(news(deaf, 3).isEmpty && news(early, 3).isEmpty)
     }
 
+    @Test func `a receiver is told of a codec that it cannot play, and whose it is`() throws {
+        var bench = ModelBench()
+        let sender = try bench.member(.sendrecv)
+        let id = try bench.member(.recvonly)
+        let deaf = try bench.member(.recvonly) { $0.receivesNotifications = false }
+        let mid = try bench.see(sender, by: id).video.mid
+        _ = try bench.see(sender, by: deaf)
+        let news = { (id: ParticipantID, mid: MID) in
+            bench.model.received(.formatUnsupported(slot: mid, codec: .h265), from: bench.peers[id]!)
+        }
+        #expect(news(id, mid) == [.notify(.codecUnsupported(.h265, source: sender, destination: id), to: [id])])
+        #expect(news(deaf, mid).isEmpty && news(id, MID("unknown")!).isEmpty)
+    }
+
+    @Test func `of codecs that its first answer refused a newcomer is told once its transport is up`() throws {
+        var bench = ModelBench()
+        let sender = try bench.member(.sendrecv)
+        let gone = try bench.member(.sendrecv)
+        let id = try bench.reserve(JoinRequest(channel: ModelBench.channel, role: .recvonly, following: .everyone))
+        let refused: [(sender: ParticipantID, codec: CodecName)] = [(sender, .av1), (gone, .h265)]
+        #expect(bench.model.codecsRefused(by: id, refused).isEmpty)
+        _ = bench.model.left(gone, reason: .left)
+        _ = try bench.model.setupCompleted(id, publications: [], slots: [])
+        let told = { (decisions: [RoomModel.Decision]) in
+            decisions.news.filter { if case .codecUnsupported = $0.content { true } else { false } }
+        }
+        let first = told(bench.model.received(.connected, from: bench.peers[id]!))
+        #expect(first.map(\.content) == [.codecUnsupported(.av1, source: sender, destination: id)])
+        #expect(first.map(\.to) == [[id]])
+        let later = told(bench.model.codecsRefused(by: id, [(sender, .vp9), (gone, .vp9)]))
+        #expect(later.map(\.content) == [.codecUnsupported(.vp9, source: sender, destination: id)])
+    }
+
     @Test func `who is to hear of its ICE connection is told before anything else, even without other news`() throws {
         var bench = ModelBench()
         let up = Notification.Content.iceStateChanged(current: .connected, previous: .checking)

@@ -58,7 +58,11 @@ struct PropertyWorld {
     static let channels = [ChannelName("a")!, ChannelName("b")!]
     static let tracks: [(mid: MID, kind: MediaKind)] = [(MID("a")!, .audio), (MID("v")!, .video), (MID("w")!, .video)]
 
-    func bundle(_ id: ParticipantID) -> String { people[id]?.request.bundleID ?? id.value }
+    /// Bundles by participant, of those too who left.
+    var bundles: [ParticipantID: String] = [:]
+    func bundle(_ id: ParticipantID) -> String { bundles[id] ?? "" }
+    static let networks: [ClientNetwork] = [.unknown, ClientNetwork(IPAddress("10.0.0.1")!)]
+    static let membersMax = 5
     func client(_ id: ParticipantID) -> String { people[id]?.request.clientID ?? id.value }
     /// In the order of joining, which peers are numbered by.
     func everybody(_ isIncluded: (ParticipantID, Person) -> Bool = { _, _ in true }) -> [ParticipantID] {
@@ -174,6 +178,14 @@ extension PropertyWorld {
             expect(model.visibleStreams(to: id).map(\.sender) == now, "what \(id) sees")
             expect(told.contains(id) == (now != person.visible), "\(id) is told exactly when that changed")
         }
+        for network in Self.networks {
+            let share = model.networks[network]
+            let own = everybody { $1.request.network == network }
+            expect(share.participants == own.count, "the participants of \(network)")
+            expect(Array(share.unconnected) == own.filter { people[$0]?.isConnected != true }, "who is to connect")
+            let channels = Dictionary(grouping: own) { people[$0]!.request.channel }.mapValues(\.count)
+            expect(share.channels == channels, "the channels of \(network)")
+        }
         for name in Self.channels {
             expect(model.channels[name]?.session?.stage.focused ?? [] == focus[name], "focus in \(name)")
             var counts = ChannelCounts()
@@ -202,7 +214,7 @@ extension PropertyWorld {
             case .streamsChanged(let id): told.insert(id)
             case .ended(let id, _): forget(id)
             case .notify(let content, let ids): checkNews(content, ids)
-            case .removePeer, .channelChanged, .connected, .report: break
+            case .removePeer, .channelChanged, .connected, .report, .examineTransport: break
             }
         }
     }
@@ -247,7 +259,7 @@ extension PropertyWorld {
         case .iceStateChanged: expect(ids.allSatisfy { people[$0]?.request.hearsOfICE == true }, "who hears of ICE")
         case .spotlightFocused(let member, _), .spotlightUnfocused(let member, _):
             expect(strangers(Set(ids), to: member) == Set(ids).subtracting([member.id]), "a bundle hears of no focus")
-        case .layerSwitched, .forwarding: break
+        case .layerSwitched, .forwarding, .codecUnsupported: break
         }
     }
 
@@ -257,7 +269,7 @@ extension PropertyWorld {
         return Set(people.filter { $1.request.channel == name && $1.isConnected && isIncluded($1) }.keys)
     }
     private func strangers(_ ids: Set<ParticipantID>, to member: Member) -> Set<ParticipantID> {
-        ids.filter { bundle($0) != member.bundleID }
+        ids.filter { bundle($0) != bundle(member.id) }
     }
     private func hearers(about member: Member) -> Set<ParticipantID> {
         strangers(neighbours(of: member.id) { $0.request.receivesNotifications }, to: member)

@@ -241,6 +241,22 @@ struct RoomModelTests {
         #expect(bench.model.isEmpty)
     }
 
+    @Test func `listeners of one network have a share, and others their own`() throws {
+        var bench = ModelBench(limits: RoomLimits(listenersPerNetworkMax: 2))
+        let (one, other) = (ClientNetwork(IPAddress(v4: 0xC000_0201)), ClientNetwork(IPAddress(v4: 0xC000_0202)))
+        func arrive(_ id: UInt64, from network: ClientNetwork) throws {
+            try bench.model.listenerArrived(ListenerID(rawValue: id), at: ModelBench.channel, from: network)
+        }
+        try arrive(1, from: one)
+        try arrive(2, from: one)
+        #expect(throws: RoomError.networkListenersFull) { try arrive(3, from: one) }
+        try arrive(4, from: other)
+        bench.model.listenerLeft(ListenerID(rawValue: 1), from: ModelBench.channel)
+        try arrive(5, from: one)
+        for id: UInt64 in [2, 4, 5] { bench.model.listenerLeft(ListenerID(rawValue: id), from: ModelBench.channel) }
+        #expect(bench.model.isEmpty && bench.model.listenerCounts.isEmpty && bench.model.listenerNetworks.isEmpty)
+    }
+
     struct LimitRow: Sendable {
         let name: String
         let limits: RoomLimits
@@ -250,9 +266,6 @@ struct RoomModelTests {
     static let limitRows = [
         LimitRow(name: "channels", limits: RoomLimits(channelsMax: 1), error: .channelsFull) {
             _ = try $0.viewer(in: ChannelName("other")!)
-        },
-        LimitRow(name: "channels by listeners", limits: RoomLimits(channelsMax: 1), error: .channelsFull) {
-            try $0.model.listenerArrived(ListenerID(rawValue: 9), at: ChannelName("other")!)
         },
         LimitRow(name: "node", limits: RoomLimits(participantsMax: 2), error: .nodeFull) { _ = try $0.viewer() },
         LimitRow(name: "channel", limits: RoomLimits(participantsPerChannelMax: 2), error: .channelFull) {

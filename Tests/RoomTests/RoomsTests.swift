@@ -83,6 +83,23 @@ struct RoomsBench {
 
 @Suite(.timeLimit(.minutes(1)))
 struct RoomsTests {
+    @Test func `the media plane learns what a participant may publish, and whose its media is`() async throws {
+        var limits = RoomLimits()
+        limits.publishBitsPerSecondMax = 7_000_000
+        let bench = RoomsBench(limits: limits)
+        let (_, plain) = try await bench.join(.sendonly)
+        let (_, viewer) = try await bench.join(.recvonly)
+        let (_, stranger) = try await bench.join(.sendonly, in: try #require(ChannelName("elsewhere")))
+        var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
+        request.publishBitsPerSecondMax = 2_000_000
+        let granted = try await bench.activate(try await bench.rooms.reserve(request), .sendonly)
+        let peers = await bench.plane.peers
+        #expect(peers[plain.peer]?.publishBitsPerSecondMax == 7_000_000)
+        #expect(peers[granted.peer]?.publishBitsPerSecondMax == 2_000_000)
+        #expect(peers[plain.peer]?.share == peers[viewer.peer]?.share)
+        #expect(peers[plain.peer]?.share != peers[stranger.peer]?.share)
+    }
+
     @Test func `decisions reach the media plane, and the source follows the publisher`() async throws {
         let bench = RoomsBench()
         let (_, viewer) = try await bench.join(.recvonly)

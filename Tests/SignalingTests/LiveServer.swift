@@ -12,6 +12,7 @@ func withLiveServer<Value: Sendable>(
     authorizer: any Authorizer = OpenAuthorizer(),
     heartbeatInterval: Duration = .seconds(3600),
     sora: SoraConfiguration = SoraConfiguration(),
+    proxies: ProxyConfiguration = ProxyConfiguration(),
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
@@ -19,7 +20,8 @@ func withLiveServer<Value: Sendable>(
         http: http,
         authorizer: authorizer,
         heartbeatInterval: heartbeatInterval,
-        sora: sora
+        sora: sora,
+        proxies: proxies
     ) { announce.yield($0) }
     let group = ServiceGroup(
         services: [RoomsService(bench.rooms), bench.server],

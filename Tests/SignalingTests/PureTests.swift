@@ -44,10 +44,10 @@ struct RateLimiterTests {
 
     @Test func `a burst is allowed, then one at the rate`() {
         var limiter = RateLimiter(burst: 3, perSecond: 2)
-        let client = IPAddress("192.0.2.1")!
+        let client = ClientNetwork(IPAddress("192.0.2.1")!)
         for _ in 0..<3 { #expect(limiter.take(for: client, at: start) == nil) }
         #expect(limiter.take(for: client, at: start) == 1)
-        #expect(limiter.take(for: IPAddress("192.0.2.2")!, at: start) == nil, "others are not affected")
+        #expect(limiter.take(for: ClientNetwork(IPAddress("192.0.2.2")!), at: start) == nil, "others are not affected")
         #expect(limiter.take(for: client, at: start + .milliseconds(500)) == nil)
         #expect(limiter.take(for: client, at: start + .milliseconds(500)) == 1)
         for _ in 0..<3 { #expect(limiter.take(for: client, at: start + .seconds(100)) == nil) }
@@ -57,26 +57,26 @@ struct RateLimiterTests {
     @Test func `the table is bounded, and full buckets go first`() {
         var limiter = RateLimiter(burst: 1, perSecond: 1)
         for index in 0..<RateLimiter.clientsMax * 3 {
-            _ = limiter.take(for: IPAddress(v4: UInt32(index)), at: start + .microseconds(index))
+            _ = limiter.take(for: ClientNetwork(IPAddress(v4: UInt32(index))), at: start + .microseconds(index))
             #expect(limiter.clientCount <= RateLimiter.clientsMax)
         }
     }
 
     @Test func `zero lifts the limit`() {
         var limiter = RateLimiter(burst: 0, perSecond: 0)
-        for _ in 0..<100 { #expect(limiter.take(for: .loopbackV4, at: start) == nil) }
+        for _ in 0..<100 { #expect(limiter.take(for: ClientNetwork(.loopbackV4), at: start) == nil) }
         #expect(limiter.clientCount == 0)
     }
 
     @Test func `an IPv6 client is its prefix, a mapped IPv4 client its address`() throws {
-        func key(_ text: String) throws -> IPAddress {
-            RateLimiter.key(of: try SocketAddress(ipAddress: text, port: 1))
+        func key(_ text: String) throws -> ClientNetwork {
+            ClientNetwork(of: try SocketAddress(ipAddress: text, port: 1))
         }
         #expect(try key("2001:db8::1") == key("2001:db8::ffff:1"))
         #expect(try key("2001:db8::1") != key("2001:db8:0:1::1"))
         #expect(try key("::ffff:192.0.2.1") == key("192.0.2.1"))
         #expect(try key("192.0.2.1") != key("192.0.2.2"))
-        #expect(RateLimiter.key(of: nil) == .anyV4)
+        #expect(ClientNetwork(of: nil) == .unknown)
     }
 }
 

@@ -93,6 +93,42 @@ struct AdminTests {
     }
 }
 
+@Suite struct HostNameTests {
+    private let hosts = HostNames(["ops.example"])
+
+    @Test(arguments: [
+        nil, "", "127.0.0.1", "127.0.0.1:3000", "[::1]:3000", "[::1]", "localhost", "LocalHost:3000", "localhost.",
+        "ops.example", "OPS.example:80", "192.0.2.1",
+    ])
+    func `addresses and known names are permitted`(host: String?) { #expect(hosts.permit(host)) }
+
+    @Test(arguments: [
+        "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[::1", "[evil]", "xlocalhost",
+    ])
+    func `other names are not`(host: String) { #expect(!hosts.permit(host)) }
+
+    @Test func `a page whose name resolves to loopback gets nothing`() async throws {
+        let server = AdminServer(
+            host: "127.0.0.1",
+            port: 0,
+            logger: SignalingBench.quiet,
+            metrics: { "secret" },
+            isReady: { true }
+        )
+        try await server.testable.test(.live) { client in
+            for (host, status) in [("evil.example", HTTPResponse.Status.misdirectedRequest), ("localhost", .ok)] {
+                let port = try #require(client.port)
+                let answer = try await withConnection(to: port) { client, input in
+                    try await client.send("GET /metrics HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n")
+                    return await input.readToEnd()
+                }
+                #expect(answer.hasPrefix("HTTP/1.1 \(status.code)"))
+                #expect(answer.contains("secret") == (status == .ok))
+            }
+        }
+    }
+}
+
 @Suite(.timeLimit(.minutes(1)))
 struct StartTests {
     @Test func `a certificate that cannot be read is named`() {

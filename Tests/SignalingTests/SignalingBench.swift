@@ -16,6 +16,7 @@ struct SignalingBench {
     let rooms: Rooms
     let application: Application<PublicResponder>
     let server: PublicServer
+    let statistics = SignalingStatistics()
 
     init(
         limits: RoomLimits = RoomLimits(),
@@ -24,6 +25,7 @@ struct SignalingBench {
         eventInterval: Duration = .zero,
         heartbeatInterval: Duration = .seconds(3600),
         sora: SoraConfiguration = SoraConfiguration(),
+        proxies: ProxyConfiguration = ProxyConfiguration(),
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
         rooms = Rooms(planes: [plane], limits: limits)
@@ -31,12 +33,14 @@ struct SignalingBench {
             configuration: SignalingConfiguration(
                 port: 0,
                 limits: http,
+                proxies: proxies,
                 heartbeatInterval: heartbeatInterval,
                 eventInterval: eventInterval,
                 sora: sora
             ),
             rooms: rooms,
             authorizer: authorizer,
+            signalingStatistics: statistics,
             logger: Self.quiet,
             onRunning: onRunning
         )

@@ -25,6 +25,8 @@ final class World {
     let seed: UInt64
     private(set) var now = Instant(nanoseconds: 1_000_000_000)
     var network: VirtualNetwork
+    /// Of the node's loops that cannot do everything at once, by their index.
+    var capacities: [Int: LoopCapacity] = [:]
     /// The node's loops, each a core at a port of its own.
     let loops: [Host]
     /// The first of them, which is all of the node in most scenarios.
@@ -118,6 +120,8 @@ final class World {
         audio: [CodecParameters] = [.standard(.opus)],
         video: [CodecParameters] = [.standard(.vp8)],
         layersAscend: Bool = false,
+        bitsPerSecondMax: Int? = nil,
+        share: UInt64 = 0,
         loop: Int = 0
     ) throws -> Host {
         let (host, id) = try makeHost()
@@ -145,7 +149,9 @@ final class World {
                 id: id,
                 localCredentials: nodeTransport.credentials,
                 remote: negotiated.remote,
-                receive: receive
+                receive: receive,
+                publishBitsPerSecondMax: bitsPerSecondMax,
+                share: share
             ),
             at: now
         )
@@ -161,6 +167,7 @@ final class World {
         audio: [CodecParameters] = [.standard(.opus), .standard(.red)],
         video: [CodecParameters] = [.standard(.vp8), .standard(.vp9), .standard(.h264), .standard(.av1)],
         hasSlots: Bool = true,
+        share: UInt64 = 0,
         loop: Int = 0
     ) throws -> Host {
         let (host, id) = try makeHost()
@@ -182,7 +189,8 @@ final class World {
                 id: id,
                 localCredentials: nodeTransport.credentials,
                 remote: negotiated.remote,
-                send: hasSlots ? negotiated.send : []
+                send: hasSlots ? negotiated.send : [],
+                share: share
             ),
             at: now
         )
@@ -331,6 +339,7 @@ final class World {
 
     private var nextInstant: Instant? {
         var next = network.nextDelivery
+        for capacity in capacities.values { next = earliest(next, capacity.nextSample) }
         for host in hosts.values {
             next = earliest(next, host.core.nextDeadline)
             next = earliest(next, host.client?.nextDeadline)
@@ -339,6 +348,10 @@ final class World {
     }
 
     private func step() {
+        for (index, capacity) in capacities where capacity.nextSample <= now {
+            guard let sample = capacities[index]?.sample(at: now), capacity.isSampled else { continue }
+            loops[index].core.noteLoad(sample, at: now)
+        }
         while let datagram = network.popDue(at: now) {
             guard let host = hosts[datagram.to] else { continue }
             deliver(datagram, to: host)
@@ -354,6 +367,7 @@ final class World {
     }
 
     private func deliver(_ datagram: VirtualNetwork.Datagram, to host: Host) {
+        if let loop = loops.firstIndex(where: { $0 === host }), capacities[loop]?.receive(at: now) == false { return }
         var buffer = datagram.bytes + Array(repeating: 0, count: 64)
         let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: datagram.from)
         unsafe buffer.withUnsafeMutableBytes { buffer in
@@ -428,6 +442,7 @@ final class World {
     }
 
     private func transmit(_ batch: DatagramBatch, from host: Host) {
+        if let loop = loops.firstIndex(where: { $0 === host }) { capacities[loop]?.work(batch.count) }
         for index in 0..<batch.count {
             let (bytes, to) = batch.withDatagram(index) { ($0.array(), $1.remote) }
             onTransmit?(host.address, to, bytes)

@@ -41,6 +41,16 @@ enum SourceTree {
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
+    /// The contents of every file under `folder` whose name has this ending, build products and environments aside.
+    static func text(under folder: String, suffix: String) throws -> [String] {
+        let top = root.appendingPathComponent(folder).resolvingSymlinksInPath()
+        return try FileManager.default.subpathsOfDirectory(atPath: top.path)
+            .filter { path in
+                path.hasSuffix(suffix) && !path.split(separator: "/").contains { $0.hasPrefix(".") }
+            }
+            .map { try String(contentsOf: top.appendingPathComponent($0), encoding: .utf8) }
+    }
+
     /// Every Swift file under `folder`, build products and fuzz corpora aside, sorted by path.
     static func swiftFiles(under folder: String) -> [SourceFile] {
         let top = root.appendingPathComponent(folder).resolvingSymlinksInPath()

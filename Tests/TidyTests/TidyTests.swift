@@ -103,6 +103,26 @@ import Testing
         #expect(try Self.offences(#"\b(Task\.sleep|usleep\(|Thread\.sleep)"#, in: others) { _ in true }.isEmpty)
     }
 
+    @Test func `every test that SECURITY.md names exists`() throws {
+        let text = try String(contentsOf: SourceTree.root.appendingPathComponent("SECURITY.md"), encoding: .utf8)
+        let rows = text.split(separator: "\n").filter { $0.hasPrefix("| 17.") }
+        #expect(rows.count == 11, "the requirements of chapter V17, two of them in one row")
+        let python = try SourceTree.text(under: "Tests/Interop", suffix: ".py")
+        let swift = Self.testFiles.filter { $0.module != "TidyTests" }.map { $0.lines.joined(separator: "\n") }
+        for row in rows {
+            let columns = row.split(separator: "|", omittingEmptySubsequences: false)
+            let names = (columns.dropFirst(3).first ?? "").matches(of: /`([^`]+)`/).map { String($0.1) }
+            #expect(!names.isEmpty || row.contains("Not applicable"), "\(row)")
+            for name in names {
+                let exists =
+                    name.hasPrefix("test_")
+                    ? python.contains { $0.contains("def \(name)(") }
+                    : swift.contains { $0.contains("func `\(name)`(") }
+                #expect(exists, "no test is called \(name)")
+            }
+        }
+    }
+
     @Test func `a comment is not taken for code, and a string is`() {
         let file = SourceFile(
             path: "Sources/Wire/X.swift",

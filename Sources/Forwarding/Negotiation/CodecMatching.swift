@@ -113,7 +113,11 @@ func isPlayable(_ source: CodecParameters, by target: CodecParameters) -> Bool {
 }
 
 /// Whether the server can forward a format at all; the others are skipped as if they were not offered.
+///
+/// A clock rate or channel count that the codec does not have is no format at all: no sender makes it, and no decoder
+/// matches it.
 func isForwardable(_ codec: CodecParameters) -> Bool {
+    guard codec.clockRate == codec.name.clockRate, codec.channels == codec.name.channels else { return false }
     switch codec.name {
     case .h264:
         // Interleaved mode (2) is not used by WebRTC (RFC 7742 §6.2).
@@ -121,8 +125,7 @@ func isForwardable(_ codec: CodecParameters) -> Bool {
         return (mode == "0" || mode == "1")
             && H264Profile(profileLevelID: codec.formatValue("profile-level-id")) != nil
     case .h265: return (codec.formatValue("tx-mode") ?? "srst").lowercased() == "srst"
-    case .opus: return codec.channels == 2
-    case .red, .vp8, .vp9, .av1: return true
+    case .opus, .red, .vp8, .vp9, .av1: return true
     }
 }
 

@@ -64,6 +64,11 @@ struct LocalTransportLines {
 }
 
 extension LocalSection {
+    /// The values of `b=` for a rate: the older form in kbit/s (RFC 8866 §5.8), and that in bit/s (RFC 3890).
+    static func bandwidths(bitsPerSecond: Int) -> [String] {
+        ["AS:\(max(bitsPerSecond / 1_000, 1))", "TIAS:\(bitsPerSecond)"]
+    }
+
     /// The section's lines.
     ///
     /// Credentials, fingerprint and role stand in every section, as browsers write them; candidates only in the one
@@ -152,6 +157,22 @@ struct LocalDescription {
     enum Section {
         case live(LocalSection)
         case rejected(MediaDescription, mid: MID?)
+
+        /// The section's lines.
+        func media(_ lines: LocalTransportLines, isHead: Bool) -> MediaDescription {
+            switch self {
+            case .live(let local): return local.media(lines, isBundleHead: isHead)
+            case .rejected(let offered, let mid):
+                return MediaDescription(
+                    type: offered.type,
+                    port: 0,
+                    protocolName: offered.protocolName,
+                    formats: offered.formats,
+                    connection: "IN IP4 0.0.0.0",
+                    attributes: [mid.map { SDPAttribute("mid", $0.value) }, SDPAttribute("inactive")].compactMap { $0 }
+                )
+            }
+        }
     }
     var sessionID: UInt64
     /// Of the `o=` line; grows with each description of one session.
@@ -173,21 +194,10 @@ struct LocalDescription {
         attributes += lines.sessionAttributes
         var hasHead = false
         let media = sections.map { section in
-            switch section {
-            case .live(let local):
-                let isHead = bundle.map { $0.first == local.mid } ?? !hasHead
-                hasHead = true
-                return local.media(lines, isBundleHead: isHead)
-            case .rejected(let offered, let mid):
-                return MediaDescription(
-                    type: offered.type,
-                    port: 0,
-                    protocolName: offered.protocolName,
-                    formats: offered.formats,
-                    connection: "IN IP4 0.0.0.0",
-                    attributes: [mid.map { SDPAttribute("mid", $0.value) }, SDPAttribute("inactive")].compactMap { $0 }
-                )
-            }
+            guard case .live(let local) = section else { return section.media(lines, isHead: false) }
+            let isHead = bundle.map { $0.first == local.mid } ?? !hasHead
+            hasHead = true
+            return section.media(lines, isHead: isHead)
         }
         return SessionDescription(
             origin: SDPOrigin(sessionID: sessionID, version: version),

@@ -38,7 +38,7 @@ public struct CodecParameters: Hashable, Sendable {
         self.payloadType = payloadType
         self.rtxPayloadType = rtxPayloadType
         self.clockRate = clockRate ?? name.clockRate
-        self.channels = channels ?? (name.kind == .audio ? 2 : 1)
+        self.channels = channels ?? name.channels
         self.format = format
         self.feedback = feedback
     }

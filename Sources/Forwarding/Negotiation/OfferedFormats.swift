@@ -14,8 +14,8 @@ extension CodecParameters {
 
     /// Whether the server can offer the format: its profile is one that decoders exist for.
     ///
-    /// - Returns: `false` for a profile that is malformed or unknown, H.264's interleaved mode, and Opus that is not
-    ///   `opus/48000/2`.
+    /// - Returns: `false` for a profile that is malformed or unknown, H.264's interleaved mode, and a clock rate or channel
+    ///   count that is not the codec's.
     public var isOfferable: Bool {
         guard isForwardable(self), name != .red else { return false }
         let isOneOf = { (key: String, values: [String]) in
@@ -67,6 +67,10 @@ public struct OpusParameters: Hashable, Sendable {
 ///
 /// Under BUNDLE a number means one format in every section (RFC 9143 §9), with the same parameters and feedback, or
 /// libwebrtc refuses the description; and it keeps its meaning for the session's life (RFC 3264 §8.3.2).
+///
+/// Numbers cannot run out. Formats that match share one, so there are as many as there are classes of matching formats:
+/// 27 of video with retransmission (VP8, 4 profiles of VP9, 6 of AV1, 4 of H.265, 12 of H.264), Opus and RED, which is 56 of
+/// the 61 dynamic numbers. This holds because `number(_:)` gives a number only to a format that will match itself.
 struct PayloadTypeTable: Sendable {
     private var formats: [CodecParameters] = []
     private var taken: Set<UInt8> = []
@@ -91,9 +95,15 @@ struct PayloadTypeTable: Sendable {
     /// - Returns: `nil` when the server cannot offer it, or numbers have run out.
     mutating func number(_ format: CodecParameters) -> CodecParameters? {
         if let known = formats.first(where: { matches($0, format) }) { return known }
-        guard format.isOfferable || format.name == .red else { return nil }
-        var numbered = CodecParameters(name: format.name, payloadType: PayloadType(wire: 0))
-        numbered.feedback = .known(for: format.name.kind)
+        guard format.isOfferable || (format.name == .red && isForwardable(format)) else { return nil }
+        var numbered = CodecParameters(
+            name: format.name,
+            payloadType: PayloadType(wire: 0),
+            clockRate: format.clockRate,
+            channels: format.channels
+        )
+        // The server never sends REMB: it controls the client's rate by transport-wide feedback.
+        numbered.feedback = .known(for: format.name.kind).subtracting(.remb)
         if format.name == .red {
             // Redundant blocks are of the session's Opus.
             guard let opus = formats.first(where: { $0.name == .opus })?.payloadType else { return nil }
@@ -101,7 +111,8 @@ struct PayloadTypeTable: Sendable {
         } else {
             numbered.format = format.format.filter(Self.isPrintable)
         }
-        guard let numbers = takeNumbers(of: format.name) else { return nil }
+        // Otherwise each further call would take further numbers.
+        guard matches(numbered, format), let numbers = takeNumbers(of: format.name) else { return nil }
         numbered.payloadType = PayloadType(wire: numbers.payload)
         numbered.rtxPayloadType = numbers.rtx.map { PayloadType(wire: $0) }
         formats.append(numbered)

@@ -33,19 +33,57 @@ struct OfferedSection: Sendable {
         let cname: String
         /// The track's name in `a=msid`.
         let trackID: String
-        /// Whether the client has accepted it, so that there is a slot.
-        var hasSlot = false
     }
 
     /// What makes a track the same one: a track of other formats is another.
     struct TrackKey: Hashable, Sendable {
         let streamID: String
         let track: OfferedSession.RemoteTrack
+
+        var name: TrackName { TrackName(streamID: streamID, track: track.mid) }
+    }
+
+    /// What tells the tracks of one offer apart.
+    struct TrackName: Hashable, Sendable {
+        let streamID: String
+        let track: MID
+    }
+
+    /// The line as it was described last.
+    struct Text: Sendable {
+        let value: String
+        /// Whether it heads the bundle: then it says more.
+        let isHead: Bool
+    }
+
+    /// What the client answered to the line as it is described.
+    struct Answered: Sendable {
+        /// Of the answer's text. A collision would only make the client's own change unnoticed.
+        let digest: Int
+        /// Without what a first reading alone needs.
+        let section: RemoteSection
     }
 
     let kind: MediaKind
-    var mid: MID
-    var use: Use
+    var mid: MID { didSet { text = nil } }
+    var use: Use {
+        didSet {
+            hasSlot = false
+            text = nil
+        }
+    }
+    /// Whether the client has accepted the track that is played, so that there is a slot.
+    var hasSlot = false
+    /// `nil` when the line has changed since it was described.
+    var text: Text? { didSet { answered = nil } }
+    /// `nil` when the answer to the line as it is described has to be read.
+    var answered: Answered?
+
+    init(kind: MediaKind, mid: MID, use: Use) {
+        self.kind = kind
+        self.mid = mid
+        self.use = use
+    }
 
     /// Whether the line is offered with port 0.
     var isClosed: Bool {
@@ -106,7 +144,7 @@ struct MIDMaker: Sendable {
 /// repeat key stream.
 struct SSRCSequence: Sendable {
     /// Odd, so that every number comes once before one comes again.
-    private static let step: UInt32 = 0x9E37_79B1
+    static let step: UInt32 = 0x9E37_79B1
     private var state: UInt32
 
     init(using generator: inout some RandomNumberGenerator) {

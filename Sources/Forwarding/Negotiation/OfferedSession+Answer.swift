@@ -12,17 +12,72 @@ extension OfferedSession {
             throw .malformed("An answer came that no offer waits for; answer each offer once.")
         }
         let closedLines = Set(sections.indices.filter { sections[$0].isClosed })
-        let answer = try RemoteDescription(
-            parsing: text,
-            type: .answer,
-            layerDirection: .send,
-            shape: .many(closed: closedLines)
-        )
-        try check(answer, closedLines: closedLines)
+        let read = try read(text, closedLines: closedLines)
+        try check(read.answer, closedLines: closedLines)
         var next = self
-        let outcome = try next.take(answer)
+        let outcome = try next.take(read.answer)
+        next.remember(read)
         self = next
         return outcome
+    }
+
+    private struct ReadAnswer {
+        let answer: RemoteDescription
+        /// Of each section's text; empty when all were read because the text cannot be split.
+        var digests: [Int] = []
+        /// Those that were read.
+        var isRead: Set<Int> = []
+    }
+
+    /// Reads what the client did not answer in the same words before to the same line.
+    private func read(_ text: String, closedLines: Set<Int>) throws(NegotiationError) -> ReadAnswer {
+        let shape = DescriptionShape.many(closed: closedLines)
+        guard let parts = SDPParts(text), parts.sections.count == sections.count,
+            let head = try? SessionDescription(parsing: String(parts.session))
+        else {
+            return ReadAnswer(
+                answer: try RemoteDescription(parsing: text, type: .answer, layerDirection: .send, shape: shape)
+            )
+        }
+        let direction = head.direction
+        let digests = parts.sections.map { part in
+            var hasher = Hasher()
+            hasher.combine(direction)
+            hasher.combine(part)
+            return hasher.finalize()
+        }
+        let isRead = Set(sections.indices.filter { sections[$0].answered?.digest != digests[$0] })
+        var changed = String(parts.session)
+        for index in isRead.sorted() { changed += parts.sections[index] }
+        guard let session = try? SessionDescription(parsing: changed), session.media.count == isRead.count else {
+            // The fault is named by its line in the whole text.
+            return ReadAnswer(
+                answer: try RemoteDescription(parsing: text, type: .answer, layerDirection: .send, shape: shape)
+            )
+        }
+        var media = session.media[...]
+        var answered: [RemoteSection] = []
+        for (index, section) in sections.enumerated() {
+            if let known = section.answered, known.digest == digests[index] {
+                answered.append(known.section)
+            } else if let media = media.popFirst() {
+                answered.append(try RemoteSection(media, sessionDirection: direction, layerDirection: .send))
+            }
+        }
+        let answer = try RemoteDescription(session: head, sections: answered, type: .answer, shape: shape)
+        return ReadAnswer(answer: answer, digests: digests, isRead: isRead)
+    }
+
+    /// Keeps what was answered to each line that the answer did not change.
+    private mutating func remember(_ read: ReadAnswer) {
+        work.read += read.digests.isEmpty ? read.answer.sections.count : read.isRead.count
+        guard read.digests.count == sections.count else { return }
+        for index in read.isRead where sections[index].text != nil {
+            sections[index].answered = OfferedSection.Answered(
+                digest: read.digests[index],
+                section: read.answer.sections[index].condensed()
+            )
+        }
     }
 
     private func check(_ answer: RemoteDescription, closedLines: Set<Int>) throws(NegotiationError) {
@@ -51,6 +106,7 @@ extension OfferedSession {
         var added: [NegotiatedSlot] = []
         var removed = closed
         var received: [ReceiveTrackParameters] = []
+        var unsupported: [UnsupportedTrack] = []
         for (index, answered) in answer.sections.enumerated() {
             switch sections[index].use {
             case .own(isRefused: false):
@@ -62,10 +118,21 @@ extension OfferedSession {
             case .empty:
                 if answered.isRejected { sections[index].use = .free }
             case .playing(let placement):
+                let hadSlot = sections[index].hasSlot
                 if let slot = take(placement, at: index, answered) {
                     added.append(slot)
-                } else if placement.hasSlot, case .declined = sections[index].use {
+                } else if hadSlot, case .declined = sections[index].use {
                     removed.append(sections[index].mid)
+                } else if !hadSlot, case .declined = sections[index].use, let codec = placement.codecs.first?.name,
+                    answered.isRejected || answered.direction.receives
+                {
+                    unsupported.append(
+                        UnsupportedTrack(
+                            streamID: placement.key.streamID,
+                            mid: sections[index].mid,
+                            codec: codec
+                        )
+                    )
                 }
             case .declined(let key, isRefused: false):
                 if answered.isRejected { sections[index].use = .declined(key, isRefused: true) }
@@ -80,7 +147,13 @@ extension OfferedSession {
         if isFirst { receive = received }
         let remote = self.remote ?? answer.remoteTransport
         self.remote = remote
-        return Outcome(remote: remote, receive: receive, added: added, removed: removed)
+        return Outcome(
+            remote: remote,
+            receive: receive,
+            added: added,
+            removed: removed,
+            unsupported: unsupported
+        )
     }
 
     /// - Returns: The slot, when the client has accepted the line now.
@@ -94,15 +167,13 @@ extension OfferedSession {
             sections[index].use = .declined(placement.key, isRefused: answered.isRejected)
             return nil
         }
-        guard !placement.hasSlot else { return nil }
+        guard !section.hasSlot else { return nil }
         let formats = agreed(answered, offered: placement.codecs, flow: .toPeer)
         guard formats.codecs.contains(where: { $0.name != .red }) else {
             sections[index].use = .declined(placement.key, isRefused: false)
             return nil
         }
-        var accepted = placement
-        accepted.hasSlot = true
-        sections[index].use = .playing(accepted)
+        sections[index].hasSlot = true
         let usesRTX = formats.codecs.contains { $0.rtxPayloadType != nil }
         return NegotiatedSlot(
             streamID: placement.key.streamID,

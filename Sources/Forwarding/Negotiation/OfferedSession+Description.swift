@@ -1,21 +1,34 @@
 import Wire
 
 extension OfferedSession {
-    /// The lines as they are now, as text.
-    var description: String {
+    /// The lines as they are now, as text. Those that changed since the last time are described anew.
+    mutating func describe() -> String {
         let head = head
-        return LocalDescription(
+        let lines = LocalTransportLines(transport: local, setup: .actpass, isLite: true)
+        var text = LocalDescription(
             sessionID: sessionID,
             version: version,
-            lines: LocalTransportLines(transport: local, setup: .actpass, isLite: true),
+            lines: lines,
             bundle: sections.filter { !$0.isClosed }.map(\.mid),
             allowsMixedExtensions: true,
-            sections: sections.indices.map { line($0, isHead: $0 == head) }
+            sections: []
         ).serialized()
+        for index in sections.indices {
+            let isHead = index == head
+            if let known = sections[index].text, known.isHead == isHead {
+                text += known.value
+                continue
+            }
+            var value = ""
+            line(sections[index], isHead: isHead).media(lines, isHead: isHead).write(to: &value)
+            sections[index].text = OfferedSection.Text(value: value, isHead: isHead)
+            work.described += 1
+            text += value
+        }
+        return text
     }
 
-    private func line(_ index: Int, isHead: Bool) -> LocalDescription.Section {
-        let section = sections[index]
+    private func line(_ section: OfferedSection, isHead: Bool) -> LocalDescription.Section {
         guard !section.isClosed else { return .rejected(closed(section), mid: section.mid) }
         return switch section.use {
         case .own: .live(ownLine(section))

@@ -4,17 +4,12 @@ extension OfferedSession {
     /// Whether a new offer would say anything new about what others send. O(tracks).
     public func wouldChange(_ remote: [RemoteStream]) -> Bool {
         guard version > 0 else { return true }
-        let wanted = tracks(of: remote)
-        let isWanted = Set(wanted)
-        var placed: Set<OfferedSection.TrackKey> = []
+        var rest = wantedTracks(remote).byName
         for section in sections {
             guard let key = section.key else { continue }
-            guard isWanted.contains(key) else { return true }
-            placed.insert(key)
+            guard let track = rest.removeValue(forKey: key.name), track == key else { return true }
         }
-        return wanted.contains { key in
-            !placed.contains(key) && !withoutFormats.contains(key) && hasRoom(for: key.track.kind)
-        }
+        return rest.values.contains { !withoutFormats.contains($0) && hasRoom(for: $0.track.kind) }
     }
 
     /// The next description: the lines as they were, changed for what others send now.
@@ -30,40 +25,45 @@ extension OfferedSession {
         using generator: inout some RandomNumberGenerator
     ) -> String {
         precondition(!isOfferOutstanding, "one offer at a time")
-        let wanted = tracks(of: remote)
-        release(allBut: Set(wanted))
-        place(wanted, using: &generator)
+        let wanted = wantedTracks(remote)
+        release(allBut: wanted.byName)
+        place(wanted.order, using: &generator)
         isOfferOutstanding = true
         version += 1
-        return description
+        return describe()
     }
 
-    /// The tracks to be offered, in order, each once.
-    private func tracks(of remote: [RemoteStream]) -> [OfferedSection.TrackKey] {
-        guard receivesMedia else { return [] }
-        var names: Set<[String]> = []
-        return remote.flatMap { stream in
-            stream.tracks.compactMap { track in
-                guard kinds.contains(track.kind), names.insert([stream.id, track.mid.value]).inserted else {
-                    return nil
-                }
-                return OfferedSection.TrackKey(streamID: stream.id, track: track)
+    /// The tracks to be offered, in order, each once. Formats are compared, but not hashed: those of a track that did not
+    /// change are the same array.
+    private func wantedTracks(
+        _ remote: [RemoteStream]
+    ) -> (order: [OfferedSection.TrackKey], byName: [OfferedSection.TrackName: OfferedSection.TrackKey]) {
+        var order: [OfferedSection.TrackKey] = []
+        var byName: [OfferedSection.TrackName: OfferedSection.TrackKey] = [:]
+        guard receivesMedia else { return (order, byName) }
+        for stream in remote {
+            for track in stream.tracks where kinds.contains(track.kind) {
+                let key = OfferedSection.TrackKey(streamID: stream.id, track: track)
+                guard byName[key.name] == nil else { continue }
+                byName[key.name] = key
+                order.append(key)
             }
         }
+        return (order, byName)
     }
 
     private func hasRoom(for kind: MediaKind) -> Bool {
         sections.count < Self.sectionsMax || sections[head...].contains { $0.kind == kind && $0.isVacant }
     }
 
-    private mutating func release(allBut wanted: Set<OfferedSection.TrackKey>) {
+    private mutating func release(allBut wanted: [OfferedSection.TrackName: OfferedSection.TrackKey]) {
         let head = head
         for index in sections.indices {
-            guard let key = sections[index].key, !wanted.contains(key) else { continue }
+            guard let key = sections[index].key, wanted[key.name] != key else { continue }
             let isHead = index == head
             switch sections[index].use {
-            case .playing(let placement):
-                if placement.hasSlot { closed.append(sections[index].mid) }
+            case .playing:
+                if sections[index].hasSlot { closed.append(sections[index].mid) }
                 sections[index].use = isHead ? .parked : .closing
             case .declined(_, isRefused: false): sections[index].use = isHead ? .parked : .closing
             case .declined(_, isRefused: true): sections[index].use = .free
@@ -77,14 +77,14 @@ extension OfferedSession {
         using generator: inout some RandomNumberGenerator
     ) {
         withoutFormats = []
-        let placed = Set(sections.compactMap(\.key))
+        let placed = Set(sections.compactMap { $0.key?.name })
         var cnames: [String: String] = [:]
         for case .playing(let placement) in sections.lazy.map(\.use) {
             cnames[placement.key.streamID] = placement.cname
         }
         let taken = Set(receive.flatMap { $0.ssrcs + $0.rtxSSRCs.values })
         var vacancies = Vacancies(sections[head...])
-        for key in wanted where !placed.contains(key) {
+        for key in wanted where !placed.contains(key.name) {
             let kind = key.track.kind
             var codecs: [CodecParameters] = []
             // Opus first, because redundant audio is of it.

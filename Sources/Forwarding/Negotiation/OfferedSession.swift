@@ -82,6 +82,22 @@ public struct OfferedSession: Sendable {
         public let parameters: SendTrackParameters
     }
 
+    /// A track that the client refused because it has none of its codecs.
+    public struct UnsupportedTrack: Hashable, Sendable {
+        /// The remote stream's `id`.
+        public let streamID: String
+        /// The m-line that was offered for the track.
+        public let mid: MID
+        /// The first codec that was offered.
+        public let codec: CodecName
+
+        public init(streamID: String, mid: MID, codec: CodecName) {
+            self.streamID = streamID
+            self.mid = mid
+            self.codec = codec
+        }
+    }
+
     /// What came of an answer.
     public struct Outcome: Hashable, Sendable {
         /// Of the first answer; the later ones agree with it.
@@ -91,6 +107,9 @@ public struct OfferedSession: Sendable {
         public let added: [NegotiatedSlot]
         /// Slots whose sender left, or that the client refuses from now on. Their names are not used again.
         public let removed: [MID]
+        /// Tracks that this answer refuses for their codec. A line that is answered `inactive` is not among them: there the
+        /// client does not want the track.
+        public let unsupported: [UnsupportedTrack]
     }
 
     /// Lines in a session: the own ones and 127 senders' audio and video. Streams beyond are left out until there is room.
@@ -121,6 +140,10 @@ public struct OfferedSession: Sendable {
     var closed: [MID] = []
     var remote: RemoteTransport?
     var receive: [ReceiveTrackParameters] = []
+
+    /// The lines that were described, and the lines of answers that were read, since the session began. What did not change
+    /// is neither described nor read again.
+    var work = (described: 0, read: 0)
 
     /// Whether an offer waits for its answer.
     public internal(set) var isOfferOutstanding = false

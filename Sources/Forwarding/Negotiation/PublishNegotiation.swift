@@ -16,14 +16,21 @@ public struct PublishNegotiation: Hashable, Sendable {
 /// The answer accepts every format, extension and simulcast layer that the server can forward, in the order of the
 /// offer. A data channel section is answered with port 0: pages add one out of habit, and nothing is lost with it.
 ///
+/// Deviation: RFC 9725 §4.4.2 has all tracks in one MediaStream. An audio and a video section of different MediaStreams, or
+/// without `a=msid`, are accepted as one: pages that call `addTransceiver(track)` without a stream and applications on Pion
+/// send such offers, and viewers get both tracks as one stream either way.
+///
 /// - Parameters:
 ///   - local: What the server's side of the transport is.
 ///   - sessionID: For the answer's `o=` line.
+///   - videoBitsPerSecondMax: Announced to the peer as what its video may take; `nil` to say nothing. Browsers take it
+///     for what they are to reach, above their own default too.
 /// - Throws: `NegotiationError`; then nothing is accepted.
 public func negotiatePublish(
     offer: String,
     local: LocalTransport,
-    sessionID: UInt64
+    sessionID: UInt64,
+    videoBitsPerSecondMax: Int? = nil
 ) throws(NegotiationError) -> PublishNegotiation {
     let remote = try RemoteDescription(parsing: offer, type: .offer, layerDirection: .send)
     var receive: [ReceiveTrackParameters] = []
@@ -39,6 +46,9 @@ public func negotiatePublish(
         try remote.checkCodecs(section, formats)
         var answer = section.answerSection(direction: .recvonly, formats: formats, flow: .fromPeer)
         answer.layers = try section.acceptedLayers(formats)
+        if kind == .video, let videoBitsPerSecondMax {
+            answer.bandwidths = LocalSection.bandwidths(bitsPerSecond: videoBitsPerSecondMax)
+        }
         answers.append(answer)
         receive.append(
             ReceiveTrackParameters(

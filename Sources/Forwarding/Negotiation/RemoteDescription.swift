@@ -40,16 +40,30 @@ struct RemoteDescription {
         shape: DescriptionShape = .oneOfEach,
         isReaderLite: Bool = true
     ) throws(NegotiationError) {
-        self.type = type
+        let session: SessionDescription
         do { session = try SessionDescription(parsing: text) } catch { throw NegotiationError(error) }
-        let sessionDirection =
-            session.attributes.lazy.compactMap { $0.value == nil ? MediaDirection(rawValue: $0.name) : nil }.first
+        let sessionDirection = session.direction
         var sections: [RemoteSection] = []
         for media in session.media {
             sections.append(
                 try RemoteSection(media, sessionDirection: sessionDirection, layerDirection: layerDirection)
             )
         }
+        try self.init(session: session, sections: sections, type: type, shape: shape, isReaderLite: isReaderLite)
+    }
+
+    /// - Parameters:
+    ///   - session: The session's lines; its media sections are not looked at.
+    ///   - sections: One for each m-line, in order.
+    init(
+        session: SessionDescription,
+        sections: [RemoteSection],
+        type: DescriptionType,
+        shape: DescriptionShape,
+        isReaderLite: Bool = true
+    ) throws(NegotiationError) {
+        self.type = type
+        self.session = session
         self.sections = sections
         var closed: Set<Int> = []
         if case .many(let indices) = shape { closed = indices }
@@ -265,6 +279,13 @@ struct RemoteDescription {
             )
         }
         return (credentials, fingerprints, setup)
+    }
+}
+
+extension SessionDescription {
+    /// The direction of sections that have none of their own; `nil` when the session has none either.
+    var direction: MediaDirection? {
+        attributes.lazy.compactMap { $0.value == nil ? MediaDirection(rawValue: $0.name) : nil }.first
     }
 }
 

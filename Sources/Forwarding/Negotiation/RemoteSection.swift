@@ -13,7 +13,7 @@ struct RemoteSection {
     static let candidatesMax = 64
     static let fingerprintsMax = 8
 
-    let media: MediaDescription
+    private(set) var media: MediaDescription
     /// `nil` for a section that is neither audio nor video.
     let kind: MediaKind?
     /// `nil` when the line is missing.
@@ -59,6 +59,27 @@ struct RemoteSection {
         codecs = Self.codecs(of: media, kind: kind)
         try readStreams(layerDirection: layerDirection)
     }
+
+    /// What checks of a whole description need of the section, without what was read of its formats.
+    func condensed() -> Self {
+        var condensed = self
+        condensed.media.formats = []
+        condensed.media.bandwidths = []
+        condensed.media.attributes.removeAll { !Self.transportAttributes.contains($0.name) }
+        for index in codecs.indices {
+            condensed.codecs[index].format = []
+        }
+        for (index, line) in extensionLines.enumerated() {
+            // The constant takes no memory.
+            if let known = HeaderExtension(uri: line.uri) { condensed.extensionLines[index].uri = known.uri }
+        }
+        return condensed
+    }
+
+    /// What `RemoteDescription` reads of a section itself.
+    private static let transportAttributes: Set<String> = [
+        "ice-ufrag", "ice-pwd", "fingerprint", "setup", "rtcp-mux", "rtcp-mux-only",
+    ]
 
     /// How to name the section in a sentence.
     var label: String { mid.map { "\(media.type) section \($0)" } ?? "\(media.type) section" }
@@ -266,7 +287,8 @@ extension RemoteSection {
     /// Reduces formats and extensions to what is used when media flows in one way.
     ///
     /// Transport-wide congestion control needs both its extension and its feedback, so either alone is dropped. REMB is
-    /// kept only where transport-wide control is not agreed: libwebrtc prefers the latter too.
+    /// kept only for what we send, where transport-wide control is not agreed: libwebrtc prefers the latter too. For what
+    /// we receive it is dropped, because we never send it.
     ///
     /// - Parameter usable: The extensions that we read or write.
     func negotiated(flow: MediaFlow, usable: Set<HeaderExtension>) -> NegotiatedFormats {
@@ -280,7 +302,9 @@ extension RemoteSection {
         let hasExtension = lines.contains { $0.uri == transportURI }
         for index in codecs.indices {
             if !hasExtension { codecs[index].feedback.remove(.transportCC) }
-            if codecs[index].feedback.contains(.transportCC) { codecs[index].feedback.remove(.remb) }
+            if flow == .fromPeer || codecs[index].feedback.contains(.transportCC) {
+                codecs[index].feedback.remove(.remb)
+            }
         }
         if !codecs.contains(where: { $0.feedback.contains(.transportCC) }) {
             lines.removeAll { $0.uri == transportURI }

@@ -10,19 +10,32 @@ extension Peer {
         at now: Instant,
         into batch: DatagramBatch
     ) throws(PacketRefusal) {
-        let plainLength: Int
-        do {
-            plainLength = try transport.unprotectRTCP(&datagram, length: length)
-        } catch {
-            throw .drop(DropReason(error))
-        }
+        let plainLength = try decryptRTCP(&datagram, length: length, at: now)
         core.counters.rtcpReceived &+= 1
+        if plainLength >= 8 { noteReporter(SSRC(rawValue: datagram.bytes.bigEndianUInt32(at: 4)), at: now) }
         var cursor = RTCPCompoundCursor(datagram.bytes.extracting(0..<plainLength))
         do {
             var budget = Self.retransmissionsPerDatagramMax
             while let packet = try cursor.next() { handle(packet, &budget, at: now, into: batch) }
         } catch {
             throw .drop(.malformedRTCP)
+        }
+    }
+
+    private func decryptRTCP(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        at now: Instant
+    ) throws(PacketRefusal) -> Int {
+        do {
+            return try transport.unprotectRTCP(&datagram, length: length)
+        } catch {
+            guard error == .tooManySources, forgetSilentReporter(at: now) else { throw .drop(DropReason(error)) }
+        }
+        do {
+            return try transport.unprotectRTCP(&datagram, length: length)
+        } catch {
+            throw .drop(DropReason(error))
         }
     }
 
@@ -59,6 +72,8 @@ extension Peer {
         guard info.ntp.rawValue != 0 else { return }
         stream.clock.receivedReport(senderNanoseconds: senderTime, timestamp: info.rtp)
         clock.receivedReport(senderNanoseconds: senderTime, ourNanoseconds: core.ntp(at: now).nanoseconds)
+        // One datagram has room for 53 reports, and each would take a place on the way to every other loop.
+        guard stream.mayRelayClock(at: now) else { return }
         core.relayClock(of: stream)
     }
 
@@ -94,7 +109,6 @@ extension Peer {
     private static let retransmissionsPerDatagramMax = 256
 
     private func requestKeyFrame(of ssrc: SSRC, at now: Instant) {
-        guard let slot = slotTable.slot(ssrc), slot.mayRequestKeyFrame(at: now) else { return }
-        slot.wantKeyFrame(at: now)
+        slotTable.slot(ssrc)?.requestKeyFrame(at: now)
     }
 }

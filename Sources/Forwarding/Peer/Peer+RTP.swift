@@ -11,7 +11,7 @@ extension Peer {
         at now: Instant,
         into batch: DatagramBatch
     ) throws(PacketRefusal) {
-        let plainLength = try decrypt(&datagram, length: length)
+        let plainLength = try decrypt(&datagram, length: length, at: now)
         core.counters.rtpReceived &+= 1
         let source = try identify(datagram.bytes.extracting(0..<plainLength), core: core, at: now)
         var range = 0..<plainLength
@@ -22,7 +22,16 @@ extension Peer {
         try accept(datagram.bytes.extracting(range), of: source, core: core, at: now, into: batch)
     }
 
-    private func decrypt(_ datagram: inout MutableRawSpan, length: Int) throws(PacketRefusal) -> Int {
+    private func decrypt(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        at now: Instant
+    ) throws(PacketRefusal) -> Int {
+        do {
+            return try transport.unprotectRTP(&datagram, length: length)
+        } catch {
+            guard error == .tooManySources, forgetSilentReporter(at: now) else { throw .drop(DropReason(error)) }
+        }
         do {
             return try transport.unprotectRTP(&datagram, length: length)
         } catch {
@@ -182,7 +191,13 @@ extension Peer {
             )
         else { return .malformedRTP }
         description.isRestored = isRestored
+        stream.packetsReceived &+= 1
         if !isRestored { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
+        if stream.shedding.isActive || !takeIn(bytes: view.bytes.byteCount, at: now),
+            let refusal = holdBack(stream, track, description, bytes: view.bytes.byteCount, core: core, at: now)
+        {
+            return refusal
+        }
         guard track.take(view.bytes, description, of: stream, core: core, into: batch) else {
             return stream.history.contains(sequence) ? .duplicate : .tooOld
         }

@@ -3,10 +3,6 @@ package import Wire
 
 /// Slots that come and go while the peer is connected.
 extension Peer {
-    /// SSRCs that the slots of one peer may have had, RTX included. Each counts for the peer's life, because one that was
-    /// sent before would repeat key stream.
-    static let ssrcsMax = 65_536
-
     package var slots: ContiguousArray<SendSlot> { slotTable.all }
     package func slot(_ mid: MID) -> SendSlot? { slotTable.slot(mid) }
 
@@ -28,14 +24,16 @@ extension Peer {
                 guard !usedSSRCs.contains(ssrc), ssrcs.insert(ssrc).inserted else { throw .ssrcUsed(ssrc) }
             }
         }
-        guard usedSSRCs.count + ssrcs.count <= Self.ssrcsMax else { throw .tooManySlots(limit: Self.ssrcsMax) }
+        guard usedSSRCs.stretchCount + ssrcs.count <= SSRCMemory.stretchesMax else {
+            throw .tooManySlots(limit: SSRCMemory.stretchesMax)
+        }
         removeSlots(Set(remove), at: now)
         for parameters in add { addSlot(parameters, seed: random()) }
         core.markDirty(id)
     }
 
     func addSlot(_ parameters: SendTrackParameters, seed: UInt64) {
-        usedSSRCs.formUnion(parameters.ssrcs)
+        for ssrc in parameters.ssrcs { usedSSRCs.insert(ssrc) }
         let slot = unsafe SendSlot(
             id: TrackID(peer: id, mid: parameters.slotName),
             parameters: parameters,

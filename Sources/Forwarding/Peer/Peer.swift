@@ -14,7 +14,7 @@ package final class Peer {
     package internal(set) var tracks: [ReceivedTrack]
     var slotTable = SlotTable()
     /// Every SSRC that a slot of the peer has or had.
-    var usedSSRCs: Set<SSRC> = []
+    var usedSSRCs = SSRCMemory()
     /// Equal for all m-sections of one BUNDLE group (RFC 8843 §9.2); a packet is read before its section is known.
     var extensions: HeaderExtensionMap {
         get { unsafe negotiatedExtensions }
@@ -22,6 +22,10 @@ package final class Peer {
     }
     /// Every packet reads it and only negotiation writes it, each in one step, so accesses are not checked.
     @exclusivity(unchecked) private var negotiatedExtensions: HeaderExtensionMap
+    /// What the peer publishes against what it may. Every packet changes it, in one step and nothing else at that time.
+    @exclusivity(unchecked) private var limiter: PublishLimiter
+    /// Whose media the peer's is, where what can be sent is shared.
+    let share: UInt64
     let clock: PeerClock
     /// Our SSRC in feedback to this peer.
     let feedbackSSRC: SSRC
@@ -33,6 +37,13 @@ package final class Peer {
     private var eachStream: ContiguousArray<Uncounted<ReceivedStream>> = []
     /// Which stream the packets of an SSRC are of: all of `streams`, and what repeats them.
     private var sources: ContiguousArray<Source> = []
+    /// Who sends RTCP and no media, and when each did last.
+    var reporters: [(ssrc: SSRC, heardAt: Instant)] {
+        get { unsafe heardReporters }
+        _modify { yield unsafe &heardReporters }
+    }
+    /// Every RTCP packet goes through it, in one step at a time, so accesses are not checked.
+    @exclusivity(unchecked) private var heardReporters: [(ssrc: SSRC, heardAt: Instant)] = []
     /// Where the last packet's source stands; packets of one come in runs.
     private var lastSource = 0
 
@@ -110,6 +121,8 @@ package final class Peer {
             }
         }
         unsafe negotiatedExtensions = extensions
+        unsafe limiter = PublishLimiter(bitsPerSecondMax: parameters.publishBitsPerSecondMax)
+        share = parameters.share
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
         nextTickAt = now + Self.tickInterval
         nextReportAt = now + Self.reportInterval
@@ -161,6 +174,16 @@ package final class Peer {
             core.endExports(of: track)
         }
     }
+
+    // MARK: - The peer's rate
+
+    /// See ``PublishLimiter/take(bytes:isAudio:at:)``.
+    @inline(__always)
+    func takeIn(bytes: Int, isAudio: Bool = false, at now: Instant) -> Bool {
+        unsafe limiter.take(bytes: bytes, isAudio: isAudio, at: now)
+    }
+    func limiterHasRoom(at now: Instant) -> Bool { unsafe limiter.hasRoom(at: now) }
+    func relieveLimiter(at now: Instant) { unsafe limiter.relieve(at: now) }
 
     // MARK: - Streams
 

@@ -25,11 +25,10 @@ package final class PeerTransport {
 
     private var agent: Agent {
         didSet {
-            selectedPath =
-                switch agent {
-                case .lite(let agent): agent.selectedPath
-                case .controlling(let agent): agent.selectedPath
-                }
+            switch agent {
+            case .lite(let agent): selectedPath = agent.selectedPath
+            case .controlling(let agent): selectedPath = agent.selectedPath
+            }
             refreshSending()
         }
     }
@@ -47,8 +46,15 @@ package final class PeerTransport {
     let allowsRepeats: Bool
     private let setupDeadline: Instant
     private var recordsDroppedBefore = 0
-    /// Where DTLS answers before ICE has nominated a pair.
-    private var provisionalPath: NetworkPath? { didSet { refreshSending() } }
+    private var countersBefore = ICECounters()
+    /// The pair that the last DTLS datagram came over, until the handshake is complete.
+    private var handshakePath: NetworkPath?
+    private var allowance = HandshakeAllowance()
+    /// Where the first flight of the handshake was sent, and whether any went elsewhere.
+    private var flightPath: NetworkPath?
+    private var flightsWentElsewhere = false
+    /// Datagrams of handshakes that were not sent for want of allowance, since `takeHeldDatagrams`.
+    private var heldDatagrams = 0
     package private(set) var state = State.connecting {
         didSet {
             isConnected = state == .connected
@@ -99,18 +105,23 @@ package final class PeerTransport {
     package private(set) var isConnected = false
 
     private func refreshSending() {
-        let path = isConnected ? sendPath : nil
+        let path = isConnected ? selectedPath : nil
         unsafe sending.pointee.isSendable = path != nil
         if let path { unsafe sending.pointee.path = path }
         unsafe sending.pointee.sender = isConnected ? srtp?.sender : nil
     }
 
-    /// The pair that ICE nominated: where everything is sent. Kept beside the agent because every packet reads it.
+    /// The pair that ICE selected: where media and RTCP are sent. Kept beside the agent because every packet reads it.
     package private(set) var selectedPath: NetworkPath?
 
-    /// Where to send: the nominated pair or, until there is one, the validated pair that the handshake runs over, since
-    /// browsers may nominate a while after media could flow (RFC 8445 §12.1).
-    package var sendPath: NetworkPath? { selectedPath ?? provisionalPath }
+    /// Where DTLS is sent. A lite agent answers a handshake over the pair that it runs over: browsers may nominate a
+    /// while after media could flow (RFC 8445 §12.1), and a nomination alone does not prove an address.
+    private var dtlsPath: NetworkPath? {
+        switch agent {
+        case .lite: isConnected ? selectedPath : handshakePath ?? selectedPath
+        case .controlling: selectedPath ?? handshakePath
+        }
+    }
 
     /// Whether an authenticated check came over this pair.
     package func isValidated(_ path: NetworkPath) -> Bool {
@@ -124,6 +135,23 @@ package final class PeerTransport {
     package func takeMalformedRecords() -> Int {
         defer { recordsDroppedBefore = dtls.recordsDropped }
         return dtls.recordsDropped - recordsDroppedBefore
+    }
+
+    /// Nominations of pairs that had not proved themselves, our checks of them, and the answers, since the last call.
+    package func takePathProofs() -> (nominations: Int, checks: Int, answers: Int) {
+        guard case .lite(let agent) = agent else { return (0, 0, 0) }
+        let (now, before) = (agent.counters, countersBefore)
+        countersBefore = now
+        return (
+            now.unprovedNominations - before.unprovedNominations, now.checksSent - before.checksSent,
+            now.checksAnswered - before.checksAnswered
+        )
+    }
+
+    /// Datagrams of the handshake that were not sent because too little came from the peer, since the last call.
+    package func takeHeldDatagrams() -> Int {
+        defer { heldDatagrams = 0 }
+        return heldDatagrams
     }
 
     /// Gives the place of a source that went silent to another one.
@@ -174,6 +202,8 @@ package final class PeerTransport {
             defer { agent = .controlling(controlling) }
             event = try controlling.handle(message, path: path, at: now, into: batch)
         }
+        // An indication is not authenticated.
+        if message.messageClass == .request { allowance.received(message.bytes.byteCount) }
         return iceEvent(event, before: before, at: now, into: batch)
     }
 
@@ -190,7 +220,7 @@ package final class PeerTransport {
                 dtls.start(at: now)
                 flushDTLS(into: batch)
             }
-            return before != nil && before != path ? .pathChanged : nil
+            return isConnected && before != path ? .pathChanged : nil
         case .consentExpired: return close(.consentExpired)
         case .failed: return close(isConnected ? .consentExpired : .setupTimedOut)
         case nil: return nil
@@ -205,10 +235,32 @@ package final class PeerTransport {
         into batch: DatagramBatch
     ) -> Change? {
         guard !isClosed else { return nil }
-        provisionalPath = path
+        if !isConnected {
+            handshakePath = path
+            allowance.received(datagram.byteCount)
+        }
         let event = dtls.receive(datagram, at: now)
-        flushDTLS(into: batch)
-        return dtlsEvent(event)
+        // A client that repeats its last flight over a new pair needs the answer there.
+        flushDTLS(over: isConnected ? path : dtlsPath, into: batch)
+        let change = dtlsEvent(event)
+        if change == .connected {
+            handshakePath = nil
+            prove(path, at: now, into: batch)
+        }
+        return change
+    }
+
+    /// The handshake was completed over `path`.
+    ///
+    /// Nobody completes it without our flights, so that proves the pair if they went nowhere else.
+    private func prove(_ path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
+        guard case .lite(var lite) = agent else { return }
+        if flightPath == path, !flightsWentElsewhere {
+            _ = lite.proved(path, at: now)
+        } else {
+            lite.connectedWithoutProof(into: batch)
+        }
+        agent = .lite(lite)
     }
 
     private func dtlsEvent(_ event: DTLSEvent?) -> Change? {
@@ -270,9 +322,26 @@ package final class PeerTransport {
         return dtlsEvent(handshake)
     }
 
-    private func flushDTLS(into batch: DatagramBatch) {
-        guard let path = sendPath else { return }
-        dtls.drainOutput { batch.append(to: path, copying: $0) }
+    private func flushDTLS(into batch: DatagramBatch) { flushDTLS(over: dtlsPath, into: batch) }
+
+    private func flushDTLS(over path: NetworkPath?, into batch: DatagramBatch) {
+        guard let path else { return }
+        var isLimited = false
+        if case .lite = agent { isLimited = !isConnected }
+        dtls.drainOutput { datagram in
+            guard !isLimited || allowance.take(datagram.byteCount) else {
+                heldDatagrams += 1
+                return
+            }
+            noteFlight(over: path)
+            batch.append(to: path, copying: datagram)
+        }
+    }
+
+    private func noteFlight(over path: NetworkPath) {
+        guard !isConnected else { return }
+        if flightPath == nil { flightPath = path }
+        if flightPath != path { flightsWentElsewhere = true }
     }
 
     // MARK: - SRTP
@@ -296,11 +365,38 @@ package final class PeerTransport {
 
     /// Encrypts and sends one RTCP packet.
     package func sendRTCP(_ bytes: [UInt8], into batch: DatagramBatch) -> Bool {
-        guard let srtp, let path = sendPath else { return false }
+        guard let srtp, let path = selectedPath else { return false }
         return batch.append(to: path) { slot in
             guard bytes.count + SRTPSession.overheadBytesMax <= slot.byteCount else { return nil }
             slot.store(unsafe bytes.span.bytes, at: 0)
             return try? srtp.protectRTCP(&slot, length: bytes.count)
         }
+    }
+}
+
+/// Bytes that a handshake may send to addresses that have not proved to be the peer's.
+///
+/// A check and a ClientHello can come from a false address, and our flight with its certificate is longer than both. So
+/// what is sent is bounded by what came, as in QUIC (RFC 9000 §8.1). A flight that is held counts as lost, and is sent
+/// when the peer repeats its own.
+struct HandshakeAllowance {
+    /// About five flights of a handshake, so that a lossy path needs nothing from the peer.
+    static let initialBytes = 4_096
+    /// Bytes that may be sent for each one received.
+    static let factor = 3
+    private static let bytesMax = 65_536
+
+    private var bytes = initialBytes
+
+    mutating func received(_ count: Int) {
+        bytes = min(bytes + Self.factor * min(count, Self.bytesMax), Self.bytesMax)
+    }
+
+    /// Takes `count` bytes off the allowance.
+    /// - Returns: whether there was as much.
+    mutating func take(_ count: Int) -> Bool {
+        guard count <= bytes else { return false }
+        bytes -= count
+        return true
     }
 }

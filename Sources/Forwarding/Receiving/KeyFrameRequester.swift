@@ -11,22 +11,34 @@ package struct KeyFrameRequester: Sendable {
     /// Requests without an answer before it waits for the next wish.
     package static let attemptsMax = 20
 
+    /// Viewers that play the stream already and ask for another picture, all of them together: one key frame mends all
+    /// their pictures.
+    static let repairsBurst = 4
+    static let repairInterval = Interval.seconds(2)
+
     private enum State: Sendable {
         case idle(lastSent: Instant?)
         case wanted(at: Instant, attempts: Int)
     }
     private var state = State.idle(lastSent: nil)
+    private var repairs = RequestBudget(burst: Self.repairsBurst, interval: Self.repairInterval)
+    /// When the wish for a repair is due that waits for its budget.
+    private var repairDueAt: Instant?
 
     package init() {}
 
     /// When `takeRequest` is due; `nil` while no key frame is wanted.
     package var nextDeadline: Instant? {
         switch state {
-        case .idle: nil
+        case .idle: repairDueAt
         case .wanted(let at, _): at
         }
     }
 
+    /// A request is under way, or about to be.
+    var isWanted: Bool { if case .wanted = state { true } else { false } }
+
+    /// Somebody has no picture yet.
     package mutating func want(at now: Instant) {
         switch state {
         case .idle(let lastSent):
@@ -38,8 +50,23 @@ package struct KeyFrameRequester: Sendable {
         }
     }
 
+    /// Somebody who had a picture asks for another one. Beyond the budget of all such wishes the request waits.
+    /// - Returns: whether it need not wait.
+    package mutating func wantRepair(at now: Instant) -> Bool {
+        // The request that is under way answers this wish too.
+        guard !isWanted else { return true }
+        guard repairDueAt == nil else { return false }
+        guard repairs.take(at: now) else {
+            repairDueAt = repairs.nextAllowed(at: now)
+            return false
+        }
+        want(at: now)
+        return true
+    }
+
     /// A key frame began to arrive.
     package mutating func receivedKeyFrame(at now: Instant) {
+        repairDueAt = nil
         // The next request was due one spacing after the last one, or at once when none was sent within it.
         guard case .wanted(let at, _) = state else { return }
         state = .idle(lastSent: at - Self.spacing - (Self.spacing - Self.answeredSpacing))
@@ -47,6 +74,10 @@ package struct KeyFrameRequester: Sendable {
 
     /// Whether to send a request now.
     package mutating func takeRequest(at now: Instant) -> Bool {
+        if case .idle = state, let due = repairDueAt, due <= now, repairs.take(at: now) {
+            repairDueAt = nil
+            want(at: now)
+        }
         guard case .wanted(let at, let attempts) = state, at <= now else { return false }
         guard attempts < Self.attemptsMax else {
             state = .idle(lastSent: now)

@@ -18,6 +18,7 @@ package final class ReceivedStream {
     /// Of a mirror's stream: its number where it is received, and when its origin was last asked for a key frame.
     var originID: UInt64 = 0
     private var askedOriginAt: Instant?
+    private var clockRelayedAt: Instant?
 
     /// What the payload type of the newest packet means.
     private var newestFormat: ReceivedFormat?
@@ -28,6 +29,8 @@ package final class ReceivedStream {
     package var losses = LossDetector()
     package var keyFrames = KeyFrameRequester()
     package var clock: SenderClock
+    /// Whether the stream is left out because its peer publishes more than it may, or for an overload.
+    var shedding = Shedding()
     /// For the "last SR" fields of our reports: the middle 32 bits of its NTP time, and when it came.
     package var lastSenderReport: (middle: UInt32, receivedAt: Instant)?
     /// When the newest packet came that was not mere padding.
@@ -39,6 +42,10 @@ package final class ReceivedStream {
     /// Requests for a key frame that were sent.
     package var keyFrameRequests: UInt64 = 0
     package private(set) var bytesReceived: UInt64 = 0
+    /// Those that are left out included.
+    var packetsReceived: UInt64 = 0
+    /// Of `packetsReceived`: those before an overload was last measured.
+    var packetsAtMeasure: UInt64 = 0
     private var bytesAtMeasure: UInt64 = 0
     private var measuredAt: Instant
 
@@ -98,12 +105,33 @@ package final class ReceivedStream {
         if origin.requestKeyFrame(of: originID) { askedOriginAt = now }
     }
 
+    /// Asks the sender for a key frame for somebody who played the stream already, within the budget of all such wishes.
+    /// - Returns: whether the request need not wait, as far as is known here.
+    func wantRepair(at now: Instant) -> Bool {
+        guard let origin = track.origin else { return keyFrames.wantRepair(at: now) }
+        origin.requestRepair(of: originID)
+        return true
+    }
+
+    /// Whether a sender report is passed on to other loops now. Browsers send one a second at most.
+    func mayRelayClock(at now: Instant) -> Bool {
+        guard !track.exports.isEmpty else { return false }
+        if let clockRelayedAt, now - clockRelayedAt < Self.clockSpacing { return false }
+        clockRelayedAt = now
+        return true
+    }
+
+    private static let clockSpacing = Interval.milliseconds(200)
+
     /// - Parameter hasMedia: the packet is not mere padding, by which a sender only probes its path.
     @inline(__always)
     package func noteArrival(bytes: Int, hasMedia: Bool, at now: Instant) {
         bytesReceived &+= UInt64(bytes)
         if hasMedia { lastPacketAt = now }
     }
+
+    /// Media bits a second by the newest measurement, or since then where that says more: a stream may have just begun.
+    var rateNow: Int { max(bitrate, Int(truncatingIfNeeded: bytesReceived &- bytesAtMeasure) * 8) }
 
     package func measureBitrate(at now: Instant) {
         let elapsed = (now - measuredAt).nanoseconds

@@ -106,7 +106,7 @@ package final class ReceivedTrack {
                     place: Int(stream.layer),
                     bitrate: stream.typicalBitrate,
                     isFlowing: now - stream.lastPacketAt < ReceivedStream.silenceMax
-                        && newest - stream.lastPacketAt < Self.layerSilenceMax
+                        && newest - stream.lastPacketAt < Self.layerSilenceMax && !stream.shedding.isActive
                 )
             }
         )
@@ -195,6 +195,11 @@ package final class ReceivedTrack {
             if origin != nil, slotCounts[place] == 0 { answers[place] = 0 }
         }
         if let place = choice?.place { slotCounts[place] += 1 }
+    }
+
+    /// Slots here that play a stream of the track.
+    func playingCount(of stream: ReceivedStream) -> Int {
+        unsafe states.count { unsafe $0.pointee.playing == stream.id.rawValue }
     }
 
     /// Whether anybody plays the track, here or on another loop.

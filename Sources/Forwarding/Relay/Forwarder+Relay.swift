@@ -200,6 +200,17 @@ extension Forwarder {
                 track.wantKeyFrames(of: export.choices, at: now)
             }
             markDirty(track.id.peer)
+        case .repairRequest:
+            guard let track = exportedTracks[ExportKey(loop: loop, relay: record.relay)],
+                let stream = track.stream(StreamID(rawValue: record.streamID))
+            else { return }
+            if !stream.wantRepair(at: now) { counters.throttleKeyFrame(.layerBudget) }
+            markDirty(track.id.peer)
+        case .hold:
+            guard let track = exportedTracks[ExportKey(loop: loop, relay: record.relay)],
+                let stream = track.stream(StreamID(rawValue: record.streamID))
+            else { return }
+            if track.parameters.kind == .video { hold(stream, at: now) }
         case .wish:
             guard let track = exportedTracks[ExportKey(loop: loop, relay: record.relay)],
                 let index = track.exports.firstIndex(where: { $0.loop == loop && $0.relay == record.relay })
@@ -244,6 +255,7 @@ extension Forwarder {
                 let stream = track.relayedStream(record.streamID) ?? addRelayedStream(record, to: track, at: now)
             else { return false }
             stream.with { stream in
+                stream.packetsReceived &+= 1
                 track.noteAnswers(record.choices, exact: record.exact, of: stream, at: now)
                 stream.noteArrival(bytes: bytes.byteCount, hasMedia: record.description.payloadLength > 0, at: now)
                 var description = record.description

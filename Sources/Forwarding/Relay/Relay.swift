@@ -30,7 +30,7 @@ public struct RelayedTrack: Sendable {
 /// that answers, clocks are told again with every sender report, key frames are asked for again while none comes, a
 /// mirror repeats which layers it needs, and an unsubscription is repeated as long as packets come.
 public struct RelayRecord: BitwiseCopyable, Sendable {
-    enum Kind: UInt8, BitwiseCopyable { case packet, clock, keyFrameRequest, wish, unsubscribe }
+    enum Kind: UInt8, BitwiseCopyable { case packet, clock, keyFrameRequest, repairRequest, hold, wish, unsubscribe }
     let kind: Kind
     let relay: RelayID
     /// The origin's number of the stream; of a key frame request 0 for all that the mirror plays.
@@ -137,10 +137,24 @@ package final class RelayOrigin {
         return send(record)
     }
 
+    /// Asks the origin for a key frame of one of its streams, for somebody who played it already.
+    func requestRepair(of stream: UInt64) {
+        var record = RelayRecord(.repairRequest, relay)
+        record.streamID = stream
+        _ = send(record)
+    }
+
     /// Asks the origin for a key frame of everything that the mirror plays, while what a slot is to play is not known.
     func requestKeyFrames(at now: Instant) {
         if let askedAllAt, now - askedAllAt < Self.requestSpacing { return }
         if requestKeyFrame(of: 0) { askedAllAt = now }
+    }
+
+    /// Tells the origin to leave a stream out for a while, as this loop is overloaded.
+    func requestHold(of stream: UInt64) {
+        var record = RelayRecord(.hold, relay)
+        record.streamID = stream
+        _ = send(record)
     }
 
     /// Tells the origin which layers the mirror needs, if that is more or other than what it was told last. A layer that

@@ -109,6 +109,7 @@ extension Forwarder {
             let segment = unsafe state.pointee.rewriter.currentSegment,
             unsafe segment.stream.rawValue == packet.pointee.streamID,
             unsafe packet.pointee.description.sequence >= segment.sourceStart,
+            unsafe state.pointee.rewriter.follows(packet.pointee.description.sequence, in: segment),
             let stream = unsafe state.pointee.stream,
             let sender = unsafe state.pointee.peer.pointee.sender
         else {

@@ -81,6 +81,9 @@ package struct RTPRewriter: Sendable {
 
     /// Enough for the left-out packets of the longest time that a retransmission may reach back.
     static let segmentsMax = 32
+    /// Outgoing numbers that may stay unused at once: as many packets as loss recovery asks a publisher for. A wider gap
+    /// is closed.
+    static let skippedMax = LossDetector.missingMax
 
     private let clockRate: Int
     /// The sequence number's roll-overs as SRTP counts them are 0 at the first packet (RFC 3711 §3.3.1).
@@ -93,6 +96,10 @@ package struct RTPRewriter: Sendable {
     /// The ones before it, oldest first.
     private var earlier: ContiguousArray<Segment> = []
     private var output: Output?
+    /// Outgoing numbers that may stay unused now. Each packet sent allows for one more, up to `skippedMax`.
+    private var skippable = RTPRewriter.skippedMax
+    /// The packets sent when `skippable` was brought up to date.
+    private var packetsCounted: UInt32 = 0
 
     /// - Parameters:
     ///   - clockRate: of the slot's codecs, in Hz.
@@ -172,6 +179,56 @@ package struct RTPRewriter: Sendable {
             index -= 1
         }
         return nil
+    }
+
+    /// Whether a packet leaves no outgoing number unused: it follows the newest one sent, or comes before it.
+    @inline(__always)
+    func follows(_ source: ExtendedSequenceNumber, in segment: Segment) -> Bool {
+        guard let output else { return false }
+        return segment.sequence(source).rawValue <= output.sequence.rawValue &+ 1
+    }
+
+    /// Outgoing numbers that stay unused when a packet goes out in a segment as the next one.
+    private func gap(before source: ExtendedSequenceNumber, in segment: Segment) -> Int64 {
+        guard let output else { return 0 }
+        return segment.sequence(source).rawValue &- output.sequence.rawValue &- 1
+    }
+
+    /// Outgoing numbers that may stay unused after `packetsSent` packets.
+    private func skippable(after packetsSent: UInt32) -> Int {
+        min(skippable &+ Int(packetsSent &- packetsCounted), Self.skippedMax)
+    }
+
+    /// Begins a new segment at a packet of the current stream where too many are missing before it.
+    ///
+    /// A receiver finds a packet's SRTP index by those that it received. It takes a number 2^15 ahead of them for one of
+    /// another cycle, and can decrypt nothing from there on (RFC 3711 §3.3.1). So numbers stay unused only for packets that
+    /// may still come. Where the source jumps further, or leaves gaps all the time, the packet goes out one number after
+    /// the next: that number stays unused, by which the receiver sees that something is missing.
+    /// - Parameter packetsSent: all so far, whatever their source.
+    package mutating func closeGap(before source: ExtendedSequenceNumber, packetsSent: UInt32) {
+        guard let segment = currentSegment, let output, source >= segment.sourceStart,
+            gap(before: source, in: segment) > Int64(skippable(after: packetsSent))
+        else { return }
+        append(
+            Segment(
+                stream: segment.stream,
+                sourceStart: source,
+                sequenceOffset: output.sequence.rawValue &+ 2 &- source.rawValue,
+                timestampOffset: segment.timestampOffset,
+                pictureIDOffset: segment.pictureIDOffset,
+                tl0Offset: segment.tl0Offset,
+                frameNumberOffset: segment.frameNumberOffset
+            )
+        )
+    }
+
+    /// Notes that a packet is about to be noted as `sent` which perhaps does not follow the newest one.
+    package mutating func noteGap(before source: ExtendedSequenceNumber, in segment: Segment, packetsSent: UInt32) {
+        let gap = gap(before: source, in: segment)
+        guard gap > 0 else { return }
+        skippable = max(skippable(after: packetsSent) - Int(clamping: gap), 0)
+        packetsCounted = packetsSent
     }
 
     /// Leaves a packet of the current stream out, closing the gap for those after it.

@@ -35,7 +35,8 @@ package final class SendSlot {
     private let isRepeatable: Bool
     /// Codecs of the source that the receiver was found not to take.
     private var announcedUnsupported: Set<CodecName> = []
-    private var lastKeyFrameRequestAt: Instant?
+    private var repairs = RequestBudget(burst: SendSlot.repairsBurst, interval: SendSlot.repairInterval)
+    private var lastRepairAt: Instant?
 
     package private(set) var retransmitted: UInt64 = 0
     /// Key frames that the receiver asked for.
@@ -174,16 +175,45 @@ package final class SendSlot {
         unsafe state.pointee.sourcePayloadType = .max
     }
 
-    /// Whether the receiver's wish for a key frame is passed on. One that repeats it all the time, for whatever reason,
-    /// would cost every other viewer picture quality.
-    func mayRequestKeyFrame(at now: Instant) -> Bool {
+    /// Takes the receiver's request for a key frame, by PLI or FIR. One that repeats it all the time, for whatever reason,
+    /// would cost every other viewer picture quality: it is passed on within a budget, which fills again with time.
+    ///
+    /// What the receiver needs to begin with, at its start and after a switch, is asked for beside it.
+    func requestKeyFrame(at now: Instant) {
         keyFrameRequests &+= 1
-        if let lastKeyFrameRequestAt, now - lastKeyFrameRequestAt < Self.keyFrameRequestSpacing { return false }
-        lastKeyFrameRequestAt = now
-        return true
+        guard parameters.kind == .video, layer != .nothing, let source else { return }
+        if let lastRepairAt, now - lastRepairAt < Self.repairSpacing {
+            peer.core.counters.throttleKeyFrame(.repeated)
+            return
+        }
+        // In the client's role the server has a budget of its own, and media of this side is nobody else's.
+        guard source.id.peer != id.peer else {
+            lastRepairAt = now
+            wantKeyFrame(at: now)
+            return
+        }
+        let stream = unsafe source.stream(StreamID(rawValue: state.pointee.wanted))
+        // The request that is under way answers this one too.
+        if let stream, stream.keyFrames.isWanted { return }
+        guard repairs.take(at: now) else {
+            peer.core.counters.throttleKeyFrame(.viewerBudget)
+            return
+        }
+        lastRepairAt = now
+        if let stream {
+            if !stream.wantRepair(at: now) { peer.core.counters.throttleKeyFrame(.layerBudget) }
+        } else {
+            source.origin?.requestKeyFrames(at: now)
+        }
+        peer.core.markDirty(source.id.peer)
     }
 
-    private static let keyFrameRequestSpacing = Interval.milliseconds(500)
+    /// Requests closer than this are for one need.
+    private static let repairSpacing = Interval.milliseconds(500)
+    /// Requests of one viewer that are passed on in a row, and how long one of them takes to come back. A viewer that loses
+    /// its picture more often has a path that no key frame mends.
+    static let repairsBurst = 5
+    static let repairInterval = Interval.seconds(3)
 
     /// What is done about once a second.
     func tick(at now: Instant) {
@@ -209,6 +239,12 @@ package final class SendSlot {
             guard unsafe state.pointee.wanted == streamID.rawValue, begin(stream, at: description, now: now)
             else { return }
         }
+        if unsafe state.pointee.rewriter.currentStream == streamID {
+            unsafe state.pointee.rewriter.closeGap(
+                before: description.sequence,
+                packetsSent: state.pointee.packetsSent
+            )
+        }
         guard let segment = unsafe state.pointee.rewriter.segment(of: description.sequence, in: streamID) else {
             peer.core.counters.drop(.tooOld)
             return
@@ -225,6 +261,11 @@ package final class SendSlot {
         }
         noteMapping(mapping, of: description.payloadType)
         guard let length = send(span, description, segment, mapping, at: now, into: batch) else { return }
+        unsafe state.pointee.rewriter.noteGap(
+            before: description.sequence,
+            in: segment,
+            packetsSent: state.pointee.packetsSent
+        )
         unsafe state.pointee.rewriter.sent(description, in: segment, at: now)
         unsafe state.pointee.packetsSent &+= 1
         unsafe state.pointee.octetsSent &+= UInt32(description.payloadLength)

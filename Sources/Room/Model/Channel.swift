@@ -7,7 +7,9 @@ struct Channel: Sendable {
         let description: ChannelSession
         /// Whether a member of it has been connected.
         var isAnnounced = false
-        var filters = FilterList()
+        var filters = FilterList() { didSet { verdicts = [:] } }
+        /// What ``filters`` keep of each publisher that was asked about.
+        var verdicts: [ParticipantID: FilterVerdict] = [:]
         var stage = SpotlightStage()
     }
     var session: Session?
@@ -15,7 +17,8 @@ struct Channel: Sendable {
     var homes: [Int: Int] = [:]
     var members = Roster()
     /// Members by bundle, most of which have one.
-    var bundles: [String: Set<ParticipantID>] = [:]
+    var bundles: [Bundle: Set<ParticipantID>] = [:]
+    var decoders = VideoDecoders()
     /// Members whose transport is up, and those of them that get notifications.
     var connected = Roster()
     var hearers = Roster()
@@ -37,7 +40,7 @@ struct Channel: Sendable {
     mutating func add(_ participant: Participant) {
         let (id, order) = (participant.id, participant.order)
         members.insert(id, order: order)
-        bundles[participant.member.bundleID, default: []].insert(id)
+        bundles[participant.bundle, default: []].insert(id)
         homes[participant.home, default: 0] += 1
         if participant.role.publishes { publishers.insert(id, order: order) }
         guard participant.role.watches else { return }
@@ -62,8 +65,9 @@ struct Channel: Sendable {
         stopTelling(order: order)
         if participant.isConnected { counts.add(-1, participant.role) }
         if participant.isActive, participant.role.watches { activeViewerCount -= 1 }
-        bundles[participant.member.bundleID]?.remove(participant.id)
-        if bundles[participant.member.bundleID]?.isEmpty == true { bundles[participant.member.bundleID] = nil }
+        if let decoded = participant.decodedVideo { decoders.add(-1, decoded) }
+        bundles[participant.bundle]?.remove(participant.id)
+        if bundles[participant.bundle]?.isEmpty == true { bundles[participant.bundle] = nil }
         if let others = homes[participant.home].map({ $0 - 1 }) { homes[participant.home] = others > 0 ? others : nil }
         if case .participant(let target) = participant.following {
             followers[target]?.remove(order: order)

@@ -12,18 +12,23 @@ struct FilterList: Sendable {
             rules = filter.rules.map { $0.map { ($0.field, $0.operator == .isIn, Set($0.values)) } }
         }
 
-        func fits(_ source: Source, _ kind: MediaKind) -> Bool {
-            rules.contains { all in
-                all.allSatisfy { rule in
+        /// - Parameter looked: grows by the rules that were looked at.
+        func fits(_ connectionID: String, _ clientID: String, _ kind: MediaKind, looked: inout Int) -> Bool {
+            for all in rules {
+                var holds = true
+                for rule in all where holds {
                     let value =
                         switch rule.field {
-                        case .connectionID: source.id.value
-                        case .clientID: source.clientID
+                        case .connectionID: connectionID
+                        case .clientID: clientID
                         case .kind: kind.rawValue
                         }
-                    return rule.values.contains(value) == rule.isIn
+                    looked += 1
+                    holds = rule.values.contains(value) == rule.isIn
                 }
+                if holds { return true }
             }
+            return false
         }
     }
     private var list: [Compiled] = []
@@ -40,14 +45,24 @@ struct FilterList: Sendable {
 
     mutating func create(_ filter: ForwardingFilter) throws(RoomError) {
         guard !list.contains(where: { $0.filter.name == filter.name }) else { throw .filterExists }
-        guard filter.isWithinLimits, list.count < ForwardingFilter.filtersMax else { throw .filtersTooLarge }
+        guard list.count < ForwardingFilter.filtersMax else { throw .filtersTooLarge }
+        try checkSize(with: filter)
         insert(filter)
+    }
+
+    /// Refuses a filter that would make the list too large, one of the same name put out of it.
+    private func checkSize(with filter: ForwardingFilter) throws(RoomError) {
+        let others = list.lazy.map(\.filter).filter { $0.name != filter.name }
+        let rules = others.reduce(filter.ruleCount) { $0 + $1.ruleCount }
+        let values = others.reduce(filter.valueCount) { $0 + $1.valueCount }
+        guard filter.isWithinLimits, rules <= ForwardingFilter.rulesMax, values <= ForwardingFilter.valuesMax
+        else { throw .filtersTooLarge }
     }
 
     /// - Parameter expected: refuse unless this is the filter's version; `nil` takes any.
     mutating func update(_ filter: ForwardingFilter, expected: String?) throws(RoomError) {
         let index = try index(of: filter.name, expected: expected)
-        guard filter.isWithinLimits else { throw .filtersTooLarge }
+        try checkSize(with: filter)
         if list[index].filter.priority == filter.priority {
             list[index] = Compiled(filter)
         } else {
@@ -71,9 +86,31 @@ struct FilterList: Sendable {
         list.insert(Compiled(filter), at: place)
     }
 
-    func blocks(_ source: Source, _ kind: MediaKind) -> Bool {
-        guard !list.isEmpty else { return false }
-        if let first = list.first(where: { $0.fits(source, kind) }) { return first.filter.action == .block }
-        return list.contains { $0.filter.action == .allow && !$0.rules.isEmpty }
+    /// What the filters keep of a sender's media. It depends on nothing that changes during the sender's life.
+    ///
+    /// - Parameter looked: grows by the rules that were looked at.
+    func verdict(on source: Source, looked: inout Int) -> FilterVerdict {
+        guard !list.isEmpty else { return FilterVerdict() }
+        let (connectionID, clientID) = (source.id.value, source.clientID)
+        let blocks = { (kind: MediaKind, looked: inout Int) in
+            if let first = list.first(where: { $0.fits(connectionID, clientID, kind, looked: &looked) }) {
+                return first.filter.action == .block
+            }
+            return list.contains { $0.filter.action == .allow && !$0.rules.isEmpty }
+        }
+        return FilterVerdict(audio: blocks(.audio, &looked), video: blocks(.video, &looked))
+    }
+}
+
+/// The kinds of one sender's media that are kept from a receiver.
+struct FilterVerdict: Hashable, Sendable {
+    var audio = false
+    var video = false
+
+    func blocks(_ kind: MediaKind) -> Bool {
+        switch kind {
+        case .audio: audio
+        case .video: video
+        }
     }
 }

@@ -8,6 +8,8 @@ struct Participant: Sendable {
     let channel: ChannelName
     let home: Int
     let displayName: String?
+    let network: ClientNetwork
+    let bundle: Bundle
     /// Grows with every participant, so that iteration has one order everywhere.
     let order: UInt64
     let following: Following
@@ -36,6 +38,10 @@ struct Participant: Sendable {
     /// The seconds for which ``RoomModel/updates`` and ``RoomModel/lifetimes`` have it.
     var updateSecond: Int64?
     var endSecond: Int64?
+    /// The second for which ``RoomModel/setups`` has it.
+    var setupSecond: Int64?
+    /// The video codecs that it can play; `nil` where its session does not say.
+    var decodedVideo: Set<CodecName>?
 
     init(
         _ request: JoinRequest,
@@ -51,11 +57,13 @@ struct Participant: Sendable {
         self.order = order
         channel = request.channel
         displayName = request.displayName
+        network = request.network
+        bundle = Bundle(id: request.bundleID ?? id.value, scope: request.bundleScope ?? .network(request.network))
         following = request.following
         member = Member(
             id: id,
             clientID: request.clientID ?? id.value,
-            bundleID: request.bundleID ?? id.value,
+            bundleID: bundle.id,
             role: request.role,
             sendsAudio: request.sendsAudio ?? false,
             sendsVideo: request.sendsVideo ?? false,

@@ -13,6 +13,15 @@ extension RoomModel {
             participants[id]?.endSecond = nil
             decisions += left(id, reason: .lifetimeExpired)
         }
+        for id in setups.due(through: now.second) {
+            participants[id]?.setupSecond = nil
+            guard let participant = participants[id] else { continue }
+            if participant.isActive {
+                decisions.append(.examineTransport(id, participant.peer, home: participant.home))
+            } else {
+                decisions += left(id, reason: .unanswered)
+            }
+        }
         for id in updates.due(through: now.second) { update(id, into: &decisions) }
         return decisions
     }
@@ -33,6 +42,22 @@ extension RoomModel {
         guard let seconds = participant.lifetimeSeconds else { return }
         let (end, isEndless) = now.second.addingReportingOverflow(seconds)
         if !isEndless { participant.endSecond = lifetimes.enter(id, order: order, at: end) }
+    }
+
+    /// The time for a participant's answer, or for its transport, begins.
+    mutating func awaitSetup(_ participant: inout Participant) {
+        endSetup(&participant)
+        let seconds = max(limits.unansweredTimeout.components.seconds, 1)
+        let (end, isEndless) = now.second.addingReportingOverflow(seconds)
+        guard !isEndless else { return }
+        participant.setupSecond = setups.enter(participant.id, order: participant.order, at: end)
+    }
+
+    /// It is not waited for any longer.
+    mutating func endSetup(_ participant: inout Participant) {
+        guard let second = participant.setupSecond else { return }
+        setups.cancel(order: participant.order, at: second)
+        participant.setupSecond = nil
     }
 
     mutating func leaveAgenda(_ participant: Participant) {

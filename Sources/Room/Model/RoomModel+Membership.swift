@@ -1,5 +1,5 @@
 public import Forwarding
-import Wire
+public import Wire
 
 // MARK: - Coming
 
@@ -15,20 +15,24 @@ extension RoomModel {
         session: ChannelSessionID
     ) throws(RoomError) -> Int {
         precondition(participants[id] == nil && participantOfPeer[peer] == nil, "identifiers are unique")
-        try checkAdmission(request)
-        if case .participant(let target) = request.following, request.role.watches {
-            guard let publisher = participants[target], publisher.channel == request.channel, publisher.role.publishes
-            else { throw .participantUnknown }
+        do throws(RoomError) {
+            try checkAdmission(request)
+        } catch {
+            if let refusal = JoinRefusal(error) { admissions.refused[refusal, default: 0] += 1 }
+            throw error
         }
         let filters = try FilterList(request.filters)
         var channel = channels.removeValue(forKey: request.channel) ?? Channel()
         if channel.session == nil {
             let description = ChannelSession(id: session, channel: request.channel, createdAt: now.unixNanoseconds)
             channel.session = Channel.Session(description: description)
+            sessionCount += 1
         }
         let home = placement.join(near: channel.homes)
-        let participant = Participant(request, id: id, peer: peer, home: home, order: orderNext, at: now)
+        var participant = Participant(request, id: id, peer: peer, home: home, order: orderNext, at: now)
         orderNext += 1
+        awaitSetup(&participant)
+        networks.joined(participant)
         channel.add(participant)
         channels[request.channel] = channel
         participantOfPeer[peer] = id
@@ -46,17 +50,23 @@ extension RoomModel {
     /// - Parameters:
     ///   - slots: those for whomever it follows, in the order of its description.
     ///   - assigned: those for single senders' tracks.
+    ///   - decodedVideo: the video codecs that it can play; `nil` where its description does not say.
     ///   - isToldNews: whether notifications for it reach anybody.
     public mutating func setupCompleted(
         _ id: ParticipantID,
         publications: [Publication],
         slots: [Slot],
         assigned: [SlotAssignment] = [],
+        decodedVideo: Set<CodecName>? = nil,
         isToldNews: Bool = true
     ) throws(RoomError) -> [Decision] {
-        guard let participant = participants[id] else { throw .endedDuringSetup }
+        guard var participant = participants[id] else { throw .endedDuringSetup }
         precondition(!participant.isActive, "setup completes once")
         let name = participant.channel
+        participant.decodedVideo = decodedVideo
+        if let decodedVideo { channels[name]?.decoders.add(1, decodedVideo) }
+        awaitSetup(&participant)
+        participants[id] = participant
         participants[id]?.activate(participant.role.publishes ? publications : [])
         if !isToldNews { participants[id]?.receivesNotifications = false }
         var decisions: [Decision] = []
@@ -97,6 +107,8 @@ extension RoomModel {
     private mutating func connected(_ id: ParticipantID, into decisions: inout [Decision]) {
         guard var participant = participants[id] else { return }
         participant.connectedAt = now
+        endSetup(&participant)
+        networks.connected(participant)
         enterAgenda(&participant)
         participants[id] = participant
         viewers[id]?.hears = participant.receivesNotifications
@@ -112,6 +124,7 @@ extension RoomModel {
         }
         announceCreated(participant, others: others, into: &decisions)
         tellBlocked(to: participant, into: &decisions)
+        tellRefusedCodecs(to: participant, into: &decisions)
         for mid in participant.speaking { spoke(id, into: mid, isSpeaking: true, into: &decisions) }
     }
 
@@ -130,13 +143,16 @@ extension RoomModel {
 extension RoomModel {
     /// A participant's owner, an operator or the node ends it. Nothing happens when it is gone already.
     public mutating func left(_ id: ParticipantID, reason: EndReason) -> [Decision] {
-        guard let participant = participants.removeValue(forKey: id) else { return [] }
+        guard var participant = participants.removeValue(forKey: id) else { return [] }
+        if let abandoned = AbandonedSetup(reason) { admissions.abandoned[abandoned, default: 0] += 1 }
+        endSetup(&participant)
+        networks.left(participant)
         let name = participant.channel
         participantOfPeer[participant.peer] = nil
         viewers[id] = nil
         placement.leave(participant.home)
         leaveAgenda(participant)
-        let companions = channels[name]?.bundles[participant.member.bundleID] ?? []
+        let companions = channels[name]?.bundles[participant.bundle] ?? []
         channels[name]?.remove(participant)
         var decisions: [Decision] = []
         if participant.role.publishes { forgetPublisher(participant, companions, into: &decisions) }
@@ -169,6 +185,7 @@ extension RoomModel {
                 subscribeAll(channel.followersOfCurrent, into: &decisions)
             }
         }
+        channels[name]?.session?.verdicts[id] = nil
         streamGone(participant, companions, into: &decisions)
         leaveStage(participant, into: &decisions)
     }
@@ -176,6 +193,7 @@ extension RoomModel {
     private mutating func endSession(of name: ChannelName, into decisions: inout [Decision]) {
         guard let session = channels[name]?.session else { return }
         channels[name]?.session = nil
+        sessionCount -= 1
         guard session.isAnnounced else { return }
         decisions.append(.report(.sessionDestroyed(session.description, unixNanoseconds: now.unixNanoseconds)))
     }
@@ -200,7 +218,7 @@ extension RoomModel {
 
     /// Those who leave together neither hear nor lose anything of each other, which would be the square of their
     /// number.
-    private mutating func leftTogether(_ ids: [ParticipantID], reason: EndReason) -> [Decision] {
+    mutating func leftTogether(_ ids: [ParticipantID], reason: EndReason) -> [Decision] {
         for id in ids {
             guard let participant = participants[id] else { continue }
             viewers[id]?.isActive = false
@@ -244,8 +262,8 @@ extension RoomModel {
             layerSwitched(in: slot, of: id, from: previous, to: current, isWished: isWished, into: &decisions)
         case .networkChanged(let level):
             networkChanged(of: id, to: level, into: &decisions)
-        case .formatUnsupported:
-            break
+        case .formatUnsupported(let slot, let codec):
+            formatUnsupported(codec, in: slot, of: id, into: &decisions)
         }
         return decisions
     }

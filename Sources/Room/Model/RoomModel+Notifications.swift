@@ -1,3 +1,6 @@
+import Forwarding
+import Wire
+
 // Who is told what. Members of one bundle are told nothing of each other.
 
 extension RoomModel {
@@ -11,7 +14,7 @@ extension RoomModel {
     /// The connected members that a newcomer is told of.
     mutating func membersAnnounced(to newcomer: Participant) -> [Member] {
         guard let channel = channels[newcomer.channel] else { return [] }
-        let companions = channel.bundles[newcomer.member.bundleID] ?? []
+        let companions = channel.bundles[newcomer.bundle] ?? []
         workDone += channel.connected.count
         return channel.connected.compactMap { id in
             guard !companions.contains(id), let participant = participants[id], participant.announces
@@ -21,7 +24,7 @@ extension RoomModel {
     }
 
     private func companions(of participant: Participant) -> Set<ParticipantID> {
-        channels[participant.channel]?.bundles[participant.member.bundleID] ?? []
+        channels[participant.channel]?.bundles[participant.bundle] ?? []
     }
 
     mutating func announceCreated(_ participant: Participant, others: [Member], into decisions: inout [Decision]) {
@@ -114,6 +117,43 @@ extension RoomModel {
             return
         }
         decisions.append(.notify(.networkStatus(unstableLevel: level), to: [id]))
+    }
+
+    /// A slot's source sends what the receiver did not negotiate.
+    func formatUnsupported(
+        _ codec: CodecName,
+        in mid: MID,
+        of id: ParticipantID,
+        into decisions: inout [Decision]
+    ) {
+        guard let participant = participants[id], participant.isConnected, participant.receivesNotifications,
+            let source = viewers[id]?.slot(mid)?.source, let sender = participantOfPeer[source.peer]
+        else { return }
+        decisions.append(.notify(.codecUnsupported(codec, source: sender, destination: id), to: [id]))
+    }
+
+    /// A receiver's description has no codec of what these senders send. It alone is told, once its transport is up.
+    mutating func codecsRefused(
+        by id: ParticipantID,
+        _ refused: [(sender: ParticipantID, codec: CodecName)]
+    ) -> [Decision] {
+        guard let participant = participants[id], participant.receivesNotifications else { return [] }
+        let known = refused.filter { participants[$0.sender]?.channel == participant.channel }
+        guard participant.isConnected else {
+            viewers[id]?.refusedCodecs += known
+            return []
+        }
+        return known.map { .notify(.codecUnsupported($0.codec, source: $0.sender, destination: id), to: [id]) }
+    }
+
+    /// Of codecs that a newcomer refused before it was told anything.
+    mutating func tellRefusedCodecs(to newcomer: Participant, into decisions: inout [Decision]) {
+        guard let refused = viewers[newcomer.id]?.refusedCodecs, !refused.isEmpty else { return }
+        viewers[newcomer.id]?.refusedCodecs = []
+        for (sender, codec) in refused where participants[sender] != nil {
+            let news = Notification.Content.codecUnsupported(codec, source: sender, destination: newcomer.id)
+            decisions.append(.notify(news, to: [newcomer.id]))
+        }
     }
 
     /// Of what filters kept from a newcomer before it was told anything.

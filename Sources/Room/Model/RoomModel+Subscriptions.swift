@@ -38,13 +38,27 @@ extension RoomModel {
 
 extension RoomModel {
     /// What slots need to know of a sender; `nil` for one that nobody can get anything of.
-    func source(_ id: ParticipantID) -> Source? {
+    mutating func source(_ id: ParticipantID) -> Source? {
         guard let participant = participants[id], participant.isActive else { return nil }
-        return participant.source(isFocused: channels[participant.channel]?.session?.stage.isFocused(id) ?? false)
+        let name = participant.channel
+        var source = participant.source(isFocused: channels[name]?.session?.stage.isFocused(id) ?? false)
+        source.channelVerdict = channelVerdict(on: source, in: name)
+        return source
+    }
+
+    /// What the channel's filters keep of a publisher, found out once.
+    private mutating func channelVerdict(on source: Source, in name: ChannelName) -> FilterVerdict {
+        if let known = channels[name]?.session?.verdicts[source.id] { return known }
+        guard let filters = channels[name]?.session?.filters, !filters.isEmpty else { return FilterVerdict() }
+        let verdict = filters.verdict(on: source, looked: &workDone)
+        channels[name]?.session?.verdicts[source.id] = verdict
+        return verdict
     }
 
     /// Of a sender as one that follows everyone gets it.
-    private func liveSource(_ id: ParticipantID) -> Source? { participants[id]?.isLive == true ? source(id) : nil }
+    private mutating func liveSource(_ id: ParticipantID) -> Source? {
+        participants[id]?.isLive == true ? source(id) : nil
+    }
 
     func filters(of name: ChannelName) -> FilterList { channels[name]?.session?.filters ?? FilterList() }
 
@@ -55,15 +69,15 @@ extension RoomModel {
     /// Points all of a viewer's slots where they belong now.
     mutating func subscribe(_ id: ParticipantID, wasAsked: Bool = false, into decisions: inout [Decision]) {
         guard let viewer = viewers[id], viewer.isActive, let name = participants[id]?.channel else { return }
-        let filters = filters(of: name)
         let followed: ParticipantID? =
             switch viewer.following {
             case .currentPublisher: channels[name]?.live.last { !isCompanion($0, of: id) }
             case .participant(let target): target
             case .everyone: nil
             }
-        let source = followed.flatMap { self.source($0) }
-        let looked = viewers[id]?.follow(source, filters, wasAsked: wasAsked, into: &decisions) ?? 0
+        var source: Source?
+        if let followed { source = self.source(followed) }
+        let looked = viewers[id]?.follow(source, wasAsked: wasAsked, into: &decisions) ?? 0
         workDone += 1 + looked
         for sender in viewer.slotSenders.sorted(by: { $0.precedes($1) }) {
             point(id, at: sender, wasAsked: wasAsked, into: &decisions)
@@ -80,8 +94,7 @@ extension RoomModel {
         guard let name = participants[id]?.channel else { return }
         let isVisible = participants[sender]?.channel == name && !isCompanion(sender, of: id)
         let source = isVisible ? liveSource(sender) : nil
-        let filters = filters(of: name)
-        let looked = viewers[id]?.point(at: source, of: sender, filters, wasAsked: wasAsked, into: &decisions)
+        let looked = viewers[id]?.point(at: source, of: sender, wasAsked: wasAsked, into: &decisions)
         workDone += 1 + (looked ?? 0)
     }
 
@@ -98,7 +111,7 @@ extension RoomModel {
     private func isCompanion(_ one: ParticipantID, of other: ParticipantID) -> Bool {
         guard one != other else { return true }
         guard let participant = participants[one] else { return false }
-        return channels[participant.channel]?.bundles[participant.member.bundleID]?.contains(other) == true
+        return channels[participant.channel]?.bundles[participant.bundle]?.contains(other) == true
     }
 }
 
@@ -108,11 +121,10 @@ extension RoomModel {
     /// A sender went live: those that follow everyone may have it.
     mutating func streamChanged(of participant: Participant, into decisions: inout [Decision]) {
         guard let channel = channels[participant.channel] else { return }
-        let companions = channel.bundles[participant.member.bundleID] ?? []
+        let companions = channel.bundles[participant.bundle] ?? []
         let source = source(participant.id)
-        let filters = filters(of: participant.channel)
         for viewer in channel.followersOfEveryone where !companions.contains(viewer) {
-            let looked = viewers[viewer]?.point(at: source, of: participant.id, filters, into: &decisions) ?? 0
+            let looked = viewers[viewer]?.point(at: source, of: participant.id, into: &decisions) ?? 0
             workDone += 1 + looked
             decisions.append(.streamsChanged(viewer))
         }
@@ -126,7 +138,7 @@ extension RoomModel {
     ) {
         guard participant.isLive else { return }
         for viewer in channels[participant.channel]?.followersOfEveryone ?? Roster() {
-            let looked = viewers[viewer]?.point(at: nil, of: participant.id, FilterList(), into: &decisions) ?? 0
+            let looked = viewers[viewer]?.point(at: nil, of: participant.id, into: &decisions) ?? 0
             viewers[viewer]?.forget(participant.id)
             workDone += 1 + looked
             if !companions.contains(viewer) { decisions.append(.streamsChanged(viewer)) }

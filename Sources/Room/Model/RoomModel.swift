@@ -27,6 +27,8 @@ public struct RoomModel: Sendable {
         /// Listeners of the channel have something to read.
         case channelChanged(ChannelName)
         case report(RoomReport)
+        /// Its media is known for as long as it may be without a path: unless its transport has one, it is to be ended.
+        case examineTransport(ParticipantID, PeerID, home: Int)
     }
 
     public let limits: RoomLimits
@@ -42,10 +44,19 @@ public struct RoomModel: Sendable {
     var viewers: [ParticipantID: Viewer] = [:]
     var participantOfPeer: [PeerID: ParticipantID] = [:]
     var listenerCount = 0
+    /// Listeners by where they come from.
+    var listenerCounts: [ClientNetwork: Int] = [:]
+    var listenerNetworks: [ListenerID: ClientNetwork] = [:]
     var orderNext: UInt64 = 0
     var placement: Placement
     var updates = Agenda()
     var lifetimes = Agenda()
+    /// When newcomers that did not connect are looked at.
+    var setups = Agenda()
+    var networks = NetworkShares()
+    /// Channels that have a session.
+    var sessionCount = 0
+    public internal(set) var admissions = AdmissionCounts()
     /// Members and slots looked at so far: what the model's work is measured in.
     var workDone = 0
 
@@ -58,7 +69,8 @@ public struct RoomModel: Sendable {
     /// Whether nothing is held: no channel, participant, listener or index entry.
     public var isEmpty: Bool {
         channels.isEmpty && participants.isEmpty && viewers.isEmpty && participantOfPeer.isEmpty && listenerCount == 0
-            && placement.isEmpty && updates.isEmpty && lifetimes.isEmpty
+            && placement.isEmpty && updates.isEmpty && lifetimes.isEmpty && setups.isEmpty && networks.isEmpty
+            && sessionCount == 0
     }
 
     public var counts: RoomCounts {
@@ -110,7 +122,7 @@ extension RoomModel {
         guard let viewer = participants[id], viewer.role.watches, viewer.following == .everyone,
             let channel = channels[viewer.channel]
         else { return [] }
-        let companions = channel.bundles[viewer.member.bundleID] ?? []
+        let companions = channel.bundles[viewer.bundle] ?? []
         return channel.live.compactMap { sender in
             guard !companions.contains(sender), let tracks = participants[sender]?.publications else { return nil }
             return VisibleStream(sender: sender, tracks: tracks)
@@ -125,6 +137,12 @@ extension RoomModel {
         channels.values.compactMap { $0.session?.description }
             .sorted { ($0.createdAt, $0.id.value) < ($1.createdAt, $1.id.value) }
     }
+
+    /// The participants of a channel, whether or not they have connected.
+    public func memberCount(of name: ChannelName) -> Int { channels[name]?.members.count ?? 0 }
+
+    /// What the viewers of a channel can play.
+    public func decoders(in name: ChannelName) -> VideoDecoders { channels[name]?.decoders ?? VideoDecoders() }
 
     /// The connected members of a channel by role.
     public func counts(of name: ChannelName) -> ChannelCounts { channels[name]?.counts ?? ChannelCounts() }

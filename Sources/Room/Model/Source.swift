@@ -10,6 +10,8 @@ struct Source: Sendable {
     let publications: [Publication]
     /// Whether it is in focus, where there is a spotlight.
     let isFocused: Bool
+    /// What the channel's filters keep of it.
+    var channelVerdict = FilterVerdict()
 }
 
 /// What a slot plays.

@@ -23,7 +23,11 @@ struct Viewer: Sendable {
     var isActive = false
     /// Whether it is told of changes.
     var hears = false
-    var filters: FilterList
+    var filters: FilterList { didSet { verdicts = [:] } }
+    /// What ``filters`` keep of each sender that was asked about.
+    private var verdicts: [ParticipantID: FilterVerdict] = [:]
+    /// Codecs that its first description refused, until it can be told: at most as many as there are m-lines.
+    var refusedCodecs: [(sender: ParticipantID, codec: CodecName)] = []
     private var layer: LayerChoice
     /// `nil` for one that joined without spotlight.
     private let spotlightJoined: SpotlightLayers?
@@ -83,6 +87,7 @@ extension Viewer {
 
     /// What it asked of a sender that left is forgotten; slots of it stay until they are taken away.
     mutating func forget(_ sender: ParticipantID) {
+        verdicts[sender] = nil
         guard senders[sender] != nil else { return }
         senders[sender]?.layer = nil
         senders[sender]?.spotlight = nil
@@ -139,33 +144,35 @@ extension Viewer {
 
 extension Viewer {
     /// Points the slots of one sender at it, or at nothing, and decides a connection for each that changed. Returns how
-    /// many slots were looked at.
+    /// many slots and rules were looked at.
     ///
     /// - Parameter wasAsked: whether that is because another layer was asked for.
     mutating func point(
         at source: Source?,
         of sender: ParticipantID,
-        _ channelFilters: FilterList,
         wasAsked: Bool = false,
         into decisions: inout [RoomModel.Decision]
     ) -> Int {
         guard isActive, let slots = senders[sender]?.slots else { return 0 }
+        var looked = slots.count
+        let verdict = verdict(on: source, looked: &looked)
         for (index, slot) in slots.enumerated() {
             let publication = source?.publications.first { $0.mid == slot.track && $0.kind == slot.kind }
-            let after = revised(slot, source, publication, channelFilters, wasAsked: wasAsked, into: &decisions)
+            let after = revised(slot, source, publication, verdict, wasAsked: wasAsked, into: &decisions)
             if after != slot { senders[sender]?.slots[index] = after }
         }
-        return slots.count
+        return looked
     }
 
-    /// Points the slots that play one source at it, by kind and position. Returns how many slots were looked at.
+    /// Points the slots that play one source at it, by kind and position. Returns how many slots and rules were looked at.
     mutating func follow(
         _ source: Source?,
-        _ channelFilters: FilterList,
         wasAsked: Bool = false,
         into decisions: inout [RoomModel.Decision]
     ) -> Int {
         guard isActive else { return 0 }
+        var looked = slots.count
+        let verdict = verdict(on: source, looked: &looked)
         var positions: [MediaKind: Int] = [:]
         for index in slots.indices {
             let slot = slots[index]
@@ -176,19 +183,35 @@ extension Viewer {
                 slot,
                 source,
                 publication,
-                channelFilters,
+                verdict,
                 wasAsked: wasAsked,
                 into: &decisions
             )
         }
-        return slots.count
+        return looked
+    }
+
+    /// Senders whose verdicts are kept: as many as a channel has publishers by default, and some that left.
+    private static let verdictsMax = 256
+
+    /// What the channel's filters and its own keep of a sender. Its own are asked once a sender.
+    private mutating func verdict(on source: Source?, looked: inout Int) -> FilterVerdict {
+        guard let source else { return FilterVerdict() }
+        var verdict = source.channelVerdict
+        guard !filters.isEmpty else { return verdict }
+        let own = verdicts[source.id] ?? filters.verdict(on: source, looked: &looked)
+        if verdicts.count >= Self.verdictsMax { verdicts = [:] }
+        verdicts[source.id] = own
+        verdict.audio = verdict.audio || own.audio
+        verdict.video = verdict.video || own.video
+        return verdict
     }
 
     private func revised(
         _ slot: Slot,
         _ source: Source?,
         _ publication: Publication?,
-        _ channelFilters: FilterList,
+        _ verdict: FilterVerdict,
         wasAsked: Bool,
         into decisions: inout [RoomModel.Decision]
     ) -> Slot {
@@ -196,7 +219,7 @@ extension Viewer {
         var playing: Playing?
         after.isBlocked = false
         if let source, let publication {
-            if channelFilters.blocks(source, slot.kind) || filters.blocks(source, slot.kind) {
+            if verdict.blocks(slot.kind) {
                 after.isBlocked = true
             } else {
                 playing = self.playing(publication, of: source)
@@ -263,7 +286,7 @@ extension Viewer {
         return (slot, wasAsked)
     }
 
-    private func slot(_ mid: MID) -> Slot? {
+    func slot(_ mid: MID) -> Slot? {
         let slots = senderOfSlot[mid].flatMap { senders[$0]?.slots } ?? self.slots
         return slots.first { $0.mid == mid }
     }

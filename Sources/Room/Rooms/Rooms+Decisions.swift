@@ -42,7 +42,19 @@ extension Rooms {
             for id in listenersOf[name] ?? [] { listeners[id]?.changes.yield() }
         case .report(let report):
             notice(.report(report))
+        case .examineTransport(let id, let peer, let home):
+            unexamined.append((id, peer, home))
+            if examiner == nil { examiner = Task { await self.examineTransports() } }
         }
+    }
+
+    /// Ends those whose transport still has no path. One question at a time: they have waited for long already.
+    private func examineTransports() async {
+        while let next = unexamined.popLast() {
+            let path = await planes[next.home].statistics(of: next.peer)?.path
+            if path == nil, model.participants[next.id]?.isConnected == false { end(next.id, reason: .unreachable) }
+        }
+        examiner = nil
     }
 
     /// Whether it was there to take the event; it is a laggard when it has no room for it.

@@ -3,10 +3,14 @@ extension Rooms {
     ///
     /// The stream yields once at the start and after changes; several changes may be one element. It ends at
     /// ``shutdown()``.
-    public func listen(to channel: ChannelName) throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>) {
+    /// - Parameter network: where the listener comes from.
+    public func listen(
+        to channel: ChannelName,
+        from network: ClientNetwork = .unknown
+    ) throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>) {
         let id = ListenerID(rawValue: listenerNext)
         listenerNext += 1
-        try model.listenerArrived(id, at: channel)
+        try model.listenerArrived(id, at: channel, from: network)
         let (changes, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         listeners[id] = (channel, continuation)
         listenersOf[channel, default: []].insert(id)
@@ -27,5 +31,7 @@ extension Rooms {
     public func snapshot(of channel: ChannelName) -> ChannelSnapshot? { model.snapshot(of: channel) }
 
     public var counts: RoomCounts { model.counts }
+    /// Newcomers that got no place, or lost it before they connected.
+    public var admissions: AdmissionCounts { model.admissions }
     public var isDraining: Bool { model.isDraining }
 }

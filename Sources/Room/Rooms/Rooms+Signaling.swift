@@ -48,6 +48,16 @@ extension Rooms {
         try apply { model throws(RoomError) in try model.slotsChanged(of: id, add: assigned, remove: []) }
     }
 
+    /// A participant's description has no codec of these tracks: it is told so, and so is the operator.
+    public func codecsRefused(by id: ParticipantID, _ tracks: [OfferedSession.UnsupportedTrack]) {
+        guard let peer = model.participants[id]?.peer else { return }
+        for track in tracks { notice(.formatUnsupported(peer, slot: track.mid, track.codec)) }
+        let refused = tracks.compactMap { track in
+            ParticipantID(track.streamID).map { (sender: $0, codec: track.codec) }
+        }
+        apply { $0.codecsRefused(by: id, refused) }
+    }
+
     /// Ends a participant. Returns whether it was there.
     @discardableResult
     public func end(_ id: ParticipantID, reason: EndReason) -> Bool {

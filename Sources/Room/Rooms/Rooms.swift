@@ -15,6 +15,11 @@ public actor Rooms {
         public let peer: PeerID
         public let local: LocalTransport
         let home: Int
+        /// Bit/s that it may publish; `nil` without a limit.
+        let publishBitsPerSecondMax: Int?
+        /// What the channel's media shares a socket under. The same for all of a channel, and another one for nearly
+        /// every other.
+        let share: UInt64
     }
 
     /// What is kept for a session beside its membership.
@@ -27,6 +32,8 @@ public actor Rooms {
         public let mids: [MID]
         /// What the first of them carries.
         public let headKind: MediaKind
+        /// What its owner presented; `nil` when it presented nothing.
+        public let owner: OwnerProof?
         public internal(set) var local: LocalTransport
         public internal(set) var remoteCredentials: ICECredentials
         /// Changes with every ICE restart.
@@ -72,6 +79,9 @@ public actor Rooms {
     var crossings: [TrackID: Task<Void, Never>] = [:]
     /// The question for its load that each home has not answered yet.
     var samplers: [Task<Void, Never>?]
+    /// Newcomers whose transports are to be looked at, and the task that does it.
+    var unexamined: [(id: ParticipantID, peer: PeerID, home: Int)] = []
+    var examiner: Task<Void, Never>?
 
     /// - Parameters:
     ///   - planes: one per media loop, at least one.
@@ -120,12 +130,18 @@ public actor Rooms {
     /// What is true of a newcomer to a channel before there is a place for it.
     ///
     /// The identifier goes into ``JoinRequest/id``; the session is the one that it will be in, unless that ends
-    /// meanwhile. The counts are those of the connected members.
+    /// meanwhile. The counts are those of the connected members; `members` has those too that are still
+    /// to connect.
     public func prospect(
         _ channel: ChannelName
-    ) -> (id: ParticipantID, session: ChannelSessionID, counts: ChannelCounts) {
+    ) -> (
+        id: ParticipantID, session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders
+    ) {
         let session = model.session(of: channel)?.id ?? prospects.session(of: channel, using: &generator)
-        return (ParticipantID(using: &generator), session, model.counts(of: channel))
+        return (
+            ParticipantID(using: &generator), session, model.counts(of: channel), model.memberCount(of: channel),
+            model.decoders(in: channel)
+        )
     }
 
     /// Takes a place for a newcomer. It is followed by
@@ -135,7 +151,7 @@ public actor Rooms {
         let session = SessionID(using: &generator)
         let peer = PeerID(rawValue: peerNext)
         peerNext += 1
-        model.now = clock.now()
+        apply { $0.makeRoom(for: request) }
         let channelSession =
             model.session(of: request.channel)?.id ?? prospects.session(of: request.channel, using: &generator)
         let home = try model.joinRequested(request, id: participant, peer: peer, session: channelSession)
@@ -152,7 +168,9 @@ public actor Rooms {
             channelSession: channelSession,
             peer: peer,
             local: local,
-            home: home
+            home: home,
+            publishBitsPerSecondMax: request.publishBitsPerSecondMax ?? model.limits.publishBitsPerSecondMax,
+            share: UInt64(bitPattern: Int64(request.channel.hashValue))
         )
     }
 
@@ -169,6 +187,7 @@ public actor Rooms {
     ///   - slots: its slots for single senders, when it follows everyone.
     ///   - headKind: what the first media section carries.
     ///   - mids: the description's media sections in their order.
+    ///   - owner: what the newcomer presented.
     /// - Throws: ``RoomError/endedDuringSetup`` when it was ended meanwhile, ``RoomError/media(_:)`` when the media
     ///   plane refuses. The place is given back in both cases.
     public func activate(
@@ -178,7 +197,8 @@ public actor Rooms {
         send: [SendTrackParameters] = [],
         slots: [SlotAssignment] = [],
         headKind: MediaKind,
-        mids: [MID]
+        mids: [MID],
+        owner: OwnerProof? = nil
     ) async throws(RoomError) -> Session {
         let id = reservation.participant
         do {
@@ -188,7 +208,9 @@ public actor Rooms {
                     localCredentials: reservation.local.credentials,
                     remote: remote,
                     receive: receive,
-                    send: send + slots.map(\.parameters)
+                    send: send + slots.map(\.parameters),
+                    publishBitsPerSecondMax: reservation.publishBitsPerSecondMax,
+                    share: reservation.share
                 )
             )
         } catch {
@@ -206,6 +228,7 @@ public actor Rooms {
             role: participant.role,
             mids: mids,
             headKind: headKind,
+            owner: owner,
             local: reservation.local,
             remoteCredentials: remote.credentials,
             iceVersion: ICEVersion(using: &generator),
@@ -215,6 +238,8 @@ public actor Rooms {
         sessionOf[id] = reservation.session
         notice(.joined(id, reservation.peer, participant.channel, participant.role))
         let isToldNews = mailboxes[id] != nil
+        let video = send.filter { $0.kind == .video }
+        let decodedVideo = video.isEmpty ? nil : Set(video.flatMap(\.codecs).map(\.name))
         try apply { model throws(RoomError) in
             try model.setupCompleted(
                 id,
@@ -223,6 +248,7 @@ public actor Rooms {
                 },
                 slots: send.map { Slot(mid: $0.mid, kind: $0.kind) },
                 assigned: slots,
+                decodedVideo: decodedVideo,
                 isToldNews: isToldNews
             )
         }
@@ -250,7 +276,7 @@ public actor Rooms {
 
     /// Waits until the media planes did all that was decided so far, and answered what they were asked.
     public func settle() async {
-        while let task = (workers + samplers).lazy.compactMap({ $0 }).first ?? crossings.values.first {
+        while let task = (workers + samplers + [examiner]).lazy.compactMap({ $0 }).first ?? crossings.values.first {
             await task.value
         }
     }

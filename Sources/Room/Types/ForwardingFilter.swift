@@ -30,9 +30,9 @@ public struct ForwardingFilter: Hashable, Sendable {
     public static let priorityDefault = 32_767
     /// Filters in one list.
     public static let filtersMax = 32
-    /// Rules of one filter, the inner ones counted.
+    /// Rules of all filters of one list together. A list without rules within ``rules`` counts as one.
     public static let rulesMax = 64
-    /// Values of one filter's rules together.
+    /// Values of the rules of all filters of one list together.
     public static let valuesMax = 1_024
     /// The longest name, version or value, in bytes.
     public static let textBytesMax = 255
@@ -66,12 +66,15 @@ public struct ForwardingFilter: Hashable, Sendable {
         self.metadataJSON = metadataJSON
     }
 
-    /// Whether it is within what one filter may hold.
+    /// What it takes of ``rulesMax``.
+    public var ruleCount: Int { rules.reduce(0) { $0 + max($1.count, 1) } }
+    /// What it takes of ``valuesMax``.
+    public var valueCount: Int { rules.joined().reduce(0) { $0 + $1.values.count } }
+
+    /// Whether its texts are within what one filter may hold.
     var isWithinLimits: Bool {
         let all = rules.joined()
-        return rules.count <= Self.rulesMax && all.count <= Self.rulesMax
-            && all.reduce(0) { $0 + $1.values.count } <= Self.valuesMax
-            && name.utf8.count <= Self.textBytesMax && (version?.utf8.count ?? 0) <= Self.textBytesMax
+        return name.utf8.count <= Self.textBytesMax && (version?.utf8.count ?? 0) <= Self.textBytesMax
             && all.allSatisfy { $0.values.allSatisfy { $0.utf8.count <= Self.textBytesMax } }
             && (metadataJSON?.utf8.count ?? 0) <= Self.metadataBytesMax
     }

@@ -12,8 +12,11 @@ public struct JoinRequest: Sendable {
     public var id: ParticipantID?
     /// What the application calls the participant; several may share it. `nil` for its identifier.
     public var clientID: String?
-    /// Members of one bundle get neither each other's media nor news of each other. `nil` for its identifier.
+    /// Members of one bundle get neither each other's media nor news of each other. `nil` for its identifier; see
+    /// ``bundleScope``.
     public var bundleID: String?
+    /// Which other members' ``bundleID`` means the same bundle; `nil` for those from its own network.
+    public var bundleScope: BundleScope?
     /// What the client wants others to be told of it: JSON text.
     public var notifyMetadataJSON: String?
     /// What its authorization wants others to be told of it: JSON text.
@@ -39,10 +42,14 @@ public struct JoinRequest: Sendable {
     /// Whether it sends video in several layers.
     public var isSimulcast: Bool
     public var agent: ClientAgent
+    /// Where it comes from; the node's shares are counted by it.
+    public var network: ClientNetwork
     /// How long it may stay connected; `nil` without a limit.
     public var lifetime: Duration?
     /// Refuse it when its channel has that many participants already; `nil` for the node's limit alone.
     public var channelConnectionsMax: Int?
+    /// Bit/s that it may publish, audio and video together; `nil` for the node's limit.
+    public var publishBitsPerSecondMax: Int?
 
     public init(
         channel: ChannelName,
@@ -52,6 +59,7 @@ public struct JoinRequest: Sendable {
         id: ParticipantID? = nil,
         clientID: String? = nil,
         bundleID: String? = nil,
+        bundleScope: BundleScope? = nil,
         notifyMetadataJSON: String? = nil,
         authorizedMetadataJSON: String? = nil,
         eventMetadataJSON: String? = nil,
@@ -65,8 +73,10 @@ public struct JoinRequest: Sendable {
         filters: [ForwardingFilter] = [],
         isSimulcast: Bool = false,
         agent: ClientAgent = ClientAgent(),
+        network: ClientNetwork = .unknown,
         lifetime: Duration? = nil,
-        channelConnectionsMax: Int? = nil
+        channelConnectionsMax: Int? = nil,
+        publishBitsPerSecondMax: Int? = nil
     ) {
         self.channel = channel
         self.role = role
@@ -75,6 +85,7 @@ public struct JoinRequest: Sendable {
         self.id = id
         self.clientID = clientID
         self.bundleID = bundleID
+        self.bundleScope = bundleScope
         self.notifyMetadataJSON = notifyMetadataJSON
         self.authorizedMetadataJSON = authorizedMetadataJSON
         self.eventMetadataJSON = eventMetadataJSON
@@ -88,8 +99,10 @@ public struct JoinRequest: Sendable {
         self.filters = filters
         self.isSimulcast = isSimulcast
         self.agent = agent
+        self.network = network
         self.lifetime = lifetime
         self.channelConnectionsMax = channelConnectionsMax
+        self.publishBitsPerSecondMax = publishBitsPerSecondMax
     }
 }
 

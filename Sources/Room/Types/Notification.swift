@@ -19,6 +19,8 @@ public final class Notification: Sendable {
         case forwarding(isBlocked: Bool, kind: MediaKind, source: ParticipantID, destination: ParticipantID)
         /// The network between the receiver and the node became more or less stable: 0, stable, to 3, very unstable.
         case networkStatus(unstableLevel: Int)
+        /// The receiver cannot play what a sender sends, so nothing of it is forwarded to the receiver.
+        case codecUnsupported(CodecName, source: ParticipantID, destination: ParticipantID)
         /// The receiver's own ICE connection goes from one state to another.
         case iceStateChanged(current: ICEState, previous: ICEState)
     }

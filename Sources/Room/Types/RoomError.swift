@@ -6,9 +6,13 @@ public enum RoomError: Error, Hashable, Sendable {
     case channelsFull
     /// The node holds as many participants as it may.
     case nodeFull
+    /// The newcomer's network holds its share of the node already.
+    case networkFull(NetworkShare)
     case channelFull
     case publishersFull
     case listenersFull
+    /// The client's network has as many listeners as ``RoomLimits/listenersPerNetworkMax`` permits.
+    case networkListenersFull
     /// There is no such channel, or nobody is in it.
     case channelUnknown
     /// The participant to be watched or changed is not in the channel.
@@ -43,6 +47,13 @@ public enum RoomError: Error, Hashable, Sendable {
     case media(String)
 }
 
+/// What a network may hold only so much of.
+public enum NetworkShare: Hashable, Sendable {
+    case channels, participants
+    /// Participants that have not connected yet.
+    case unconnected
+}
+
 /// Why a participant left.
 public enum EndReason: Hashable, Sendable {
     /// Its owner asked: DELETE, or the end of its signaling.
@@ -51,6 +62,12 @@ public enum EndReason: Hashable, Sendable {
     case shutdown
     /// Setting it up failed, so it never took part.
     case setupFailed
+    /// It did not answer its offer in time.
+    case unanswered
+    /// Its transport found no path to the node in time.
+    case unreachable
+    /// The node was full, and it had not connected: its place went to a newcomer.
+    case crowdedOut
     /// Its transport ended by itself.
     case transport(PeerCloseReason)
     /// An operator ended it.

@@ -39,6 +39,30 @@ public final class SignalingStatistics: Sendable {
         }
     }
 
+    /// Why a client was refused or cut off for what it would cost others. The raw value is the metric's label.
+    public enum Refusal: String, Hashable, Sendable, CaseIterable {
+        /// More requests of one network than the limit on requests permits.
+        case requestRate = "request_rate"
+        /// More, or larger, first messages of one network than the limit on them permits.
+        case messageRate = "message_rate"
+        /// A member's statistics were dropped because its network sends more of them than its limit permits.
+        case memberMessageRate = "member_message_rate"
+        /// More pings, pongs and small fragments on a WebSocket than its limit permits.
+        case frameFlood = "frame_flood"
+        /// A connection above its network's share.
+        case connectionShare = "connection_share"
+        /// An event stream above its network's share.
+        case eventStreamShare = "event_stream_share"
+        /// The node or the channel has as many event streams as it may.
+        case eventStreams = "event_streams"
+        /// A client that read too slowly while too much waited for all clients together.
+        case slowReader = "slow_reader"
+        /// A connection without the PROXY protocol's header, or with one that cannot be read.
+        case proxyHeader = "proxy_header"
+        /// A request at the operators' listener with a `Host` that is not its own.
+        case host = "host"
+    }
+
     /// Counts since the node began.
     public struct Counts: Hashable, Sendable {
         public var sessionsCreated: UInt64 = 0
@@ -56,6 +80,7 @@ public final class SignalingStatistics: Sendable {
         public var failedClients: [Client: UInt64] = [:]
         /// Connections that ended because of the signaling, by the word that the client was told.
         public var signalingErrors: [String: UInt64] = [:]
+        public var refusals: [Refusal: UInt64] = [:]
 
         public init() {}
 
@@ -99,6 +124,9 @@ public final class SignalingStatistics: Sendable {
             }
         }
     }
+
+    /// Counts a client that was refused or cut off for what it would cost others.
+    public func refused(_ reason: Refusal) { state.withLock { $0.refusals[reason, default: 0] += 1 } }
 
     /// Counts a client that the signaling refused or ended for a mistake.
     /// - Parameters:

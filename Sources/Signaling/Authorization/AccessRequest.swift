@@ -29,6 +29,8 @@ public struct AccessRequest: Sendable {
     public var bundleID: String?
     /// How it speaks, and what it says of its software.
     public var agent: ClientAgent
+    /// Where it comes from.
+    public var network: ClientNetwork
     /// The version of libwebrtc that the client says it has.
     public var libwebrtc: String?
     /// What the client gave for authentication, opaque to the node.
@@ -41,8 +43,10 @@ public struct AccessRequest: Sendable {
     public var video: Media
     public var isSimulcast: Bool
     public var spotlight: Bool
-    /// The members that the channel has already.
+    /// The members of the channel that are connected.
     public var counts: ChannelCounts
+    /// Those, and the ones that are still to connect.
+    public var members: Int
 
     public init(
         channel: ChannelName,
@@ -50,6 +54,7 @@ public struct AccessRequest: Sendable {
         participant: ParticipantID,
         session: ChannelSessionID,
         agent: ClientAgent,
+        network: ClientNetwork = .unknown,
         clientID: String? = nil,
         bundleID: String? = nil,
         libwebrtc: String? = nil,
@@ -60,13 +65,15 @@ public struct AccessRequest: Sendable {
         video: Media = Media(),
         isSimulcast: Bool = false,
         spotlight: Bool = false,
-        counts: ChannelCounts
+        counts: ChannelCounts,
+        members: Int? = nil
     ) {
         self.channel = channel
         self.role = role
         self.participant = participant
         self.session = session
         self.agent = agent
+        self.network = network
         self.clientID = clientID
         self.bundleID = bundleID
         self.libwebrtc = libwebrtc
@@ -78,6 +85,7 @@ public struct AccessRequest: Sendable {
         self.isSimulcast = isSimulcast
         self.spotlight = spotlight
         self.counts = counts
+        self.members = members ?? counts.connections
     }
 
     /// The token that the newcomer presents in one way or the other.

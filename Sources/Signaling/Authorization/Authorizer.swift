@@ -19,6 +19,11 @@ public enum Authorization: Hashable, Sendable {
     case unauthenticated
     /// The token is valid, and does not permit this: 403.
     case forbidden
+    /// Whoever may watch the channel may do this: ``Authorizer/admit(_:)`` decides, as about a viewer.
+    case asViewer
+    /// Whoever presents the token that the session was opened with may do this. The session's address, which is secret,
+    /// is enough where none was presented.
+    case asOwner
 }
 
 /// Decides who may do what.

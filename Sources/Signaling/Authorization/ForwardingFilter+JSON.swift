@@ -14,12 +14,18 @@ extension ForwardingFilter {
             throw JSONShapeError("\"rules\" of a forwarding filter is missing.")
         }
         var rules: [[Rule]] = []
+        var size = Size()
         for alternative in alternatives {
-            guard let conjunction = alternative.array, conjunction.count <= Self.rulesMax else {
-                throw JSONShapeError("\"rules\" has to hold arrays of at most \(Self.rulesMax) rules.")
+            guard let conjunction = alternative.array else {
+                throw JSONShapeError("\"rules\" of a forwarding filter has to hold arrays of rules.")
             }
+            try size.add(rules: max(conjunction.count, 1))
             var parsed: [Rule] = []
-            for rule in conjunction { parsed.append(try Self.rule(rule)) }
+            for element in conjunction {
+                let rule = try Self.rule(element)
+                try size.add(values: rule.values.count)
+                parsed.append(rule)
+            }
             rules.append(parsed)
         }
         self.init(
@@ -30,6 +36,24 @@ extension ForwardingFilter {
             version: try fields.string("version"),
             metadataJSON: fields.value("metadata")?.text
         )
+    }
+
+    /// How large a list of filters is; it is found too large before the rest of it is read.
+    private struct Size {
+        private var rules = 0
+        private var values = 0
+
+        mutating func add(rules count: Int = 0, values valueCount: Int = 0) throws(JSONShapeError) {
+            rules += count
+            values += valueCount
+            let (rulesMax, valuesMax) = (ForwardingFilter.rulesMax, ForwardingFilter.valuesMax)
+            guard rules <= rulesMax else {
+                throw JSONShapeError("Forwarding filters may have at most \(rulesMax) rules in all.")
+            }
+            guard values <= valuesMax else {
+                throw JSONShapeError("The rules of forwarding filters may have at most \(valuesMax) values in all.")
+            }
+        }
     }
 
     /// The filters of `forwarding_filters`, or else the one of `forwarding_filter`; `nil` when there is neither.
@@ -46,8 +70,10 @@ extension ForwardingFilter {
         let fields = JSONFields(["forwarding_filters": json ?? .null])
         guard let objects = try fields.objects("forwarding_filters", countMax: filtersMax) else { return nil }
         var filters: [ForwardingFilter] = []
+        var size = Size()
         for object in objects {
             let filter = try ForwardingFilter(object)
+            try size.add(rules: filter.ruleCount, values: filter.valueCount)
             guard !filters.contains(where: { $0.name == filter.name }) else {
                 throw JSONShapeError("\"forwarding_filters\" has two filters of the name \"\(filter.name)\".")
             }

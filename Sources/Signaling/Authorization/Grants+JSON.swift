@@ -9,6 +9,7 @@ extension Grants {
     /// The highest bit rates that are taken, in kbit/s: Opus's own limit, and far above any camera.
     static let audioKbpsMax = 510
     static let videoKbpsMax = 100_000
+    static let publishKbpsMax = 1_000_000
 
     /// Reads the grants out of an authentication webhook's answer or a token's claims. Members that are no grants are
     /// ignored.
@@ -35,6 +36,7 @@ extension Grants {
         userAgentStatistics = try fields.bool("user_agent_stats")
         connectionLifetime = try fields.integer("connection_lifetime", 1...Self.lifetimeSecondsMax)
             .map { .seconds($0) }
+        publishBitRate = try fields.integer("publish_bit_rate", 1...Self.publishKbpsMax)
         forwardingFilters = try ForwardingFilter.list(fields)
         dataChannelSignaling = try fields.bool("data_channel_signaling")
         ignoreDisconnectWebSocket = try fields.bool("ignore_disconnect_websocket")

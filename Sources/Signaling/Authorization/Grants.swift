@@ -68,6 +68,8 @@ public struct Grants: Sendable {
     public var connectionLifetime: Duration?
     /// How many members the channel may have, the newcomer included.
     public var channelConnectionsMax: Int?
+    /// The most that the participant may publish, audio and video together, in kbit/s.
+    public var publishBitRate: Int?
     public var forwardingFilters: [ForwardingFilter]?
     public var dataChannelSignaling: Bool?
     public var ignoreDisconnectWebSocket: Bool?

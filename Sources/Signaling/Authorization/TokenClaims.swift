@@ -19,6 +19,8 @@ struct TokenProblem: Error, Hashable {
 struct TokenClaims {
     /// The longest token that is looked at; as long as an HTTP header may be.
     static let bytesMax = 8_192
+    /// The longest header of a token as it is sent, in bytes: a kibibyte in Base64.
+    static let headerBytesMax = 1_368
     /// How far the clocks of who makes tokens and of the node may differ, in seconds.
     static let leewaySeconds = 5.0
 
@@ -37,11 +39,14 @@ struct TokenClaims {
     let grants: Grants
 
     /// Checks the token's form and signature, and nothing of what it says.
+    ///
+    /// The header names the key, so it has to be read first, within tight limits. The claims are read only once the
+    /// signature is good: whoever holds no key makes the node parse nothing more.
     init(_ token: String, keys: [JWTKey]) throws(TokenProblem) {
         guard token.utf8.count <= Self.bytesMax else { throw TokenProblem("The token is too long.") }
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Self.object(parts[0]), let claims = Self.object(parts[1]),
-            let signature = Base64URL.decoded(parts[2])
+        guard parts.count == 3, parts[0].utf8.count <= Self.headerBytesMax,
+            let header = Self.object(parts[0], limits: .tokenHeader), let signature = Base64URL.decoded(parts[2])
         else { throw TokenProblem("The token is no JWT.") }
         // RFC 7515 §4.1.11: who does not understand what is critical refuses.
         guard header["crit"] == nil else { throw TokenProblem("The token's header has \"crit\".") }
@@ -56,6 +61,9 @@ struct TokenClaims {
         let input = Array((parts[0] + "." + parts[1]).utf8)
         guard candidates.contains(where: { $0.verifies(signature, over: input) }) else {
             throw TokenProblem("The token's signature is not valid.")
+        }
+        guard let claims = Self.object(parts[1], limits: .standard) else {
+            throw TokenProblem("The token's claims are no JSON object.")
         }
         do {
             try self.init(claims: claims)
@@ -84,8 +92,8 @@ struct TokenClaims {
         return seconds
     }
 
-    private static func object(_ part: Substring) -> [String: JSONValue]? {
-        Base64URL.decoded(part).flatMap { try? JSONValue(parsing: $0) }?.object
+    private static func object(_ part: Substring, limits: JSONLimits) -> [String: JSONValue]? {
+        Base64URL.decoded(part).flatMap { try? JSONValue(parsing: $0, limits: limits) }?.object
     }
 
     // MARK: What it permits

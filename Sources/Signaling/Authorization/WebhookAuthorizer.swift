@@ -15,12 +15,11 @@ import Synchronization
 public final class WebhookAuthorizer: Authorizer {
     private let url: String
     private let transport: any WebhookTransport
-    private let questionsMax: Int
     private let node: NodeIdentity
     private let counters: WebhookCounters
     private let logger: Logger
     private let now: @Sendable () -> Int64
-    private let questions = Mutex(0)
+    private let questions: Mutex<OpenQuestions>
 
     init(
         url: String,
@@ -33,7 +32,7 @@ public final class WebhookAuthorizer: Authorizer {
     ) {
         self.url = url
         self.transport = transport
-        questionsMax = limits.questionsMax
+        questions = Mutex(OpenQuestions(limits))
         self.node = node
         self.counters = counters
         self.logger = logger
@@ -62,26 +61,22 @@ public final class WebhookAuthorizer: Authorizer {
         )
     }
 
-    /// Who wants to publish or to watch is judged by ``admit(_:)``; who knows a session's secret URL may control it. The
-    /// list of a channel's members is for nobody, as the webhook is not asked about readers.
+    /// Who wants to publish or to watch is judged by ``admit(_:)``, and whoever reads the list of a channel's members as a
+    /// viewer who does not say how it wants to watch. A session is controlled with the token that opened it.
     public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
         switch action {
-        case .publish, .watch, .control, .probe: .allowed
-        case .observe: .forbidden
+        case .publish, .watch, .probe: .allowed
+        case .control: .asOwner
+        case .observe: .asViewer
         }
     }
 
     public func admit(_ request: AccessRequest) async -> AccessDecision {
-        let isTaken = questions.withLock { count in
-            guard count < questionsMax else { return false }
-            count += 1
-            return true
-        }
-        guard isTaken else {
-            counters.dropped("auth")
+        if let reason = questions.withLock({ $0.open(for: request.network) }) {
+            counters.dropped("auth", reason)
             return failed(request, "Too many newcomers wait for the authentication webhook.")
         }
-        defer { questions.withLock { $0 -= 1 } }
+        defer { questions.withLock { $0.close(for: request.network) } }
         do {
             let answer = try await transport.exchange(
                 question(request),
@@ -168,6 +163,37 @@ public final class WebhookAuthorizer: Authorizer {
             members["\(kind)_bit_rate"] = media.bitRate.map { .integer($0) }
         }
         return .object(members)
+    }
+}
+
+/// Counts the questions that wait for an answer, by the newcomer's network.
+struct OpenQuestions {
+    private let most: Int
+    private let mostOfNetwork: Int
+    private var count = 0
+    private var counts: [ClientNetwork: Int] = [:]
+
+    init(_ limits: WebhookLimits) {
+        most = limits.questionsMax
+        mostOfNetwork = limits.questionsPerNetworkMax
+    }
+
+    /// Takes a place for a question, given back by ``close(for:)``. Returns why there is none.
+    mutating func open(for network: ClientNetwork) -> WebhookCounters.DropReason? {
+        let free = most - count
+        guard free > 0 else { return .full }
+        let share = min(mostOfNetwork, max(free / 4, 1))
+        // Clients that cannot be told apart may be any number of people.
+        guard network.isShared || counts[network, default: 0] < share else { return .networkShare }
+        count += 1
+        counts[network, default: 0] += 1
+        return nil
+    }
+
+    mutating func close(for network: ClientNetwork) {
+        count -= 1
+        let others = (counts[network] ?? 1) - 1
+        counts[network] = others > 0 ? others : nil
     }
 }
 

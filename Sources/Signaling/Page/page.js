@@ -77,6 +77,8 @@ function start() {
       'or publish the moving picture instead.',
     missing: () => 'No camera or microphone was found on this device.',
     busy: () => 'The camera is in use by another program, or the system does not give it out.',
+    cannotPlay: (codec) => `This browser cannot play ${codec}, the codec of this picture. Use another browser, or let ` +
+      'the publisher choose another codec.',
     codecAnswer: () => 'The server does not take this codec. Choose Auto or another codec.',
   };
 
@@ -468,6 +470,15 @@ function start() {
   const capabilities = () => RTCRtpSender.getCapabilities?.('video')?.codecs ?? [];
   const isCodec = (name) => (codec) => codec.mimeType.toLowerCase() === 'video/' + name.toLowerCase();
 
+  /** The codec of a publisher's picture that was not negotiated with the server, since the browser has no decoder. */
+  function missingCodec(session, participant) {
+    const sent = participant?.tracks?.find((track) => track.kind === 'video' && track.active)?.codec;
+    const section = session.connection?.remoteDescription?.sdp.split(/^m=/m).find((one) => one.startsWith('video '));
+    if (!sent || !section) return null;
+    const agreed = [...section.matchAll(/^a=rtpmap:\d+ ([^/\s]+)/gm)].map((found) => found[1].toUpperCase());
+    return agreed.includes(sent.toUpperCase()) ? null : codecLabel(sent);
+  }
+
   /** Leaves `name` alone among the transceiver's codecs, its most widely understood form first. */
   function preferCodec(transceiver, name) {
     if (!name || !transceiver.setCodecPreferences) return;
@@ -626,9 +637,18 @@ function start() {
       toggle.textContent = this.silenced ? 'Unmute' : 'Mute';
     }
 
+    /** What the publisher sends, as the channel says it. */
+    expect(participant, session) {
+      this.participant = participant;
+      this.follow(session);
+    }
+
     follow(session) {
+      this.lacking = missingCodec(session, this.participant);
       this.root.dataset.state = session.state;
-      this.find('.veil').textContent = session.state === 'live' ? '' : session.text;
+      this.root.toggleAttribute('data-unplayable', Boolean(this.lacking));
+      const live = this.lacking ? words.cannotPlay(this.lacking) : '';
+      this.find('.veil').textContent = session.state === 'live' ? live : session.text;
     }
 
     draw(session) {
@@ -781,7 +801,11 @@ function start() {
     const others = publishers(room).filter((one) => !ownIdentifiers.has(one.id));
     const wanted = new Map(others.map((one) => [one.id, one]));
     for (const id of [...room.peers.keys()]) if (!wanted.has(id)) drop(room, id);
-    for (const [id, one] of wanted) if (!room.peers.has(id)) pick(room, id, one);
+    for (const [id, one] of wanted) {
+      if (!room.peers.has(id)) pick(room, id, one);
+      const { tile, session } = room.peers.get(id);
+      tile.expect(one, session);
+    }
   }
 
   function pick(room, id, participant) {
@@ -989,7 +1013,7 @@ function start() {
   // ---- the hook for tests and the console ---------------------------------------------------------------------------
 
   const describe = (session, tile) => ({
-    state: session.state, text: session.text, connections: session.connections, connectedAt: session.connectedAt,
+    state: session.state, text: session.text, lacking: tile.lacking ?? null, connections: session.connections, connectedAt: session.connectedAt,
     firstFrameAt: tile.firstFrameAt, ...session.numbers,
   });
 

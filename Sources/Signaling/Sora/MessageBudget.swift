@@ -2,13 +2,15 @@ import Wire
 
 /// How many messages one client may send: far more than any SDK does, and few enough that nobody else notices.
 ///
-/// A message costs by its values, as its parsing does.
+/// A message costs by its values and its bytes, as its parsing does.
 struct MessageBudget {
     /// At once, and per second in the long run.
     private static let burst = 1_000
     private static let perSecond = 100
     /// A message of more values costs as several do. The statistics of a call of a hundred streams have 20,000.
     private static let valuesPerMessage = 64
+    /// The same of bytes. The longest answer has 512 KiB.
+    private static let bytesPerMessage = 8_192
 
     private var available = burst
     private var filledAt: Instant
@@ -19,7 +21,7 @@ struct MessageBudget {
     /// left to the parser.
     static func cost(of text: String) -> Int {
         let commas = text.utf8.count { $0 == UInt8(ascii: ",") }
-        return min(burst, 1 + commas / valuesPerMessage)
+        return min(burst, 1 + commas / valuesPerMessage + text.utf8.count / bytesPerMessage)
     }
 
     mutating func take(_ cost: Int = 1, at now: Instant) -> Bool {

@@ -15,13 +15,30 @@ enum SoraClientMessage: Hashable, Sendable {
     /// The longest statistics that are kept, in bytes.
     static let reportsBytesMax = 256 * 1024
 
+    /// Whether a text is a `pong` with more in it than its type, as far as its first or its last bytes say. SDKs write the
+    /// type first, or last where their encoder sorts the members; one that is written otherwise is only told by parsing.
+    static func isStatistics(_ text: String) -> Bool {
+        var bytes = text.utf8[...]
+        func skip(_ token: String) -> Bool {
+            bytes = bytes.drop { $0 == 0x20 || 0x09...0x0D ~= $0 }
+            guard bytes.starts(with: token.utf8) else { return false }
+            bytes = bytes.dropFirst(token.utf8.count)
+            return true
+        }
+        guard skip("{") else { return false }
+        if skip("\"type\"") { return skip(":") && skip("\"pong\"") && skip(",") }
+        let end = text.utf8.suffix(32).filter { $0 != 0x20 && !(0x09...0x0D ~= $0) }
+        return end.reversed().starts(with: ",\"type\":\"pong\"}".utf8.reversed())
+    }
+
+    /// - Parameter limits: how much the message may hold.
     /// - Throws: the refusal of a message that is not one.
-    init(decoding text: String) throws(SoraClose) {
+    init(decoding text: String, limits: JSONLimits = .standard) throws(SoraClose) {
         let value: JSONValue
         do {
-            value = try JSONValue(parsing: text)
+            value = try JSONValue(parsing: text, limits: limits)
         } catch {
-            let fault = error == .malformed ? "is not JSON" : "has too many values, or they lie too deep"
+            let fault = error == .malformed ? "is not JSON" : "is too long, has too many values, or they lie too deep"
             throw SoraClose(.invalidJSON, "A message \(fault).")
         }
         guard let members = value.object else { throw SoraClose(.invalidMessage, "A message is not a JSON object.") }

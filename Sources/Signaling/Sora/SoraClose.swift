@@ -91,6 +91,13 @@ extension SoraClose {
         case .setupFailed: self.init(.internalError, "The media could not be set up.")
         case .tooSlow:
             self.init(.internalError, "The client took its messages too slowly, so that too many waited for it.")
+        case .unanswered: self = .answerTimeout
+        case .unreachable: self = .connectionCreatedWaitTimeout
+        case .crowdedOut:
+            self.init(
+                .internalError,
+                "The node is full, and the client had not connected when its place was given to another; connect again."
+            )
         case .replaced: self.init(.duplicatedChannelID, "The same client joined again.")
         case .transport(let reason): self.init(reason)
         }

@@ -13,10 +13,34 @@ struct SoraContext: Sendable {
     let clientStatistics: ClientStatistics
     let signalingStatistics: SignalingStatistics
     let logger: Logger
+    let limiter: AddressLimiter
+    let clients: ClientAddresses
+    let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
+}
+
+/// Who takes turns at signaling's work: a connection's network, whose channels take the network's turns, so that nobody has
+/// more turns for being in more channels. Clients whose network is shared take turns by their channel.
+enum WorkOwner: Hashable, Sendable {
+    case network(ClientNetwork)
+    case channel(ChannelName)
+
+    /// - Parameter channel: where the client has a place; `nil` while it has none.
+    init(_ network: ClientNetwork, in channel: ChannelName?) {
+        if network.isShared, let channel {
+            self = .channel(channel)
+        } else {
+            self = .network(network)
+        }
+    }
 }
 
 /// Drives one ``SoraSession``: carries texts from and to its WebSocket, and its wishes to the rooms.
+///
+/// It runs on the work queue that all connections share, so that the descriptions of a crowded channel take at most one
+/// thread, and no request over HTTP waits for them.
 actor SoraConnection {
+    private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     private let context: SoraContext
     private let channel: any Channel
     private var session: SoraSession
@@ -28,8 +52,13 @@ actor SoraConnection {
     init(context: SoraContext, channel: any Channel) {
         self.context = context
         self.channel = channel
+        let network = context.clients.network(of: channel)
+        executor = FairExecutor(context.work, share: nil, owner: WorkOwner(network, in: nil))
         session = SoraSession(configuration: context.configuration, at: Self.now)
     }
+
+    /// Where the client comes from.
+    private var network: ClientNetwork { context.clients.network(of: channel) }
 
     private static var now: Instant {
         Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
@@ -41,7 +70,7 @@ actor SoraConnection {
         do {
             for try await message in input {
                 switch message {
-                case .text(let text): perform(session.received(text, at: Self.now))
+                case .text(let text): perform(receive(text))
                 case .closed: perform(session.socketClosed())
                 case .refused(let close): perform(session.socketRefused(close))
                 case .stopping: perform(session.stopping())
@@ -56,6 +85,22 @@ actor SoraConnection {
         timer = nil
     }
 
+    private func receive(_ text: String) -> [SoraSession.Action] {
+        if session.isStranger {
+            let isWithin = context.limiter.take(.message, cost: MessageBudget.cost(of: text), for: network) == nil
+            return isWithin ? session.received(text, at: Self.now) : session.refusedAsTooMany()
+        }
+        return session.received(text, isRead: mayRead(text), at: Self.now)
+    }
+
+    /// Whether a member's message is read: statistics are not while the members of its network have sent more of them
+    /// than their limit permits. Nobody's call depends on them.
+    private func mayRead(_ text: String) -> Bool {
+        let network = network
+        guard !network.isShared, SoraClientMessage.isStatistics(text) else { return true }
+        return context.limiter.take(.memberMessage, cost: MessageBudget.cost(of: text), for: network) == nil
+    }
+
     private func perform(_ actions: [SoraSession.Action]) {
         for action in actions {
             switch action {
@@ -67,6 +112,7 @@ actor SoraConnection {
             case .reserve(let request): Task { await reserve(request) }
             case .activate(let outcome): Task { await activate(outcome) }
             case .changeSlots(let added, let removed): Task { await changeSlots(added: added, removed: removed) }
+            case .reportUnsupported(let tracks): reportUnsupported(tracks)
             case .findStreams: Task { await findStreams() }
             case .record(let reports): record(reports)
             case .leave(let reason): leave(reason)
@@ -108,6 +154,7 @@ actor SoraConnection {
                 participant: prospect.id,
                 session: prospect.session,
                 agent: ClientAgent(signaling: .sora, name: connect.client, environment: connect.environment),
+                network: network,
                 clientID: connect.clientID,
                 bundleID: context.configuration.acceptsBundleID ? connect.bundleID : nil,
                 libwebrtc: connect.libwebrtc,
@@ -117,17 +164,21 @@ actor SoraConnection {
                 video: connect.video.accessRequest,
                 isSimulcast: connect.isSimulcast,
                 spotlight: connect.spotlight,
-                counts: prospect.counts
+                counts: prospect.counts,
+                members: prospect.members
             )
         )
-        perform(session.admitted(decision, id: prospect.id, at: Self.now))
+        perform(session.admitted(decision, id: prospect.id, decoders: prospect.decoders, at: Self.now))
     }
 
     private func reserve(_ request: JoinRequest) async {
         let rooms = context.rooms
+        var request = request
+        request.network = network
         do throws(RoomError) {
             let reservation = try await rooms.reserve(request)
             self.reservation = reservation
+            executor.move(to: request.channel, owner: WorkOwner(network, in: request.channel))
             let events = await rooms.events(of: reservation.participant)
             Task {
                 for await event in events { self.deliver(event) }
@@ -180,6 +231,12 @@ actor SoraConnection {
         perform(session.found(streams, at: Self.now))
     }
 
+    private func reportUnsupported(_ tracks: [OfferedSession.UnsupportedTrack]) {
+        guard let participant = reservation?.participant else { return }
+        let rooms = context.rooms
+        Task { await rooms.codecsRefused(by: participant, tracks) }
+    }
+
     private func leave(_ reason: EndReason) {
         authorization?.cancel()
         guard let reservation else { return }
@@ -217,7 +274,7 @@ actor SoraConnection {
         if let channel = session.channel { metadata["channel"] = "\(channel)" }
         if let reservation { metadata["participant"] = "\(reservation.participant)" }
         if !session.client.isEmpty { metadata["client"] = "\(session.client)" }
-        if let address = channel.remoteAddress?.ipAddress { metadata["address"] = "\(address)" }
+        if let address = context.clients.address(of: channel) { metadata["address"] = "\(address)" }
         // Sockets that never say anything are what SDKs leave behind that try several URLs.
         let isNoise = isOrdinary || session.channel == nil
         context.logger.log(level: isNoise ? .debug : .notice, "signaling closed", metadata: metadata)

@@ -6,12 +6,20 @@ import Room
 /// Takes the WebSockets of Sora's SDKs at `/signaling`.
 struct SoraEndpoint: WebSocketEndpoint {
     let context: SoraContext
-    let limiter: AddressLimiter
+    let shares: ConnectionShares
 
-    func accepts(_ head: HTTPRequestHead, on channel: any Channel) -> Bool {
+    func answer(to head: HTTPRequestHead, on channel: any Channel) -> WebSocketAnswer {
         guard head.method == .GET, let route = try? Route(target: RequestTarget(head.uri)), route == .signaling
-        else { return false }
-        return limiter.take(for: channel) == nil
+        else { return .unknown }
+        let clients = context.clients
+        let address = clients.address(of: channel, forwardedFor: head.headers["x-forwarded-for"])
+        let network = address.map { ClientNetwork($0) } ?? .unknown
+        if let wait = context.limiter.take(.request, for: network) { return .refused(.overRate(wait)) }
+        guard let address, address != clients.address(of: channel) else { return .granted }
+        // Behind a proxy that shares its connections among clients, the client's share begins with the WebSocket.
+        guard shares.take(for: network, until: channel.closeFuture) else { return .refused(.overConnections) }
+        clients.name(address, for: channel)
+        return .granted
     }
 
     func serve(

@@ -38,6 +38,16 @@ extension SoraServerMessage {
             message.add("kind", kind.rawValue)
             message.add("source_connection_id", source.value)
             message.add("destination_connection_id", destination.value)
+        case .codecUnsupported(let codec, let source, let destination):
+            message.add("kind", codec.kind.rawValue)
+            message.add("codec_type", codec.rawValue.uppercased())
+            message.add("source_connection_id", source.value)
+            message.add("destination_connection_id", destination.value)
+            message.add(
+                "message",
+                "This client cannot play \(codec.rawValue.uppercased()), the codec of the sender's "
+                    + "\(codec.kind.rawValue); let the sender publish with a codec that everybody can play."
+            )
         case .networkStatus(let level): message.add("unstable_level", level)
         case .iceStateChanged(let current, let previous):
             message.add("current_state", current.rawValue)
@@ -56,6 +66,7 @@ extension SoraServerMessage {
         case .layerSwitched: "simulcast.switched"
         case .forwarding(isBlocked: true, _, _, _): "forwarding.blocked"
         case .forwarding(isBlocked: false, _, _, _): "forwarding.allowed"
+        case .codecUnsupported: "codec.unsupported"
         case .networkStatus: "network.status"
         case .iceStateChanged: "ice-connection-state.changed"
         }

@@ -28,6 +28,8 @@ struct SoraSession {
         case activate(OfferedSession.Outcome)
         /// Answered by ``slotsChanged(at:)`` or ``refused(_:at:)``.
         case changeSlots(added: [SlotAssignment], removed: [MID])
+        /// Tells the client, and the operator, what it cannot play.
+        case reportUnsupported([OfferedSession.UnsupportedTrack])
         /// Answered by ``found(_:at:)``.
         case findStreams
         /// What the client reports of itself.
@@ -112,12 +114,24 @@ struct SoraSession {
     var hasEnded: Bool {
         if case .ended = phase { true } else { false }
     }
+
+    /// Whether nobody has let the client in yet: its messages then count for its network too.
+    var isStranger: Bool {
+        switch phase {
+        case .waiting, .authorizing, .reserving: true
+        case .running, .ended: false
+        }
+    }
+
+    private var limits: JSONLimits { isStranger ? .stranger : .standard }
 }
 
 // MARK: - What the client says
 
 extension SoraSession {
-    mutating func received(_ text: String, at now: Instant) -> [Action] {
+    /// - Parameter isRead: whether more is taken from the message than that the client is there. All messages count for the
+    ///   client's budget.
+    mutating func received(_ text: String, isRead: Bool = true, at now: Instant) -> [Action] {
         guard !hasEnded else { return [] }
         lastHeard = now
         do throws(SoraClose) {
@@ -127,7 +141,8 @@ extension SoraSession {
             guard budget.take(MessageBudget.cost(of: text), at: now) else {
                 throw SoraClose(.invalidMessage, "The client sends messages faster than any SDK does.")
             }
-            return try handle(try SoraClientMessage(decoding: text), at: now)
+            guard isRead else { return [] }
+            return try handle(try SoraClientMessage(decoding: text, limits: limits), at: now)
         } catch {
             return end(error)
         }
@@ -166,17 +181,18 @@ extension SoraSession {
         } catch {
             throw SoraClose(.invalidMessage, "The client's answer is refused: \(error.sentence)")
         }
+        let reports = outcome.unsupported.isEmpty ? [] : [Action.reportUnsupported(outcome.unsupported)]
         guard running.isActive else {
             running.step = .applying
             running.connectedUntil = now + Interval(configuration.connectionCreatedTimeout)
-            return [.activate(outcome)]
+            return reports + [.activate(outcome)]
         }
         guard !outcome.added.isEmpty || !outcome.removed.isEmpty else {
             running.step = .idle
-            return []
+            return reports
         }
         running.step = .applying
-        return [.changeSlots(added: Self.assignments(outcome.added), removed: outcome.removed)]
+        return reports + [.changeSlots(added: Self.assignments(outcome.added), removed: outcome.removed)]
     }
 
     /// The slots as the rooms know them.
@@ -201,6 +217,12 @@ extension SoraSession {
         return end(SoraClose(close, "The client broke the WebSocket protocol: \(close.reason)."))
     }
 
+    /// More came from the client's network than its limit permits, before anybody let the client in.
+    mutating func refusedAsTooMany() -> [Action] {
+        guard !hasEnded else { return [] }
+        return end(SoraClose(.invalidMessage, "Too many messages came from this address; connect again later."))
+    }
+
     /// The node stops taking part in anything.
     mutating func stopping() -> [Action] {
         guard !hasEnded else { return [] }
@@ -211,13 +233,26 @@ extension SoraSession {
 // MARK: - What others answer
 
 extension SoraSession {
-    /// - Parameter id: who the client will be.
-    mutating func admitted(_ decision: AccessDecision, id: ParticipantID, at now: Instant) -> [Action] {
+    /// - Parameters:
+    ///   - id: who the client will be.
+    ///   - decoders: what the channel's viewers can play.
+    mutating func admitted(
+        _ decision: AccessDecision,
+        id: ParticipantID,
+        decoders: VideoDecoders = VideoDecoders(),
+        at now: Instant
+    ) -> [Action] {
         guard case .authorizing(let connect, let until) = phase else { return [] }
         switch decision {
         case .allowed(let grants):
             do {
-                let settings = try SoraSettings(connect, id: id, grants: grants, configuration: configuration)
+                let settings = try SoraSettings(
+                    connect,
+                    id: id,
+                    grants: grants,
+                    decoders: decoders,
+                    configuration: configuration
+                )
                 phase = .reserving(settings, until: until)
                 return [.reserve(settings.joinRequest(id: id))]
             } catch {

@@ -25,11 +25,13 @@ struct SoraSettings: Sendable {
     let notifyMetadata: JSONValue?
     let filters: [ForwardingFilter]
 
+    /// - Parameter decoders: what the channel's viewers can play, for a sender that leaves the codec to the node.
     /// - Throws: a refusal when what is left makes no connection.
     init(
         _ connect: SoraConnect,
         id: ParticipantID,
         grants: Grants,
+        decoders: VideoDecoders = VideoDecoders(),
         configuration: SoraConfiguration
     ) throws(SoraClose) {
         channel = connect.channel
@@ -50,7 +52,11 @@ struct SoraSettings: Sendable {
         let videoCodec: CodecParameters
         do throws(SoraClose) {
             audioCodec = try SoraCodecs.audio(audio)
-            videoCodec = try SoraCodecs.video(video, default: configuration.videoCodec)
+            let preferred = configuration.videoCodec
+            videoCodec = try SoraCodecs.video(
+                video,
+                default: connect.role.publishes ? decoders.choice(preferred: preferred) : preferred
+            )
         } catch {
             // The client's own choice was looked at before, so this is the grants'.
             throw SoraClose(.authenticationInternalError, "The grants make no session: \(error.sentence)")
@@ -76,7 +82,7 @@ struct SoraSettings: Sendable {
             video: sendsVideo ? videoCodec : nil,
             layers: sendsVideo ? layers.map { OfferedSession.Layer(rid: $0.rid, isActive: $0.isActive) } : [],
             audioKbps: audio.bitRate,
-            videoKbps: video.bitRate
+            videoKbps: [video.bitRate, grants.announcedVideoBitsPerSecond.map { $0 / 1_000 }].compactMap(\.self).min()
         )
         spotlight =
             usesSpotlight
@@ -95,7 +101,7 @@ struct SoraSettings: Sendable {
 
     /// What the rooms are asked for.
     func joinRequest(id: ParticipantID) -> JoinRequest {
-        JoinRequest(
+        var request = JoinRequest(
             channel: channel,
             role: role,
             following: .everyone,
@@ -103,9 +109,6 @@ struct SoraSettings: Sendable {
             clientID: clientID,
             bundleID: bundleID,
             notifyMetadataJSON: notifyMetadata?.text,
-            authorizedMetadataJSON: grants.notifyMetadata?.text,
-            eventMetadataJSON: grants.eventMetadata?.text,
-            receivesNotifications: grants.notifies ?? true,
             hearsOfICE: grants.notifiesICEState ?? false,
             announces: grants.notifies ?? true,
             sendsAudio: kinds.contains(.audio),
@@ -114,9 +117,10 @@ struct SoraSettings: Sendable {
             spotlight: spotlight,
             filters: role.watches ? filters : [],
             isSimulcast: !own.layers.isEmpty,
-            agent: ClientAgent(signaling: .sora, name: client, environment: environment),
-            lifetime: grants.connectionLifetime
+            agent: ClientAgent(signaling: .sora, name: client, environment: environment)
         )
+        grants.apply(to: &request)
+        return request
     }
 }
 

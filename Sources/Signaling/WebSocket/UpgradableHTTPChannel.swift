@@ -6,14 +6,24 @@ import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOWebSocket
+import Room
+
+/// What becomes of a request for a WebSocket.
+enum WebSocketAnswer {
+    case granted
+    /// There are no WebSockets at its path: it is answered as any other request.
+    case unknown
+    /// It is answered with this, and its connection ends.
+    case refused(HTTPFailure)
+}
 
 /// What takes WebSockets at the public listener.
 protocol WebSocketEndpoint: Sendable {
-    /// Whether a request that asks for a WebSocket gets one; otherwise it is answered as any other request.
+    /// Whether a request that asks for a WebSocket gets one.
     ///
     /// Asked once at most for each connection, about a complete opening handshake. Called on the channel's event loop;
     /// it must not block.
-    func accepts(_ head: HTTPRequestHead, on channel: any Channel) -> Bool
+    func answer(to head: HTTPRequestHead, on channel: any Channel) -> WebSocketAnswer
 
     /// Speaks on a WebSocket until its end. What it sends goes out by `channel.writeAndFlush`.
     func serve(
@@ -35,14 +45,35 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         let negotiated: EventLoopFuture<Negotiated>
     }
 
+    /// What bounds the cost of connections to others.
+    struct Costs: Sendable {
+        let statistics: SignalingStatistics
+        let outbound: OutboundBudget
+        let clients: ClientAddresses
+        let shares: ConnectionShares
+    }
+    /// The connection's network has more of them than its share.
+    struct ShareExceeded: Error {}
+
     let responder: HTTPChannelHandler.Responder
     let limits: HTTPLimits
     let webSocketLimits: WebSocketLimits
+    let costs: Costs
     let endpoint: any WebSocketEndpoint
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let idleTimeout = limits.idleTimeout
+        let isProxy = costs.clients.isProxy(channel)
+        if !isProxy, !costs.shares.take(for: costs.clients.network(of: channel), until: channel.closeFuture) {
+            // An initializer that fails would end the listener; this closes the one connection.
+            return channel.eventLoop.makeSucceededFuture(
+                Value(channel: channel, negotiated: channel.eventLoop.makeFailedFuture(ShareExceeded()))
+            )
+        }
         return channel.eventLoop.makeCompletedFuture {
+            if isProxy, costs.clients.proxies.header == .proxyProtocol {
+                try channel.pipeline.syncOperations.addHandler(proxyHandler(channel), position: .first)
+            }
             let upgrader = NIOTypedWebSocketServerUpgrader<Negotiated>(
                 maxFrameSize: webSocketLimits.messageBytesMax,
                 enableAutomaticErrorHandling: false,
@@ -76,6 +107,17 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         }
     }
 
+    /// In front of everything, TLS included.
+    private func proxyHandler(_ channel: any Channel) -> ProxyProtocolHandler {
+        let costs = costs
+        return ProxyProtocolHandler(statistics: costs.statistics) { client in
+            // A proxy that names nobody speaks for itself, as with health checks.
+            guard let client else { return true }
+            costs.clients.name(client, for: channel)
+            return costs.shares.take(for: ClientNetwork(client), until: channel.closeFuture)
+        }
+    }
+
     private func http(
         on channel: any Channel,
         _ logger: Logger
@@ -93,9 +135,25 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
     private func webSocket(on channel: any Channel) throws -> NIOAsyncChannel<WebSocketInput, WebSocketOutput> {
         let pipeline = channel.pipeline.syncOperations
         try pipeline.handler(type: FirstRequestHandler.self).leave()
-        try pipeline.addHandler(WebSocketHandler(limits: webSocketLimits))
-        return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+        try pipeline.addHandler(
+            WebSocketHandler(
+                limits: webSocketLimits,
+                network: costs.clients.network(of: channel),
+                statistics: costs.statistics,
+                outbound: costs.outbound
+            )
+        )
+        return try NIOAsyncChannel(
+            wrappingChannelSynchronously: channel,
+            configuration: .init(backPressureStrategy: Self.webSocketBackPressure)
+        )
     }
+
+    /// When the socket is read: not while two messages wait for their turn. Each may be as long as a message can be.
+    private static let webSocketBackPressure = NIOAsyncSequenceProducerBackPressureStrategies.HighLowWatermark(
+        lowWatermark: 1,
+        highWatermark: 2
+    )
 
     func handle(value: Value, logger: Logger) async {
         do {

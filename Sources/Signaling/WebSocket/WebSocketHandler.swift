@@ -1,5 +1,6 @@
 import NIOCore
 import NIOWebSocket
+import Room
 
 /// One WebSocket's protocol (RFC 6455) on the server's side: frames below, whole text messages above.
 ///
@@ -12,28 +13,62 @@ final class WebSocketHandler: ChannelDuplexHandler {
     typealias OutboundOut = WebSocketFrame
 
     private let limits: WebSocketLimits
+    private let network: ClientNetwork
+    private let statistics: SignalingStatistics
+    private let outbound: OutboundBudget
+    private var outboundID: OutboundBudget.ID?
+    /// `nil` until the first frame comes.
+    private var budget: FrameBudget?
     /// Set once a Close frame went out.
     private var isClosing = false
+    /// Set once more frames came than the budget permits.
+    private var hasFlooded = false
     /// The fragments of a message so far.
     private var message: ByteBuffer?
     /// What was handed to the socket and is not written yet, in bytes.
     private var waitingBytes = 0
+    /// All that was written in whole frames, in bytes with what they take beside.
+    private var writtenBytes = 0
     /// All that was handed to the socket, in bytes.
     private var handedBytes = 0
     private var writeDeadline: Scheduled<Void>?
     private var closeDeadline: Scheduled<Void>?
 
-    init(limits: WebSocketLimits) { self.limits = limits }
+    /// What a frame that waits takes beside its bytes.
+    private static let frameOverheadBytes = 256
+
+    /// - Parameters:
+    ///   - network: where the client comes from.
+    ///   - statistics: counts WebSockets that are closed for what they cost.
+    ///   - outbound: bounds what waits for all WebSockets together.
+    init(
+        limits: WebSocketLimits,
+        network: ClientNetwork,
+        statistics: SignalingStatistics,
+        outbound: OutboundBudget
+    ) {
+        self.limits = limits
+        self.network = network
+        self.statistics = statistics
+        self.outbound = outbound
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        outboundID = outbound.add(from: network) { channel.close(promise: nil) }
+    }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         writeDeadline?.cancel()
         closeDeadline?.cancel()
+        if let outboundID { outbound.remove(outboundID) }
     }
 
     // MARK: Inbound
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let frame = Self.unwrapInboundIn(data)
+        guard !isCheap(frame) || takeFrame(context) else { return tooManyFrames(context) }
         guard frame.maskKey != nil, frame.reservedBits.isEmpty else { return refuse(.protocolError, context) }
         if frame.opcode == .connectionClose { return receivedClose(frame.unmaskedData, context) }
         guard !isClosing else { return }
@@ -47,6 +82,37 @@ final class WebSocketHandler: ChannelDuplexHandler {
             write(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData), context, promise: nil)
         case .pong: break
         default: refuse(.protocolError, context)
+        }
+    }
+
+    /// Whether a frame carries next to nothing, however many of them come.
+    private func isCheap(_ frame: WebSocketFrame) -> Bool {
+        switch frame.opcode {
+        case .text, .continuation: isClosing || !frame.fin && frame.length < limits.fragmentBytesMin
+        default: true
+        }
+    }
+
+    private func takeFrame(_ context: ChannelHandlerContext) -> Bool {
+        let now = context.eventLoop.now
+        var budget =
+            budget ?? FrameBudget(burst: limits.cheapFrameBurst, perSecond: limits.cheapFramesPerSecond, at: now)
+        let isPermitted = budget.take(at: now)
+        self.budget = budget
+        return isPermitted
+    }
+
+    /// The closing handshake is not waited for: the client's Close stands behind all the frames that it sent.
+    private func tooManyFrames(_ context: ChannelHandlerContext) {
+        guard !hasFlooded else { return }
+        hasFlooded = true
+        statistics.refused(.frameFlood)
+        let wasClosing = isClosing
+        refuse(.tooManyFrames, context)
+        if wasClosing {
+            context.close(promise: nil)
+        } else {
+            closeAfterWriting(context)
         }
     }
 
@@ -160,9 +226,10 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     private func write(_ frame: WebSocketFrame, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
-        let count = frame.length
+        let count = frame.length + Self.frameOverheadBytes
         waitingBytes += count
-        handedBytes &+= count
+        handedBytes &+= frame.length
+        if let outboundID { outbound.change(outboundID, by: count) }
         guard waitingBytes <= limits.waitingBytesMax else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             context.close(promise: nil)
@@ -170,25 +237,34 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
         let written = promise ?? context.eventLoop.makePromise(of: Void.self)
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        written.futureResult.whenComplete { _ in bound.value.waitingBytes -= count }
+        written.futureResult.whenComplete { [outbound, outboundID] _ in
+            bound.value.wrote(count)
+            if let outboundID { outbound.change(outboundID, by: -count) }
+        }
         context.writeAndFlush(Self.wrapOutboundOut(frame), promise: written)
+        if waitingBytes > 0, writeDeadline == nil { armWriteDeadline(context) }
     }
 
-    func channelWritabilityChanged(context: ChannelHandlerContext) {
+    private func wrote(_ count: Int) {
+        waitingBytes -= count
+        writtenBytes &+= count
+        guard waitingBytes == 0 else { return }
         writeDeadline?.cancel()
         writeDeadline = nil
-        if !context.channel.isWritable { armWriteDeadline(context) }
-        context.fireChannelWritabilityChanged()
     }
 
-    /// Closes the channel unless the client reads something until then. One that reads slowly keeps the channel unwritable
-    /// for as long as a large message takes.
+    /// Closes the channel unless the client reads until then what waits for it now, or enough of it: one that reads slowly
+    /// takes longer for a large message.
     private func armWriteDeadline(_ context: ChannelHandlerContext) {
         let taken = takenBytes(context.channel)
+        let (written, waiting) = (writtenBytes, waitingBytes)
         let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
         writeDeadline = context.eventLoop.scheduleTask(in: limits.writeTimeout) {
             let (handler, context) = bound.value
-            if handler.takenBytes(context.channel) &- taken >= handler.limits.progressBytesMin {
+            let hasRead =
+                handler.writtenBytes &- written >= waiting
+                || handler.takenBytes(context.channel) &- taken >= handler.limits.progressBytesMin
+            if hasRead {
                 handler.armWriteDeadline(context)
             } else {
                 context.close(promise: nil)

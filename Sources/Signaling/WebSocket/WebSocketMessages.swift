@@ -1,4 +1,4 @@
-import NIOCore
+public import NIOCore
 
 /// Why a WebSocket ends: what a Close frame carries (RFC 6455 §7.1.5).
 struct WebSocketClose: Hashable, Sendable, CustomStringConvertible {
@@ -22,6 +22,8 @@ struct WebSocketClose: Hashable, Sendable, CustomStringConvertible {
     static let binaryRefused = Self(1003, "BINARY-NOT-SUPPORTED")
     static let invalidText = Self(1007, "INVALID-UTF-8")
     static let tooLong = Self(1009, "MESSAGE-TOO-LONG")
+
+    static let tooManyFrames = Self(1008, "TOO-MANY-FRAMES")
 
     /// Whether a peer may send the code (RFC 6455 §7.4).
     static func isLegal(_ code: UInt16) -> Bool {
@@ -51,17 +53,25 @@ enum WebSocketOutput: Sendable {
 }
 
 /// How much one WebSocket may cost.
-struct WebSocketLimits: Sendable {
+public struct WebSocketLimits: Equatable, Sendable {
     /// The longest message, in one frame or in several. An answer has about 2.2 KB for each remote sender, so this
     /// carries the answers of a channel with 200 senders.
-    var messageBytesMax = 512 * 1024
+    public var messageBytesMax = 512 * 1024
     /// What may wait for a client that reads slowly. The offer of a channel with 200 senders is about 600 KB.
-    var waitingBytesMax = 8 * 1024 * 1024
+    public var waitingBytesMax = 8 * 1024 * 1024
     /// How long a client may read nothing while something waits for it.
-    var writeTimeout: TimeAmount = .seconds(20)
+    public var writeTimeout: TimeAmount = .seconds(20)
     /// How much a client has to read in that time to count as one that reads. At the least speed that this asks for, the
     /// largest offer takes about six minutes.
-    var progressBytesMin = 32 * 1024
+    public var progressBytesMin = 32 * 1024
     /// How long the other side's Close is waited for.
-    var closeTimeout: TimeAmount = .seconds(3)
+    public var closeTimeout: TimeAmount = .seconds(3)
+    /// Frames that carry next to nothing (pings, pongs, small fragments) that a client may send at once, and per second in
+    /// the long run. SDKs and browsers send one in some seconds.
+    public var cheapFrameBurst = 200
+    public var cheapFramesPerSecond = 20
+    /// A fragment of fewer bytes carries next to nothing, unless it is a message's last.
+    public var fragmentBytesMin = 1_024
+
+    public init() {}
 }

@@ -80,6 +80,9 @@ extension EndReason {
         case .lifetimeExpired: "LIFETIME-EXPIRED"
         case .sessionTerminated: "SESSION-TERMINATED"
         case .tooSlow: "TOO-SLOW"
+        case .unanswered: "ANSWER-TIMEOUT"
+        case .unreachable: "CONNECTION-TIMEOUT"
+        case .crowdedOut: "CROWDED-OUT"
         case .replaced: "REPLACED"
         case .signalingLost: "SIGNALING-LOST"
         case .rejected(let word): word

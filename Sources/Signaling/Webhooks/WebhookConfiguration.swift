@@ -35,14 +35,17 @@ public struct WebhookConfiguration: Sendable {
 }
 
 /// How much the webhooks may cost the node, whatever their servers do.
-public struct WebhookLimits: Sendable {
+public struct WebhookLimits: Equatable, Sendable {
     /// The longest answer that is read.
     public var responseBytesMax = 256 * 1024
     /// Connections to one server.
     public var connectionsMax = 64
     /// Newcomers that wait for an answer at one time. More are refused at once.
     public var questionsMax = 2_000
-    /// Events that wait to be told. More are dropped and counted.
+    /// Newcomers of one network that wait for an answer at one time, where there is room for them. Of the places that are
+    /// left no network takes more than a quarter, so that there is one for others.
+    public var questionsPerNetworkMax = 256
+    /// Events that wait to be told. Beyond it the channel with the most of them loses one, which is counted.
     public var waitingMax = 10_000
     /// Events that are told at one time, each of another channel.
     public var concurrencyMax = 16

@@ -9,16 +9,20 @@ final class WebhookDeliverer: Sendable {
         let body: JSONValue
         /// The participant that it is about, for the header.
         let participant: ParticipantID?
+        /// Whether it tells of a coming or going.
+        let isEssential: Bool
         /// What is done with the server's answer.
         let onAnswer: @Sendable ([String: JSONValue]) async -> Void
 
         init(
             body: JSONValue,
             participant: ParticipantID? = nil,
+            isEssential: Bool = true,
             onAnswer: @escaping @Sendable ([String: JSONValue]) async -> Void = { _ in }
         ) {
             self.body = body
             self.participant = participant
+            self.isEssential = isEssential
             self.onAnswer = onAnswer
         }
     }
@@ -64,12 +68,21 @@ final class WebhookDeliverer: Sendable {
 
     /// Takes an event to be told after those of the same channel that came before. It returns at once.
     func tell(_ event: Event, of channel: ChannelName) {
-        if queue.withLock({ $0.add(event, of: channel) }) {
+        let loser: ChannelName
+        let reason: WebhookCounters.DropReason
+        switch queue.withLock({ $0.add(event, of: channel, isEssential: event.isEssential) }) {
+        case .taken:
             wake.yield()
-        } else {
-            counters.dropped(name)
-            logger.debug("webhook event dropped: too many wait", metadata: ["webhook": "\(name)"])
+            return
+        case .displaced(let channel): (loser, reason) = (channel, .channelShare)
+        case .refused: (loser, reason) = (channel, .full)
         }
+        counters.dropped(name, reason)
+        logger.debug(
+            "webhook event dropped: too many wait",
+            metadata: ["webhook": "\(name)", "channel": "\(loser)"]
+        )
+        wake.yield()
     }
 
     /// Tells until the task is cancelled, or until ``finish()`` was called and nothing is left to tell.
@@ -137,10 +150,20 @@ public final class WebhookCounters: Sendable {
         public var failed: UInt64 = 0
         /// Attempts that failed and were followed by another.
         public var retried: UInt64 = 0
-        /// Not told, because too many waited.
-        public var dropped: UInt64 = 0
+        /// Not asked or told, because too much waited.
+        public var dropped: UInt64 { drops.values.reduce(0, +) }
+        public var drops: [DropReason: UInt64] = [:]
 
         public init() {}
+    }
+    /// Why something was not asked or told.
+    public enum DropReason: String, Hashable, Sendable, CaseIterable {
+        /// Too much waited, and the channel had the most of it.
+        case channelShare = "channel_share"
+        /// Too many questions about newcomers of one network were open.
+        case networkShare = "network_share"
+        /// Too much waited, and nobody had more than a share.
+        case full
     }
     private let counts = Mutex<[String: Counts]>([:])
     private let decisions = Mutex((allowed: UInt64(0), denied: UInt64(0)))
@@ -157,7 +180,9 @@ public final class WebhookCounters: Sendable {
     func delivered(_ name: String) { counts.withLock { $0[name, default: Counts()].successful += 1 } }
     func failed(_ name: String) { counts.withLock { $0[name, default: Counts()].failed += 1 } }
     func retried(_ name: String) { counts.withLock { $0[name, default: Counts()].retried += 1 } }
-    func dropped(_ name: String) { counts.withLock { $0[name, default: Counts()].dropped += 1 } }
+    func dropped(_ name: String, _ reason: DropReason) {
+        counts.withLock { $0[name, default: Counts()].drops[reason, default: 0] += 1 }
+    }
     func decided(isAllowed: Bool) {
         decisions.withLock { decisions in
             if isAllowed { decisions.allowed += 1 } else { decisions.denied += 1 }

@@ -85,19 +85,23 @@ public final class Webhooks: Service {
         case .sessionDestroyed(let session, let time):
             tell(bodies.session("session.destroyed", session, unixNanoseconds: time), of: session) { _ in }
         case .connectionCreated(let report): tell(bodies.event("connection.created", report), of: report)
-        case .connectionUpdated(let report): tell(bodies.event("connection.updated", report), of: report)
+        case .connectionUpdated(let report):
+            tell(bodies.event("connection.updated", report), of: report, isEssential: false)
         case .connectionDestroyed(let report, let reason):
             tell(bodies.event("connection.destroyed", report, reason: reason), of: report)
         case .connectionFailed(let report, let reason):
-            tell(bodies.event("connection.failed", report, reason: reason), of: report)
+            tell(bodies.event("connection.failed", report, reason: reason), of: report, isEssential: false)
         }
     }
 
     /// - Parameter body: is made only if somebody is to be told.
-    private func tell(_ body: @autoclosure () -> JSONValue, of report: ConnectionReport) {
+    private func tell(_ body: @autoclosure () -> JSONValue, of report: ConnectionReport, isEssential: Bool = true) {
         guard let events else { return }
         let connection = report.connection
-        events.tell(WebhookDeliverer.Event(body: body(), participant: connection.member.id), of: connection.channel)
+        events.tell(
+            WebhookDeliverer.Event(body: body(), participant: connection.member.id, isEssential: isEssential),
+            of: connection.channel
+        )
     }
 
     private func tell(

@@ -128,7 +128,7 @@ public struct SessionDescription: Hashable, Sendable {
 
 extension MediaDescription {
     /// Appends the section's lines.
-    func write(to text: inout String) {
+    package func write(to text: inout String) {
         text += "m=\(type) \(port) \(protocolName)"
         for format in formats {
             text += " "

@@ -99,7 +99,8 @@ extension ConfigurationLayer {
         }
         let unknown = keys.withLock { $0.filter { Setting(rawValue: $0) == nil } }.sorted()
         if let key = unknown.first {
-            throw .usage("\(path) has the unknown key \"\(key)\"\(Self.suggestion(for: key)).")
+            let suggestion = suggestion(for: key, among: Setting.allCases.map(\.rawValue))
+            throw .usage("\(path) has the unknown key \"\(key)\"\(suggestion).")
         }
         return Self(
             snapshot: snapshot,
@@ -113,28 +114,27 @@ extension ConfigurationLayer {
         let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? text
         return line.last == "." || line.last == ":" ? String(line.dropLast()) : line
     }
+}
 
-    /// ` (do you mean "token"?)` when one setting is a slip of the finger away.
-    static func suggestion(for name: String) -> String {
-        let nearest = Setting.allCases.map { (setting: $0, distance: editDistance(name, $0.rawValue)) }
-            .min { $0.distance < $1.distance }
-        guard let nearest, nearest.distance <= 2 else { return "" }
-        return " (do you mean \"\(nearest.setting.rawValue)\"?)"
-    }
+/// ` (do you mean "token"?)` when one of the known names is a slip of the finger away.
+func suggestion(for name: String, among known: [String]) -> String {
+    let nearest = known.map { (name: $0, distance: editDistance(name, $0)) }.min { $0.distance < $1.distance }
+    guard let nearest, nearest.distance <= 2 else { return "" }
+    return " (do you mean \"\(nearest.name)\"?)"
+}
 
-    /// Levenshtein's distance. Only short names are compared.
-    private static func editDistance(_ left: String, _ right: String) -> Int {
-        let right = Array(right.utf8)
-        var row = Array(0...right.count)
-        for (index, byte) in left.utf8.prefix(64).enumerated() {
-            var diagonal = row[0]
-            row[0] = index + 1
-            for column in right.indices {
-                let substitution = diagonal + (byte == right[column] ? 0 : 1)
-                diagonal = row[column + 1]
-                row[column + 1] = min(substitution, diagonal + 1, row[column] + 1)
-            }
+/// Levenshtein's distance. Only short names are compared.
+private func editDistance(_ left: String, _ right: String) -> Int {
+    let right = Array(right.utf8)
+    var row = Array(0...right.count)
+    for (index, byte) in left.utf8.prefix(64).enumerated() {
+        var diagonal = row[0]
+        row[0] = index + 1
+        for column in right.indices {
+            let substitution = diagonal + (byte == right[column] ? 0 : 1)
+            diagonal = row[column + 1]
+            row[column + 1] = min(substitution, diagonal + 1, row[column] + 1)
         }
-        return row[right.count]
     }
+    return row[right.count]
 }

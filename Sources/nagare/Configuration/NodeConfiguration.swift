@@ -1,6 +1,7 @@
 import EventLoop
 import Logging
 import SRTP
+import Signaling
 import Wire
 
 /// A Bearer token, a password or a key. It is never printed.
@@ -39,6 +40,8 @@ struct NodeConfiguration: Equatable, Sendable {
     var usesGRO: Bool
     /// HTTPS, when given.
     var tls: TLSFiles?
+    /// The reverse proxies in front of the page, WHIP, WHEP and the signaling.
+    var proxies: ProxyConfiguration
     /// What publishers and viewers must present, when given.
     var token: Token?
     /// What their signed tokens are checked with; empty when there are none.
@@ -46,7 +49,11 @@ struct NodeConfiguration: Equatable, Sendable {
     var webhooks: WebhookSettings
     /// The web origins whose pages may use the operators' API.
     var adminOrigins: [String]
+    /// What the admin listener on loopback may be called, besides `localhost` and IP addresses.
+    var adminHostNames: [String]
     var sora: SoraSettings
+    /// How much clients may use.
+    var limits: NodeLimits
     var logLevel: Logger.Level
     /// How long a shutdown may take, in seconds.
     var graceSeconds: Int

@@ -12,6 +12,8 @@ enum Setting: String, CaseIterable, Sendable {
     case udpGRO = "udp-gro"
     case tlsCertificate = "tls-cert"
     case tlsKey = "tls-key"
+    case trustedProxy = "trusted-proxy"
+    case proxyHeader = "proxy-header"
     case token
     case jwtKey = "jwt-key"
     case authWebhookURL = "auth-webhook-url"
@@ -22,6 +24,7 @@ enum Setting: String, CaseIterable, Sendable {
     case webhookPassword = "webhook-password"
     case webhookCA = "webhook-ca"
     case adminOrigin = "admin-origin"
+    case adminHostName = "admin-host-name"
     case turnURL = "turn-url"
     case turnUsername = "turn-username"
     case turnCredential = "turn-credential"
@@ -33,6 +36,7 @@ enum Setting: String, CaseIterable, Sendable {
     case pingInterval = "ping-interval"
     case nodeName = "node-name"
     case label
+    case limit
     case logLevel = "log-level"
     case grace
 
@@ -45,7 +49,7 @@ enum Setting: String, CaseIterable, Sendable {
     /// Whether several values may be given: a YAML sequence, a comma-separated variable, a repeated flag.
     var isList: Bool {
         switch self {
-        case .media, .announce, .jwtKey, .adminOrigin, .turnURL: true
+        case .media, .announce, .jwtKey, .adminOrigin, .adminHostName, .turnURL, .trustedProxy, .limit: true
         default: false
         }
     }

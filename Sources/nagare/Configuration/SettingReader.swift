@@ -64,6 +64,31 @@ struct SettingReader {
         return backend
     }
 
+    /// The reverse proxies in front of the public listener.
+    func proxies() throws(StartupError) -> ProxyConfiguration {
+        var proxies = ProxyConfiguration()
+        let header = try entry(.proxyHeader)
+        if let header {
+            guard let known = ProxyConfiguration.Header(rawValue: header.value.lowercased()) else {
+                let names = ProxyConfiguration.Header.allCases.map(\.rawValue).joined(separator: " or ")
+                throw .usage("\(header.origin) is \"\(header.value)\": write \(names).")
+            }
+            proxies.header = known
+        }
+        guard let entry = try entry(.trustedProxy) else {
+            guard header == nil else { throw .usage("--proxy-header needs --trusted-proxy beside it.") }
+            return proxies
+        }
+        for value in entry.values {
+            guard let range = AddressRange(value) else {
+                throw .usage("\(entry.origin) is \"\(value)\": write an IP address or a range, as 10.0.0.0/8.")
+            }
+            proxies.trusted.append(range)
+        }
+        try Self.checkList(proxies.trusted, entry.origin)
+        return proxies
+    }
+
     func token() throws(StartupError) -> Token? {
         guard let entry = try entry(.token) else { return nil }
         guard entry.value.utf8.count <= 4_096, isBearerToken(entry.value) else {

@@ -67,6 +67,30 @@ extension SettingReader {
         return entry.value
     }
 
+    /// Names of the admin listener.
+    func hostNames() throws(StartupError) -> [String] {
+        guard let entry = try entry(.adminHostName) else { return [] }
+        guard entry.values.count <= NodeConfiguration.addressesMax else {
+            throw .usage("\(entry.origin) has more than \(NodeConfiguration.addressesMax) names.")
+        }
+        for value in entry.values {
+            let isName =
+                value.utf8.count <= 253
+                && value.utf8.allSatisfy { byte in
+                    switch byte {
+                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                        true
+                    default: false
+                    }
+                }
+            guard isName else {
+                throw .usage("\(entry.origin) is \"\(value)\": write a host name without a port, as ops.example.org.")
+            }
+        }
+        return entry.values
+    }
+
     /// The web origins of pages that may use the operators' API.
     func origins() throws(StartupError) -> [String] {
         guard let entry = try entry(.adminOrigin) else { return [] }

@@ -36,7 +36,9 @@ extension MediaMetrics {
         )
         let drops: [(String, UInt64)] = [
             ("receive_buffer", loop.kernelReceiveDrops), ("size", loop.receiveSizeDrops),
-            ("send_queue", loop.sendQueueDrops &- loop.sendQueueControlDrops),
+            ("source_address", loop.receiveSourceDrops),
+            ("send_queue", loop.sendQueueDrops &- loop.sendQueueControlDrops &- loop.sendQueueAudioDrops),
+            ("send_queue_audio", loop.sendQueueAudioDrops),
             ("send_queue_control", loop.sendQueueControlDrops), ("send_queue_late", loop.sendQueueLateDrops),
             ("send_error", loop.sendErrorDrops),
             ("batch", UInt64(clamping: batchOverflows)),
@@ -78,6 +80,10 @@ extension MediaMetrics {
                 "nagare_gso_fallbacks_total",
                 "Messages that the kernel refused to split; their datagrams were sent one by one.", loop.gsoFallbacks
             ),
+            (
+                "nagare_gso_path_pauses_total", "Times that GSO was not used to one address for a while.",
+                loop.gsoPathPauses
+            ),
             ("nagare_gso_pauses_total", "Times that a socket stopped using GSO for a while.", loop.gsoPauses),
         ]
         for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
@@ -114,6 +120,14 @@ extension MediaMetrics {
                 forwarder[reason]
             )
         }
+        for reason in KeyFrameThrottle.allCases {
+            page.addCounter(
+                "nagare_key_frame_requests_throttled_total",
+                help: "Key frame requests of viewers that were not passed on at once.",
+                labels: labels + [MetricLabel("reason", reason.label)],
+                forwarder[reason]
+            )
+        }
         page.addHistogram(
             "nagare_forwarding_latency_seconds",
             help: "For each datagram sent on: the most that it can have taken from receipt to hand-over to the kernel.",
@@ -143,6 +157,15 @@ extension MediaMetrics {
                 "nagare_key_frame_requests_received_total", "Key frame requests (PLI, FIR) received from viewers.",
                 forwarder.keyFrameRequestsReceived
             ),
+            (
+                "nagare_layers_shed_total", "Layers of video left out because their publisher sent more than it may.",
+                forwarder.layersShed
+            ),
+            ("nagare_overloads_total", "Times that a media loop was found overloaded.", forwarder.overloads),
+            (
+                "nagare_overload_shed_total", "Layers of video left out because their media loop was overloaded.",
+                forwarder.overloadLayersShed
+            ),
             ("nagare_key_frames_received_total", "Key frames received.", forwarder.keyFramesReceived),
             (
                 "nagare_transport_feedback_sent_total", "Transport-wide feedback messages sent.",
@@ -170,6 +193,29 @@ extension MediaMetrics {
             labels: labels,
             forwarder.dtlsConnected
         )
+        let paths: [(String, String, UInt64)] = [
+            ("nagare_path_changes_total", "Moves of a peer to another address.", forwarder.pathChanges),
+            (
+                "nagare_unproved_nominations_total",
+                "Nominations of an address that had not proved to be the peer's; media stayed where it was.",
+                forwarder.unprovedNominations
+            ),
+            (
+                "nagare_path_checks_sent_total",
+                "Checks of the node's own to nominated addresses that had not proved to be the peer's.",
+                forwarder.pathChecksSent
+            ),
+            (
+                "nagare_path_checks_answered_total", "Answers to those checks, each of which proves an address.",
+                forwarder.pathChecksAnswered
+            ),
+            (
+                "nagare_handshake_datagrams_held_total",
+                "Datagrams of handshakes that were not sent because too little came from the peer.",
+                forwarder.handshakeDatagramsHeld
+            ),
+        ]
+        for (name, help, value) in paths { page.addCounter(name, help: help, labels: labels, value) }
         for reason in PeerCloseReason.allCases {
             page.addCounter(
                 "nagare_peers_closed_total",
@@ -185,6 +231,11 @@ extension MediaMetrics {
             ("nagare_slots", "Tracks that viewers negotiated.", gauges.slots),
             ("nagare_slots_playing", "Tracks that viewers get.", gauges.connectedSlots),
             ("nagare_tracks_mirrored", "Tracks of other loops that viewers here get.", gauges.mirroredTracks),
+            (
+                "nagare_loop_overloaded", "1 while a media loop is overloaded or leaves out video to keep up.",
+                gauges.isOverloaded ? 1 : 0
+            ),
+            ("nagare_overload_layers", "Layers of video left out to keep up.", gauges.heldLayers),
             ("nagare_history_bytes", "Memory of packets kept for retransmission.", gauges.historyBytes),
             ("nagare_send_state_bytes", "Memory of what packets to viewers are made with.", gauges.stateBytes),
         ]

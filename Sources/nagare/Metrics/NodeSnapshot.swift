@@ -13,6 +13,7 @@ struct NodeSnapshot: Sendable {
     /// Loop i at place i.
     var loops: [MediaMetrics] = []
     var rooms = RoomCounts()
+    var admissions = AdmissionCounts()
     var signaling = SignalingSnapshot()
     var process: ProcessMetrics?
 
@@ -42,6 +43,22 @@ struct NodeSnapshot: Sendable {
         page.addGauge("nagare_publishers", help: "Participants that publish.", rooms.publishers)
         page.addGauge("nagare_viewers", help: "Participants that watch.", rooms.viewers)
         page.addGauge("nagare_event_streams", help: "Clients that listen to a channel's changes.", rooms.listeners)
+        for refusal in JoinRefusal.allCases {
+            page.addCounter(
+                "nagare_joins_refused_total",
+                help: "Newcomers that got no place because of a limit.",
+                labels: [MetricLabel("reason", refusal.rawValue)],
+                admissions.refused[refusal] ?? 0
+            )
+        }
+        for reason in AbandonedSetup.allCases {
+            page.addCounter(
+                "nagare_setups_abandoned_total",
+                help: "Participants that lost their place before they connected.",
+                labels: [MetricLabel("reason", reason.rawValue)],
+                admissions.abandoned[reason] ?? 0
+            )
+        }
         for (index, loop) in loops.enumerated() {
             loop.add(to: &page, labels: [MetricLabel("loop", "\(index)")])
         }

@@ -36,7 +36,19 @@ struct SignalingSnapshot: Sendable {
         addConnections(to: &page)
         addMedia(to: &page, media)
         addClients(to: &page)
+        addRefusals(to: &page)
         addWebhooks(to: &page)
+    }
+
+    private func addRefusals(to page: inout MetricsPage) {
+        for reason in SignalingStatistics.Refusal.allCases {
+            page.addCounter(
+                "nagare_signaling_refused_total",
+                help: "Requests, connections and messages refused or cut off because of their cost to others.",
+                labels: [MetricLabel("reason", reason.rawValue)],
+                counts.refusals[reason] ?? 0
+            )
+        }
     }
 
     private func addConnections(to page: inout MetricsPage) {
@@ -153,12 +165,14 @@ struct SignalingSnapshot: Sendable {
                 labels: label,
                 counts.retried
             )
-            page.addCounter(
-                "nagare_webhook_dropped_total",
-                help: "What a webhook was not asked or told because too much waited for it.",
-                labels: label,
-                counts.dropped
-            )
+            for reason in WebhookCounters.DropReason.allCases {
+                page.addCounter(
+                    "nagare_webhook_dropped_total",
+                    help: "What a webhook was not asked or told because too much waited for it.",
+                    labels: label + [MetricLabel("reason", reason.rawValue)],
+                    counts.drops[reason] ?? 0
+                )
+            }
             page.addGauge(
                 "nagare_webhook_waiting",
                 help: "Events that wait to be told.",

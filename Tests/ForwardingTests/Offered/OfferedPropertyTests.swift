@@ -123,10 +123,17 @@ private struct RandomCall {
     private mutating func exchange() throws {
         let own = [session.ownMIDs.audio, session.ownMIDs.video].compactMap { $0 }
         let text = session.makeOffer(streams, using: &generator)
+        var forgetful = session
+        for index in forgetful.sections.indices { forgetful.sections[index].text = nil }
+        rules.require(forgetful.describe() == text, "lines that were described before are as if described anew")
         rules.take(try SessionDescription(parsing: text), own: own.map(\.value))
         let turn = try client.answer(offer: text, sending: Set(own), using: &generator)
         rules.note(answer: try SessionDescription(parsing: turn.answer))
         let outcome = try session.apply(answer: turn.answer)
+        rules.require(
+            try forgetful.apply(answer: turn.answer) == outcome,
+            "lines of an answer that were read before are as if read anew"
+        )
         for mid in outcome.removed {
             let name = slotNames.removeValue(forKey: mid)
             rules.require(name != nil, "only a slot is removed")

@@ -49,7 +49,7 @@ import Wire
         #expect(video.attributes.values(of: "fmtp") == ["120 profile-id=0", "124 apt=120"])
         #expect(
             Set(video.attributes.values(of: "rtcp-fb")) == [
-                "120 goog-remb", "120 transport-cc", "120 ccm fir", "120 nack", "120 nack pli",
+                "120 transport-cc", "120 ccm fir", "120 nack", "120 nack pli",
             ]
         )
         let extensions = video.attributes.values(of: "extmap").compactMap(ExtensionMapAttribute.init)

@@ -92,6 +92,51 @@ import Wire
         #expect(numbered == nil)
     }
 
+    /// Formats with clock rates and channel counts that no codec has.
+    private static var odd: [CodecParameters] {
+        CodecName.allCases.flatMap { name in
+            [(name.clockRate, 3 - name.channels), (name.clockRate, 255), (name.clockRate / 2, name.channels)].map {
+                CodecParameters(name: name, payloadType: PayloadType(wire: 96), clockRate: $0.0, channels: $0.1)
+            }
+        }
+    }
+
+    @Test(arguments: odd)
+    func `a clock rate or channel count that the codec does not have gets no number`(format: CodecParameters) {
+        var table = PayloadTypeTable()
+        _ = table.number(.offered(.opus))
+        #expect(!format.isOfferable)
+        let numbered = table.number(format)
+        #expect(numbered == nil)
+    }
+
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `whatever publishers offer in whatever order, an honest one finds a number, and the same one again`(
+        seed: UInt64
+    ) throws {
+        var generator = NegotiationGenerator(state: seed)
+        var table = PayloadTypeTable()
+        // Redundant audio has a number once Opus has one.
+        _ = table.number(.offered(.opus))
+        var numbers: [UInt8: CodecParameters] = [:]
+        for _ in 0..<4 {
+            for format in (every + Self.odd).shuffled(using: &generator) {
+                guard let first = table.number(format) else {
+                    #expect(Self.odd.contains(format), "an honest format got no number")
+                    continue
+                }
+                #expect(matches(first, format), "a format matches itself")
+                let again = table.number(format)
+                let ofItself = table.number(first)
+                #expect(again == first && ofItself == first, "\(format) is numbered once")
+                for number in [first.payloadType, first.rtxPayloadType].compactMap({ $0?.rawValue }) {
+                    #expect(numbers.updateValue(first, forKey: number) ?? first == first, "a number means one format")
+                }
+            }
+        }
+        #expect(numbers.count == 56)
+    }
+
     @Test func `redundant audio is of the session's Opus`() {
         var table = PayloadTypeTable()
         let without = table.number(.standard(.red))

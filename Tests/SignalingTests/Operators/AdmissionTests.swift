@@ -21,6 +21,23 @@ final class Doorkeeper: Authorizer {
     }
 }
 
+/// Judges requests as the authentication webhook does, and newcomers as a ``Doorkeeper``.
+private final class Hook: Authorizer {
+    private let doorkeeper: Doorkeeper
+    var asked: [AccessRequest] { doorkeeper.asked }
+
+    init(_ answer: AccessDecision) { doorkeeper = Doorkeeper(answer) }
+
+    func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
+        switch action {
+        case .publish, .watch, .probe: .allowed
+        case .control: .asOwner
+        case .observe: .asViewer
+        }
+    }
+    func admit(_ request: AccessRequest) async -> AccessDecision { await doorkeeper.admit(request) }
+}
+
 @Suite(.timeLimit(.minutes(1)))
 struct AdmissionTests {
     @Test func `WHIP and WHEP are asked about like everybody, and get what is granted`() async throws {
@@ -45,6 +62,45 @@ struct AdmissionTests {
             #expect(connection.member.clientID == "given" && connection.eventMetadataJSON == #"{"e":1}"#)
             #expect(connection.session == asked[0].session)
         }
+    }
+
+    @Test func `under a webhook a session is controlled with the token that opened it`() async throws {
+        let bench = try SignalingBench(authorizer: Hook(.allowed(Grants())))
+        try await bench.test { http in
+            let owned = try OpenSession(try await http.post("/whip/lobby", Offers.publish, token: "t"))
+            #expect(try await http.send(.delete, owned.path).status == .unauthorized)
+            #expect(try await http.send(.patch, owned.path, ifMatch: "*", body: "").status == .unauthorized)
+            #expect(try await http.send(.delete, owned.path, token: "other").status == .forbidden)
+            #expect(try await http.send(.get, owned.path, token: "t").status == .noContent)
+            #expect(try await http.send(.delete, owned.path, token: "t").status == .ok)
+            let open = try await http.watch()
+            #expect(try await http.send(.delete, open.path).status == .ok, "nothing was presented")
+        }
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `under a webhook whoever may watch may read who is there`() async throws {
+        let hook = Hook(.allowed(Grants()))
+        let bench = try SignalingBench(authorizer: hook)
+        try await bench.test { http in
+            let document = try await http.send(.get, "/api/channels/lobby", token: "t")
+            #expect(document.status == .ok)
+            #expect(try await http.send(.head, "/api/channels/lobby/events", token: "t").status == .ok)
+            #expect(hook.asked.map(\.role) == [.recvonly, .recvonly] && hook.asked.map(\.token) == ["t", "t"])
+        }
+        let closed = try SignalingBench(authorizer: Hook(.denied(reason: nil)))
+        try await closed.test { http in
+            let document = try await http.send(.get, "/api/channels/lobby", token: "t")
+            #expect(document.status == .forbidden)
+            #expect(try await http.send(.get, "/api/channels/lobby/events").status == .unauthorized)
+        }
+        let dead = try SignalingBench(authorizer: Hook(.failed))
+        try await dead.test { http in
+            let events = try await http.send(.get, "/api/channels/lobby/events")
+            #expect(events.status == .serviceUnavailable)
+        }
+        await bench.expectNothingLeft()
+        await closed.expectNothingLeft()
     }
 
     @Test func `media of a kind that is not granted is refused over WHIP and WHEP`() async throws {

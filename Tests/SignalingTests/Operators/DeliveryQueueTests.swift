@@ -1,5 +1,6 @@
 import Room
 import Testing
+import Wire
 
 @testable import Signaling
 
@@ -8,7 +9,10 @@ private final class Queue {
     private var queue: DeliveryQueue<Int>
     init(limits: WebhookLimits) { queue = DeliveryQueue(limits: limits) }
     var count: Int { queue.count }
-    func add(_ item: Int, of channel: ChannelName) -> Bool { queue.add(item, of: channel) }
+    func add(_ item: Int, of channel: ChannelName) -> Bool { queue.add(item, of: channel) == .taken }
+    func addition(_ item: Int, of channel: ChannelName, isEssential: Bool = true) -> DeliveryQueue<Int>.Addition {
+        queue.add(item, of: channel, isEssential: isEssential)
+    }
     func next() -> (channel: ChannelName, item: Int)? { queue.next() }
     func finished(_ channel: ChannelName, isDelivered: Bool) -> DeliveryQueue<Int>.Outcome {
         queue.finished(channel, isDelivered: isDelivered)
@@ -79,6 +83,90 @@ private final class Queue {
         #expect(queue.next()?.item == 5)
     }
 
+    @Test func `the channel with the most waiting loses its own, what tells of comings and goings last`() {
+        let queue = Queue(limits: Self.limits(waiting: 6, concurrency: 1))
+        #expect(queue.add(0, of: Self.a))
+        #expect(queue.next()?.item == 0, "it is under way")
+        for item in 1..<4 { #expect(queue.addition(item, of: Self.a, isEssential: item != 3) == .taken) }
+        #expect(queue.add(10, of: Self.b) && queue.add(11, of: Self.b))
+        #expect(queue.addition(20, of: Self.c) == .displaced(Self.a), "3, which is not essential")
+        #expect(queue.addition(4, of: Self.a) == .displaced(Self.a), "1, the oldest")
+        #expect(queue.addition(21, of: Self.c) == .displaced(Self.a), "2")
+        #expect(queue.count == 6)
+        var told: [Int] = []
+        var channel = Self.a
+        while true {
+            #expect(queue.finished(channel, isDelivered: true) == .delivered)
+            guard let next = queue.next() else { break }
+            told.append(next.item)
+            channel = next.channel
+        }
+        #expect(told.filter { $0 < 10 } == [4])
+        #expect(told.filter { (10..<20).contains($0) } == [10, 11] && told.filter { $0 >= 20 } == [20, 21])
+        #expect(queue.count == 0)
+    }
+
+    @Test func `ten thousand joins of one channel that is told slowly cost another nothing`() {
+        let queue = Queue(limits: Self.limits(waiting: 1_000, concurrency: 16))
+        for item in 0..<10_400 {
+            let addition = queue.addition(item, of: Self.a)
+            #expect(addition == .taken || addition == .displaced(Self.a))
+            if item == 0 { _ = queue.next() }
+        }
+        #expect(queue.addition(-1, of: Self.b) == .displaced(Self.a))
+        #expect(queue.next()?.item == -1, "and it is told at once")
+    }
+
+    @Test func `failures in ten thousand channels keep no coming or going out, and are told after it`() throws {
+        let queue = Queue(limits: Self.limits(waiting: 1_000, concurrency: 4))
+        for item in 0..<10_000 {
+            let addition = queue.addition(item, of: try #require(ChannelName("flood-\(item)")), isEssential: false)
+            #expect(addition == (item < 1_000 ? .taken : .refused))
+        }
+        for _ in 0..<3 { _ = queue.next() }
+        for item in 10_000..<10_500 {
+            let addition = queue.addition(item, of: try #require(ChannelName("honest-\(item)")))
+            guard case .displaced(let loser) = addition else {
+                Issue.record("\(addition)")
+                continue
+            }
+            #expect(loser.value.hasPrefix("flood"))
+        }
+        #expect(queue.count == 1_000)
+        #expect(queue.next()?.item == 10_000, "an honest event goes before the failures that came earlier")
+    }
+
+    @Test(arguments: 0..<20)
+    func `in any order no channel loses an event while another has more waiting`(seed: UInt64) {
+        var generator = OperatorsGenerator(seed: seed)
+        let channels = [Self.a, Self.b, Self.c]
+        let queue = Queue(limits: Self.limits(waiting: 12, concurrency: 2))
+        var sizes: [ChannelName: Int] = [:]
+        var underWay: [ChannelName] = []
+        for item in 0..<500 {
+            if Int.random(in: 0..<3, using: &generator) > 0 {
+                let channel = channels[min(Int.random(in: 0..<6, using: &generator), 2)]
+                let before = sizes
+                switch queue.addition(item, of: channel, isEssential: Bool.random(using: &generator)) {
+                case .taken: break
+                case .displaced(let loser):
+                    #expect(before[loser] == before.values.max())
+                    sizes[loser, default: 0] -= 1
+                case .refused:
+                    Issue.record("there are fewer channels than places")
+                    continue
+                }
+                sizes[channel, default: 0] += 1
+            } else if Bool.random(using: &generator), let next = queue.next() {
+                underWay.append(next.channel)
+            } else if let channel = underWay.popLast() {
+                #expect(queue.finished(channel, isDelivered: true) == .delivered)
+                sizes[channel, default: 0] -= 1
+            }
+            #expect(queue.count == sizes.values.reduce(0, +) && queue.count <= 12)
+        }
+    }
+
     @Test func `at the end a failure is final`() {
         let queue = Queue(limits: Self.limits())
         #expect(queue.add(1, of: Self.a))
@@ -121,5 +209,34 @@ private final class Queue {
             }
         }
         #expect(over == added)
+    }
+}
+
+@Suite struct OpenQuestionTests {
+    private func network(_ number: Int) -> ClientNetwork { ClientNetwork(IPAddress("192.0.2.\(number)")!) }
+
+    @Test func `networks that ask all they can leave a place for one that asks nothing`() {
+        var limits = WebhookLimits()
+        limits.questionsMax = 200
+        limits.questionsPerNetworkMax = 40
+        var questions = OpenQuestions(limits)
+        var taken = 0
+        for round in 0..<2_000 where questions.open(for: network(round % 20)) == nil { taken += 1 }
+        #expect(taken < 200)
+        #expect(questions.open(for: network(99)) == nil)
+        #expect(questions.open(for: network(0)) == .networkShare)
+        questions.close(for: network(0))
+        #expect(questions.open(for: network(98)) == nil, "room comes back")
+    }
+
+    @Test func `clients that cannot be told apart have no share, and the limit of all holds for them`() {
+        var limits = WebhookLimits()
+        limits.questionsMax = 20
+        limits.questionsPerNetworkMax = 2
+        var questions = OpenQuestions(limits)
+        for round in 0..<20 {
+            #expect(questions.open(for: round % 2 == 0 ? .unknown : ClientNetwork(.loopbackV4)) == nil)
+        }
+        #expect(questions.open(for: .unknown) == .full)
     }
 }

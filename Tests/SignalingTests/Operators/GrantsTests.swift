@@ -19,7 +19,7 @@ import Testing
              "simulcast":true,"simulcast_request_rid":"r1","simulcast_multicodec":false,
              "simulcast_encodings":[{"rid":"r0","scaleResolutionDownBy":4.0},{"rid":"r1","active":false}],
              "simulcast_rpc_rids":["none","r2"],"spotlight":true,"spotlight_number":3,"spotlight_focus_rid":"r2",
-             "spotlight_unfocus_rid":"none","user_agent_stats":true,"connection_lifetime":3600,
+             "spotlight_unfocus_rid":"none","user_agent_stats":true,"connection_lifetime":3600,"publish_bit_rate":4000,
              "rpc_methods":["2025.2.0/RequestSimulcastRid"],"turn_tcp_only":false,"turn_tls_only":true,
              "forwarding_filters":[{"name":"f","priority":1,"action":"block",
                 "rules":[[{"field":"kind","operator":"is_in","values":["audio"]}]]}],
@@ -38,6 +38,10 @@ import Testing
         #expect(grants.simulcastRPCRIDs == [RequestedRID.none, .r2])
         #expect(grants.spotlight == true && grants.spotlightNumber == 3)
         #expect(grants.spotlightFocusRID == .r2 && grants.spotlightUnfocusRID == RequestedRID.none)
+        #expect(grants.publishBitRate == 4_000)
+        var join = JoinRequest(channel: ChannelName("a")!, role: .sendonly)
+        grants.apply(to: &join)
+        #expect(join.publishBitsPerSecondMax == 4_000_000)
         #expect(grants.connectionLifetime == .seconds(3_600) && grants.userAgentStatistics == true)
         #expect(grants.turnTCPOnly == false && grants.turnTLSOnly == true && grants.clusterAffinity == true)
         #expect(grants.dataChannelSignaling == false && grants.rpcMethods?.count == 1)
@@ -59,6 +63,16 @@ import Testing
         #expect(join.clientID == "own" && join.receivesNotifications && join.lifetime == nil)
     }
 
+    /// 600 values.
+    private static let kinds = String(repeating: "\"audio\",", count: 599) + "\"video\""
+
+    /// Two filters, each with `rule` so many times and one that is empty.
+    private static func filters(_ rule: String, count: Int) -> String {
+        let rules = String(repeating: rule, count: count) + "[]"
+        let filter = { (name: String) in #"{"name":"\#(name)","priority":1,"rules":[\#(rules)]}"# }
+        return #"{"forwarding_filters":[\#(filter("a")),\#(filter("b"))]}"#
+    }
+
     @Test(arguments: [
         (#"{"client_id":5}"#, #""client_id" has to be a string of at most 255 bytes."#),
         (#"{"audio":"yes"}"#, #""audio" has to be true or false."#),
@@ -70,6 +84,7 @@ import Testing
         (#"{"video_codec_type":"VP8"}"#, #""video_codec_type" and its like need "video": true beside them."#),
         (#"{"audio":true,"audio_codec_type":"PCMU"}"#, #""audio_codec_type" has to be "OPUS"."#),
         (#"{"audio":true,"audio_bit_rate":5}"#, #""audio_bit_rate" has to be a whole number from 6 to 510."#),
+        (#"{"publish_bit_rate":0}"#, #""publish_bit_rate" has to be a whole number from 1 to 1000000."#),
         (#"{"connection_lifetime":0}"#, #""connection_lifetime" has to be a whole number from 1 to 2592000."#),
         (#"{"connection_lifetime":1.5}"#, #""connection_lifetime" has to be a whole number from 1 to 2592000."#),
         (#"{"spotlight_number":9}"#, #""spotlight_number" has to be a whole number from 1 to 8."#),
@@ -77,6 +92,11 @@ import Testing
         (
             #"{"simulcast_encodings":[{"rid":"r0"},{"rid":"r0"}]}"#,
             #"Each of "simulcast_encodings" needs a "rid" of its own: "r0", "r1" or "r2"."#
+        ),
+        (filters("[],", count: 40), "Forwarding filters may have at most 64 rules in all."),
+        (
+            filters(#"[{"field":"kind","operator":"is_in","values":[\#(kinds)]}],"#, count: 1),
+            "The rules of forwarding filters may have at most 1024 values in all."
         ),
         (#"{"forwarding_filter":{}}"#, #""rules" of a forwarding filter is missing."#),
         (

@@ -21,6 +21,8 @@ import Testing
         "", " ", "nul", "tru", "True", "01", "-", "+1", "1.", ".5", "1e", "0x1", "NaN", "Infinity", "1e400", "\"",
         "\"a",
         "\"\n\"", #""\x""#, #""\u12""#, #""\u12g4""#, #""\ud800""#, "[", "[1", "[1,", "[,1]", "[1 2]", "{", "{\"a\"",
+        "[1,]", "{\"a\":1,}", "[1,,2]", "\u{FEFF}1", "1\u{0}", "\u{0}", "\"\u{0}\"", "- 1", "1 .5", "1e+", "1e5.0",
+        #""\uD83D\u0041""#,
         "{\"a\":", "{\"a\":1", "{\"a\":1,", "{a:1}", "{1:1}", "1 2", "{} x", "'a'", "]", "}", "// c\n1",
     ])
     func `what is no JSON is refused`(text: String) {
@@ -44,6 +46,77 @@ import Testing
         _ = try JSONValue(parsing: "[" + String(repeating: "[],", count: 4_095) + "0]")
         let text = String(repeating: #"[{\""#, count: 10_000)
         #expect(try JSONValue(parsing: "\"\(text)\"") == .string(text.replacing(#"\""#, with: "\"")))
+    }
+
+    @Test func `a text in UTF-16 or UTF-32 is refused, whatever brackets hide in it`() {
+        let text = "[" + Array(repeating: "[]", count: 500).joined(separator: ",") + "]"
+        let (bigEndian, littleEndian) = (
+            text.utf16.flatMap { [0, UInt8($0)] as [UInt8] }, text.utf16.flatMap { [UInt8($0), 0] as [UInt8] }
+        )
+        let wide = text.unicodeScalars.flatMap { [0, 0, 0, UInt8($0.value)] as [UInt8] }
+        for bytes in [bigEndian, littleEndian, wide, [0xFE, 0xFF] + bigEndian, [0xFF, 0xFE] + littleEndian] {
+            #expect(throws: JSONError.malformed) { try JSONValue(parsing: bytes) }
+        }
+        #expect(throws: JSONError.malformed) { try JSONValue(parsing: Array(repeating: 0, count: 120_000)) }
+    }
+
+    @Test(arguments: ["1", "-1.5e3", "true", "null", "[]", "{}", #""a\u00e9\n""#, #"{"a":"b"}"#, "[[[[]]]]"])
+    func `the work of parsing grows with the bytes, and not with the depth`(element: String) throws {
+        for depth in [1, 8, 28] {
+            for count in [100, 1_000] {
+                let elements = Array(repeating: element, count: count).joined(separator: ",")
+                let text = Array(repeating: "[", count: depth) + [elements] + Array(repeating: "]", count: depth)
+                let bytes = Array(text.joined().utf8)
+                var parser = JSONParser(bytes, limits: .standard)
+                _ = try parser.parse()
+                #expect(parser.work <= 6 * bytes.count, "\(count) at a depth of \(depth)")
+            }
+        }
+    }
+
+    @Test func `each limit is kept`() throws {
+        let limits = JSONLimits(
+            bytesMax: 40,
+            depthMax: 2,
+            containersMax: 3,
+            valuesMax: 6,
+            nameBytesMax: 4,
+            numberBytesMax: 5
+        )
+        for text in [
+            "\"" + String(repeating: "a", count: 38) + "\"", "[[],[]]", "[1,2,3,4,5,6]", #"{"abcd":1}"#, "[12345]",
+            #"{"\u00e9\u00e9":1}"#,
+        ] {
+            _ = try JSONValue(parsing: text, limits: limits)
+        }
+        for text in [
+            "\"" + String(repeating: "a", count: 39) + "\"", "[[[]]]", "[[],[],[]]", "[1,2,3,4,5,6,7]", #"{"abcde":1}"#,
+            "[123456]", #"{"\u00e9\u00e9e":1}"#,
+        ] {
+            #expect(throws: JSONError.tooComplex) { try JSONValue(parsing: text, limits: limits) }
+        }
+    }
+
+    @Test func `numbers keep what an integer of 64 bits and a Double can hold`() throws {
+        #expect(try JSONValue(parsing: "0.30000000000000004") == .number(0.30000000000000004))
+        #expect(try JSONValue(parsing: "-9223372036854775807") == .integer(-9_223_372_036_854_775_807))
+        #expect(try JSONValue(parsing: "9223372036854775807") == .integer(.max))
+        #expect(try JSONValue(parsing: "5e-324") == .number(.leastNonzeroMagnitude))
+        #expect(try JSONValue(parsing: "1.7976931348623157e308") == .number(.greatestFiniteMagnitude))
+        #expect(try JSONValue(parsing: "1E5") == 100_000)
+        #expect(try JSONValue(parsing: "-0") == 0)
+    }
+
+    @Test func `of members with one name the last counts`() throws {
+        #expect(try JSONValue(parsing: #"{"a":1,"\u0061":2}"#) == ["a": 2])
+    }
+
+    @Test func `any value is read back from its text`() throws {
+        var generator = OperatorsGenerator(seed: 19)
+        for _ in 0..<500 {
+            let value = JSONValue.random(depth: 5, using: &generator)
+            #expect(try JSONValue(parsing: value.bytes) == value)
+        }
     }
 
     @Test func `the number of values is bounded, and commas in strings do not count`() throws {
@@ -84,6 +157,39 @@ import Testing
             changed.removeLast(Int.random(in: 0...10, using: &generator))
             guard let value = try? JSONValue(parsing: changed) else { continue }
             #expect(try JSONValue(parsing: value.bytes) == value)
+        }
+    }
+}
+
+extension JSONValue {
+    /// Any value, with texts of every kind of character.
+    fileprivate static func random(depth: Int, using generator: inout OperatorsGenerator) -> Self {
+        func text() -> String {
+            var text = ""
+            for _ in 0..<Int.random(in: 0...8, using: &generator) {
+                let ranges: [ClosedRange<UInt32>] = [0...0x7F, 0x80...0x7FF, 0x800...0xD7FF, 0xE000...0x10_FFFF]
+                let range = ranges.randomElement(using: &generator) ?? 0...0
+                text.unicodeScalars.append(Unicode.Scalar(UInt32.random(in: range, using: &generator)) ?? "?")
+            }
+            return text
+        }
+        switch Int.random(in: 0...(depth > 0 ? 7 : 5), using: &generator) {
+        case 0: return .null
+        case 1: return .bool(Bool.random(using: &generator))
+        case 2: return .integer(Int64.random(in: .min ... .max, using: &generator))
+        case 3: return .double(Double(bitPattern: UInt64.random(in: 0...UInt64.max, using: &generator)))
+        case 4: return .double(Double.random(in: -1e6...1e6, using: &generator))
+        case 5: return .string(text())
+        case 6:
+            return .array(
+                (0..<Int.random(in: 0...4, using: &generator)).map { _ in random(depth: depth - 1, using: &generator) }
+            )
+        default:
+            var members: [String: JSONValue] = [:]
+            for _ in 0..<Int.random(in: 0...4, using: &generator) {
+                members[text()] = random(depth: depth - 1, using: &generator)
+            }
+            return .object(members)
         }
     }
 }

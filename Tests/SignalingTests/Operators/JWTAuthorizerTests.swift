@@ -49,6 +49,31 @@ extension AccessDecision {
         try await JWTKey(.hs256, id: id, text: TokenVectors.secret)
     }
 
+    @Test func `claims are read only once the signature is good`() async throws {
+        let key = try await secret()
+        let honest = try #require(key.token(claims: ["channel_id": "lobby"]))
+        let parts = honest.split(separator: ".")
+        // Nothing that a parser could take: whoever reads it before the signature finds out.
+        let token = "\(parts[0]).\(Base64URL.encoded(Array("[[[[".utf8))).\(parts[2])"
+        let problem = #expect(throws: TokenProblem.self) { try TokenClaims(token, keys: [key]) }
+        #expect(problem?.sentence == "The token's signature is not valid.")
+        #expect(try TokenClaims(honest, keys: [key]).channel == "lobby")
+    }
+
+    @Test(arguments: [
+        #"{"alg":"HS256","x":"\#(String(repeating: "a", count: 1_100))"}"#, #"{"alg":"HS256","x":[[[[1]]]]}"#,
+        #"{"alg":"HS256","x":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]}"#,
+    ])
+    func `a header of a token that is more than a few short members is refused`(header: String) async throws {
+        let key = try await secret()
+        let honest = try #require(key.token(claims: ["channel_id": "lobby"]))
+        let rest = honest.drop { $0 != "." }
+        let problem = #expect(throws: TokenProblem.self) {
+            try TokenClaims(Base64URL.encoded(Array(header.utf8)) + rest, keys: [key])
+        }
+        #expect(problem?.sentence == "The token is no JWT.")
+    }
+
     @Test func `tokens that another implementation made are taken`() async throws {
         let keys = try await [
             JWTKey(.hs256, text: TokenVectors.secret), JWTKey(.es256, id: "k1", text: TokenVectors.es256Public),
@@ -140,6 +165,15 @@ extension AccessDecision {
         let token = try #require(key.token(claims: claims.merging(["channel_id": "lobby"]) { $1 }))
         let request = AccessRequest.newcomer(token, role: .sendonly, counts: ChannelCounts(sendonly: 2))
         #expect(await authorizer([key]).admit(request).grants != nil)
+    }
+
+    @Test func `members that are still to connect count against a token's limit`() async throws {
+        let key = try await secret()
+        let token = try #require(key.token(claims: ["channel_id": "lobby", "max_channel_connections": 1]))
+        var request = AccessRequest.newcomer(token)
+        #expect(await authorizer([key]).admit(request).grants?.channelConnectionsMax == 1)
+        request.members = 1
+        #expect(await authorizer([key]).admit(request).isDenied)
     }
 
     @Test func `the algorithm is the key's, whatever the token says`() async throws {

@@ -253,9 +253,9 @@ struct WebhookAuthorizerTests {
             now: { 0 }
         )
         let lobby = ChannelName("lobby")!
-        #expect(await authorizer.authorize(.observe(lobby), token: "t") == .forbidden)
+        #expect(await authorizer.authorize(.observe(lobby), token: "t") == .asViewer)
         #expect(await authorizer.authorize(.publish(lobby), token: nil) == .allowed)
-        #expect(await authorizer.authorize(.control(lobby), token: nil) == .allowed)
+        #expect(await authorizer.authorize(.control(lobby), token: nil) == .asOwner)
     }
 
     @Test func `certificates that cannot be read are named`() {

@@ -5,7 +5,13 @@ enum SDPAnswer {
     /// - Parameters:
     ///   - own: the names of the sections that the client sends in.
     ///   - refused: the names of sections that it does not want.
-    static func make(to offer: String, own: [String], refused: Set<String> = []) -> String {
+    ///   - lacking: the names of sections that it has no codec of.
+    static func make(
+        to offer: String,
+        own: [String],
+        refused: Set<String> = [],
+        lacking: Set<String> = []
+    ) -> String {
         let parts = sections(offer)
         var lines = [
             "v=0", "o=- 1 2 IN IP4 127.0.0.1", "s=-", "t=0 0",
@@ -15,6 +21,11 @@ enum SDPAnswer {
         for section in parts.dropFirst() {
             let mid = value("mid", section) ?? ""
             let isOpen = !section[0].contains(" 0 ") && !section.contains("a=inactive")
+            if lacking.contains(mid) {
+                lines += ["m=\(section[0].hasPrefix("m=audio") ? "audio" : "video") 0 UDP/TLS/RTP/SAVPF 0"]
+                lines += ["a=mid:\(mid)", "a=inactive"]
+                continue
+            }
             lines.append(section[0])
             lines += ["c=IN IP4 0.0.0.0", "a=ice-ufrag:UfRg", "a=ice-pwd:passwordpasswordpassword"]
             lines.append("a=fingerprint:sha-256 " + (0..<32).map { _ in "AB" }.joined(separator: ":"))

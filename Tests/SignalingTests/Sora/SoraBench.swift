@@ -116,8 +116,13 @@ struct SoraBench {
         return try #require(offer["sdp"]?.string)
     }
 
-    mutating func answer(_ sdp: String, _ type: String = "re-answer", refused: Set<String> = []) {
-        let answer = SDPAnswer.make(to: sdp, own: own, refused: refused)
+    mutating func answer(
+        _ sdp: String,
+        _ type: String = "re-answer",
+        refused: Set<String> = [],
+        lacking: Set<String> = []
+    ) {
+        let answer = SDPAnswer.make(to: sdp, own: own, refused: refused, lacking: lacking)
         receive(JSONValue.object(["type": .string(type), "sdp": .string(answer)]).text)
     }
 

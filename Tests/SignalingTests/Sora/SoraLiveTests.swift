@@ -78,6 +78,39 @@ struct SoraLiveTests {
         }
     }
 
+    @Test func `of ten at once a limit of one lets one in, and of five one after the other too`() async throws {
+        var grants = Grants()
+        grants.channelConnectionsMax = 1
+        try await withLiveServer(authorizer: Doorkeeper(.allowed(grants))) { bench, port, _ in
+            let offers = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<10 {
+                    group.addTask {
+                        try await withWebSocket(to: port) { client, input in
+                            try await client.send(SoraBench.connect())
+                            guard try await input.frame()?.opcode == .text else { return false }
+                            // The others are refused while this one has its place.
+                            while await bench.rooms.admissions.refused[.channelFull] != 9 { await Task.yield() }
+                            return true
+                        }
+                    }
+                }
+                return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            #expect(offers == 1)
+            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await withWebSocket(to: port) { first, firstInput in
+                _ = try await Self.join(first, &firstInput)
+                for _ in 0..<4 {
+                    let close = try await withWebSocket(to: port) { client, input in
+                        try await client.send(SoraBench.connect())
+                        return try await input.close()
+                    }
+                    #expect(close == WebSocketClose(4490, "INTERNAL-ERROR"))
+                }
+            }
+        }
+    }
+
     @Test func `a WHIP publisher is seen, and a signaling member by WHEP`() async throws {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { client, input in

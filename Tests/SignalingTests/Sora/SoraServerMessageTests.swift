@@ -253,6 +253,24 @@ import Wire
         ] { #expect(try Self.notify(content)["data"] == nil) }
     }
 
+    @Test func `a codec that the client cannot play is named with its sender`() throws {
+        let message = try Self.notify(
+            .codecUnsupported(.h265, source: SoraBench.other, destination: SoraBench.id)
+        )
+        #expect(message["event_type"] == "codec.unsupported" && message["kind"] == "video")
+        #expect(message["codec_type"] == "H265")
+        #expect(message["source_connection_id"] == .string(SoraBench.other.value))
+        #expect(message["destination_connection_id"] == .string(SoraBench.id.value))
+        #expect(message["message"]?.string?.contains("cannot play H265") == true)
+    }
+
+    @Test func `whatever is in a string, its JSON text is read as the same`() throws {
+        let texts = ["", "plain", "v=0\r\no=- 1\r\n", "\u{0}\u{1F}\u{7F}\t\"\\/", "流れ\u{1F600}"]
+        for text in texts + [texts.joined()] {
+            #expect(try JSONValue(parsing: "[\(jsonString(text))]") == [.string(text)])
+        }
+    }
+
     @Test func `what others left out is left out of the news`() throws {
         let plain = Member(
             id: SoraBench.id,

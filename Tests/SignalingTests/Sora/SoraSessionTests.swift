@@ -171,6 +171,39 @@ import Wire
 
     // MARK: Refusals
 
+    @Test func `a track that the client has no codec of is reported, and one that it does not want is not`() throws {
+        let video = { (offer: String, sender: ParticipantID) in
+            SDPAnswer.sections(offer).filter { $0[0].hasPrefix("m=video") }
+                .filter { SDPAnswer.value("msid", $0)?.hasPrefix(sender.value) == true }
+                .compactMap { SDPAnswer.value("mid", $0) }
+        }
+        var bench = SoraBench()
+        let first = try bench.offer(streams: [SoraBench.stream(SoraBench.other, video: .h265)])
+        let lacked = video(first, SoraBench.other)
+        bench.answer(first, "answer", lacking: Set(lacked))
+        guard case .reportUnsupported(let tracks) = try bench.request() else {
+            Issue.record("nothing was reported")
+            return
+        }
+        #expect(tracks.map(\.streamID) == [SoraBench.other.value] && tracks.map(\.codec) == [.h265])
+        #expect(tracks.map(\.mid.value) == lacked)
+        guard case .activate(let outcome) = try bench.request() else { return }
+        #expect(outcome.added.map(\.parameters.kind) == [.audio])
+        bench.take(bench.session.activated(at: bench.now))
+
+        bench.now += .seconds(1)
+        bench.receive(.subscriptionsChanged)
+        guard case .findStreams = try bench.request() else { return }
+        let streams = [SoraBench.stream(SoraBench.other, video: .h265), SoraBench.stream(SoraBench.third)]
+        bench.take(bench.session.found(streams, at: bench.now))
+        let second = try #require(try bench.next()["sdp"]?.string)
+        bench.answer(second, refused: Set(video(second, SoraBench.third)), lacking: Set(lacked))
+        guard case .changeSlots = try bench.request() else {
+            Issue.record("reported again, or what is not wanted was reported")
+            return
+        }
+    }
+
     @Test func `messages out of their order are refused`() throws {
         let answer = #"{"type":"answer","sdp":"v=0"}"#
         for text in [answer, #"{"type":"candidate","candidate":""}"#, #"{"type":"pong"}"#] {
@@ -223,7 +256,8 @@ import Wire
         (.transport(.handshakeFailed), 4490, "CONNECTION-STATE-FAILED"),
         (.transport(.fingerprintMismatch), 4490, "BAD-FINGERPRINT"), (.tooSlow, 4490, "INTERNAL-ERROR"),
         (.setupFailed, 4490, "INTERNAL-ERROR"), (.replaced, 4490, "DUPLICATED-CHANNEL-ID"),
-        (.rejected("WHY"), 4490, "WHY"),
+        (.rejected("WHY"), 4490, "WHY"), (.unanswered, 4490, "ANSWER-TIMEOUT-ERROR"),
+        (.unreachable, 4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"), (.crowdedOut, 4490, "INTERNAL-ERROR"),
     ]
     @Test(arguments: ends.indices) func `each end has its code and reason`(row: Int) throws {
         let (reason, code, text) = Self.ends[row]
@@ -233,8 +267,58 @@ import Wire
         #expect(bench.close?.close == WebSocketClose(code, text))
     }
 
+    @Test(arguments: [
+        (Role.sendonly, "", "VP8"), (.sendonly, #""video":{"codec_type":"AV1"}"#, "AV1"), (.recvonly, "", "VP9"),
+    ])
+    func `a sender that does not choose gets what those who are there can play`(
+        role: Role,
+        members: String,
+        codec: String
+    ) throws {
+        var generator = SystemRandomNumberGenerator()
+        var model = RoomModel(homeCount: 1)
+        let viewer = ParticipantID(using: &generator)
+        let session = ChannelSessionID(using: &generator)
+        let room = ChannelName("room")!
+        let join = JoinRequest(channel: room, role: .recvonly)
+        _ = try model.joinRequested(join, id: viewer, peer: PeerID(rawValue: 1), session: session)
+        _ = try model.setupCompleted(viewer, publications: [], slots: [], decodedVideo: [.vp8, .h264])
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(role, members))
+        _ = try bench.request()
+        let decoders = model.decoders(in: room)
+        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, decoders: decoders, at: bench.now))
+        _ = try bench.request()
+        bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))
+        #expect(try bench.next()["video_codec_type"] == .string(codec))
+    }
+
+    @Test func `what is granted is in the request for a place, and binds the bundle`() throws {
+        var grants = Grants()
+        grants.channelConnectionsMax = 3
+        grants.clientID = "alice"
+        let request = { (grants: Grants) in
+            var bench = SoraBench()
+            bench.receive(SoraBench.connect(.sendrecv, #""bundle_id":"b""#))
+            _ = try bench.request()
+            bench.take(bench.session.admitted(.allowed(grants), id: SoraBench.id, at: bench.now))
+            guard case .reserve(let request) = try bench.request() else { throw SoraClose.stopping }
+            return request
+        }
+        let known = try request(grants)
+        #expect(known.channelConnectionsMax == 3 && known.clientID == "alice")
+        #expect(known.bundleID == "b" && known.bundleScope == .client("alice"))
+        grants.bundleID = "given"
+        let given = try request(grants)
+        #expect(given.bundleID == "given" && given.bundleScope == .granted)
+        let stranger = try request(Grants())
+        #expect(stranger.bundleID == "b" && stranger.bundleScope == nil, "bound to its network")
+    }
+
     @Test func `rooms that refuse end the connection`() throws {
-        for error: RoomError in [.channelFull, .nodeFull, .connectionsBlocked, .media("There is no port.")] {
+        for error: RoomError in [
+            .channelFull, .nodeFull, .networkFull(.unconnected), .connectionsBlocked, .media("There is no port."),
+        ] {
             var bench = SoraBench()
             bench.receive(SoraBench.connect())
             bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
@@ -276,6 +360,36 @@ import Wire
         #expect(bench.close == nil)
         for _ in 0..<200 { bench.receive(#"{"type":"pong"}"#) }
         #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+    }
+
+    @Test func `statistics that are not read still say that the client is there`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        let start = bench.now
+        let text = #"{"type":"pong","stats":[{"id":"x"}]}"#
+        for second in 1...200 {
+            while bench.wait(until: start + .seconds(second)) {}
+            bench.take(bench.session.received(text, isRead: false, at: bench.now))
+        }
+        #expect(bench.close == nil && bench.rest.isEmpty, "neither too late nor recorded")
+        for _ in 0..<1_100 { bench.take(bench.session.received(text, isRead: false, at: bench.now)) }
+        #expect(bench.close?.sentence.contains("faster") == true, "they count for the client's own budget")
+    }
+
+    @Test func `statistics are told by their first or last bytes`() {
+        let statistics = [
+            #"{"type":"pong","stats":[]}"#, #" { "type" : "pong" , "stats": [1]}"#,
+            #"{"stats":[{"id":"x"}],"type":"pong"}"#,
+            "{\"stats\": [],\n \"type\": \"pong\" \n}\n",
+        ]
+        for text in statistics { #expect(SoraClientMessage.isStatistics(text), "\(text)") }
+        let others = [
+            "", "{", #"{"type":"pong"}"#, #"{"type":"ponga","stats":[]}"#,
+            #"{"type":"answer","sdp":"\"type\":\"pong\"}"#,
+            #"{"type":"answer","sdp":"{\"type\":\"pong\","}"#, #"{"a":1,"b":{"c":1,"type":"pong"}}"#,
+            #"["type","pong"]"#,
+        ]
+        for text in others { #expect(!SoraClientMessage.isStatistics(text), "\(text)") }
     }
 
     @Test func `messages of many values cost as many messages do`() throws {

@@ -73,6 +73,48 @@ struct UpgradeTests {
         }
     }
 
+    @Test func `a WebSocket beyond the rate is refused for what one request costs`() async throws {
+        var limits = HTTPLimits()
+        limits.requestBurst = 3
+        limits.requestsPerSecond = 0.001
+        let proxies = ProxyConfiguration(trusted: [AddressRange("127.0.0.1")!])
+        try await withLiveServer(http: limits, proxies: proxies) { bench, port, _ in
+            func answer(_ address: String) async throws -> String {
+                try await withConnection(to: port) { client, input in
+                    try await client.send(Self.handshake(more: "X-Forwarded-For: \(address)\r\n"))
+                    return await input.read(until: "\r\n\r\n")
+                }
+            }
+            for _ in 0..<3 {
+                let granted = try await answer("192.0.2.1")
+                #expect(granted.hasPrefix("HTTP/1.1 101"))
+            }
+            let refused = try await answer("192.0.2.1")
+            #expect(refused.hasPrefix("HTTP/1.1 429"))
+            #expect(bench.statistics.counts.refusals == [.requestRate: 1])
+            let other = try await answer("192.0.2.2")
+            #expect(other.hasPrefix("HTTP/1.1 101"))
+        }
+    }
+
+    @Test func `a WebSocket beyond the connections of its address is told to wait`() async throws {
+        let limits = HTTPLimits(connectionsPerNetworkMax: 1, requestBurst: 3, requestsPerSecond: 0.001)
+        let proxies = ProxyConfiguration(trusted: [AddressRange("127.0.0.1")!])
+        try await withLiveServer(http: limits, proxies: proxies) { bench, port, _ in
+            try await withWebSocket(to: port, forwardedFor: "192.0.2.1") { _, _ in
+                for _ in 0..<2 {
+                    try await withConnection(to: port) { client, input in
+                        try await client.send(Self.handshake(more: "X-Forwarded-For: 192.0.2.1\r\n"))
+                        let answer = await input.readToEnd()
+                        #expect(answer.hasPrefix("HTTP/1.1 429") && answer.lowercased().contains("\r\nretry-after: "))
+                        #expect(answer.contains("connections open"))
+                    }
+                }
+            }
+            #expect(bench.statistics.counts.refusals == [.connectionShare: 2], "each cost one request")
+        }
+    }
+
     @Test func `only a complete handshake is one`() {
         let complete: [(String, String)] = [
             ("Upgrade", "foo, WebSocket"), ("Sec-WebSocket-Key", "k"), ("Sec-WebSocket-Version", "13"),

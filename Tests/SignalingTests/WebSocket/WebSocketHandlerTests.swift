@@ -2,21 +2,34 @@ import NIOCore
 import NIOEmbedded
 import NIOHTTP1
 import NIOWebSocket
+import Room
 import Testing
 
 @testable import Signaling
 
 /// Frames of a client against the handler, over a channel without sockets and with a clock of its own.
 @Suite struct WebSocketHandlerTests {
-    private static let mask: WebSocketMaskingKey = [1, 2, 3, 4]
+    static let mask: WebSocketMaskingKey = [1, 2, 3, 4]
 
-    private struct Bench {
+    struct Bench {
         let channel: EmbeddedChannel
         let loop = EmbeddedEventLoop()
+        let statistics = SignalingStatistics()
 
-        init(_ limits: WebSocketLimits = WebSocketLimits()) throws {
+        init(
+            _ limits: WebSocketLimits = WebSocketLimits(),
+            network: ClientNetwork = .unknown,
+            outbound: OutboundBudget? = nil
+        ) throws {
             channel = EmbeddedChannel(loop: loop)
-            try channel.pipeline.syncOperations.addHandler(WebSocketHandler(limits: limits))
+            try channel.pipeline.syncOperations.addHandler(
+                WebSocketHandler(
+                    limits: limits,
+                    network: network,
+                    statistics: statistics,
+                    outbound: outbound ?? OutboundBudget(bytesMax: .max, statistics: statistics)
+                )
+            )
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         }
 
@@ -149,25 +162,37 @@ import Testing
         }
     }
 
-    @Test func `a client that reads nothing is let go of`() throws {
+    @Test func `a client that reads nothing of little is let go of`() throws {
         let bench = try Bench()
-        bench.channel.isWritable = false
-        bench.channel.pipeline.fireChannelWritabilityChanged()
-        try bench.receive(.ping, [1])
-        #expect(try bench.frame() == nil, "pings of one that does not read are not answered")
+        try bench.channel.pipeline.syncOperations.addHandler(SlowSocket(), position: .first)
+        bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 100)), promise: nil)
+        #expect(bench.channel.isWritable)
         bench.loop.advanceTime(by: WebSocketLimits().writeTimeout)
         #expect(!bench.channel.isActive)
     }
 
-    @Test func `a client that reads again in time stays`() throws {
+    @Test func `pings of a client that does not read are not answered`() throws {
         let bench = try Bench()
         bench.channel.isWritable = false
-        bench.channel.pipeline.fireChannelWritabilityChanged()
-        bench.loop.advanceTime(by: .seconds(19))
-        bench.channel.isWritable = true
-        bench.channel.pipeline.fireChannelWritabilityChanged()
-        bench.loop.advanceTime(by: .seconds(100))
-        #expect(bench.channel.isActive)
+        try bench.receive(.ping, [1])
+        #expect(try bench.frame() == nil)
+    }
+
+    @Test func `a client that reads what waits in time stays, whatever is written meanwhile`() throws {
+        let bench = try Bench()
+        let socket = SlowSocket()
+        try bench.channel.pipeline.syncOperations.addHandler(socket, position: .first)
+        for _ in 0..<10 {
+            bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 100)), promise: nil)
+            bench.loop.advanceTime(by: .seconds(19))
+            bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 100)), promise: nil)
+            socket.takeFirst()
+            bench.loop.advanceTime(by: .seconds(1))
+            #expect(bench.channel.isActive)
+            socket.takeFirst()
+        }
+        bench.loop.advanceTime(by: .seconds(1_000))
+        #expect(bench.channel.isActive, "nothing waits")
     }
 
     @Test func `a client that reads slowly stays as long as it reads on`() throws {
@@ -175,8 +200,6 @@ import Testing
         let encoder = SlowSocket()
         try bench.channel.pipeline.syncOperations.addHandler(encoder, position: .first)
         bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 600_000)), promise: nil)
-        bench.channel.isWritable = false
-        bench.channel.pipeline.fireChannelWritabilityChanged()
         for _ in 0..<5 {
             encoder.take(40_000)
             bench.loop.advanceTime(by: WebSocketLimits().writeTimeout)
@@ -244,6 +267,9 @@ private final class SlowSocket: ChannelOutboundHandler {
         for promise in promises { promise.fail(ChannelError.ioOnClosedChannel) }
         promises = []
     }
+
+    /// Takes the whole of the first write.
+    func takeFirst() { promises.removeFirst().succeed() }
 
     func take(_ count: Int) {
         context?.flush()

@@ -74,6 +74,7 @@ enum WebSocketTestError: Error { case refused, closed }
 @concurrent func withWebSocket<Value: Sendable>(
     to port: Int,
     path: String = "/signaling",
+    forwardedFor: String? = nil,
     tls: NIOSSLContext? = nil,
     _ body: @concurrent (WebSocketTestClient, inout WebSocketTestInput) async throws -> Value
 ) async throws -> Value {
@@ -88,12 +89,13 @@ enum WebSocketTestError: Error { case refused, closed }
                 let upgrader = NIOTypedWebSocketClientUpgrader<Frames?>(maxFrameSize: 1 << 24) { channel, _ in
                     channel.eventLoop.makeCompletedFuture { try Frames(wrappingChannelSynchronously: channel) }
                 }
-                let head = HTTPRequestHead(
+                var head = HTTPRequestHead(
                     version: .http1_1,
                     method: .GET,
                     uri: path,
                     headers: ["Host": "127.0.0.1", "Content-Length": "0"]
                 )
+                if let forwardedFor { head.headers.add(name: "X-Forwarded-For", value: forwardedFor) }
                 return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
                     configuration: .init(
                         upgradeConfiguration: NIOTypedHTTPClientUpgradeConfiguration(

@@ -67,7 +67,13 @@ private struct LiteRun {
     let batch = DatagramBatch(capacity: 8)
 
     init() {
-        agent = ICELiteAgent(local: localCredentials[0], remote: remoteCredentials[0], at: now, tieBreaker: 5)
+        agent = ICELiteAgent(
+            local: localCredentials[0],
+            remote: remoteCredentials[0],
+            at: now,
+            tieBreaker: 5,
+            pathSecret: 9
+        )
     }
 
     mutating func play(_ input: inout FuzzInput) {

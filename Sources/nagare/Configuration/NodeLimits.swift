@@ -1,0 +1,232 @@
+import Room
+import Signaling
+
+/// How much clients may use of the node: the limits of its modules, as the setting `limit` changes them.
+struct NodeLimits: Equatable, Sendable {
+    var rooms = RoomLimits()
+    var http = HTTPLimits()
+    var webSocket = WebSocketLimits()
+    var webhooks = WebhookLimits()
+}
+
+/// One limit as an operator names it. ``all`` is the only list of them: the setting `limit`, `nagare limits` and the README's
+/// table are made from it.
+struct Limit: Sendable {
+    /// As in `--limit NAME=VALUE`.
+    let name: String
+    /// What is bounded, in one phrase, with the unit.
+    let meaning: String
+    let range: ClosedRange<Int>
+    let value: @Sendable (NodeLimits) -> Int
+    let set: @Sendable (inout NodeLimits, Int) -> Void
+
+    private init(
+        _ name: String,
+        _ range: ClosedRange<Int>,
+        _ meaning: String,
+        value: @escaping @Sendable (NodeLimits) -> Int,
+        set: @escaping @Sendable (inout NodeLimits, Int) -> Void
+    ) {
+        self.name = name
+        self.meaning = meaning
+        self.range = range
+        self.value = value
+        self.set = set
+    }
+
+    /// A count, or a number of bytes.
+    private init(
+        _ name: String,
+        _ path: any WritableKeyPath<NodeLimits, Int> & Sendable,
+        _ range: ClosedRange<Int>,
+        _ meaning: String
+    ) {
+        self.init(name, range, meaning, value: { $0[keyPath: path] }, set: { $0[keyPath: path] = $1 })
+    }
+
+    /// A rate, in whole units a second.
+    private init(
+        _ name: String,
+        _ path: any WritableKeyPath<NodeLimits, Double> & Sendable,
+        _ range: ClosedRange<Int>,
+        _ meaning: String
+    ) {
+        self.init(name, range, meaning, value: { Int($0[keyPath: path]) }, set: { $0[keyPath: path] = Double($1) })
+    }
+
+    /// A time, in whole seconds.
+    private init(
+        _ name: String,
+        _ path: any WritableKeyPath<NodeLimits, Duration> & Sendable,
+        _ range: ClosedRange<Int>,
+        _ meaning: String
+    ) {
+        self.init(
+            name,
+            range,
+            meaning,
+            value: { Int($0[keyPath: path].components.seconds) },
+            set: { $0[keyPath: path] = .seconds($1) }
+        )
+    }
+
+    var defaultValue: Int { value(NodeLimits()) }
+}
+
+extension Limit {
+    private static let many = 1...10_000_000
+    private static let bytes = 1_048_576...1_099_511_627_776
+
+    static let all: [Limit] = [
+        Limit("channels", \.rooms.channelsMax, many, "channels of the node"),
+        Limit("participants", \.rooms.participantsMax, many, "participants of the node"),
+        Limit("channel-participants", \.rooms.participantsPerChannelMax, many, "participants of one channel"),
+        Limit("channel-publishers", \.rooms.publishersPerChannelMax, many, "publishers of one channel"),
+        Limit(
+            "address-channels",
+            \.rooms.channelsPerNetworkMax,
+            many,
+            "channels with participants of one client address, before it opens no more"
+        ),
+        Limit("address-participants", \.rooms.participantsPerNetworkMax, many, "participants of one client address"),
+        Limit(
+            "address-unconnected",
+            \.rooms.unconnectedPerNetworkMax,
+            many,
+            "participants of one client address that are not connected yet"
+        ),
+        Limit(
+            "unanswered-seconds",
+            \.rooms.unansweredTimeout,
+            1...60,
+            "seconds until a participant that does not answer, or that no path leads to, gives its place back"
+        ),
+        Limit(
+            "publish-kbps",
+            0...1_000_000,
+            "kbit/s that one participant may publish; 0 for no limit",
+            value: { ($0.rooms.publishBitsPerSecondMax ?? 0) / 1_000 },
+            set: { $0.rooms.publishBitsPerSecondMax = $1 == 0 ? nil : $1 * 1_000 }
+        ),
+        Limit("event-streams", \.rooms.listenersMax, many, "channel event streams of the node"),
+        Limit("channel-event-streams", \.rooms.listenersPerChannelMax, many, "event streams of one channel"),
+        Limit(
+            "address-event-streams",
+            \.rooms.listenersPerNetworkMax,
+            0...10_000_000,
+            "event streams of one client address; 0 for no limit"
+        ),
+        Limit("connections", \.http.connectionsMax, many, "HTTP and WebSocket connections of the public listener"),
+        Limit(
+            "address-connections",
+            \.http.connectionsPerNetworkMax,
+            0...10_000_000,
+            "connections of one client address; 0 for no limit"
+        ),
+        Limit(
+            "waiting-bytes",
+            \.http.waitingBytesMax,
+            bytes,
+            "bytes that wait for clients that read slowly, all together; the slowest is closed first"
+        ),
+        Limit(
+            "address-request-burst",
+            \.http.requestBurst,
+            0...1_000_000,
+            "requests that one client address may make at once; 0 for no limit"
+        ),
+        Limit(
+            "address-requests-per-second",
+            \.http.requestsPerSecond,
+            1...1_000_000,
+            "requests a second of one client address after that"
+        ),
+        Limit(
+            "address-message-burst",
+            \.http.messageBurst,
+            0...1_000_000,
+            "cost of first messages on WebSockets that one client address may send at once, 1 for 64 values or 8 KiB; "
+                + "0 for no limit"
+        ),
+        Limit(
+            "address-messages-per-second",
+            \.http.messagesPerSecond,
+            1...1_000_000,
+            "cost a second of first messages of one client address after that"
+        ),
+        Limit(
+            "address-member-message-burst",
+            \.http.memberMessageBurst,
+            0...10_000_000,
+            "cost of statistics that participants of one client address may send at once; those beyond it are dropped"
+        ),
+        Limit(
+            "address-member-messages-per-second",
+            \.http.memberMessagesPerSecond,
+            1...1_000_000,
+            "cost a second of statistics of participants of one client address after that"
+        ),
+        Limit(
+            "socket-cheap-frame-burst",
+            \.webSocket.cheapFrameBurst,
+            many,
+            "pings, pongs and small fragments that one WebSocket may send at once"
+        ),
+        Limit(
+            "socket-cheap-frames-per-second",
+            \.webSocket.cheapFramesPerSecond,
+            many,
+            "pings, pongs and small fragments a second of one WebSocket after that"
+        ),
+        Limit("webhook-events", \.webhooks.waitingMax, many, "webhook events that wait to be delivered"),
+        Limit("webhook-questions", \.webhooks.questionsMax, many, "newcomers that wait for the authentication webhook"),
+        Limit(
+            "address-webhook-questions",
+            \.webhooks.questionsPerNetworkMax,
+            many,
+            "newcomers of one client address that wait for it"
+        ),
+    ]
+
+    /// The limits with their defaults, one a line, for `nagare limits`.
+    static var list: String {
+        let settings = all.map { (text: "\($0.name)=\($0.defaultValue)", meaning: $0.meaning) }
+        let width = settings.map(\.text.count).max() ?? 0
+        return settings.map { setting in
+            setting.text + String(repeating: " ", count: width - setting.text.count + 2) + setting.meaning
+        }
+        .joined(separator: "\n")
+    }
+
+    /// The rows of the README's table.
+    static var documentation: [String] { all.map { "| `\($0.name)` | \($0.defaultValue) | \($0.meaning) |" } }
+}
+
+extension SettingReader {
+    /// The limits, with the defaults of those that are not set.
+    func limits() throws(StartupError) -> NodeLimits {
+        var limits = NodeLimits()
+        guard let entry = try entry(.limit) else { return limits }
+        var seen: Set<String> = []
+        for text in entry.values {
+            let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2 else {
+                throw .usage("\(entry.origin) is \"\(text)\": write a limit as channels=1000.")
+            }
+            let name = String(parts[0])
+            guard let limit = Limit.all.first(where: { $0.name == name }) else {
+                let suggestion = suggestion(for: name, among: Limit.all.map(\.name))
+                throw .usage(
+                    "\(entry.origin) names the unknown limit \"\(name)\"\(suggestion): nagare limits lists them."
+                )
+            }
+            guard let value = Int(parts[1]), limit.range.contains(value) else {
+                let bounds = "\(limit.range.lowerBound) to \(limit.range.upperBound)"
+                throw .usage("\(entry.origin) is \"\(text)\": write a whole number from \(bounds).")
+            }
+            guard seen.insert(name).inserted else { throw .usage("\(entry.origin) sets \"\(name)\" twice.") }
+            limit.set(&limits, value)
+        }
+        return limits
+    }
+}

@@ -1,0 +1,192 @@
+import ICE
+import Testing
+import Wire
+
+/// What moves the selected pair once one has proved to be the peer's, and what ends its consent.
+struct ICELiteAgentProofTests {
+    /// An agent whose first pair was nominated and proved at the start.
+    private func makeScene() -> LiteScene {
+        var scene = LiteScene()
+        _ = scene.check(1, on: path(1), at: at(0), nominates: true)
+        #expect(scene.agent.proved(path(1), at: at(0)) == nil)
+        return scene
+    }
+
+    @Test func `a nominated pair is selected once it proves itself, not before`() {
+        var scene = makeScene()
+        #expect(scene.check(2, on: path(2), at: at(1), nominates: true) == .event(nil))
+        #expect(scene.agent.selectedPath == path(1))
+        #expect(scene.agent.counters.unprovedNominations == 1)
+        #expect(scene.agent.proved(path(1), at: at(1)) == nil)
+        #expect(scene.agent.proved(path(2), at: at(2)) == .pathSelected(path(2)))
+        #expect(scene.agent.selectedPath == path(2))
+        #expect(scene.agent.nextDeadline == at(31), "consent counts from the check, not from the proof")
+    }
+
+    /// The check that the agent sent, and the response of a client with these credentials.
+    private func answer(
+        to sent: [Sent],
+        password: String = LiteScene.client.password,
+        alteringID: Bool = false
+    ) throws -> [UInt8] {
+        let check = try #require(sent.first { $0.messageClass == .request })
+        #expect(check.isAuthentic(password: LiteScene.client.password))
+        #expect(check.username == "\(LiteScene.client.usernameFragment):\(LiteScene.server.usernameFragment)")
+        var id = try #require(check.transactionID)
+        if alteringID { id = STUNTransactionID(high: id.high, low: id.low ^ 1) }
+        var response = STUNMessageBuilder(.success, transactionID: id)
+        response.appendXORMappedAddress(check.path.remote)
+        response.appendMessageIntegrity(key: Array(password.utf8))
+        response.appendFingerprint()
+        return response.bytes
+    }
+
+    @Test func `a check that nominates an unproved pair is answered with one of our own, whose response proves it`()
+        throws
+    {
+        var scene = makeScene()
+        scene.batch.removeAll()
+        let request = Check(2, to: LiteScene.server, from: LiteScene.client, nominates: true).bytes
+        #expect(scene.deliver(request, on: path(2), at: at(1)) == .event(nil))
+        let sent = scene.batch.take()
+        #expect(sent.map(\.path) == [path(2), path(2)])
+        #expect(sent.reduce(0) { $0 + $1.bytes.count } <= 2 * request.count)
+        let response = try answer(to: sent)
+        #expect(scene.deliver(response, on: path(2), at: at(1.1)) == .event(.pathSelected(path(2))))
+        #expect(scene.agent.selectedPath == path(2))
+        #expect(scene.agent.counters.checksSent == 1 && scene.agent.counters.checksAnswered == 1)
+        // The pair is proved: nothing more is asked.
+        _ = scene.check(3, on: path(2), at: at(2), nominates: true)
+        #expect(scene.batch.take().map(\.messageClass) == [.success])
+    }
+
+    @Test func `no other response proves a pair`() throws {
+        var scene = makeScene()
+        scene.batch.removeAll()
+        _ = scene.check(2, on: path(2), at: at(1), nominates: true)
+        let sent = scene.batch.take()
+        let elsewhere = try answer(to: sent)
+        #expect(scene.deliver(elsewhere, on: path(3), at: at(1)) == .dropped(.unknownTransaction))
+        let guessed = try answer(to: sent, alteringID: true)
+        #expect(scene.deliver(guessed, on: path(2), at: at(1)) == .dropped(.unknownTransaction))
+        let forged = try answer(to: sent, password: "x")
+        #expect(scene.deliver(forged, on: path(2), at: at(1)) == .dropped(.wrongIntegrity))
+        #expect(scene.agent.selectedPath == path(1))
+        // Of two pairs the identifiers differ, so that a client cannot answer for a pair where it receives nothing.
+        _ = scene.check(3, on: path(3), at: at(2), nominates: true)
+        let other = scene.batch.take().first { $0.messageClass == .request }?.transactionID
+        #expect(other != nil && other != sent.first { $0.messageClass == .request }?.transactionID)
+    }
+
+    @Test func `whoever completes the handshake over another pair has to prove one before anything is sent`() throws {
+        var scene = LiteScene()
+        _ = scene.check(1, on: path(1), at: at(0), nominates: true)
+        #expect(scene.agent.selectedPath == path(1))
+        scene.batch.removeAll()
+        scene.agent.connectedWithoutProof(into: scene.batch)
+        #expect(scene.agent.selectedPath == nil)
+        let response = try answer(to: scene.batch.take())
+        #expect(scene.deliver(response, on: path(1), at: at(0.1)) == .event(.pathSelected(path(1))))
+        #expect(scene.agent.nextDeadline == at(30), "consent counts from the peer's check")
+    }
+
+    @Test func `a pair that proves itself without a nomination or a check moves nothing`() {
+        var scene = makeScene()
+        _ = scene.check(2, on: path(2), at: at(1))
+        #expect(scene.agent.proved(path(2), at: at(1)) == nil)
+        #expect(scene.agent.proved(path(3), at: at(1)) == nil)
+        #expect(scene.agent.selectedPath == path(1))
+    }
+
+    @Test func `the first pair that proves itself is selected, whichever was nominated`() {
+        var scene = LiteScene()
+        _ = scene.check(1, on: path(1), at: at(0), nominates: true)
+        _ = scene.check(2, on: path(2), at: at(0))
+        #expect(scene.agent.proved(path(2), at: at(1)) == .pathSelected(path(2)))
+        #expect(scene.agent.proved(path(1), at: at(2)) == .pathSelected(path(1)))
+    }
+
+    @Test func `a pair that proves itself before any nomination is sent to, for as long as there is consent for it`() {
+        var scene = LiteScene()
+        _ = scene.check(1, on: path(1), at: at(0))
+        #expect(scene.agent.proved(path(1), at: at(1)) == .pathSelected(path(1)))
+        // Checks on another pair are no consent for this one.
+        for second in 2...29 { _ = scene.check(UInt64(second), on: path(2), at: at(Double(second))) }
+        #expect(scene.agent.handleTimeout(at: at(29.9)) == nil)
+        #expect(scene.agent.handleTimeout(at: at(30)) == .consentExpired)
+        #expect(scene.agent.selectedPath == nil)
+    }
+
+    @Test func `when consent ends, a nominated pair has thirty seconds to prove itself, and checks add none`() {
+        var scene = makeScene()
+        for second in 1...59 {
+            _ = scene.check(UInt64(second) + 1, on: path(2), at: at(Double(second)), nominates: true)
+            #expect(scene.agent.handleTimeout(at: at(Double(second))) == nil)
+            #expect(scene.agent.selectedPath == (second < 30 ? path(1) : nil))
+        }
+        #expect(scene.agent.handleTimeout(at: at(60)) == .failed)
+    }
+
+    @Test func `a pair that proves itself after the old one's consent ended is selected`() {
+        var scene = makeScene()
+        _ = scene.check(2, on: path(2), at: at(29), nominates: true)
+        _ = scene.agent.handleTimeout(at: at(30))
+        #expect(scene.agent.selectedPath == nil)
+        #expect(scene.check(3, on: path(2), at: at(40), nominates: true) == .event(nil))
+        #expect(scene.agent.selectedPath == nil)
+        #expect(scene.agent.proved(path(2), at: at(41)) == .pathSelected(path(2)))
+        #expect(scene.agent.nextDeadline == at(70))
+    }
+
+    @Test func `restarts extend neither consent nor the time without a pair`() {
+        var scene = makeScene()
+        for second in 1...60 {
+            #expect(scene.agent.handleTimeout(at: at(Double(second))) == (second == 59 ? .failed : nil))
+            #expect(scene.agent.selectedPath == (second < 30 ? path(1) : nil))
+            guard second < 59 else { continue }
+            scene.agent.restart(
+                local: credentials(100 + UInt64(second)),
+                remote: credentials(200 + UInt64(second)),
+                at: at(Double(second))
+            )
+        }
+        #expect(scene.agent.hasEnded)
+    }
+
+    @Test func `a restart that nominates another pair waits for its proof, and the old one stays`() {
+        var scene = makeScene()
+        scene.restart(at: at(5))
+        #expect(scene.restartedCheck(2, on: path(2), at: at(6), nominates: true) == .event(nil))
+        #expect(scene.agent.selectedPath == path(1))
+        #expect(scene.check(3, on: path(1), at: at(20)) == .event(nil))
+        #expect(scene.agent.handleTimeout(at: at(35)) == nil)
+        #expect(scene.agent.selectedPath == path(1))
+        #expect(scene.restartedCheck(4, on: path(2), at: at(36)) == .event(nil))
+        #expect(scene.agent.proved(path(2), at: at(36)) == .pathSelected(path(2)))
+        #expect(!scene.agent.isKnown(path(1)))
+        #expect(scene.check(5, on: path(1), at: at(37)) == .dropped(.wrongUsername))
+    }
+
+    @Test func `a copy of a check changes nothing however late it comes, from its own address or another`() {
+        var scene = makeScene()
+        // What is remembered exactly, and all that is remembered.
+        let (exact, count) = (64, 64 + 512)
+        for number in 2...count {
+            _ = scene.check(UInt64(number), on: path(1), at: at(Double(number) / 1_000), nominates: true)
+        }
+        let deadline = scene.agent.nextDeadline
+        scene.batch.removeAll()
+        let counters = scene.agent.counters
+        for number in 1...count {
+            for host in [1, 2] as [UInt32] where number <= count - exact || host == 2 {
+                let outcome = scene.check(UInt64(number), on: path(host), at: at(20), nominates: true)
+                #expect(outcome == .dropped(.replayed))
+            }
+        }
+        #expect(scene.agent.nextDeadline == deadline)
+        #expect(scene.agent.selectedPath == path(1))
+        #expect(!scene.agent.isKnown(path(2)))
+        #expect(scene.batch.isEmpty)
+        #expect(scene.agent.counters == counters)
+    }
+}

@@ -1,0 +1,120 @@
+"""Offers and answers that use up what other peers need: payload types, and the time in which descriptions are made."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from typing import Callable
+
+import httpx
+from aiortc import RTCPeerConnection, RTCSessionDescription
+from aiortc.mediastreams import AudioStreamTrack
+from websockets.asyncio.client import ClientConnection, connect
+
+from attacks import SECONDS
+from harness.node import Node
+from harness.offers import FINGERPRINT, offer
+
+SDP = {"Content-Type": "application/sdp"}
+
+# Channel counts and clock rates that no codec has, and profiles that few decoders know.
+ODD_CODECS = (
+    *(f"{name}/90000/{channels}" for name in ("VP8", "VP9", "H264", "H265", "AV1") for channels in (2, 3, 255)),
+    *(f"{name}/48000" for name in ("VP8", "VP9")),
+    *(f"VP9/90000\r\na=fmtp:96 profile-id={profile}" for profile in range(8)),
+    *(f"AV1/90000\r\na=fmtp:96 profile={profile};tier={tier}" for profile in range(4) for tier in range(2)),
+    *(f"H265/90000\r\na=fmtp:96 profile-id={profile};tier-flag={tier}" for profile in range(4) for tier in range(2)),
+    *(
+        f"H264/90000\r\na=fmtp:96 packetization-mode={mode};profile-level-id={profile}"
+        for mode in range(3)
+        for profile in ("42e01f", "42001f", "4d001f", "640c1f", "64001f", "f4001f", "6e001f", "7a001f")
+    ),
+)
+
+
+def odd_payload_formats(node: Node) -> None:
+    """Publishes with one rare or impossible format after the other, into a channel that others would watch."""
+    end = time.monotonic() + SECONDS
+    with httpx.Client(base_url=node.origin, headers=SDP, timeout=5) as client:
+        for index, codec in enumerate(itertools.cycle(ODD_CODECS)):
+            if time.monotonic() >= end:
+                return
+            text = offer("sendonly", codec=codec)
+            if index % 2:
+                text = text.replace("opus/48000/2", ("red/48000/1", "opus/48000/1", "red/8000/2")[index % 3])
+            client.post("/whip/odd-formats", content=text)
+            time.sleep(0.02)
+
+
+async def _publish(node: Node, channel: str) -> RTCPeerConnection:
+    """A publisher whose transport comes up, so that every member of the channel is offered its track."""
+    peer = RTCPeerConnection()
+    peer.addTransceiver(AudioStreamTrack(), direction="sendonly")
+    await peer.setLocalDescription(await peer.createOffer())
+    async with httpx.AsyncClient(headers=SDP, timeout=10) as client:
+        response = await client.post(f"{node.origin}/whip/{channel}", content=peer.localDescription.sdp)
+    if response.status_code == 201:
+        await peer.setRemoteDescription(RTCSessionDescription(response.text, "answer"))
+    return peer
+
+
+def _answer(text: str, fragment: str) -> str:
+    """An answer that takes every line of an offer, without media behind it."""
+    head, *sections = text.split("\r\nm=")
+    lines = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "t=0 0"]
+    lines += [line for line in head.split("\r\n") if line.startswith("a=group:")]
+    for section in sections:
+        first, *rest = section.split("\r\n")
+        lines += ["m=" + first, "c=IN IP4 0.0.0.0", f"a=ice-ufrag:{fragment}", "a=ice-pwd:passwordpasswordpassword"]
+        lines += [f"a=fingerprint:{FINGERPRINT}", "a=setup:active", "a=rtcp-mux"]
+        lines += [
+            line
+            for line in rest
+            if line.startswith(("a=mid:", "a=rtpmap:", "a=fmtp:", "a=rtcp-fb:", "a=extmap:"))
+        ]
+        lines.append("a=recvonly" if "a=sendonly" in rest else "a=inactive")
+    return "\r\n".join(lines) + "\r\n"
+
+
+async def _member(node: Node, channel: str, index: int) -> None:
+    """A member that answers every offer at once."""
+    async with connect(node.signaling, max_size=None) as socket:
+        join = {"type": "connect", "role": "recvonly", "channel_id": channel, "sora_client": "attack"}
+        await socket.send(json.dumps(join))
+        await _answer_all(socket, f"user{index}")
+
+
+async def _answer_all(socket: ClientConnection, fragment: str) -> None:
+    async for text in socket:
+        message = json.loads(text)
+        if message["type"] in ("offer", "re-offer"):
+            kind = "answer" if message["type"] == "offer" else "re-answer"
+            await socket.send(json.dumps({"type": kind, "sdp": _answer(message["sdp"], fragment)}))
+
+
+async def _churn(node: Node) -> None:
+    channel = "offer-churn"
+    members = [asyncio.create_task(_member(node, channel, index)) for index in range(60)]
+    publishers = [await _publish(node, channel) for _ in range(6)]
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        # One goes and another comes: each time every member is to be offered something else.
+        await publishers.pop(0).close()
+        publishers.append(await _publish(node, channel))
+        await asyncio.sleep(0.1)
+    for task in members:
+        task.cancel()
+    await asyncio.gather(*members, *(publisher.close() for publisher in publishers), return_exceptions=True)
+
+
+def offer_churn(node: Node) -> None:
+    """Sixty members of a channel, who answer every offer, while publishers come and go."""
+    asyncio.run(_churn(node))
+
+
+ATTACKS: dict[str, Callable[[Node], None]] = {
+    "odd payload formats": odd_payload_formats,
+    "offer churn": offer_churn,
+}

@@ -1,0 +1,143 @@
+"""What a viewer with a connection of its own can send: checks with a false source, and DTLS garbage.
+
+The addresses of 127.0.0.0/8 stand for sources that are not the viewer's; all of it goes to the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import struct
+import time
+from typing import Awaitable, Callable
+
+import httpx
+from aioice import stun
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from attacks import SECONDS
+from harness.node import Node
+
+SOURCES = [f"127.0.0.{number}" for number in range(50, 62)]
+
+
+async def connected(node: Node, channel: str) -> RTCPeerConnection:
+    """A viewer of a channel whose handshake is complete."""
+    connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    connection.addTransceiver("video", direction="recvonly")
+    connection.addTransceiver("audio", direction="recvonly")
+    await connection.setLocalDescription(await connection.createOffer())
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(
+            f"{node.origin}/whep/{channel}",
+            content=connection.localDescription.sdp,
+            headers={"Content-Type": "application/sdp"},
+        )
+    await connection.setRemoteDescription(RTCSessionDescription(answer.text, "answer"))
+    for _ in range(100):
+        if connection.connectionState == "connected":
+            return connection
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"the viewer is {connection.connectionState}")
+
+
+def agent(connection: RTCPeerConnection):
+    """The viewer's ICE agent, for its credentials and its pair."""
+    return connection.getTransceivers()[0].receiver.transport.transport._connection
+
+
+def target(connection: RTCPeerConnection) -> tuple[str, int]:
+    """The node's address that the viewer is connected to."""
+    return agent(connection)._nominated[1].remote_addr
+
+
+def check(connection: RTCPeerConnection, nominates: bool = True) -> bytes:
+    """A connectivity check that authenticates, as the viewer's own agent makes it."""
+    ice = agent(connection)
+    request = stun.Message(message_method=stun.Method.BINDING, message_class=stun.Class.REQUEST)
+    request.attributes["USERNAME"] = f"{ice.remote_username}:{ice.local_username}"
+    request.attributes["PRIORITY"] = 1000
+    request.attributes["ICE-CONTROLLING"] = 77
+    if nominates:
+        request.attributes["USE-CANDIDATE"] = None
+    request.add_message_integrity(ice.remote_password.encode())
+    request.add_fingerprint()
+    return bytes(request)
+
+
+def running(attack: Callable[[Node, RTCPeerConnection], Awaitable[None]]) -> Callable[[Node], None]:
+    """Runs an attack with a viewer of its own."""
+
+    def run(node: Node) -> None:
+        async def whole() -> None:
+            connection = await connected(node, f"attacked-{random.randrange(1 << 30)}")
+            try:
+                await attack(node, connection)
+            finally:
+                await connection.close()
+
+        asyncio.run(whole())
+
+    return run
+
+
+async def checks_from_false_sources(node: Node, connection: RTCPeerConnection) -> None:
+    sockets = []
+    for source in SOURCES:
+        sockets.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        sockets[-1].bind((source, 0))
+    end = time.monotonic() + SECONDS
+    kept = [check(connection) for _ in range(20)]
+    while time.monotonic() < end:
+        for one in sockets:
+            one.sendto(check(connection), target(connection))
+            # Copies of earlier ones as well.
+            one.sendto(random.choice(kept), target(connection))
+        await asyncio.sleep(0.05)
+    for one in sockets:
+        one.close()
+
+
+def from_port_zero(source: str, port: int, payload: bytes) -> bytes:
+    """An IPv4 packet whose UDP source port is 0; the kernel fills in the checksum of its header."""
+    udp = struct.pack("!HHHH", 0, port, 8 + len(payload), 0) + payload
+    return (
+        struct.pack(
+            "!BBHHHBBH4s4s",
+            *(0x45, 0, 20 + len(udp), 0, 0, 64, socket.IPPROTO_UDP, 0),
+            *(socket.inet_aton(source), socket.inet_aton("127.0.0.1")),
+        )
+        + udp
+    )
+
+
+async def checks_from_port_zero(node: Node, connection: RTCPeerConnection) -> None:
+    try:
+        raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    except PermissionError:
+        return
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        for source in SOURCES:
+            raw.sendto(from_port_zero(source, target(connection)[1], check(connection)), ("127.0.0.1", 0))
+        await asyncio.sleep(0.05)
+    raw.close()
+
+
+async def dtls_garbage(node: Node, connection: RTCPeerConnection) -> None:
+    end = time.monotonic() + SECONDS
+    ice = agent(connection)
+    while time.monotonic() < end:
+        for _ in range(20):
+            record = struct.pack("!BHHHIH", random.choice((21, 22)), 0xFEFD, 1, 0, 9, 26) + os.urandom(26)
+            plain = struct.pack("!BHHHIH", random.choice((20, 21, 22, 23)), 0xFEFD, 0, 0, 9, 12) + os.urandom(12)
+            await ice.send((record + plain) * 15)
+        await asyncio.sleep(0.01)
+
+
+ATTACKS: dict[str, Callable[[Node], None]] = {
+    "checks from false sources": running(checks_from_false_sources),
+    "checks from port 0": running(checks_from_port_zero),
+    "DTLS garbage after the handshake": running(dtls_garbage),
+}

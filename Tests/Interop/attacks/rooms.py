@@ -1,0 +1,155 @@
+"""Joins that are for nothing: places that nobody connects to, filters of many rules, channels that come and go."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Callable, Iterator
+
+import httpx
+import websockets.sync.client
+
+from attacks import SECONDS
+from harness.node import Node
+from harness.offers import offer
+
+THREADS = 4
+SPEAKERS = 10
+MEMBERS = 60
+RULES = 1280
+FILTERS = 20
+
+
+def _until(deadline: float, work: Callable[[int], None]) -> None:
+    """Does `work` in several threads with growing numbers until the deadline; refusals are the node's right."""
+
+    def run(first: int) -> None:
+        number = first
+        while time.monotonic() < deadline:
+            try:
+                work(number)
+            except (OSError, httpx.HTTPError, websockets.exceptions.WebSocketException):
+                time.sleep(0.02)
+            number += THREADS
+
+    threads = [threading.Thread(target=run, args=(first,), daemon=True) for first in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()) + 10)
+
+
+def _addresses() -> Iterator[str]:
+    """Five addresses in turn, for a node that believes what a proxy says of its clients."""
+    number = 0
+    while True:
+        yield f"198.51.100.{number % 5 + 1}"
+        number += 1
+
+
+def channels_for_nothing(node: Node) -> None:
+    """Publishes into one new channel after the other, and never sends a datagram."""
+    body = offer("sendonly")
+    addresses = _addresses()
+    lock = threading.Lock()
+    with httpx.Client(timeout=5) as client:
+
+        def publish(number: int) -> None:
+            with lock:
+                address = next(addresses)
+            client.post(
+                f"{node.origin}/whip/for-nothing-{number}",
+                content=body,
+                headers={"Content-Type": "application/sdp", "X-Forwarded-For": address},
+            )
+
+        _until(time.monotonic() + SECONDS, publish)
+
+
+def _connect(node: Node, channel: str, role: str, **members: object) -> websockets.sync.client.ClientConnection:
+    headers = {"X-Forwarded-For": "198.51.100.6"}
+    socket = websockets.sync.client.connect(
+        node.signaling, open_timeout=5, max_size=None, additional_headers=headers
+    )
+    message = {"type": "connect", "role": role, "channel_id": channel, "audio": True, "video": True, **members}
+    socket.send(json.dumps(message))
+    return socket
+
+
+def offers_unanswered(node: Node) -> None:
+    """Joins channels over the WebSocket, and leaves every offer unanswered."""
+    deadline = time.monotonic() + SECONDS
+    sockets: list[websockets.sync.client.ClientConnection] = []
+
+    def join(number: int) -> None:
+        socket = _connect(node, f"unanswered-{number % 50}", "sendrecv")
+        socket.recv(timeout=5)
+        sockets.append(socket)
+
+    _until(deadline, join)
+    for socket in sockets:
+        socket.socket.close()
+
+
+def _filters(rules: int, filters: int) -> list[dict]:
+    return [
+        {
+            "name": f"filter {number}",
+            "priority": number,
+            "action": "block",
+            "rules": [
+                [{"field": "client_id", "operator": "is_in", "values": [f"nobody {number} {rule}"]}]
+                for rule in range(rules // filters)
+            ],
+        }
+        for number in range(filters)
+    ]
+
+
+def filters_of_many_rules(node: Node) -> None:
+    """Members with as many rules as a message holds, half of them with the most that is taken, and speakers."""
+    deadline = time.monotonic() + SECONDS
+    sockets: list[websockets.sync.client.ClientConnection] = []
+    many, few = _filters(RULES, FILTERS), _filters(64, 1)
+
+    def join(number: int) -> None:
+        if len(sockets) >= MEMBERS + SPEAKERS:
+            time.sleep(0.05)
+            return
+        if number % 7 == 0:
+            sockets.append(_connect(node, "filtered", "sendonly"))
+        else:
+            filters = few if number % 2 else many
+            socket = _connect(node, "filtered", "recvonly", spotlight=True, forwarding_filters=filters)
+            try:
+                socket.recv(timeout=5)
+                sockets.append(socket)
+            except websockets.exceptions.ConnectionClosed:
+                pass
+
+    _until(deadline, join)
+    for socket in sockets:
+        socket.socket.close()
+
+
+def joins_of_one_channel(node: Node) -> None:
+    """Comes to one channel and goes, as fast as it can: each is something to tell a webhook."""
+    body = offer("sendonly")
+    with httpx.Client(timeout=5) as client:
+
+        def come_and_go(_: int) -> None:
+            headers = {"Content-Type": "application/sdp", "X-Forwarded-For": "198.51.100.7"}
+            answer = client.post(f"{node.origin}/whip/come-and-go", content=body, headers=headers)
+            if answer.status_code == 201:
+                client.delete(node.origin + answer.headers["location"])
+
+        _until(time.monotonic() + SECONDS, come_and_go)
+
+
+ATTACKS: dict[str, Callable[[Node], None]] = {
+    "channels for nothing": channels_for_nothing,
+    "offers unanswered": offers_unanswered,
+    "filters of many rules": filters_of_many_rules,
+    "joins of one channel": joins_of_one_channel,
+}

@@ -1,0 +1,270 @@
+"""Attacks on the public listener by clients that nobody let in."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import resource
+import socket
+import struct
+import threading
+import time
+from typing import Callable
+
+from attacks import ATTACKER, SECONDS
+from harness.node import LOOPBACK, Node
+
+
+# Clients on plain sockets: libraries would cost the machine more than the node.
+
+
+def connected(node: Node, timeout: float = 2) -> socket.socket:
+    return socket.create_connection((LOOPBACK, node.http_port), timeout=timeout, source_address=(ATTACKER, 0))
+
+
+def websocket(node: Node, timeout: float = 2) -> socket.socket:
+    """A WebSocket of the signaling, of which nothing was read but the answer."""
+    one = connected(node, timeout)
+    key = base64.b64encode(os.urandom(16)).decode()
+    one.sendall(
+        f"GET /signaling HTTP/1.1\r\nHost: {LOOPBACK}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+    )
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        piece = one.recv(1)
+        if not piece:
+            raise ConnectionError("no WebSocket")
+        answer += piece
+    if b" 101 " not in answer.split(b"\r\n")[0]:
+        raise ConnectionError("no WebSocket")
+    return one
+
+
+def frame(opcode: int, payload: bytes = b"", last: bool = True) -> bytes:
+    """A frame with a mask of zeros."""
+    head = bytes([(0x80 if last else 0) | opcode])
+    if len(payload) < 126:
+        head += bytes([0x80 | len(payload)])
+    elif len(payload) < 65536:
+        head += bytes([0x80 | 126]) + struct.pack("!H", len(payload))
+    else:
+        head += bytes([0x80 | 127]) + struct.pack("!Q", len(payload))
+    return head + bytes(4) + payload
+
+
+def in_parallel(count: int, act: Callable[[float], None]) -> None:
+    """Calls `act` with the end of the attack, over and over, in so many threads. To be refused is no failure."""
+    end = time.monotonic() + SECONDS
+
+    def run() -> None:
+        while time.monotonic() < end:
+            try:
+                act(end)
+            except OSError:
+                time.sleep(0.02)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def flood(node: Node, frames: bytes, bits_per_second: int = 6_000_000) -> None:
+    """Two WebSockets, at a rate that a slow line has; a closed one is opened again."""
+
+    def act(end: float) -> None:
+        with websocket(node) as one:
+            began, sent = time.monotonic(), 0
+            while time.monotonic() < end:
+                one.sendall(frames)
+                sent += len(frames)
+                ahead = sent * 8 / bits_per_second - (time.monotonic() - began)
+                if ahead > 0:
+                    time.sleep(ahead)
+
+    in_parallel(2, act)
+
+
+def messages(node: Node, payload: bytes) -> None:
+    """First messages, each on a WebSocket of its own."""
+
+    def act(end: float) -> None:
+        with websocket(node) as one:
+            one.sendall(frame(1, payload))
+            one.recv(1024)
+            time.sleep(0.05)
+
+    in_parallel(4, act)
+
+
+def get(node: Node, path: str, token: str) -> None:
+    with connected(node) as one:
+        one.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: {LOOPBACK}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n".encode()
+        )
+        while one.recv(65536):
+            pass
+
+
+def nested(element: str, size: int, depth: int) -> bytes:
+    elements = ",".join([element] * (size // (len(element) + 1)))
+    return ("[" * depth + elements + "]" * depth).encode()
+
+
+def encoded(text: bytes) -> str:
+    return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+# JSON before anybody is let in.
+
+
+def zeros(node: Node) -> None:
+    messages(node, bytes(120_000))
+
+
+def wide_characters(node: Node) -> None:
+    """Brackets in UTF-16, every second byte of which is zero."""
+    messages(node, nested("[]", 60_000, 20).decode().encode("utf-16-be"))
+
+
+def deep_numbers(node: Node) -> None:
+    messages(node, nested("1", 120_000, 30))
+
+
+def deep_arrays(node: Node) -> None:
+    messages(node, nested("[]", 12_000, 30))
+
+
+def long_names(node: Node) -> None:
+    """Combining marks, by which a string is long to hash."""
+    name = "\u0301\u0316" * 15_000
+    messages(node, json.dumps({"type": "connect", name: 1}, ensure_ascii=False).encode())
+
+
+def unsigned_tokens(node: Node) -> None:
+    claims = encoded(nested("[]", 5_400, 30))
+    header = encoded(b'{"alg":"HS256","typ":"JWT"}')
+    token = f"{header}.{claims}.{encoded(bytes(32))}"
+    in_parallel(4, lambda end: get(node, "/api/channels/attack", token))
+
+
+# WebSockets that are never let in.
+
+
+def pings(node: Node) -> None:
+    flood(node, frame(9) * 500)
+
+
+def pongs(node: Node) -> None:
+    flood(node, frame(10) * 500)
+
+
+def empty_fragments(node: Node) -> None:
+    flood(node, frame(1, last=False) + frame(0, last=False) * 500)
+
+
+def frames_behind_a_close(node: Node) -> None:
+    flood(node, frame(8, struct.pack("!H", 1000)) + frame(1, b"{}") * 500)
+
+
+# Connections that are never used.
+
+
+def hold(sockets: list[socket.socket]) -> None:
+    """Keeps sockets open for what remains of the attack, and reads nothing."""
+    time.sleep(SECONDS / 2)
+    for one in sockets:
+        one.close()
+
+
+def raise_descriptor_limit() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def idle_connections(node: Node) -> None:
+    raise_descriptor_limit()
+    sockets: list[socket.socket] = []
+    end = time.monotonic() + SECONDS / 2
+    while len(sockets) < 10_000 and time.monotonic() < end:
+        try:
+            sockets.append(connected(node, 1.5))
+        except OSError:
+            # The queue of connections that nobody accepted yet is full.
+            time.sleep(0.05)
+    hold(sockets)
+
+
+def idle_event_streams(node: Node) -> None:
+    raise_descriptor_limit()
+    sockets: list[socket.socket] = []
+    end = time.monotonic() + SECONDS / 2
+    while len(sockets) < 4_000 and time.monotonic() < end:
+        try:
+            one = connected(node, 1.5)
+            one.sendall(
+                f"GET /api/channels/attack-{len(sockets)}/events HTTP/1.1\r\nHost: {LOOPBACK}\r\n\r\n".encode()
+            )
+            sockets.append(one)
+        except OSError:
+            # The queue of connections that nobody accepted yet is full.
+            time.sleep(0.05)
+    hold(sockets)
+
+
+# Readers that read nothing.
+
+
+def connect_message(channel: str, metadata_bytes: int) -> bytes:
+    return json.dumps(
+        {
+            "type": "connect",
+            "channel_id": channel,
+            "role": "recvonly",
+            "multistream": True,
+            "sora_client": "attack",
+            "signaling_notify_metadata": {"x": "a" * metadata_bytes},
+        }
+    ).encode()
+
+
+def slow_readers(node: Node) -> None:
+    """Members that read nothing, and others that come and go with large metadata, so that there is much to tell."""
+    channel = f"attack-{os.getpid()}"
+    sockets: list[socket.socket] = []
+    try:
+        for _ in range(30):
+            one = websocket(node)
+            one.sendall(frame(1, connect_message(channel, 4_000)))
+            sockets.append(one)
+    except OSError:
+        pass
+
+    def come_and_go(end: float) -> None:
+        with websocket(node) as other:
+            other.sendall(frame(1, connect_message(channel, 4_000)))
+            other.recv(1024)
+
+    in_parallel(4, come_and_go)
+    for one in sockets:
+        one.close()
+
+
+ATTACKS: dict[str, Callable[[Node], None]] = {
+    "zeros as JSON": zeros,
+    "JSON in UTF-16": wide_characters,
+    "numbers deep in arrays": deep_numbers,
+    "arrays deep in arrays": deep_arrays,
+    "names of combining marks": long_names,
+    "unsigned tokens": unsigned_tokens,
+    "pings before connect": pings,
+    "pongs before connect": pongs,
+    "empty fragments": empty_fragments,
+    "frames behind a Close": frames_behind_a_close,
+    "idle connections": idle_connections,
+    "idle event streams": idle_event_streams,
+    "members that read nothing": slow_readers,
+}

@@ -1,0 +1,44 @@
+"""Honest clients notice nothing of what a hostile one does to the node: each attack runs beside a call of 20 viewers and a
+row of newcomers. What the attack itself comes to is the matter of the tests of the rule that stops it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Callable
+
+import pytest
+
+import attacks
+from harness.neighbours import VIEWERS, beside_a_call
+from harness.node import Node
+
+JOIN_SECONDS_MAX = 1.0
+# Attackers have addresses of their own: some bind one of the loopback range, some say one by X-Forwarded-For.
+OPTIONS = ("--trusted-proxy", "127.0.0.0/8")
+
+
+def all_attacks() -> dict[str, Callable[[Node], None]]:
+    found: dict[str, Callable[[Node], None]] = {}
+    for module in pkgutil.iter_modules(attacks.__path__):
+        for name, act in importlib.import_module(f"attacks.{module.name}").ATTACKS.items():
+            found[f"{module.name}: {name}"] = act
+    return found
+
+
+ATTACKS = all_attacks()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_call_and_newcomers_notice_nothing_of(name: str, own_node: Callable[..., Node]) -> None:
+    node = own_node(*OPTIONS)
+    report, newcomers = beside_a_call(node, ATTACKS[name])
+    assert report["subscribersConnected"] == VIEWERS
+    assert not report["disconnections"], report["disconnections"]
+    for kind in ("video", "audio"):
+        media = report["window"][kind]
+        assert media["packetsReceived"] > 0 and media["packetsLost"] == 0, f"{kind}: {media}"
+    assert not newcomers.failures, f"of {len(newcomers.seconds)} newcomers, refused: {newcomers.failures[:5]}"
+    assert len(newcomers.seconds) >= 5, newcomers.seconds
+    slowest = max(newcomers.seconds)
+    assert slowest < JOIN_SECONDS_MAX, f"a join took {slowest:.2f} s; all: {sorted(newcomers.seconds)[-5:]}"

@@ -1,0 +1,90 @@
+import NIOCore
+import Room
+import Synchronization
+import Testing
+import Wire
+
+@testable import Signaling
+
+@Suite struct OutboundBudgetTests {
+    /// Who was cut off, in order.
+    private final class Cuts: Sendable {
+        private let names = Mutex<[Int]>([])
+        func add(_ name: Int) { names.withLock { $0.append(name) } }
+        var all: [Int] { names.withLock { $0 } }
+    }
+
+    private static func network(_ number: Int) -> ClientNetwork { ClientNetwork(IPAddress("192.0.2.\(number)")!) }
+    private static func second(_ number: Int64) -> NIODeadline { .uptimeNanoseconds(0) + .seconds(number) }
+
+    @Test func `of the network that most waits for, whoever waits longest is cut off first, until the rest fits`() {
+        let (cuts, statistics) = (Cuts(), SignalingStatistics())
+        let budget = OutboundBudget(bytesMax: 100, statistics: statistics)
+        let ids = [1, 2, 3, 3, 3].enumerated().map { name, network in
+            budget.add(from: Self.network(network)) { cuts.add(name) }
+        }
+        for (index, bytes) in [25, 20, 15, 25, 15].enumerated() {
+            budget.change(ids[index], by: bytes, at: Self.second(10 - Int64(index)))
+        }
+        #expect(cuts.all.isEmpty && budget.waitingBytes == 100)
+        budget.change(ids[0], by: 1, at: Self.second(20))
+        #expect(cuts.all == [4] && budget.waitingBytes == 86)
+        budget.change(ids[1], by: 40, at: Self.second(20))
+        #expect(cuts.all == [4, 1] && budget.waitingBytes == 66)
+        #expect(statistics.counts.refusals == [.slowReader: 2])
+    }
+
+    @Test func `who was written much just now stays, and those that read nothing go`() {
+        let cuts = Cuts()
+        let budget = OutboundBudget(bytesMax: 1_000, statistics: SignalingStatistics())
+        for name in 1...9 {
+            let id = budget.add(from: Self.network(name)) { cuts.add(name) }
+            budget.change(id, by: 100, at: Self.second(0))
+        }
+        let reader = budget.add(from: Self.network(20)) { cuts.add(20) }
+        for second in 1..<20 {
+            budget.change(reader, by: 250, at: Self.second(Int64(second)))
+            budget.change(reader, by: -250, at: Self.second(Int64(second)))
+        }
+        #expect(cuts.all.count == 2 && !cuts.all.contains(20), "only as many as have to")
+    }
+
+    @Test func `who reads slowly is not cut off for a flood that is too much by itself`() {
+        let cuts = Cuts()
+        let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
+        let slow = budget.add(from: Self.network(1)) { cuts.add(1) }
+        budget.change(slow, by: 10, at: Self.second(0))
+        let flood = (0..<10).map { _ in budget.add(from: Self.network(2)) { cuts.add(2) } }
+        for id in flood { budget.change(id, by: 90, at: Self.second(5)) }
+        #expect(budget.waitingBytes == 100 && cuts.all == Array(repeating: 2, count: 9))
+    }
+
+    @Test func `clients of a shared network count each for itself`() {
+        let cuts = Cuts()
+        let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
+        let ids = (0..<6).map { name in budget.add(from: name == 5 ? Self.network(1) : .unknown) { cuts.add(name) } }
+        for id in ids.prefix(5) { budget.change(id, by: 10, at: Self.second(0)) }
+        budget.change(ids[5], by: 40, at: Self.second(0))
+        budget.change(ids[0], by: 11, at: Self.second(9))
+        #expect(cuts.all == [5])
+    }
+
+    @Test func `whoever reads, leaves or was cut off takes nothing of the budget`() {
+        let cuts = Cuts()
+        let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
+        let reader = budget.add(from: Self.network(1)) { cuts.add(0) }
+        let slow = budget.add(from: Self.network(2)) { cuts.add(1) }
+        for _ in 0..<1_000 {
+            budget.change(reader, by: 50)
+            budget.change(reader, by: -50)
+        }
+        budget.change(slow, by: 101)
+        budget.change(slow, by: -101)
+        budget.change(slow, by: 500)
+        #expect(cuts.all == [1] && budget.waitingBytes == 0)
+        budget.change(reader, by: 60)
+        budget.remove(reader)
+        budget.remove(reader)
+        #expect(budget.waitingBytes == 0 && cuts.all == [1])
+    }
+}

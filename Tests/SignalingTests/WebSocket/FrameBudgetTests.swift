@@ -1,0 +1,136 @@
+import NIOCore
+import NIOEmbedded
+import NIOWebSocket
+import Testing
+
+@testable import Signaling
+
+@Suite struct FrameBudgetTests {
+    private let start = NIODeadline.uptimeNanoseconds(5_000_000_000)
+
+    @Test func `a burst is permitted, then frames at the rate`() {
+        var budget = FrameBudget(burst: 3, perSecond: 10, at: start)
+        for _ in 0..<3 { #expect(budget.take(at: start) == true) }
+        #expect(budget.take(at: start) == false)
+        #expect(budget.take(at: start + .milliseconds(99)) == false)
+        #expect(budget.take(at: start + .milliseconds(100)) == true)
+        #expect(budget.take(at: start + .milliseconds(199)) == false)
+        #expect(budget.take(at: start + .milliseconds(200)) == true)
+    }
+
+    @Test func `parts of an interval are not lost, and a pause fills no more than the burst`() {
+        var budget = FrameBudget(burst: 1, perSecond: 10, at: start)
+        #expect(budget.take(at: start) == true)
+        #expect(budget.take(at: start + .milliseconds(150)) == true)
+        #expect(budget.take(at: start + .milliseconds(249)) == false)
+        #expect(budget.take(at: start + .hours(100)) == true)
+        #expect(budget.take(at: start + .hours(100)) == false)
+    }
+
+    @Test func `a rate of nothing is one frame a second`() {
+        var budget = FrameBudget(burst: 1, perSecond: 0, at: start)
+        #expect(budget.take(at: start) == true)
+        #expect(budget.take(at: start + .milliseconds(999)) == false)
+        #expect(budget.take(at: start + .seconds(1)) == true)
+    }
+}
+
+extension WebSocketHandlerTests {
+    private func smallBudget() -> WebSocketLimits {
+        var limits = WebSocketLimits()
+        limits.cheapFrameBurst = 10
+        limits.cheapFramesPerSecond = 1
+        return limits
+    }
+
+    @Test(arguments: [WebSocketOpcode.ping, .pong, .text])
+    func `more cheap frames than the budget end the WebSocket`(opcode: WebSocketOpcode) throws {
+        let bench = try Bench(smallBudget())
+        for index in 0..<50 {
+            let isFragment = opcode == .text
+            try bench.receive(isFragment && index > 0 ? .continuation : opcode, [], fin: !isFragment)
+        }
+        #expect(try bench.input() == .refused(.tooManyFrames))
+        #expect(try bench.input() == nil)
+        var pongs = 0
+        while let frame = try bench.frame(), frame.opcode != .connectionClose {
+            #expect(frame.opcode == .pong)
+            pongs += 1
+        }
+        #expect(pongs == (opcode == .ping ? 10 : 0))
+        #expect(bench.statistics.counts.refusals == [.frameFlood: 1])
+        bench.loop.advanceTime(by: .milliseconds(100))
+        #expect(!bench.channel.isActive, "the client's Close is not waited for")
+    }
+
+    @Test func `pings and small fragments at the rate of an honest client go on for ever`() throws {
+        let bench = try Bench(smallBudget())
+        for _ in 0..<200 {
+            try bench.receive(.ping, [1])
+            bench.loop.advanceTime(by: .seconds(1))
+            let pong = try #require(try bench.frame())
+            #expect(pong.opcode == .pong)
+        }
+        #expect(bench.channel.isActive && bench.statistics.counts.refusals.isEmpty)
+    }
+
+    @Test func `fragments with something in them and whole messages are not counted`() throws {
+        let bench = try Bench(smallBudget())
+        let piece = Array(repeating: UInt8(ascii: " "), count: 1_024)
+        for _ in 0..<50 {
+            try bench.receive(.text, piece, fin: false)
+            try bench.receive(.continuation, [], fin: true)
+            let input = try bench.input()
+            #expect(input == .text(String(decoding: piece, as: UTF8.self)))
+        }
+        #expect(bench.channel.isActive)
+    }
+
+    @Test func `a flood behind a Close ends the connection at once`() throws {
+        let bench = try Bench(smallBudget())
+        try bench.receive(.binary, [1])
+        #expect(try bench.close() == .binaryRefused)
+        for _ in 0..<20 { try bench.receive(.text, Array(repeating: 32, count: 2_000)) }
+        #expect(!bench.channel.isActive)
+        #expect(bench.statistics.counts.refusals == [.frameFlood: 1])
+    }
+
+    @Test func `the slowest WebSocket is closed when too much waits for all together`() throws {
+        let statistics = SignalingStatistics()
+        let outbound = OutboundBudget(bytesMax: 100_000, statistics: statistics)
+        let benches = try (0..<3).map { _ in try Bench(outbound: outbound) }
+        for bench in benches { try bench.channel.pipeline.syncOperations.addHandler(Unread(), position: .first) }
+        func send(_ count: Int, to index: Int) {
+            benches[index].channel.writeAndFlush(
+                WebSocketOutput.text(ByteBuffer(repeating: 32, count: count)),
+                promise: nil
+            )
+        }
+        send(20_000, to: 0)
+        send(60_000, to: 1)
+        send(15_000, to: 2)
+        #expect(benches.allSatisfy { $0.channel.isActive })
+        send(20_000, to: 2)
+        for bench in benches { bench.loop.run() }
+        #expect(benches.map(\.channel.isActive) == [true, false, true])
+        #expect(statistics.counts.refusals == [.slowReader: 1])
+        #expect(outbound.waitingBytes < 60_000)
+        for bench in benches { _ = try? bench.channel.finish(acceptAlreadyClosed: true) }
+        #expect(outbound.waitingBytes == 0, "what waited for closed WebSockets waits no more")
+    }
+}
+
+/// A socket whose other side reads nothing.
+private final class Unread: ChannelOutboundHandler {
+    typealias OutboundIn = WebSocketFrame
+    private var promises: [EventLoopPromise<Void>] = []
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        if let promise { promises.append(promise) }
+    }
+    func flush(context: ChannelHandlerContext) {}
+    func handlerRemoved(context: ChannelHandlerContext) {
+        for promise in promises { promise.fail(ChannelError.ioOnClosedChannel) }
+        promises = []
+    }
+}
