@@ -271,7 +271,12 @@ private final class InsideRun {
         added.rtxSSRC = nil
         added.rid = nil
         let isAdded = input.flag()
-        try? core.changeSlots(of: Self.peer, add: isAdded ? [added] : [], remove: isAdded ? [] : [mid], at: now)
+        do {
+            try core.changeSlots(of: Self.peer, add: isAdded ? [added] : [], remove: isAdded ? [] : [mid], at: now)
+            if isAdded { receiver.slots.append(added) }
+        } catch {
+            // Refused: the slot is there already, or its SSRC was used before.
+        }
         let trackID = TrackID(peer: Self.peer, mid: InsideMedia.receive[input.choice(3)].mid)
         try? core.connect(slot: TrackID(peer: Self.peer, mid: mid), to: trackID, at: now)
     }

@@ -4,6 +4,8 @@ import Wire
 
 /// The subscriber's end: everything that comes out decrypts, is well formed, and no key stream is used twice.
 struct MediaReceiver {
+    /// Every slot that the peer has or had.
+    var slots = InsideMedia.send
     /// The newest sequence number that came, by SSRC.
     private(set) var newest: [UInt32: UInt16] = [:]
     private var unwrappers: [UInt32: SequenceUnwrapper] = [:]
@@ -65,8 +67,8 @@ struct MediaReceiver {
         require(packet.headerLength - last < 4, "our extensions read to their end")
         let ssrc = packet.ssrc
         let payloadType = packet.payloadType
-        guard let slot = InsideMedia.send.first(where: { $0.ssrc == ssrc || $0.rtxSSRC == ssrc }) else {
-            fatalError("broken: every packet is a slot's")
+        guard let slot = slots.first(where: { $0.ssrc == ssrc || $0.rtxSSRC == ssrc }) else {
+            fatalError("broken: every packet has a slot's SSRC, and \(ssrc) is no slot's")
         }
         let known =
             ssrc == slot.ssrc
