@@ -1,5 +1,6 @@
 internal import DTLS
 internal import Forwarding
+internal import MediaTypes
 package import SRTP
 package import Wire
 

@@ -1,6 +1,7 @@
 internal import DTLS
 internal import Forwarding
 internal import ICE
+internal import MediaTypes
 internal import SRTP
 internal import Wire
 

@@ -1,4 +1,4 @@
-internal import Forwarding
+internal import MediaTypes
 internal import Wire
 
 /// What the peers of a ``Call`` negotiated.

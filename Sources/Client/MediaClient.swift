@@ -1,4 +1,6 @@
 package import Forwarding
+package import MediaTypes
+package import Negotiation
 package import Wire
 
 /// One client's media: what a browser would publish or watch, made and judged here.

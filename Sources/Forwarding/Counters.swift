@@ -1,4 +1,5 @@
 import ICE
+public import MediaTypes
 
 /// Why a datagram or packet went no further. Each is counted; none is logged on its own.
 public enum DropReason: Int, Sendable, CaseIterable {

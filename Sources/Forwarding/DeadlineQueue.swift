@@ -1,3 +1,4 @@
+package import MediaTypes
 package import Wire
 
 /// The peers' deadlines, least first: a binary heap that knows where each peer stands, so one can be moved.

@@ -1,3 +1,4 @@
+public import MediaTypes
 public import Wire
 
 /// What plays where, and what a peer is sent.

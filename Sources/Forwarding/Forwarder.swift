@@ -1,5 +1,6 @@
 public import DTLS
 import ICE
+public import MediaTypes
 public import SRTP
 public import Wire
 

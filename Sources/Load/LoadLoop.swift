@@ -2,6 +2,8 @@ import Client
 import DTLS
 import EventLoop
 import Forwarding
+import MediaTypes
+import Negotiation
 import SRTP
 import Wire
 

@@ -1,7 +1,8 @@
 import Client
 import DTLS
 import EventLoop
-import Forwarding
+import MediaTypes
+import Negotiation
 import Wire
 
 /// One run: joins the clients, measures, and ends every session.

@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Wire
 
 /// Makes loads of totals that only grow.

@@ -1,5 +1,6 @@
 import EventLoop
-public import Forwarding
+import Forwarding
+public import MediaTypes
 import Wire
 
 /// The loop among the other loops of its node.
@@ -11,9 +12,10 @@ extension MediaLoop {
     private static let relayRecordsPerVisitMax = 64
 
     /// Makes the other loops known; once, before there are peers.
-    func link(as index: LoopIndex, to neighbours: [LoopNeighbour]) {
+    func link(as index: LoopIndex, to neighbours: [LoopNeighbour], of loops: [MediaLoop]) {
         precondition(links.isEmpty, "a loop is linked once")
         self.index = index
+        self.loops = loops
         for neighbour in neighbours {
             let link = LoopLink(to: neighbour, cause: turnCause)
             links.append(link)
@@ -49,6 +51,18 @@ extension MediaLoop {
     }
 
     // MARK: Control
+
+    /// Lets a track play into a slot of a peer of this loop from its next key frame on, or with `nil` nothing. With the
+    /// track that plays there already only the layer changes.
+    /// - Throws: `ForwarderError` when a peer or a track is gone, `EventLoopError.stopped` when a loop was shut down.
+    public func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice = .richest) async throws {
+        if let source, source.home != Int(index.rawValue) {
+            try beginCall()
+            try await connect(slot: slot, to: source.track, of: loops[source.home], layer: layer)
+        } else {
+            try connect(slot: slot, to: source?.track, layer: layer)
+        }
+    }
 
     /// Lets a track of a peer of another loop play into a slot of a peer of this one, from its next key frame on.
     ///

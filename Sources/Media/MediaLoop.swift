@@ -1,6 +1,7 @@
 public import DTLS
 public import EventLoop
-public import Forwarding
+import Forwarding
+public import MediaTypes
 import Metrics
 public import SRTP
 public import Wire
@@ -17,6 +18,8 @@ public struct MediaLoopConfiguration: Sendable {
     public var socketOptions: SocketOptions
     /// What encrypts and decrypts media; one of `SRTPBackend.available`.
     public var srtpBackend: SRTPBackend
+    /// The host candidates of the loop, most preferred first, for the addresses that its sockets are bound to.
+    public var candidates: @Sendable (_ bound: [TransportAddress]) -> [TransportAddress]
     /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
     public var random: @Sendable () -> UInt64
 
@@ -26,6 +29,7 @@ public struct MediaLoopConfiguration: Sendable {
         peersMax: Int = 10_000,
         socketOptions: SocketOptions = SocketOptions(),
         srtpBackend: SRTPBackend = .preferred,
+        candidates: @escaping @Sendable (_ bound: [TransportAddress]) -> [TransportAddress] = { $0 },
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) {
         self.name = name
@@ -33,6 +37,7 @@ public struct MediaLoopConfiguration: Sendable {
         self.peersMax = peersMax
         self.socketOptions = socketOptions
         self.srtpBackend = srtpBackend
+        self.candidates = candidates
         self.random = random
     }
 }
@@ -43,7 +48,7 @@ public struct MediaLoopConfiguration: Sendable {
 /// of the turn the batch goes to the kernel. No packet meets an `await`. The methods are the control side: adding and
 /// removing peers, connecting slots. What they cause goes out with the turn that they run in.
 @safe
-public actor MediaLoop {
+public actor MediaLoop: MediaPlane {
     /// What happened to peers in one turn, in its order. It is called on the loop's thread, once per turn at most.
     public typealias EventHandler = @Sendable ([(PeerID, PeerEvent)]) -> Void
 
@@ -62,6 +67,7 @@ public actor MediaLoop {
     let forwarder: Forwarder
     let batch = DatagramBatch()
     private let socketOptions: SocketOptions
+    private let candidates: @Sendable ([TransportAddress]) -> [TransportAddress]
     private let onEvents: EventHandler
     private var peers: Set<PeerID> = []
     let turnCause = TurnCause()
@@ -74,6 +80,8 @@ public actor MediaLoop {
     // The loop among the others of its node; a loop alone has no links.
     var index = LoopIndex(rawValue: 0)
     var links: [LoopLink] = []
+    /// The node's loops in the order of their indices, this one included, from `link` to `shutdown`.
+    var loops: [MediaLoop] = []
     var relaySources: [RelaySource] = []
     /// The source whose records are taken next.
     var relayNext = 0
@@ -109,6 +117,7 @@ public actor MediaLoop {
         eventLoop = EventLoop(name: configuration.name)
         fingerprint = configuration.certificate.fingerprint
         socketOptions = configuration.socketOptions
+        candidates = configuration.candidates
         self.onEvents = onEvents
         let now = EventLoop.now()
         loadMeter = LoadMeter(at: now)
@@ -155,6 +164,8 @@ public actor MediaLoop {
             guard (try? await Task.sleep(for: .milliseconds(2))) != nil else { break }
         }
         await eventLoop.stop()
+        // The loops hold one another.
+        loops = []
     }
 
     // MARK: The turn
@@ -207,6 +218,11 @@ public actor MediaLoop {
     }
 
     // MARK: Control
+
+    /// The certificate's fingerprint and the addresses that peers of this loop connect to.
+    public func transport() -> MediaTransport {
+        MediaTransport(fingerprint: fingerprint, candidates: candidates(sockets.map(\.local)))
+    }
 
     /// Makes a peer known, so that its connectivity checks are answered.
     /// - Throws: `ForwarderError`, or `EventLoopError.stopped` after a shutdown; so do the other methods that throw.

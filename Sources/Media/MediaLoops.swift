@@ -1,11 +1,11 @@
 import EventLoop
-public import Forwarding
+import Forwarding
 
 /// The media loops of one node, and the way of a track from one of them to another.
 ///
 /// Each loop has a ring to each other one. A track that a slot of another loop plays is sent there once, however many
 /// slots play it; key frame requests come back the same way. The rings are for media only: which track goes where is
-/// arranged by calls between the loops, of which this is the one entry.
+/// arranged by calls between the loops (``MediaLoop/connect(slot:to:layer:)``).
 public struct MediaLoops: Sendable {
     /// Loop i at place i; at most 65,536.
     public let loops: [MediaLoop]
@@ -24,31 +24,11 @@ public struct MediaLoops: Sendable {
                     incoming: rings[other][index]
                 )
             }
-            await loop.link(as: Self.index(index), to: neighbours)
+            await loop.link(as: Self.index(index), to: neighbours, of: loops)
         }
     }
 
     private static func index(_ place: Int) -> LoopIndex { LoopIndex(rawValue: UInt16(truncatingIfNeeded: place)) }
-
-    /// Lets a track play into a slot from its next key frame on, or with `nil` nothing. With the track that plays there
-    /// already only the layer changes.
-    /// - Parameters:
-    ///   - home: the place of the loop that the slot's peer lives on.
-    ///   - origin: the place of the loop that the track's peer lives on; ignored without a track.
-    /// - Throws: `ForwarderError` when a peer or a track is gone, `EventLoopError.stopped` when a loop was shut down.
-    public func connect(
-        slot: TrackID,
-        on home: Int,
-        to track: TrackID?,
-        of origin: Int,
-        layer: LayerChoice = .richest
-    ) async throws {
-        if let track, origin != home {
-            try await loops[home].connect(slot: slot, to: track, of: loops[origin], layer: layer)
-        } else {
-            try await loops[home].connect(slot: slot, to: track, layer: layer)
-        }
-    }
 
     /// Shuts every loop down; returns when all have ended.
     public func shutdown() async {

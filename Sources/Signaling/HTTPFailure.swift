@@ -1,7 +1,8 @@
-import Forwarding
 import HTTPTypes
 import Hummingbird
+import MediaTypes
 import NIOCore
+import Negotiation
 import Room
 
 /// A refused request: its status, and a sentence that the client's developer can act on.

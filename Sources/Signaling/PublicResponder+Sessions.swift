@@ -1,6 +1,7 @@
-import Forwarding
 import HTTPTypes
 import Hummingbird
+import MediaTypes
+import Negotiation
 import Room
 import Wire
 

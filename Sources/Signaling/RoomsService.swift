@@ -1,5 +1,5 @@
-import Forwarding
 public import Logging
+import MediaTypes
 public import Room
 public import ServiceLifecycle
 import Wire

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Logging
 import Media
+import MediaTypes
 import Metrics
 import Room
 import SRTP
@@ -71,7 +72,8 @@ struct Node {
                             name: "media-\(index)",
                             certificate: certificate,
                             socketOptions: configuration.socketOptions,
-                            srtpBackend: configuration.srtpBackend
+                            srtpBackend: configuration.srtpBackend,
+                            candidates: configuration.candidates(bound:)
                         ),
                         listeningOn: configuration.mediaAddresses(loop: index),
                         onEvents: { relay.carry($0) }
@@ -87,25 +89,14 @@ struct Node {
         return await MediaLoops(linking: loops)
     }
 
-    private func planes(_ loops: MediaLoops) async -> [LoopPlane] {
-        var planes: [LoopPlane] = []
-        for loop in loops.loops {
-            let candidates = configuration.candidates(bound: await loop.sockets.map(\.local))
+    private func logCandidates(_ loops: MediaLoops) async {
+        for (index, loop) in loops.loops.enumerated() {
+            let candidates = await loop.transport().candidates.map(\.description)
             logger.info(
                 "media",
-                metadata: [
-                    "loop": "\(planes.count)", "candidates": "\(candidates.map(\.description).joined(separator: " "))",
-                ]
-            )
-            planes.append(
-                LoopPlane(
-                    loops,
-                    home: planes.count,
-                    transport: MediaTransport(fingerprint: loop.fingerprint, candidates: candidates)
-                )
+                metadata: ["loop": "\(index)", "candidates": "\(candidates.joined(separator: " "))"]
             )
         }
-        return planes
     }
 
     // MARK: Signaling
@@ -139,7 +130,8 @@ struct Node {
         _ operations: Operations
     ) async throws(StartupError) {
         let log = logNotices(to: logger)
-        let rooms = Rooms(planes: await planes(loops), limits: configuration.limits.rooms) { notice in
+        await logCandidates(loops)
+        let rooms = Rooms(planes: loops.loops, limits: configuration.limits.rooms) { notice in
             log(notice)
             operations.take(notice)
         }

@@ -1,3 +1,5 @@
+import MediaTypes
+import Negotiation
 import Testing
 import Wire
 

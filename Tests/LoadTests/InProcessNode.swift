@@ -1,7 +1,8 @@
 import DTLS
 import EventLoop
-import Forwarding
 import Media
+import MediaTypes
+import Negotiation
 import Wire
 
 @testable import Load

@@ -1,7 +1,7 @@
 import DTLS
 import EventLoop
-import Forwarding
 import Media
+import MediaTypes
 import Synchronization
 import Testing
 import Wire

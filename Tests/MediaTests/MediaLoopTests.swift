@@ -2,6 +2,7 @@ import DTLS
 import EventLoop
 import Forwarding
 import Media
+import MediaTypes
 import Metrics
 import Testing
 import Wire

@@ -1,5 +1,5 @@
-import Forwarding
 import Glibc
+import MediaTypes
 import Synchronization
 import Testing
 import Wire

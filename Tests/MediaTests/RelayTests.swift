@@ -1,5 +1,6 @@
 import EventLoop
 import Forwarding
+import MediaTypes
 import Metrics
 import Testing
 import Wire
@@ -44,7 +45,8 @@ private struct RelayBench {
     /// Lets a viewer play the publisher, or nothing.
     func play(_ viewer: TestClient, on home: Int, _ isPlaying: Bool = true) async throws {
         let slot = TrackID(peer: viewer.id, mid: Self.mid)
-        try await loops.connect(slot: slot, on: home, to: isPlaying ? track : nil, of: 0)
+        let source = isPlaying ? PlacedTrack(track: track, home: 0) : nil
+        try await loop(home).connect(slot: slot, to: source)
     }
 
     func send(_ payloads: [[UInt8]], first: UInt16) async throws {
@@ -154,11 +156,9 @@ struct RelayTests {
         try await bench.play(viewer, on: 1, false)
         #expect(await bench.loop(1).metrics().gauges.mirroredTracks == 0)
         let next = try await MediaBench.connect(9, to: bench.loop(0), publishing: [bench.published])
-        try await bench.loops.connect(
+        try await bench.loop(1).connect(
             slot: TrackID(peer: viewer.id, mid: RelayBench.mid),
-            on: 1,
-            to: TrackID(peer: next.id, mid: RelayBench.mid),
-            of: 0
+            to: PlacedTrack(track: TrackID(peer: next.id, mid: RelayBench.mid), home: 0)
         )
         try await next.send([[2]], on: RelayBench.mid, parameters: bench.published, first: 500)
         #expect(await stream.collect(1) == [[2]])
@@ -213,11 +213,9 @@ struct RelayTests {
         let other = try await MediaBench.connect(2, to: bench.loop(1), publishing: [bench.published])
         let viewers = [try await bench.viewer(3, on: 1), try await bench.viewer(4, on: 0)]
         try await bench.play(viewers[0], on: 1)
-        try await bench.loops.connect(
+        try await bench.loop(0).connect(
             slot: TrackID(peer: viewers[1].id, mid: RelayBench.mid),
-            on: 0,
-            to: TrackID(peer: other.id, mid: RelayBench.mid),
-            of: 1
+            to: PlacedTrack(track: TrackID(peer: other.id, mid: RelayBench.mid), home: 1)
         )
         let streams = [
             await viewers[0].payloads(on: RelayBench.mid), await viewers[1].payloads(on: RelayBench.mid),

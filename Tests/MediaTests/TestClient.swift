@@ -2,6 +2,7 @@ import DTLS
 import EventLoop
 import Forwarding
 import Media
+import MediaTypes
 import Wire
 
 /// A peer in the client's role on a loop of its own: what a browser is to the node.

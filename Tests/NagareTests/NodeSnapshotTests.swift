@@ -1,6 +1,7 @@
 import EventLoop
 import Forwarding
 import Foundation
+import MediaTypes
 import Metrics
 import SRTP
 import Signaling

@@ -1,5 +1,5 @@
-package import Forwarding
-package import Room
+package import MediaTypes
+import Room
 package import Wire
 
 /// A media plane that keeps what it was told, and can be made to wait or to fail.

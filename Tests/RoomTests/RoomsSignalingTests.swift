@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import RoomTestSupport
 import Synchronization
 import Testing

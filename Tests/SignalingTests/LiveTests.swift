@@ -1,6 +1,6 @@
-import Forwarding
 import HTTPTypes
 import HummingbirdTesting
+import MediaTypes
 import NIOCore
 import Room
 import ServiceLifecycle

@@ -1,8 +1,8 @@
-import Forwarding
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import Logging
+import MediaTypes
 import NIOCore
 import Room
 import RoomTestSupport

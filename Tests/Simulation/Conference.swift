@@ -1,5 +1,7 @@
 import Client
 import Forwarding
+import MediaTypes
+import Negotiation
 import Wire
 
 /// A call of which the node describes every member's session: each who comes or goes is told to the others in SDP, which

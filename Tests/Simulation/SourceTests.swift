@@ -1,4 +1,6 @@
 import Client
+import MediaTypes
+import Negotiation
 import Testing
 import Wire
 

@@ -1,6 +1,8 @@
 import Client
 import DTLS
 import Forwarding
+import MediaTypes
+import Negotiation
 import Wire
 
 /// A node and its clients on a virtual network, in virtual time: the real cores, no clock and no socket.

@@ -5,7 +5,8 @@ import Testing
 @Suite struct TidyTests {
     /// Take bytes and an instant, give decisions: no clock, no input or output, no logging, no unseeded randomness.
     static let sansIOModules = [
-        "Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics", "Forwarding", "Client",
+        "Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics", "MediaTypes", "Negotiation", "Forwarding",
+        "Client",
     ]
     /// Folders of other modules for which the same holds.
     static let sansIOFolders = ["Sources/Room/Model/"]
@@ -24,13 +25,15 @@ import Testing
         "SRTP": ["Wire"],
         "CongestionControl": ["Wire"],
         "Metrics": [],
-        "Forwarding": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics"],
+        "MediaTypes": ["Wire"],
+        "Negotiation": ["Wire", "MediaTypes"],
+        "Forwarding": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "MediaTypes"],
         "EventLoop": ["Wire"],
-        "Media": ["Wire", "DTLS", "SRTP", "Metrics", "Forwarding", "EventLoop"],
-        "Room": ["Wire", "Forwarding"],
-        "Signaling": ["Wire", "Forwarding", "Metrics", "Room"],
-        "Client": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Forwarding"],
-        "Load": ["Wire", "DTLS", "SRTP", "Metrics", "Forwarding", "EventLoop", "Client"],
+        "Media": ["Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"],
+        "Room": ["Wire", "MediaTypes"],
+        "Signaling": ["Wire", "MediaTypes", "Negotiation", "Room"],
+        "Client": ["Wire", "MediaTypes", "Negotiation", "Forwarding"],
+        "Load": ["Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Client"],
     ]
 
     static let files = SourceTree.swiftFiles(under: "Sources")
@@ -89,6 +92,24 @@ import Testing
                 #expect(allowed.contains(name), "\(file.path):\(line.number)")
             }
         }
+    }
+
+    @Test(arguments: Manifest.targets)
+    func `a target depends on exactly the modules that it imports`(target: Manifest.Target) throws {
+        let files = SourceTree.swiftFiles(under: target.folder)
+        try #require(!files.isEmpty, "\(target.folder) has no sources")
+        let imported = Set(files.flatMap { $0.code.compactMap { Manifest.importedModule($0.text) } })
+        #expect(target.dependencies.subtracting(imported) == [], "declared in Package.swift and not imported")
+        let undeclared = imported.subtracting(target.dependencies).subtracting(Manifest.undeclaredModules)
+        #expect(undeclared == [], "imported and not declared in Package.swift")
+    }
+
+    @Test func `the manifest's targets are found`() {
+        let names = Set(Manifest.targets.map(\.name))
+        #expect(names.isSuperset(of: Self.dependencies.keys))
+        #expect(names.isSuperset(of: ["nagare", "TidyTests"]))
+        let signaling = Manifest.targets.first { $0.name == "Signaling" }
+        #expect(signaling?.dependencies.isSuperset(of: ["Room", "Hummingbird", "NIOCore"]) == true)
     }
 
     @Test func `no path of one machine is written down`() throws {

@@ -1,3 +1,4 @@
+import MediaTypes
 public import Wire
 
 /// What the core keeps of its loop's overload.

@@ -1,3 +1,4 @@
+import MediaTypes
 import Wire
 
 // How stable the network to the peer is, by what both sides report anyway.

@@ -1,3 +1,4 @@
+import MediaTypes
 import Wire
 
 /// What a peer may publish: beyond its rate whole layers of video are left out, the highest first, and audio last.

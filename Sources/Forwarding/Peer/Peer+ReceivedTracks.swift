@@ -1,4 +1,5 @@
 import CongestionControl
+package import MediaTypes
 package import Wire
 
 extension Forwarder {

@@ -1,3 +1,4 @@
+import MediaTypes
 import SRTP
 package import Wire
 

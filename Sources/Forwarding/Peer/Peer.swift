@@ -1,5 +1,6 @@
 import CongestionControl
 import ICE
+package import MediaTypes
 import SRTP
 package import Wire
 

@@ -1,5 +1,6 @@
 import DTLS
 package import ICE
+package import MediaTypes
 package import SRTP
 package import Wire
 

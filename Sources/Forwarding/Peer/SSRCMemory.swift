@@ -1,3 +1,4 @@
+import MediaTypes
 import Wire
 
 /// The SSRCs that a peer's slots have or had, none of which may be used again: SRTP would repeat key stream.

@@ -1,3 +1,4 @@
+import MediaTypes
 import Wire
 
 /// The slots of one peer, in the order in which they came: a few for a viewer of one publisher, hundreds in a large room.

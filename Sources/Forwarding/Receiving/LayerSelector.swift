@@ -1,14 +1,6 @@
-/// Which simulcast layer of its source a slot plays. A source without layers plays whatever is chosen but
-/// ``nothing``.
-public enum LayerChoice: Hashable, Sendable {
-    /// What flows with the highest bitrate.
-    case richest
-    /// The layer of a rank, 0 the lowest; a rank beyond the highest means that. While the layer does not flow, the
-    /// nearest that does plays, lower ones first.
-    case level(Int)
-    /// Nothing is sent.
-    case nothing
+import MediaTypes
 
+extension LayerChoice {
     /// Ranks that can be told apart.
     static let levelsMax = 4
     /// Choices that a stream can answer: the richest, and each rank.

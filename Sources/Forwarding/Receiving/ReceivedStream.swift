@@ -1,4 +1,5 @@
 import CongestionControl
+import MediaTypes
 package import Wire
 
 /// One RTP stream that a peer sends: one SSRC, audio or one layer of video, with everything that belongs to it alone.

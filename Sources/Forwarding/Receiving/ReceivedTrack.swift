@@ -1,3 +1,4 @@
+package import MediaTypes
 package import Wire
 
 /// What a peer publishes in one m-section: one stream, or one for each simulcast layer, and the slots that play it.

@@ -1,3 +1,4 @@
+public import MediaTypes
 public import Wire
 
 /// Tracks that cross from one loop to another: exported where they are published, mirrored where they are played.

@@ -1,3 +1,4 @@
+public import MediaTypes
 import Wire
 
 /// Names one loop among a node's.

@@ -1,3 +1,4 @@
+package import MediaTypes
 package import Wire
 
 /// A track made on this side rather than received: what a client publishes. Slots play it like any other, so its

@@ -1,3 +1,4 @@
+package import MediaTypes
 package import Wire
 
 /// What becomes of a source's payload type on the way to one subscriber; resolved once for each, not per packet.

@@ -1,3 +1,4 @@
+package import MediaTypes
 import SRTP
 package import Wire
 

@@ -1,5 +1,6 @@
 import EventLoop
-import Forwarding
+import MediaTypes
+import Negotiation
 import Wire
 
 /// A client of Sora's signaling, and who reads what the server tells it.

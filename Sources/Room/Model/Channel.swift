@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 
 /// A channel: who is in it in which way, and the properties of its session.
 struct Channel: Sendable {

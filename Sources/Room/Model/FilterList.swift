@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Wire
 
 /// The filters of a channel's session or of one receiver, in the order in which they decide.

@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Wire
 
 /// One participant, its watching side aside (``Viewer``).

@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 
 /// Chooses the media loop that a newcomer lives on, by what the loops carry.
 ///

@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 public import Wire
 
 // MARK: - Coming

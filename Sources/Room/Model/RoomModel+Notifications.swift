@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Wire
 
 // Who is told what. Members of one bundle are told nothing of each other.

@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 import Wire
 
 // Who is focused, which is the same for all of a channel; what a receiver makes of it is its ``Viewer``'s.

@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 import Wire
 
 /// The membership of all channels as a state machine: events in, decisions out, with no I/O, clock or randomness.

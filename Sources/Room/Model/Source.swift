@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Wire
 
 /// What a viewer's slots need to know of a sender.

@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Wire
 
 /// The watching side of a participant: its slots, and what it wants to get in them.

@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Wire
 
 /// What a media plane is still to do. It holds each slot once, with what that is to play last.

@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 
 extension Rooms {
     /// Hands an event to the model and does what that decides.

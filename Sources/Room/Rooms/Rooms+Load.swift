@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 
 extension Rooms {
     /// Asks each media plane what it carries, so that newcomers go where there is room; to be called once a second.

@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 public import Wire
 
 extension Rooms {

@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 public import Wire
 
 // What a participant's signaling needs when its session changes in a call.
@@ -49,7 +49,7 @@ extension Rooms {
     }
 
     /// A participant's description has no codec of these tracks: it is told so, and so is the operator.
-    public func codecsRefused(by id: ParticipantID, _ tracks: [OfferedSession.UnsupportedTrack]) {
+    public func codecsRefused(by id: ParticipantID, _ tracks: [UnsupportedTrack]) {
         guard let peer = model.participants[id]?.peer else { return }
         for track in tracks { notice(.formatUnsupported(peer, slot: track.mid, track.codec)) }
         let refused = tracks.compactMap { track in

@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 public import Wire
 
 /// The rooms of one node: ``RoomModel`` with the media planes, the sessions and the listeners around it.

@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 
 /// What a newcomer asks for, before its media is negotiated. The caller bounds the length of every text.
 public struct JoinRequest: Sendable {

@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 import Synchronization
 public import Wire
 

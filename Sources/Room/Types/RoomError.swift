@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 
 /// Why rooms refuse a request.
 public enum RoomError: Error, Hashable, Sendable {

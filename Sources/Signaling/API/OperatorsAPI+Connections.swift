@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Room
 
 // Ending connections, and pushing messages to them.

@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Room
 
 // Spotlight, forwarding filters, sessions and the node's mode.

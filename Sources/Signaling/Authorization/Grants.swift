@@ -1,4 +1,4 @@
-public import Forwarding
+public import MediaTypes
 public import Room
 
 /// The layer that a receiver asks for by its name in simulcast: `r0` is the lowest.

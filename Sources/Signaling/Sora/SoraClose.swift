@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Room
 
 /// The end of a connection as its client is told: a WebSocket close, and a sentence for the operator's log.

@@ -1,4 +1,5 @@
-import Forwarding
+import MediaTypes
+import Negotiation
 import Wire
 
 /// The codecs that Sora's clients choose from, with their parameter objects.

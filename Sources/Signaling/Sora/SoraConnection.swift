@@ -1,7 +1,8 @@
-import Forwarding
 import Foundation
 import Logging
+import MediaTypes
 import NIOCore
+import Negotiation
 import Room
 import Wire
 
@@ -231,7 +232,7 @@ actor SoraConnection {
         perform(session.found(streams, at: Self.now))
     }
 
-    private func reportUnsupported(_ tracks: [OfferedSession.UnsupportedTrack]) {
+    private func reportUnsupported(_ tracks: [UnsupportedTrack]) {
         guard let participant = reservation?.participant else { return }
         let rooms = context.rooms
         Task { await rooms.codecsRefused(by: participant, tracks) }

@@ -1,4 +1,5 @@
-import Forwarding
+import MediaTypes
+import Negotiation
 import Room
 import Wire
 
@@ -29,7 +30,7 @@ struct SoraSession {
         /// Answered by ``slotsChanged(at:)`` or ``refused(_:at:)``.
         case changeSlots(added: [SlotAssignment], removed: [MID])
         /// Tells the client, and the operator, what it cannot play.
-        case reportUnsupported([OfferedSession.UnsupportedTrack])
+        case reportUnsupported([UnsupportedTrack])
         /// Answered by ``found(_:at:)``.
         case findStreams
         /// What the client reports of itself.

@@ -1,6 +1,7 @@
 import EventLoop
 import Forwarding
 import Media
+import MediaTypes
 import Metrics
 
 /// One media loop's part of a scrape.

@@ -1,8 +1,9 @@
 import DTLS
 import EventLoop
-import Forwarding
 import Foundation
 import Media
+import MediaTypes
+import Negotiation
 import Wire
 
 @testable import Load

@@ -1,4 +1,3 @@
-import Forwarding
 import Foundation
 import Synchronization
 import Testing

@@ -1,7 +1,7 @@
-import Forwarding
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
+import MediaTypes
 import NIOCore
 import Room
 import RoomTestSupport

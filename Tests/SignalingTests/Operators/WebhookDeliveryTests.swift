@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Room
 import RoomTestSupport
 import Synchronization

@@ -1,4 +1,5 @@
-import Forwarding
+import MediaTypes
+import Negotiation
 import RoomTestSupport
 import Testing
 import Wire

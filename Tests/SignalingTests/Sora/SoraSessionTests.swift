@@ -1,4 +1,5 @@
-import Forwarding
+import MediaTypes
+import Negotiation
 import Room
 import Testing
 import Wire

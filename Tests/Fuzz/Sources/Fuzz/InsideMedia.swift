@@ -1,4 +1,4 @@
-import Forwarding
+import MediaTypes
 import Wire
 
 /// What the peer negotiated. It plays its own tracks, so that one handshake makes both a publisher and a subscriber.

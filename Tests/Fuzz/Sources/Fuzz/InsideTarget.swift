@@ -1,6 +1,7 @@
 import DTLS
 import Forwarding
 import ICE
+import MediaTypes
 import SRTP
 import Wire
 

@@ -1,6 +1,7 @@
 import DTLS
 import Forwarding
 import ICE
+import MediaTypes
 import Wire
 
 /// The forwarding core as a stranger sees it: datagrams of every kind from many addresses, two peers that are waiting

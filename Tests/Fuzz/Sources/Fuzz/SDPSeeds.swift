@@ -1,4 +1,4 @@
-import Forwarding
+import Negotiation
 import Wire
 
 private let simulcastOffer = """

@@ -1,5 +1,6 @@
 import DTLS
-import Forwarding
+import MediaTypes
+import Negotiation
 import Wire
 
 /// What the server says of itself in every negotiation here.

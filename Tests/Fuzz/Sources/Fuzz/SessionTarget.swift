@@ -1,4 +1,5 @@
-import Forwarding
+import MediaTypes
+import Negotiation
 import Wire
 
 /// A session that the server describes, always the same one, with the offer that waits for an answer.

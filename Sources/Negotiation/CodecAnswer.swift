@@ -1,0 +1,54 @@
+internal import MediaTypes
+internal import Wire
+
+/// Whether the server can forward a format at all; the others are skipped as if they were not offered.
+///
+/// A clock rate or channel count that the codec does not have is no format at all: no sender makes it, and no decoder
+/// matches it.
+func isForwardable(_ codec: CodecParameters) -> Bool {
+    guard codec.clockRate == codec.name.clockRate, codec.channels == codec.name.channels else { return false }
+    switch codec.name {
+    case .h264:
+        // Interleaved mode (2) is not used by WebRTC (RFC 7742 §6.2).
+        let mode = codec.formatValue("packetization-mode") ?? "0"
+        return (mode == "0" || mode == "1")
+            && H264Profile(profileLevelID: codec.formatValue("profile-level-id")) != nil
+    case .h265: return (codec.formatValue("tx-mode") ?? "srst").lowercased() == "srst"
+    case .opus, .red, .vp8, .vp9, .av1: return true
+    }
+}
+
+/// The `a=fmtp` to answer for an offered format.
+///
+/// What describes the format is echoed; what describes the offerer's own stream or its application's wishes
+/// (`sprop-…`, `x-google-…`, `max-fs`, …) is not, since an answer would then claim it for us.
+func answerFormat(for codec: CodecParameters, flow: MediaFlow) -> [FormatParameter] {
+    let echoed: [String]
+    switch codec.name {
+    case .opus:
+        echoed = ["minptime", "maxptime", "ptime", "useinbandfec", "usedtx", "stereo", "maxaveragebitrate", "cbr"]
+    case .red: return codec.format
+    case .vp8: return []
+    case .vp9: echoed = ["profile-id"]
+    case .av1: echoed = ["level-idx", "profile", "tier"]
+    case .h264: echoed = ["level-asymmetry-allowed", "packetization-mode", "profile-level-id"]
+    case .h265: echoed = ["level-id", "profile-id", "tier-flag", "tx-mode"]
+    }
+    var format = codec.format.filter { echoed.contains($0.key) }
+    if codec.name == .opus {
+        let isStereo = codec.formatValue("stereo") == "1"
+        switch flow {
+        case .fromPeer:
+            // `stereo` in the answer is what makes a browser encode two channels (RFC 7587 §7.1).
+            if codec.formatValue("sprop-stereo") == "1", codec.formatValue("stereo") == nil {
+                format.append(FormatParameter(key: "stereo", value: "1"))
+            }
+        case .toPeer:
+            if isStereo { format.append(FormatParameter(key: "sprop-stereo", value: "1")) }
+        }
+    }
+    return format
+}
+
+/// Which way a section's media flows, seen from us.
+enum MediaFlow: Hashable, Sendable { case fromPeer, toPeer }

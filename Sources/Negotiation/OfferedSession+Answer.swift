@@ -1,0 +1,252 @@
+import MediaTypes
+import Wire
+
+extension OfferedSession {
+    /// Takes the answer to the outstanding offer.
+    ///
+    /// A line that the client answers `inactive` or with port 0 gives no slot, now and later; one of its own is not
+    /// received.
+    /// - Throws: `NegotiationError` when the text is no legal answer to the offer, or none was waited for. Then nothing has
+    ///   changed.
+    public mutating func apply(answer text: String) throws(NegotiationError) -> Outcome {
+        guard isOfferOutstanding else {
+            throw .malformed("An answer came that no offer waits for; answer each offer once.")
+        }
+        let closedLines = Set(sections.indices.filter { sections[$0].isClosed })
+        let read = try read(text, closedLines: closedLines)
+        try check(read.answer, closedLines: closedLines)
+        var next = self
+        let outcome = try next.take(read.answer)
+        next.remember(read)
+        self = next
+        return outcome
+    }
+
+    private struct ReadAnswer {
+        let answer: RemoteDescription
+        /// Of each section's text; empty when all were read because the text cannot be split.
+        var digests: [Int] = []
+        /// Those that were read.
+        var isRead: Set<Int> = []
+    }
+
+    /// Reads what the client did not answer in the same words before to the same line.
+    private func read(_ text: String, closedLines: Set<Int>) throws(NegotiationError) -> ReadAnswer {
+        let shape = DescriptionShape.many(closed: closedLines)
+        guard let parts = SDPParts(text), parts.sections.count == sections.count,
+            let head = try? SessionDescription(parsing: String(parts.session))
+        else {
+            return ReadAnswer(
+                answer: try RemoteDescription(parsing: text, type: .answer, layerDirection: .send, shape: shape)
+            )
+        }
+        let direction = head.direction
+        let digests = parts.sections.map { part in
+            var hasher = Hasher()
+            hasher.combine(direction)
+            hasher.combine(part)
+            return hasher.finalize()
+        }
+        let isRead = Set(sections.indices.filter { sections[$0].answered?.digest != digests[$0] })
+        var changed = String(parts.session)
+        for index in isRead.sorted() { changed += parts.sections[index] }
+        guard let session = try? SessionDescription(parsing: changed), session.media.count == isRead.count else {
+            // The fault is named by its line in the whole text.
+            return ReadAnswer(
+                answer: try RemoteDescription(parsing: text, type: .answer, layerDirection: .send, shape: shape)
+            )
+        }
+        var media = session.media[...]
+        var answered: [RemoteSection] = []
+        for (index, section) in sections.enumerated() {
+            if let known = section.answered, known.digest == digests[index] {
+                answered.append(known.section)
+            } else if let media = media.popFirst() {
+                answered.append(try RemoteSection(media, sessionDirection: direction, layerDirection: .send))
+            }
+        }
+        let answer = try RemoteDescription(session: head, sections: answered, type: .answer, shape: shape)
+        return ReadAnswer(answer: answer, digests: digests, isRead: isRead)
+    }
+
+    /// Keeps what was answered to each line that the answer did not change.
+    private mutating func remember(_ read: ReadAnswer) {
+        work.read += read.digests.isEmpty ? read.answer.sections.count : read.isRead.count
+        guard read.digests.count == sections.count else { return }
+        for index in read.isRead where sections[index].text != nil {
+            sections[index].answered = OfferedSection.Answered(
+                digest: read.digests[index],
+                section: read.answer.sections[index].condensed()
+            )
+        }
+    }
+
+    private func check(_ answer: RemoteDescription, closedLines: Set<Int>) throws(NegotiationError) {
+        guard answer.sections.count == sections.count else {
+            throw .malformed(
+                "The answer has \(answer.sections.count) m-lines to the offer's \(sections.count); answer each, in "
+                    + "the same order."
+            )
+        }
+        for (index, (section, answered)) in zip(sections, answer.sections).enumerated() {
+            guard answered.kind == section.kind else {
+                throw .malformed("m-line \(index) of the answer is not \(section.kind.rawValue), as it was offered.")
+            }
+            guard answered.isRejected || closedLines.contains(index) || answered.mid == section.mid else {
+                throw .malformed("m-line \(index) of the answer does not have the offer's a=mid:\(section.mid).")
+            }
+        }
+        guard let remote, remote.credentials != answer.credentials else { return }
+        throw .unsupported(
+            "The answer changes the ICE credentials without being asked to; to begin anew, connect again."
+        )
+    }
+
+    private mutating func take(_ answer: RemoteDescription) throws(NegotiationError) -> Outcome {
+        let isFirst = remote == nil
+        var added: [NegotiatedSlot] = []
+        var removed = closed
+        var received: [ReceiveTrackParameters] = []
+        var unsupported: [UnsupportedTrack] = []
+        for (index, answered) in answer.sections.enumerated() {
+            switch sections[index].use {
+            case .own(isRefused: false):
+                if answered.isRejected {
+                    sections[index].use = .own(isRefused: true)
+                } else if isFirst, let track = try ownTrack(in: sections[index], answered) {
+                    received.append(track)
+                }
+            case .empty:
+                if answered.isRejected { sections[index].use = .free }
+            case .playing(let placement):
+                let hadSlot = sections[index].hasSlot
+                if let slot = take(placement, at: index, answered) {
+                    added.append(slot)
+                } else if hadSlot, case .declined = sections[index].use {
+                    removed.append(sections[index].mid)
+                } else if !hadSlot, case .declined = sections[index].use, let codec = placement.codecs.first?.name,
+                    answered.isRejected || answered.direction.receives
+                {
+                    unsupported.append(
+                        UnsupportedTrack(
+                            streamID: placement.key.streamID,
+                            mid: sections[index].mid,
+                            codec: codec
+                        )
+                    )
+                }
+            case .declined(let key, isRefused: false):
+                if answered.isRejected { sections[index].use = .declined(key, isRefused: true) }
+            case .parked:
+                if answered.isRejected { sections[index].use = .free }
+            case .closing: sections[index].use = .free
+            case .own(isRefused: true), .declined(_, isRefused: true), .free: break
+            }
+        }
+        closed = []
+        isOfferOutstanding = false
+        if isFirst { receive = received }
+        let remote = self.remote ?? answer.remoteTransport
+        self.remote = remote
+        return Outcome(
+            remote: remote,
+            receive: receive,
+            added: added,
+            removed: removed,
+            unsupported: unsupported
+        )
+    }
+
+    /// - Returns: The slot, when the client has accepted the line now.
+    private mutating func take(
+        _ placement: OfferedSection.Placement,
+        at index: Int,
+        _ answered: RemoteSection
+    ) -> NegotiatedSlot? {
+        let section = sections[index]
+        guard !answered.isRejected, answered.direction.receives else {
+            sections[index].use = .declined(placement.key, isRefused: answered.isRejected)
+            return nil
+        }
+        guard !section.hasSlot else { return nil }
+        let formats = agreed(answered, offered: placement.codecs, flow: .toPeer)
+        guard formats.codecs.contains(where: { $0.name != .red }) else {
+            sections[index].use = .declined(placement.key, isRefused: false)
+            return nil
+        }
+        sections[index].hasSlot = true
+        let usesRTX = formats.codecs.contains { $0.rtxPayloadType != nil }
+        return NegotiatedSlot(
+            streamID: placement.key.streamID,
+            track: placement.key.track.mid,
+            parameters: SendTrackParameters(
+                mid: section.mid,
+                kind: section.kind,
+                codecs: formats.codecs,
+                extensions: formats.extensions,
+                ssrc: placement.ssrc,
+                rtxSSRC: usesRTX ? placement.rtxSSRC : nil,
+                cname: placement.cname
+            )
+        )
+    }
+
+    /// What the client sends in a line of its own; `nil` when it sends nothing.
+    private func ownTrack(
+        in section: OfferedSection,
+        _ answered: RemoteSection
+    ) throws(NegotiationError) -> ReceiveTrackParameters? {
+        guard answered.direction.sends, let codec = ownCodecs[section.kind] else { return nil }
+        let formats = agreed(answered, offered: [codec], flow: .fromPeer)
+        guard !formats.codecs.isEmpty else {
+            throw .unsupported(
+                "The answer accepts no codec of the \(answered.label); \(codec.name.rawValue) was offered as payload "
+                    + "type \(codec.payloadType)."
+            )
+        }
+        let sent = Set(answered.layers.map(\.attribute.rid))
+        let rids = section.kind == .video ? own.layers.map(\.rid).filter(sent.contains) : []
+        guard rids.isEmpty || formats.extensions[.mid] != nil && formats.extensions[.rtpStreamID] != nil else {
+            throw .unsupported(
+                "The \(answered.label) of the answer sends simulcast without the header extensions "
+                    + "\(HeaderExtension.mid.uri) and \(HeaderExtension.rtpStreamID.uri); layers cannot be told apart "
+                    + "without them."
+            )
+        }
+        var track = ReceiveTrackParameters(
+            mid: section.mid,
+            kind: section.kind,
+            codecs: formats.codecs,
+            extensions: formats.extensions,
+            rids: rids,
+            ssrcs: rids.isEmpty ? answered.ssrcs : [],
+            rtxSSRCs: rids.isEmpty ? answered.rtxSSRCs : [:]
+        )
+        track.layersAscend = !rids.isEmpty
+        return track
+    }
+
+    /// What both sides agree on for a line: nothing that was not offered, under the numbers that were.
+    private func agreed(
+        _ answered: RemoteSection,
+        offered: [CodecParameters],
+        flow: MediaFlow
+    ) -> NegotiatedFormats {
+        var answered = answered
+        answered.codecs = answered.codecs.compactMap { codec in
+            guard let match = offered.first(where: { $0.payloadType == codec.payloadType }), match.name == codec.name
+            else { return nil }
+            var codec = codec
+            if codec.rtxPayloadType != match.rtxPayloadType { codec.rtxPayloadType = nil }
+            codec.feedback.formIntersection(match.feedback)
+            return codec
+        }
+        answered.extensionLines.removeAll { line in
+            HeaderExtension(uri: line.uri).map { $0.offeredID != line.id } ?? true
+        }
+        let usable =
+            flow == .fromPeer
+            ? HeaderExtension.published(answered.kind ?? .audio) : HeaderExtension.watched(answered.kind ?? .audio)
+        return answered.negotiated(flow: flow, usable: usable)
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+
+/// The targets of Package.swift, read as text.
+enum Manifest {
+    struct Target: Sendable, CustomStringConvertible {
+        let name: String
+        /// From the repository's top.
+        let folder: String
+        /// Modules of this package, products and system libraries.
+        let dependencies: Set<String>
+
+        var description: String { name }
+    }
+
+    /// Modules that a target may import without declaring them: those of the toolchain, and those that come with a product
+    /// of Hummingbird's.
+    static let undeclaredModules: Set<String> = [
+        "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Synchronization", "Testing",
+        "HTTPTypes", "NIOHTTPTypes", "NIOHTTPTypesHTTP1",
+    ]
+
+    static let targets: [Target] = {
+        let url = SourceTree.root.appendingPathComponent("Package.swift")
+        guard let text = try? String(contentsOf: url, encoding: .utf8) else { return [] }
+        return targets(in: text)
+    }()
+
+    /// The module that a line of code imports.
+    static func importedModule(_ line: String) -> String? {
+        line.firstMatch(of: /^\s*(?:@testable |public |package |internal )*import ([A-Za-z0-9]+)/).map { String($0.1) }
+    }
+
+    /// Targets of Swift code, the C targets and system libraries left out.
+    private static func targets(in text: String) -> [Target] {
+        let code = text.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { $0.prefix(upTo: $0.firstRange(of: "// ")?.lowerBound ?? $0.endIndex) }
+            .joined(separator: "\n")
+        return code.matches(of: /\.?\b(module|tests|executableTarget|target)\(\s*(?:name: )?"([A-Za-z]+)"/).compactMap {
+            match in
+            let arguments = parenthesized(code[match.range.lowerBound...])
+            let names = arguments.replacing(
+                /(package|path): "[^"]*"|\.(copy|embedInCode|process)\("[^"]*"\)|\["[^"]*": "[^"]*"\]/,
+                with: ""
+            )
+            .matches(of: /"([^"]+)"/).map { String($0.1) }
+            let name = String(match.2)
+            guard arguments.contains("settings") || match.1 == "module" || match.1 == "tests" else { return nil }
+            let path = arguments.firstMatch(of: /path: "([^"]+)"/).map { String($0.1) }
+            let folder = path ?? (match.1 == "tests" ? "Tests/" : "Sources/") + name
+            return Target(name: name, folder: folder, dependencies: Set(names.dropFirst()))
+        }
+    }
+
+    /// What stands between the first parenthesis and the one that closes it.
+    private static func parenthesized(_ text: Substring) -> Substring {
+        guard let start = text.firstIndex(of: "(") else { return "" }
+        var depth = 0
+        for index in text[start...].indices {
+            if text[index] == "(" { depth += 1 }
+            if text[index] == ")" { depth -= 1 }
+            if depth == 0 { return text[start...index] }
+        }
+        return text[start...]
+    }
+}
