@@ -76,15 +76,23 @@ let package = Package(
         module("EventLoop", ["Wire", "CUV", "CDatagram"]),
         module("Media", ["Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
         module("Room", ["Wire", "MediaTypes"]),
+        module("JSON"),
+        module(
+            "Access",
+            [
+                "Wire", "MediaTypes", "JSON", "Room",
+                .product(name: "JWTKit", package: "jwt-kit"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
         module(
             "Signaling",
             [
-                "Wire", "MediaTypes", "Negotiation", "Room",
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 hummingbird("HummingbirdTLS"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -112,8 +120,8 @@ let package = Package(
         .executableTarget(
             name: "nagare",
             dependencies: [
-                "Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media", "Room",
-                "Signaling", "Load",
+                "Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media", "JSON", "Access",
+                "Room", "Signaling", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -141,10 +149,26 @@ let package = Package(
             swiftSettings: settings
         ),
         tests("RoomTests", ["Room", "RoomTestSupport", "MediaTypes", "Wire"]),
+        tests("JSONTests", ["JSON"]),
+        // What both AccessTests and SignalingTests ask about.
+        .target(
+            name: "AccessTestSupport",
+            dependencies: ["Access", "JSON", "Room"],
+            path: "Tests/AccessTestSupport",
+            swiftSettings: settings
+        ),
+        tests(
+            "AccessTests",
+            [
+                "Access", "AccessTestSupport", "JSON", "Room", "Wire",
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
         tests(
             "SignalingTests",
             [
-                "Signaling", "Room", "RoomTestSupport", "MediaTypes", "Negotiation", "Wire",
+                "Signaling", "Access", "AccessTestSupport", "JSON", "Room", "RoomTestSupport", "MediaTypes",
+                "Negotiation", "Wire",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
@@ -161,8 +185,8 @@ let package = Package(
         tests(
             "NagareTests",
             [
-                "nagare", "EventLoop", "Forwarding", "Media", "MediaTypes", "Metrics", "Room", "SRTP", "Signaling",
-                "Wire",
+                "nagare", "Access", "EventLoop", "Forwarding", "JSON", "Media", "MediaTypes", "Metrics", "Room", "SRTP",
+                "Signaling", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]

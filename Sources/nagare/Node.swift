@@ -1,3 +1,4 @@
+import Access
 import DTLS
 import EventLoop
 import Foundation

@@ -1,5 +1,7 @@
+import Access
 import ArgumentParser
 import Foundation
+import JSON
 import Room
 import Signaling
 

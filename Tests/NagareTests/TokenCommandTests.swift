@@ -1,6 +1,8 @@
+import Access
 import ArgumentParser
 import Foundation
 import Glibc
+import JSON
 import Signaling
 import Testing
 

@@ -31,7 +31,9 @@ import Testing
         "EventLoop": ["Wire"],
         "Media": ["Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"],
         "Room": ["Wire", "MediaTypes"],
-        "Signaling": ["Wire", "MediaTypes", "Negotiation", "Room"],
+        "JSON": [],
+        "Access": ["Wire", "MediaTypes", "JSON", "Room"],
+        "Signaling": ["Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room"],
         "Client": ["Wire", "MediaTypes", "Negotiation", "Forwarding"],
         "Load": ["Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Client"],
     ]

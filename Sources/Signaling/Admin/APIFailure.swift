@@ -1,3 +1,4 @@
+import JSON
 import Room
 
 /// Why an operation of the operators' API was not carried out.

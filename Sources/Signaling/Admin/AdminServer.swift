@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
+import JSON
 public import Logging
 import NIOCore
 import Room

@@ -1,3 +1,5 @@
+import Access
+import JSON
 import MediaTypes
 import Room
 

@@ -1,3 +1,5 @@
+import Access
+import JSON
 public import Room
 
 /// The API that operators' programs command the node with: `POST /`, the operation in the header `x-sora-target`, arguments

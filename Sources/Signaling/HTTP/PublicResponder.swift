@@ -1,3 +1,4 @@
+import Access
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -79,20 +80,31 @@ final class PublicResponder: HTTPResponder {
         case .asset(let asset):
             return asset.response(isHead: request.method == .head)
         case .whip(let channel):
-            try await authorize(.publish(channel), request)
+            let credential = credential(of: request)
+            try await authorize(.publish(channel), credential)
             return try await publish(
                 request,
+                credential,
                 to: channel,
                 displayName: displayName(of: target),
                 from: context.network
             )
         case .whep(let channel):
-            try await authorize(.watch(channel), request)
-            return try await watch(request, in: channel, following: .currentPublisher, from: context.network)
-        case .whepParticipant(let channel, let participant):
-            try await authorize(.watch(channel), request)
+            let credential = credential(of: request)
+            try await authorize(.watch(channel), credential)
             return try await watch(
                 request,
+                credential,
+                in: channel,
+                following: .currentPublisher,
+                from: context.network
+            )
+        case .whepParticipant(let channel, let participant):
+            let credential = credential(of: request)
+            try await authorize(.watch(channel), credential)
+            return try await watch(
+                request,
+                credential,
                 in: channel,
                 following: .participant(participant),
                 from: context.network
@@ -116,9 +128,9 @@ final class PublicResponder: HTTPResponder {
         }
     }
 
-    /// What a request presents.
-    func owner(_ request: Request) -> OwnerProof? {
-        bearerToken(request.headers[.authorization]).map { OwnerProof(token: $0) }
+    /// The token of a request, verified; `nil` when it has none.
+    func credential(of request: Request) -> Credential? {
+        bearerToken(request.headers[.authorization]).map { authorizer.verify($0) }
     }
 
     /// Decides about a reader of a channel.
@@ -127,29 +139,28 @@ final class PublicResponder: HTTPResponder {
         _ request: Request,
         _ context: PublicContext
     ) async throws {
-        let token = bearerToken(request.headers[.authorization])
-        guard case .asViewer = await authorizer.authorize(.observe(channel), token: token) else {
-            return try await authorize(.observe(channel), request)
+        let credential = credential(of: request)
+        guard case .asViewer = await authorizer.authorize(.observe(channel), credential) else {
+            return try await authorize(.observe(channel), credential)
         }
-        _ = try await admit(request, to: channel, role: .recvonly, signaling: .other, from: context.network)
+        _ = try await admit(request, credential, to: channel, role: .recvonly, signaling: .other, from: context.network)
     }
 
     /// - Parameter owner: what the session was opened with that the request is about.
     /// - Throws: 401 or 403.
     func authorize(
         _ action: AuthorizedAction,
-        _ request: Request,
+        _ credential: Credential?,
         owner: OwnerProof? = nil
     ) async throws(HTTPFailure) {
-        let token = bearerToken(request.headers[.authorization])
-        var authorization = await authorizer.authorize(action, token: token)
+        var authorization = await authorizer.authorize(action, credential)
         if authorization == .asOwner {
-            let isOwner = owner == nil || owner == self.owner(request)
-            authorization = isOwner ? .allowed : token == nil ? .unauthenticated : .forbidden
+            let isOwner = owner == nil || owner == credential?.ownerProof
+            authorization = isOwner ? .allowed : credential == nil ? .unauthenticated : .forbidden
         }
         switch authorization {
         case .allowed: return
-        case .unauthenticated where token == nil:
+        case .unauthenticated where credential == nil:
             throw HTTPFailure(
                 .unauthorized,
                 "This server wants a token: send Authorization: Bearer with it.",
@@ -312,4 +323,9 @@ extension Response {
         }
         return response
     }
+}
+
+extension Credential {
+    /// Proves that a later request comes from the client that opened a session.
+    var ownerProof: OwnerProof { OwnerProof(token: token) }
 }

@@ -1,3 +1,4 @@
+public import Access
 import Hummingbird
 import HummingbirdCore
 import HummingbirdTLS

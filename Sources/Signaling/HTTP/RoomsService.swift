@@ -1,3 +1,4 @@
+import Access
 public import Logging
 import MediaTypes
 public import Room

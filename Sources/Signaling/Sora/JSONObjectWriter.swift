@@ -1,3 +1,5 @@
+import JSON
+
 /// Writes one JSON object member by member, in the order of the calls.
 struct JSONObjectWriter {
     private var written = "{"

@@ -1,3 +1,5 @@
+import JSON
+
 /// What a client says. Types that are not known are ``ignored``, as clients of other versions may send them.
 enum SoraClientMessage: Hashable, Sendable {
     case connect(SoraConnect)

@@ -1,3 +1,4 @@
+import JSON
 import MediaTypes
 import Negotiation
 import Wire

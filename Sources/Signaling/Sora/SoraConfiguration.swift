@@ -1,3 +1,4 @@
+public import Access
 public import Wire
 
 /// What the signaling for Sora's clients needs to know.

@@ -1,4 +1,6 @@
+import Access
 import Foundation
+import JSON
 import Logging
 import MediaTypes
 import NIOCore

@@ -1,3 +1,4 @@
+import Access
 import HTTPTypes
 import Hummingbird
 import MediaTypes
@@ -11,13 +12,21 @@ extension PublicResponder {
     /// WHIP's endpoint.
     func publish(
         _ request: Request,
+        _ credential: Credential?,
         to channel: ChannelName,
         displayName: String?,
         from network: ClientNetwork
     ) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try await text(of: request, as: .sdp)
-        var (join, grants) = try await admit(request, to: channel, role: .sendonly, signaling: .whip, from: network)
+        var (join, grants) = try await admit(
+            request,
+            credential,
+            to: channel,
+            role: .sendonly,
+            signaling: .whip,
+            from: network
+        )
         join.displayName = displayName
         let reservation = try await rooms.reserve(join)
         do {
@@ -27,14 +36,14 @@ extension PublicResponder {
                 sessionID: Self.descriptionID(reservation),
                 videoBitsPerSecondMax: grants.announcedVideoBitsPerSecond
             )
-            try check(negotiation.receive.map(\.kind), grants, "send")
+            try check(negotiation.receive.map(\.kind), grants.permissions, "send")
             let session = try await rooms.activate(
                 reservation,
                 remote: negotiation.remote,
                 receive: negotiation.receive,
                 headKind: negotiation.receive.first?.kind ?? .audio,
                 mids: negotiation.receive.map(\.mid),
-                owner: owner(request)
+                owner: credential?.ownerProof
             )
             return created(reservation, session, answer: negotiation.answer)
         } catch {
@@ -46,13 +55,21 @@ extension PublicResponder {
     /// WHEP's endpoints. Without a publisher the session waits for one.
     func watch(
         _ request: Request,
+        _ credential: Credential?,
         in channel: ChannelName,
         following: Following,
         from network: ClientNetwork
     ) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try await text(of: request, as: .sdp)
-        var (join, grants) = try await admit(request, to: channel, role: .recvonly, signaling: .whep, from: network)
+        var (join, grants) = try await admit(
+            request,
+            credential,
+            to: channel,
+            role: .recvonly,
+            signaling: .whep,
+            from: network
+        )
         join.following = following
         let reservation = try await rooms.reserve(join)
         do {
@@ -64,14 +81,14 @@ extension PublicResponder {
                 sessionID: Self.descriptionID(reservation),
                 using: &generator
             )
-            try check(negotiation.send.map(\.kind), grants, "receive")
+            try check(negotiation.send.map(\.kind), grants.permissions, "receive")
             let session = try await rooms.activate(
                 reservation,
                 remote: negotiation.remote,
                 send: negotiation.send,
                 headKind: negotiation.send.first?.kind ?? .audio,
                 mids: negotiation.send.map(\.mid),
-                owner: owner(request)
+                owner: credential?.ownerProof
             )
             return created(reservation, session, answer: negotiation.answer)
         } catch {
@@ -81,8 +98,8 @@ extension PublicResponder {
     }
 
     /// - Throws: 403 when the offer has a kind of media that was not granted.
-    private func check(_ kinds: [MediaKind], _ grants: Grants, _ verb: String) throws(HTTPFailure) {
-        guard let kind = kinds.first(where: { !grants.permits($0) }) else { return }
+    private func check(_ kinds: [MediaKind], _ permissions: Permissions, _ verb: String) throws(HTTPFailure) {
+        guard let kind = kinds.first(where: { !permissions.permits($0) }) else { return }
         throw HTTPFailure(.forbidden, "You may not \(verb) \(kind.rawValue); leave it out of the offer.")
     }
 
@@ -119,10 +136,10 @@ extension PublicResponder {
     func session(_ request: Request, _ id: SessionID?) async throws -> Response {
         guard let id, let session = await rooms.session(id) else {
             // Strangers without a token do not even learn which sessions there are.
-            try await authorize(.probe, request)
+            try await authorize(.probe, credential(of: request))
             throw HTTPFailure.sessionUnknown
         }
-        try await authorize(.control(session.channel), request, owner: session.owner)
+        try await authorize(.control(session.channel), credential(of: request), owner: session.owner)
         switch request.method {
         case .patch: return try await patch(request, id)
         case .delete:

@@ -1,3 +1,5 @@
+public import Access
+import JSON
 public import Logging
 import Room
 import Synchronization
@@ -63,7 +65,7 @@ public final class WebhookAuthorizer: Authorizer {
 
     /// Who wants to publish or to watch is judged by ``admit(_:)``, and whoever reads the list of a channel's members as a
     /// viewer who does not say how it wants to watch. A session is controlled with the token that opened it.
-    public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
+    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
         switch action {
         case .publish, .watch, .probe: .allowed
         case .control: .asOwner
@@ -79,7 +81,7 @@ public final class WebhookAuthorizer: Authorizer {
         defer { questions.withLock { $0.close(for: request.network) } }
         do {
             let answer = try await transport.exchange(
-                question(request),
+                request.webhookBody(timestamp: Timestamp.text(unixNanoseconds: now()), node: node.members),
                 with: url,
                 headers: [("sora-connection-id", request.participant.value)]
             )
@@ -99,19 +101,15 @@ public final class WebhookAuthorizer: Authorizer {
         _ answer: [String: JSONValue],
         _ request: AccessRequest
     ) throws(JSONShapeError) -> AccessDecision {
-        let fields = JSONFields(answer)
-        guard let isAllowed = try fields.bool("allowed") else { throw JSONShapeError("\"allowed\" is missing.") }
-        guard isAllowed else {
-            let reason = try fields.string("reason", bytesMax: 4_096)
-            counters.delivered("auth")
+        let decision = try AccessDecision(webhookAnswer: answer)
+        counters.delivered("auth")
+        switch decision {
+        case .denied(let reason):
             counters.decided(isAllowed: false)
             log("newcomer refused by the authentication webhook", request, reason ?? "It gave no reason.")
-            return .denied(reason: reason)
+        case .allowed, .failed: counters.decided(isAllowed: true)
         }
-        let grants = try Grants(answer)
-        counters.delivered("auth")
-        counters.decided(isAllowed: true)
-        return .allowed(grants)
+        return decision
     }
 
     private func failed(_ request: AccessRequest, _ sentence: String) -> AccessDecision {
@@ -128,41 +126,6 @@ public final class WebhookAuthorizer: Authorizer {
             "channel": "\(request.channel)", "participant": "\(request.participant)",
             "role": "\(request.role.rawValue)", "reason": "\(reason.printable)",
         ]
-    }
-
-    /// What the server is told of the newcomer.
-    func question(_ request: AccessRequest) -> JSONValue {
-        var members: [String: JSONValue] = [
-            "timestamp": .string(Timestamp.text(unixNanoseconds: now())),
-            "channel_id": .string(request.channel.value),
-            "session_id": .string(request.session.value),
-            "connection_id": .string(request.participant.value),
-            "client_id": .string(request.clientID ?? request.participant.value),
-            "bundle_id": .string(request.bundleID ?? request.participant.value),
-            "role": .string(request.role.rawValue),
-            "simulcast": .bool(request.isSimulcast),
-            "spotlight": .bool(request.spotlight),
-            "multistream": true,
-            "channel_connections": .integer(request.counts.connections),
-            "channel_sendrecv_connections": .integer(request.counts.sendrecv),
-            "channel_sendonly_connections": .integer(request.counts.sendonly),
-            "channel_recvonly_connections": .integer(request.counts.recvonly),
-        ]
-        members.merge(node.members) { $1 }
-        members.merge(request.agent.members) { $1 }
-        members["libwebrtc"] = request.libwebrtc.map { .string($0) }
-        members["metadata"] = request.metadata
-        members["signaling_notify_metadata"] = request.notifyMetadata
-        // WHIP's and WHEP's token stands where Sora's clients put theirs.
-        if request.metadata == nil, let token = request.token {
-            members["metadata"] = ["access_token": .string(token)]
-        }
-        for (kind, media) in [("audio", request.audio), ("video", request.video)] {
-            members[kind] = .bool(media.isEnabled)
-            members["\(kind)_codec_type"] = media.codec.map { .string($0) }
-            members["\(kind)_bit_rate"] = media.bitRate.map { .integer($0) }
-        }
-        return .object(members)
     }
 }
 
@@ -198,18 +161,8 @@ struct OpenQuestions {
 }
 
 extension NodeIdentity {
-    /// As every webhook is told.
+    /// The members that every webhook gets.
     var members: [String: JSONValue] {
         ["label": .string(label), "version": .string(version), "node_name": .string(name)]
-    }
-}
-
-extension ClientAgent {
-    /// As webhooks and operators are told.
-    var members: [String: JSONValue] {
-        var members: [String: JSONValue] = ["signaling": .string(signaling.rawValue)]
-        members["sora_client"] = name.isEmpty ? nil : .string(name)
-        members["environment"] = environment.map { .string($0) }
-        return members
     }
 }

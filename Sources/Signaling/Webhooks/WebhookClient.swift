@@ -1,4 +1,6 @@
+import Access
 internal import AsyncHTTPClient
+import JSON
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOSSL

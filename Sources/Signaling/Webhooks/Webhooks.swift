@@ -1,3 +1,5 @@
+import Access
+import JSON
 public import Logging
 public import Room
 public import ServiceLifecycle

@@ -1,3 +1,4 @@
+import Access
 import Signaling
 
 /// Where a key for signed tokens comes from: the setting itself or a file.

@@ -1,3 +1,4 @@
+import Access
 import Room
 import Signaling
 import Wire

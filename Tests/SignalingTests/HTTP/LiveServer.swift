@@ -1,3 +1,4 @@
+import Access
 import NIOCore
 import NIOPosix
 import Room

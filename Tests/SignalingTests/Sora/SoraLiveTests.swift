@@ -1,3 +1,5 @@
+import Access
+import JSON
 import MediaTypes
 import NIOCore
 import NIOWebSocket
@@ -80,7 +82,7 @@ struct SoraLiveTests {
 
     @Test func `of ten at once a limit of one lets one in, and of five one after the other too`() async throws {
         var grants = Grants()
-        grants.channelConnectionsMax = 1
+        grants.permissions.channelConnectionsMax = 1
         try await withLiveServer(authorizer: Doorkeeper(.allowed(grants))) { bench, port, _ in
             let offers = try await withThrowingTaskGroup(of: Bool.self) { group in
                 for _ in 0..<10 {
@@ -323,7 +325,7 @@ private final class Hesitant: Authorizer {
         (givenUp, isGivenUp) = AsyncStream.makeStream()
     }
 
-    func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization { .allowed }
+    func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
     func admit(_ request: AccessRequest) async -> AccessDecision {
         isAsked.yield()
         let (never, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -1,3 +1,5 @@
+import Access
+import JSON
 import MediaTypes
 import Negotiation
 import Room
@@ -151,7 +153,7 @@ import Wire
         grants.eventMetadata = "event"
         grants.requestedRID = .r0
         grants.notifies = false
-        grants.connectionLifetime = .seconds(60)
+        grants.permissions.lifetime = .seconds(60)
         let settings = try Self.settings(#""client_id":"c","bundle_id":"b","audio":false"#, grants: grants)
         #expect(settings.clientID == "granted" && settings.bundleID == "b")
         #expect(settings.own.audio?.name == .opus && settings.own.audioKbps == 32 && settings.own.video == nil)

@@ -1,3 +1,5 @@
+import Access
+import JSON
 import MediaTypes
 import Negotiation
 import Room
@@ -296,7 +298,7 @@ import Wire
 
     @Test func `what is granted is in the request for a place, and binds the bundle`() throws {
         var grants = Grants()
-        grants.channelConnectionsMax = 3
+        grants.permissions.channelConnectionsMax = 3
         grants.clientID = "alice"
         let request = { (grants: Grants) in
             var bench = SoraBench()

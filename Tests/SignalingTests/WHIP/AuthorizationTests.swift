@@ -1,3 +1,4 @@
+import Access
 import HTTPTypes
 import HummingbirdTesting
 import Room
@@ -9,7 +10,7 @@ import Testing
 struct AuthorizationTests {
     /// Permits all but publishing.
     struct ViewersOnly: Authorizer {
-        func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
+        func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
             if case .publish = action { .forbidden } else { .allowed }
         }
         func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }

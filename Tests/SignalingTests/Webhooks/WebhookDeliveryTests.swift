@@ -1,3 +1,4 @@
+import JSON
 import MediaTypes
 import Room
 import RoomTestSupport

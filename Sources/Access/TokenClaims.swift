@@ -1,3 +1,4 @@
+import JSON
 import Room
 
 /// Why a token does not let its bearer in, as a sentence for the log.
@@ -26,16 +27,12 @@ struct TokenClaims {
 
     /// The channel that the token is for.
     let channel: String
-    /// The most that the bearer may do; `nil` permits each role.
-    let role: Role?
     /// In seconds since 1970.
     let expiry: Double?
     let notBefore: Double?
-    /// How many members the channel may have with the bearer.
-    let channelConnectionsMax: Int?
     /// The token's own name, for the log.
     let id: String?
-    /// What stands in place of the bearer's wishes.
+    /// The permissions and overrides of the bearer.
     let grants: Grants
 
     /// Checks the token's form and signature, and nothing of what it says.
@@ -76,13 +73,13 @@ struct TokenClaims {
     init(claims: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(claims)
         channel = try fields.requiredString("channel_id")
-        role = try fields.choice("role")
         expiry = try Self.time(fields, "exp")
         notBefore = try Self.time(fields, "nbf")
-        channelConnectionsMax = try fields.integer("max_channel_connections", 0...1_000_000)
         id = try fields.string("jti")
         var grants = try Grants(claims)
         if grants.clientID == nil { grants.clientID = try fields.string("sub") }
+        if let role: Role = try fields.choice("role") { grants.permissions.role = AccessRole(role) }
+        grants.permissions.channelConnectionsMax = try fields.integer("max_channel_connections", 0...1_000_000)
         self.grants = grants
     }
 
@@ -111,9 +108,8 @@ struct TokenClaims {
         }
     }
 
-    /// A token for both directions permits each of them.
-    func checkRole(_ wished: Role) throws(TokenProblem) {
-        guard let role, role != wished, role != .sendrecv else { return }
-        throw .forbidden("The token is for the role \(role.rawValue), and not for \(wished.rawValue).")
+    func checkRole(_ wanted: AccessRole) throws(TokenProblem) {
+        guard !grants.permissions.permits(wanted) else { return }
+        throw .forbidden("The token's role does not permit to \(wanted.contains(.publisher) ? "publish" : "watch").")
     }
 }

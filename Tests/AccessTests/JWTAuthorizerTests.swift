@@ -1,40 +1,15 @@
+import AccessTestSupport
+import JSON
+import Logging
 import Room
 import Testing
 
-@testable import Signaling
+@testable import Access
 
-extension AccessRequest {
-    /// A newcomer to `lobby` that presents a token as Sora's clients do.
-    static func newcomer(
-        _ token: String?,
-        channel: String = "lobby",
-        role: Role = .sendrecv,
-        counts: ChannelCounts = ChannelCounts(),
-        bearer: String? = nil
-    ) -> AccessRequest {
-        var generator = SystemRandomNumberGenerator()
-        return AccessRequest(
-            channel: ChannelName(channel)!,
-            role: role,
-            participant: ParticipantID(using: &generator),
-            session: ChannelSessionID(using: &generator),
-            agent: ClientAgent(signaling: .sora, name: "Sora Python SDK 1"),
-            metadata: token.map { ["access_token": .string($0)] },
-            token: bearer,
-            counts: counts
-        )
-    }
-}
-
-extension AccessDecision {
-    var grants: Grants? {
-        if case .allowed(let grants) = self { grants } else { nil }
-    }
-    var isDenied: Bool {
-        if case .denied = self { true } else { false }
-    }
-    var isFailed: Bool {
-        if case .failed = self { true } else { false }
+extension Authorizer {
+    /// Decides as about a request that presents a token.
+    func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
+        await authorize(action, token.map { verify($0) })
     }
 }
 
@@ -42,7 +17,7 @@ extension AccessDecision {
     private static let noon = 1_500_000_000.0
 
     private func authorizer(_ keys: [JWTKey], now: Double = noon) -> JWTAuthorizer {
-        JWTAuthorizer(keys: keys, logger: SignalingBench.quiet, now: { now })
+        JWTAuthorizer(keys: keys, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, now: { now })
     }
 
     private func secret(_ id: String? = nil) async throws -> JWTKey {
@@ -83,8 +58,8 @@ extension AccessDecision {
             let grants = try #require(await authorizer(keys).admit(.newcomer(token)).grants)
             #expect(grants.clientID == "user-7")
             #expect(grants.isSimulcast == true)
-            #expect(grants.connectionLifetime == .seconds(600))
-            #expect(grants.channelConnectionsMax == 3)
+            #expect(grants.permissions.lifetime == .seconds(600))
+            #expect(grants.permissions.channelConnectionsMax == 3)
             #expect(await authorizer(keys).admit(.newcomer(nil, bearer: token)).grants != nil)
             for action in [AuthorizedAction.publish(ChannelName("lobby")!), .watch(ChannelName("lobby")!), .probe] {
                 #expect(await authorizer(keys).authorize(action, token: token) == .allowed)
@@ -171,7 +146,7 @@ extension AccessDecision {
         let key = try await secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "max_channel_connections": 1]))
         var request = AccessRequest.newcomer(token)
-        #expect(await authorizer([key]).admit(request).grants?.channelConnectionsMax == 1)
+        #expect(await authorizer([key]).admit(request).grants?.permissions.channelConnectionsMax == 1)
         request.members = 1
         #expect(await authorizer([key]).admit(request).isDenied)
     }

@@ -1,3 +1,4 @@
+public import JSON
 internal import JWTKit
 
 #if canImport(FoundationEssentials)

@@ -1,3 +1,4 @@
+public import JSON
 public import Logging
 import Room
 
@@ -42,19 +43,23 @@ public struct JWTAuthorizer: Authorizer {
         }
     }
 
-    public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
-        guard let token else { return .unauthenticated }
+    public func verify(_ token: String) -> Credential {
+        Credential(token: token, claims: Result { () throws(TokenProblem) in try TokenClaims(token, keys: keys) })
+    }
+
+    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+        guard let credential else { return .unauthenticated }
         do {
-            let claims = try TokenClaims(token, keys: keys)
+            let claims = try claims(of: credential)
             switch action {
             case .publish(let channel):
                 try claims.checkTime(now())
                 try claims.checkChannel(channel)
-                try claims.checkRole(.sendonly)
+                try claims.checkRole(.publisher)
             case .watch(let channel):
                 try claims.checkTime(now())
                 try claims.checkChannel(channel)
-                try claims.checkRole(.recvonly)
+                try claims.checkRole(.viewer)
             case .observe(let channel):
                 try claims.checkTime(now())
                 try claims.checkChannel(channel)
@@ -86,21 +91,24 @@ public struct JWTAuthorizer: Authorizer {
     }
 
     private func grants(to request: AccessRequest) throws(TokenProblem) -> Grants {
-        guard let token = request.presentedToken else {
+        guard let credential = request.credential ?? request.presentedToken.map(verify) else {
             throw TokenProblem("There is no token: neither in the Authorization header nor in metadata.access_token.")
         }
-        let claims = try TokenClaims(token, keys: keys)
+        let claims = try claims(of: credential)
         try claims.checkTime(now())
         try claims.checkChannel(request.channel)
-        try claims.checkRole(request.role)
-        var grants = claims.grants
-        if let most = claims.channelConnectionsMax {
+        try claims.checkRole(AccessRole(request.role))
+        if let most = claims.grants.permissions.channelConnectionsMax {
             // Several may be asked about at once, so the rooms check the same again when they give a place.
             guard request.members < most else {
                 throw .forbidden("The channel has \(request.members) members, and the token permits \(most).")
             }
-            grants.channelConnectionsMax = most
         }
-        return grants
+        return claims.grants
+    }
+
+    private func claims(of credential: Credential) throws(TokenProblem) -> TokenClaims {
+        try (credential.claims ?? verify(credential.token).claims ?? .failure(TokenProblem("The token is no JWT.")))
+            .get()
     }
 }

@@ -28,20 +28,27 @@ public enum Authorization: Hashable, Sendable {
 
 /// Decides who may do what.
 public protocol Authorizer: Sendable {
-    /// Decides on an HTTP request by its Bearer token (RFC 6750). Who passes for `publish` or `watch` still has to be
-    /// let in by ``admit(_:)`` once it is known what it brings.
-    /// - Parameter token: as the client sent it; `nil` when it sent none.
-    func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization
+    /// Verifies the token of an HTTP request. The result serves both ``authorize(_:_:)`` and ``admit(_:)``.
+    func verify(_ token: String) -> Credential
+
+    /// Decides on an HTTP request by its Bearer token (RFC 6750). A request to publish or to watch is also decided on by
+    /// ``admit(_:)``, after its body was read.
+    /// - Parameter credential: the request's token; `nil` when it has none.
+    func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization
 
     /// Decides on a newcomer, whatever its signaling. It may take as long as its own limits allow; the newcomer waits,
     /// and nobody else.
     func admit(_ request: AccessRequest) async -> AccessDecision
 }
 
+extension Authorizer {
+    public func verify(_ token: String) -> Credential { Credential(token: token) }
+}
+
 /// Permits everything to everybody: development, or a network that is closed by other means.
 public struct OpenAuthorizer: Authorizer {
     public init() {}
-    public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization { .allowed }
+    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
     public func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
 }
 
@@ -55,9 +62,9 @@ public struct StaticTokenAuthorizer: Authorizer {
         expected = Array(token.utf8)
     }
 
-    public func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
-        guard let token else { return .unauthenticated }
-        return Self.isEqual(Array(token.utf8), expected) ? .allowed : .unauthenticated
+    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+        guard let credential else { return .unauthenticated }
+        return Self.isEqual(Array(credential.token.utf8), expected) ? .allowed : .unauthenticated
     }
 
     /// The token is that of the `Authorization` header, or `access_token` in the client's metadata.
@@ -69,7 +76,7 @@ public struct StaticTokenAuthorizer: Authorizer {
     }
 
     /// Takes the same time wherever the two differ, so that a token cannot be found out byte by byte.
-    static func isEqual(_ given: [UInt8], _ expected: [UInt8]) -> Bool {
+    package static func isEqual(_ given: [UInt8], _ expected: [UInt8]) -> Bool {
         var difference = given.count ^ expected.count
         for index in given.indices { difference |= Int(given[index] ^ expected[index % expected.count]) }
         return difference == 0
@@ -88,7 +95,7 @@ public func isBearerToken(_ text: String) -> Bool {
 }
 
 /// The token of an `Authorization` header (RFC 6750 §2.1); `nil` when it is of another scheme or empty.
-func bearerToken(_ header: String?) -> String? {
+package func bearerToken(_ header: String?) -> String? {
     guard let header, header.utf8.count <= 8192 else { return nil }
     let parts = header.split(separator: " ", maxSplits: 1)
     guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }

@@ -1,27 +1,27 @@
 /// What is wrong with the shape of a JSON value, as a sentence for the one who wrote it.
-struct JSONShapeError: Error, Hashable, CustomStringConvertible {
-    let sentence: String
-    var description: String { sentence }
+package struct JSONShapeError: Error, Hashable, CustomStringConvertible {
+    package let sentence: String
+    package var description: String { sentence }
 
-    init(_ sentence: String) { self.sentence = sentence }
+    package init(_ sentence: String) { self.sentence = sentence }
 }
 
 /// Reads an object's members as what they have to be. A member that is missing or `null` reads as `nil`.
-struct JSONFields {
-    let members: [String: JSONValue]
+package struct JSONFields {
+    package let members: [String: JSONValue]
 
-    init(_ members: [String: JSONValue]) { self.members = members }
+    package init(_ members: [String: JSONValue]) { self.members = members }
 
     /// - Throws: unless the value is an object.
-    init(_ value: JSONValue) throws(JSONShapeError) {
+    package init(_ value: JSONValue) throws(JSONShapeError) {
         guard let members = value.object else { throw JSONShapeError("The text is no JSON object.") }
         self.members = members
     }
 
     /// The member, opaque. `null` is a value here.
-    func value(_ name: String) -> JSONValue? { members[name] }
+    package func value(_ name: String) -> JSONValue? { members[name] }
 
-    func string(_ name: String, bytesMax: Int = 255) throws(JSONShapeError) -> String? {
+    package func string(_ name: String, bytesMax: Int = 255) throws(JSONShapeError) -> String? {
         guard let value = present(name) else { return nil }
         guard let string = value.string, string.utf8.count <= bytesMax else {
             throw JSONShapeError("\"\(name)\" has to be a string of at most \(bytesMax) bytes.")
@@ -29,20 +29,20 @@ struct JSONFields {
         return string
     }
 
-    func requiredString(_ name: String, bytesMax: Int = 255) throws(JSONShapeError) -> String {
+    package func requiredString(_ name: String, bytesMax: Int = 255) throws(JSONShapeError) -> String {
         guard let string = try string(name, bytesMax: bytesMax) else {
             throw JSONShapeError("\"\(name)\" is missing.")
         }
         return string
     }
 
-    func bool(_ name: String) throws(JSONShapeError) -> Bool? {
+    package func bool(_ name: String) throws(JSONShapeError) -> Bool? {
         guard let value = present(name) else { return nil }
         guard let bool = value.bool else { throw JSONShapeError("\"\(name)\" has to be true or false.") }
         return bool
     }
 
-    func integer(_ name: String, _ range: ClosedRange<Int>) throws(JSONShapeError) -> Int? {
+    package func integer(_ name: String, _ range: ClosedRange<Int>) throws(JSONShapeError) -> Int? {
         guard let value = present(name) else { return nil }
         guard let integer = value.integer, range.contains(integer) else {
             let bounds = "\(range.lowerBound) to \(range.upperBound)"
@@ -51,7 +51,7 @@ struct JSONFields {
         return integer
     }
 
-    func array(_ name: String, countMax: Int) throws(JSONShapeError) -> [JSONValue]? {
+    package func array(_ name: String, countMax: Int) throws(JSONShapeError) -> [JSONValue]? {
         guard let value = present(name) else { return nil }
         guard let array = value.array, array.count <= countMax else {
             throw JSONShapeError("\"\(name)\" has to be an array of at most \(countMax) values.")
@@ -59,7 +59,7 @@ struct JSONFields {
         return array
     }
 
-    func strings(_ name: String, countMax: Int, bytesMax: Int = 255) throws(JSONShapeError) -> [String]? {
+    package func strings(_ name: String, countMax: Int, bytesMax: Int = 255) throws(JSONShapeError) -> [String]? {
         guard let array = try array(name, countMax: countMax) else { return nil }
         var strings: [String] = []
         for value in array {
@@ -71,7 +71,7 @@ struct JSONFields {
         return strings
     }
 
-    func objects(_ name: String, countMax: Int) throws(JSONShapeError) -> [[String: JSONValue]]? {
+    package func objects(_ name: String, countMax: Int) throws(JSONShapeError) -> [[String: JSONValue]]? {
         guard let array = try array(name, countMax: countMax) else { return nil }
         var objects: [[String: JSONValue]] = []
         for value in array {
@@ -81,14 +81,14 @@ struct JSONFields {
         return objects
     }
 
-    func object(_ name: String) throws(JSONShapeError) -> [String: JSONValue]? {
+    package func object(_ name: String) throws(JSONShapeError) -> [String: JSONValue]? {
         guard let value = present(name) else { return nil }
         guard let object = value.object else { throw JSONShapeError("\"\(name)\" has to be an object.") }
         return object
     }
 
     /// One of the raw values of `Choice`.
-    func choice<Choice: RawRepresentable & CaseIterable>(
+    package func choice<Choice: RawRepresentable & CaseIterable>(
         _ name: String,
         as type: Choice.Type = Choice.self
     ) throws(JSONShapeError) -> Choice? where Choice.RawValue == String {

@@ -1,3 +1,4 @@
+public import JSON
 public import MediaTypes
 public import Room
 
@@ -18,10 +19,9 @@ public enum RequestedRID: String, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// What whoever decides puts in place of a newcomer's own wishes. What is `nil` stays as the newcomer wishes, or as the
-/// node does by default.
+/// Overrides from authorization. `nil` keeps what the client asked for, or else the node's default.
 public struct Grants: Sendable {
-    /// What it says of one kind of media.
+    /// Overrides for one kind of media.
     public struct Media: Hashable, Sendable {
         public var isEnabled: Bool?
         /// `OPUS`, or the name of a video codec in capitals.
@@ -34,6 +34,8 @@ public struct Grants: Sendable {
         public init() {}
     }
 
+    /// What the participant may do and for how long.
+    public var permissions = Permissions()
     public var clientID: String?
     public var bundleID: String?
     public var audio = Media()
@@ -49,13 +51,10 @@ public struct Grants: Sendable {
     /// Whether the participant is told of changes of its own ICE state.
     public var notifiesICEState: Bool?
     public var isSimulcast: Bool?
-    public var simulcastMulticodec: Bool?
     /// The layer of others that the participant gets.
     public var requestedRID: RequestedRID?
     /// Objects for the offer's `encodings`, each with a `rid`.
     public var simulcastEncodings: [[String: JSONValue]]?
-    public var simulcastCodecs: JSONValue?
-    public var simulcastRPCRIDs: [RequestedRID]?
     public var spotlight: Bool?
     /// 1…8.
     public var spotlightNumber: Int?
@@ -64,20 +63,9 @@ public struct Grants: Sendable {
     public var spotlightEncodings: [[String: JSONValue]]?
     /// Whether the client is asked for its statistics.
     public var userAgentStatistics: Bool?
-    /// After how long the connection ends by itself.
-    public var connectionLifetime: Duration?
-    /// How many members the channel may have, the newcomer included.
-    public var channelConnectionsMax: Int?
-    /// The most that the participant may publish, audio and video together, in kbit/s.
-    public var publishBitRate: Int?
     public var forwardingFilters: [ForwardingFilter]?
-    public var dataChannelSignaling: Bool?
-    public var ignoreDisconnectWebSocket: Bool?
-    public var dataChannels: JSONValue?
-    public var rpcMethods: [String]?
     public var turnTCPOnly: Bool?
     public var turnTLSOnly: Bool?
-    public var clusterAffinity: Bool?
 
     public init() {}
 }

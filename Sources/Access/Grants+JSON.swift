@@ -1,20 +1,21 @@
+package import JSON
 import Room
+import Wire
 
 extension Grants {
     /// The longest `connection_lifetime`: 30 days, in seconds.
-    static let lifetimeSecondsMax = 30 * 86_400
-    /// The most entries of a list of encodings, and of method names.
+    package static let lifetimeSecondsMax = 30 * 86_400
+    /// The most entries of a list of encodings.
     private static let encodingsMax = 8
-    private static let methodsMax = 64
     /// The highest bit rates that are taken, in kbit/s: Opus's own limit, and far above any camera.
-    static let audioKbpsMax = 510
-    static let videoKbpsMax = 100_000
-    static let publishKbpsMax = 1_000_000
+    package static let audioKbpsMax = 510
+    package static let videoKbpsMax = 100_000
+    package static let publishKbpsMax = 1_000_000
 
     /// Reads the grants out of an authentication webhook's answer or a token's claims. Members that are no grants are
     /// ignored.
     /// - Throws: a sentence that names the first member of the wrong shape.
-    init(_ members: [String: JSONValue]) throws(JSONShapeError) {
+    package init(_ members: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(members)
         clientID = try Self.identifier(fields, "client_id")
         bundleID = try Self.identifier(fields, "bundle_id")
@@ -34,17 +35,15 @@ extension Grants {
         try readSimulcast(fields)
         try readSpotlight(fields)
         userAgentStatistics = try fields.bool("user_agent_stats")
-        connectionLifetime = try fields.integer("connection_lifetime", 1...Self.lifetimeSecondsMax)
+        permissions.lifetime = try fields.integer("connection_lifetime", 1...Self.lifetimeSecondsMax)
             .map { .seconds($0) }
-        publishBitRate = try fields.integer("publish_bit_rate", 1...Self.publishKbpsMax)
+        permissions.publishBitsPerSecondMax = try fields.integer("publish_bit_rate", 1...Self.publishKbpsMax)
+            .map { $0 * 1_000 }
+        if audio.isEnabled == false { permissions.kinds.remove(.audio) }
+        if video.isEnabled == false { permissions.kinds.remove(.video) }
         forwardingFilters = try ForwardingFilter.list(fields)
-        dataChannelSignaling = try fields.bool("data_channel_signaling")
-        ignoreDisconnectWebSocket = try fields.bool("ignore_disconnect_websocket")
-        dataChannels = fields.value("data_channels")
-        rpcMethods = try fields.strings("rpc_methods", countMax: Self.methodsMax)
         turnTCPOnly = try fields.bool("turn_tcp_only")
         turnTLSOnly = try fields.bool("turn_tls_only")
-        clusterAffinity = try fields.bool("cluster_affinity")
     }
 
     /// An empty one is none, as a client's is.
@@ -76,22 +75,9 @@ extension Grants {
 
     private mutating func readSimulcast(_ fields: JSONFields) throws(JSONShapeError) {
         isSimulcast = try fields.bool("simulcast")
-        simulcastMulticodec = try fields.bool("simulcast_multicodec")
         let older: RequestedRID? = try fields.choice("simulcast_rid")
         requestedRID = try fields.choice("simulcast_request_rid") ?? older
         simulcastEncodings = try Self.encodings(fields, "simulcast_encodings")
-        simulcastCodecs = fields.value("simulcast_codecs")
-        guard let names = try fields.strings("simulcast_rpc_rids", countMax: RequestedRID.allCases.count) else {
-            return
-        }
-        var rids: [RequestedRID] = []
-        for name in names {
-            guard let rid = RequestedRID(rawValue: name) else {
-                throw JSONShapeError("\"simulcast_rpc_rids\" may hold \"none\", \"r0\", \"r1\" and \"r2\" only.")
-            }
-            rids.append(rid)
-        }
-        simulcastRPCRIDs = rids
     }
 
     private mutating func readSpotlight(_ fields: JSONFields) throws(JSONShapeError) {

@@ -36,7 +36,7 @@ public struct JSONLimits: Hashable, Sendable {
     /// For the first message of a client that nobody has let in yet.
     public static let stranger = JSONLimits(bytesMax: 128 * 1024, containersMax: 2_048, valuesMax: 16_384)
     /// For a token's header, which is read before the signature is checked (RFC 7515 §4): six short members at most.
-    static let tokenHeader = JSONLimits(bytesMax: 1_024, depthMax: 3, containersMax: 4, valuesMax: 16)
+    package static let tokenHeader = JSONLimits(bytesMax: 1_024, depthMax: 3, containersMax: 4, valuesMax: 16)
 }
 
 /// Parses one JSON text (RFC 8259) in one pass: every byte is looked at a constant number of times, whatever the depth.

@@ -1,9 +1,10 @@
-import Room
+package import JSON
+package import Room
 
 extension ForwardingFilter {
     /// A filter as clients, webhooks and operators write it. Name and priority are given together or not at all.
     /// - Throws: a sentence that names what is wrong.
-    init(_ members: [String: JSONValue]) throws(JSONShapeError) {
+    package init(_ members: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(members)
         let name = try fields.string("name")
         let priority = try fields.integer("priority", 0...Self.priorityDefault)
@@ -57,7 +58,7 @@ extension ForwardingFilter {
     }
 
     /// The filters of `forwarding_filters`, or else the one of `forwarding_filter`; `nil` when there is neither.
-    static func list(_ fields: JSONFields) throws(JSONShapeError) -> [ForwardingFilter]? {
+    package static func list(_ fields: JSONFields) throws(JSONShapeError) -> [ForwardingFilter]? {
         guard let filters = try list(json: fields.value("forwarding_filters")) else {
             guard let object = try fields.object("forwarding_filter") else { return nil }
             return [try ForwardingFilter(object)]
@@ -66,7 +67,7 @@ extension ForwardingFilter {
     }
 
     /// The filters of an array of them; `nil` for `null` and where there is none.
-    static func list(json: JSONValue?) throws(JSONShapeError) -> [ForwardingFilter]? {
+    package static func list(json: JSONValue?) throws(JSONShapeError) -> [ForwardingFilter]? {
         let fields = JSONFields(["forwarding_filters": json ?? .null])
         guard let objects = try fields.objects("forwarding_filters", countMax: filtersMax) else { return nil }
         var filters: [ForwardingFilter] = []
@@ -83,7 +84,7 @@ extension ForwardingFilter {
     }
 
     /// What operators are shown.
-    var json: [String: JSONValue] {
+    package var json: [String: JSONValue] {
         var members: [String: JSONValue] = [
             "name": .string(name), "priority": .integer(priority), "action": action == .allow ? "allow" : "block",
             "rules": .array(rules.map { conjunction in .array(conjunction.map(Self.json)) }),

@@ -1,3 +1,4 @@
+public import JSON
 public import Room
 
 /// A newcomer's wish to take part in a channel, as it is put to whoever decides.
@@ -38,7 +39,7 @@ public struct AccessRequest: Sendable {
     /// What the client wants other members to be told of it.
     public var notifyMetadata: JSONValue?
     /// The Bearer token of WHIP and WHEP. Sora's clients put one into `metadata.access_token`: see ``presentedToken``.
-    public var token: String?
+    public var credential: Credential?
     public var audio: Media
     public var video: Media
     public var isSimulcast: Bool
@@ -60,7 +61,7 @@ public struct AccessRequest: Sendable {
         libwebrtc: String? = nil,
         metadata: JSONValue? = nil,
         notifyMetadata: JSONValue? = nil,
-        token: String? = nil,
+        credential: Credential? = nil,
         audio: Media = Media(),
         video: Media = Media(),
         isSimulcast: Bool = false,
@@ -79,7 +80,7 @@ public struct AccessRequest: Sendable {
         self.libwebrtc = libwebrtc
         self.metadata = metadata
         self.notifyMetadata = notifyMetadata
-        self.token = token
+        self.credential = credential
         self.audio = audio
         self.video = video
         self.isSimulcast = isSimulcast
@@ -89,12 +90,12 @@ public struct AccessRequest: Sendable {
     }
 
     /// The token that the newcomer presents in one way or the other.
-    public var presentedToken: String? { token ?? metadata?["access_token"]?.string }
+    public var presentedToken: String? { credential?.token ?? metadata?["access_token"]?.string }
 }
 
 /// What is decided about an ``AccessRequest``.
 public enum AccessDecision: Sendable {
-    /// The newcomer may take part; what the grants say stands in place of its wishes.
+    /// The newcomer may take part with these permissions and overrides.
     case allowed(Grants)
     /// It may not. The reason, if there is one, is meant for the client.
     case denied(reason: String?)

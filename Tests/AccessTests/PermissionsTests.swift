@@ -1,0 +1,34 @@
+import JSON
+import Room
+import Testing
+import Wire
+
+@testable import Access
+
+@Suite struct PermissionsTests {
+    @Test(arguments: [
+        (Role.sendonly, AccessRole.publisher), (.recvonly, .viewer), (.sendrecv, .member),
+    ])
+    func `a role is what a participant does, whatever its SDP direction`(role: Role, access: AccessRole) {
+        #expect(AccessRole(role) == access)
+    }
+
+    @Test func `without restrictions everything is permitted without an end`() {
+        let permissions = Permissions()
+        for role in [AccessRole.publisher, .viewer, .member] { #expect(permissions.permits(role)) }
+        for kind in MediaKind.allCases { #expect(permissions.permits(kind)) }
+        #expect(permissions.lifetime == nil && permissions.publishBitsPerSecondMax == nil)
+    }
+
+    @Test func `a role permits itself and no more`() {
+        var permissions = Permissions()
+        permissions.role = .viewer
+        #expect(permissions.permits(.viewer))
+        #expect(!permissions.permits(.publisher) && !permissions.permits(.member))
+    }
+
+    @Test func `a kind that a webhook turns off is not permitted`() throws {
+        let permissions = try Grants(["video": false]).permissions
+        #expect(permissions.kinds == [.audio])
+    }
+}

@@ -1,0 +1,17 @@
+import Testing
+
+@testable import Signaling
+
+@Suite struct TimestampTests {
+    @Test(
+        arguments: [
+            (0, "1970-01-01T00:00:00.000000Z"), (1_735_783_445_678_901_234, "2025-01-02T02:04:05.678901Z"),
+            (951_782_399_999_999_999, "2000-02-28T23:59:59.999999Z"),
+            (951_782_400_000_000_000, "2000-02-29T00:00:00.000000Z"),
+            (4_107_542_400_000_000_000, "2100-03-01T00:00:00.000000Z"), (-1, "1969-12-31T23:59:59.999999Z"),
+        ] as [(Int64, String)]
+    )
+    func `wall time is written as RFC 3339 has it`(nanoseconds: Int64, text: String) {
+        #expect(Timestamp.text(unixNanoseconds: nanoseconds) == text)
+    }
+}
