@@ -130,10 +130,15 @@ struct AdminResponder: HTTPResponder {
             return Self.json(failure.status, failure.json)
         }
         let body: [UInt8]
-        switch await self.body(of: request) {
-        case .whole(let bytes): body = bytes
+        let read = try? await request.body.read(
+            upTo: Self.bodyBytesMax,
+            draining: Self.drainBytesMax,
+            within: bodyTimeout
+        )
+        switch read {
+        case .whole(let bytes): body = Array(bytes.readableBytesView)
         case .tooLong: return Self.bodyRefused
-        case .unfinished: return Self.bodyRefused.closingConnection()
+        case .unreadable, .late, nil: return Self.bodyRefused.closingConnection()
         }
         let answer = await api.answer(target: request.headers[.soraTarget], body: body)
         return Self.json(answer.status, answer.body)
@@ -151,14 +156,6 @@ struct AdminResponder: HTTPResponder {
         return request.method == .head ? response.createHeadResponse() : response
     }
 
-    private enum Body {
-        case whole([UInt8])
-        /// It was read to its end all the same.
-        case tooLong
-        /// It took too long to arrive, or was far too long: the rest is not going to be read.
-        case unfinished
-    }
-
     private static var bodyRefused: Response {
         let failure = APIFailure(
             413,
@@ -166,33 +163,6 @@ struct AdminResponder: HTTPResponder {
             "The body has more than \(bodyBytesMax) bytes, or took too long to arrive."
         )
         return json(failure.status, failure.json)
-    }
-
-    private func body(of request: Request) async -> Body {
-        let (body, timeout) = (request.body, bodyTimeout)
-        return await withTaskGroup(of: Body.self) { group in
-            group.addTask {
-                (try? await Self.collect(body)) ?? .unfinished
-            }
-            group.addTask {
-                try? await Task.sleep(for: timeout)
-                return .unfinished
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? .unfinished
-        }
-    }
-
-    /// Reads a body that is too long to its end, so that its sender reads the refusal, unless it is far too long.
-    private static func collect(_ body: RequestBody) async throws -> Body {
-        var collected: [UInt8] = []
-        var total = 0
-        for try await chunk in body {
-            total += chunk.readableBytes
-            guard total <= drainBytesMax else { return .unfinished }
-            if total <= bodyBytesMax { collected += chunk.readableBytesView }
-        }
-        return total <= bodyBytesMax ? .whole(collected) : .tooLong
     }
 
     /// Whether who names this origin may command. A page whose name is made to resolve to this machine needs no permission

@@ -263,38 +263,21 @@ extension PublicResponder {
         if let declared = request.headers[.contentLength].flatMap({ Int($0) }), declared > limits.bodyBytesMax {
             throw tooLong
         }
-        let body = request.body
-        return try await withThrowingTaskGroup(of: ByteBuffer.self) { group in
-            group.addTask { try await Self.collect(body, limits: limits, tooLong: tooLong) }
-            group.addTask {
-                try await Task.sleep(for: limits.bodyTimeout)
-                throw HTTPFailure(.requestTimeout, "The body took too long to arrive.", closesConnection: true)
-            }
-            defer { group.cancelAll() }
-            guard let collected = try await group.next() else { throw tooLong }
-            return collected
+        let body = try await request.body.read(
+            upTo: limits.bodyBytesMax,
+            draining: limits.drainBytesMax,
+            within: limits.bodyTimeout
+        )
+        switch body {
+        case .whole(let bytes): return bytes
+        case .tooLong: throw tooLong
+        case .unreadable:
+            var failure = tooLong
+            failure.closesConnection = true
+            throw failure
+        case .late:
+            throw HTTPFailure(.requestTimeout, "The body took too long to arrive.", closesConnection: true)
         }
-    }
-
-    private static func collect(
-        _ body: RequestBody,
-        limits: HTTPLimits,
-        tooLong: HTTPFailure
-    ) async throws -> ByteBuffer {
-        var collected = ByteBuffer()
-        var total = 0
-        for try await chunk in body {
-            total += chunk.readableBytes
-            if total <= limits.bodyBytesMax {
-                collected.writeImmutableBuffer(chunk)
-            } else if total > limits.drainBytesMax {
-                var failure = tooLong
-                failure.closesConnection = true
-                throw failure
-            }
-        }
-        guard total <= limits.bodyBytesMax else { throw tooLong }
-        return collected
     }
 
     /// Whether a request announces a body that nobody reads and that is too long to be skipped.
