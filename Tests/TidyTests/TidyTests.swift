@@ -146,6 +146,41 @@ import Testing
         }
     }
 
+    @Test func `every path, type and method that the README's code map names exists`() throws {
+        let readme = try String(contentsOf: SourceTree.root.appendingPathComponent("README.md"), encoding: .utf8)
+        let rows = CodeMap.rows(of: readme)
+        #expect(rows.count >= 15, "the section \(CodeMap.heading) has a table")
+        for row in rows {
+            #expect(!row.paths.isEmpty, "\(row.text)")
+            for path in row.paths {
+                let url = SourceTree.root.appendingPathComponent(path)
+                #expect(FileManager.default.fileExists(atPath: url.path), "\(path)")
+            }
+            for symbol in row.symbols {
+                #expect(CodeMap.exists(symbol, in: Self.files), "no file in Sources declares \(symbol)")
+            }
+            // The row's file is where its first type is.
+            guard let symbol = row.symbols.first, let path = row.paths.last else { continue }
+            #expect(CodeMap.exists(symbol, in: Self.files.filter { $0.path == path }), "\(symbol) is not in \(path)")
+        }
+    }
+
+    @Test(arguments: [
+        ("Peer", true), ("Peer.send", true), ("Peer.receive", true), ("Peer.close", false), ("Queue", false),
+        ("Pee", false), ("Track.add", false),
+    ])
+    func `a symbol of the code map is found where it is declared`(symbol: String, isFound: Bool) {
+        let files = [
+            SourceFile(
+                path: "Sources/A/Peer.swift",
+                text: "final class Peer {\n    func send() {}\n}\nlet queue = Queue()"
+            ),
+            SourceFile(path: "Sources/A/Peer+In.swift", text: "extension Peer {\n    mutating func receive<T>() {}\n}"),
+            SourceFile(path: "Sources/A/Track.swift", text: "struct Track {}\n// func add()"),
+        ]
+        #expect(CodeMap.exists(symbol, in: files) == isFound)
+    }
+
     @Test func `a comment is not taken for code, and a string is`() {
         let file = SourceFile(
             path: "Sources/Wire/X.swift",

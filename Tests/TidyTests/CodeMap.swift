@@ -1,0 +1,38 @@
+/// The README's section that says where things are in the code.
+enum CodeMap {
+    static let heading = "## Code map"
+
+    /// One row of the section's tables: what it names in backticks.
+    struct Row {
+        let text: String
+        /// Files and folders, from the repository's top.
+        let paths: [String]
+        /// `Type` or `Type.method`.
+        let symbols: [String]
+    }
+
+    static func rows(of readme: String) -> [Row] {
+        let lines = readme.split(separator: "\n", omittingEmptySubsequences: false)
+        let section = lines.drop { $0 != heading }.dropFirst().prefix { !$0.hasPrefix("## ") }
+        return section.filter { $0.hasPrefix("|") && $0.contains("`") }.map { line in
+            let names = line.matches(of: /`([^`]+)`/).map { String($0.1) }
+            let folders = ["Sources", "Tests", "Benchmarks", "ops"]
+            let paths = names.filter { name in folders.contains { name == $0 || name.hasPrefix($0 + "/") } }
+            let symbols = names.filter { $0.first?.isUppercase == true && !paths.contains($0) }
+            return Row(text: String(line), paths: paths, symbols: symbols)
+        }
+    }
+
+    /// Whether one of the files declares the type, or extends it and declares the method.
+    static func exists(_ symbol: String, in files: [SourceFile]) -> Bool {
+        let parts = symbol.split(separator: ".")
+        let keywords = "(class|struct|enum|actor|protocol|extension)"
+        guard let type = parts.first, let declaration = try? Regex("\\b\(keywords) \(type)\\b") else { return false }
+        return files.contains { file in
+            let code = file.code.map(\.text)
+            guard code.contains(where: { $0.contains(declaration) }) else { return false }
+            guard parts.count > 1, let method = try? Regex("\\bfunc \(parts[1])\\b") else { return parts.count == 1 }
+            return code.contains { $0.contains(method) }
+        }
+    }
+}
