@@ -7,8 +7,8 @@
  */
 
 if (typeof document === 'undefined') {
-  // The same file serves as a worker that only ticks: a page in the background has its own timers slowed down to one a
-  // second, and a synthetic picture published from there would freeze.
+  // The same file is also a worker that only sends ticks: browsers throttle the timers of a page in the background to one
+  // a second, which would freeze a synthetic picture that the page publishes.
   let timer;
   onmessage = ({ data: milliseconds }) => {
     clearInterval(timer);
@@ -32,7 +32,7 @@ function start() {
   });
 
   const backoffSecondsMax = 15;
-  /** Seconds before try number `attempt` (from 1): doubling, bounded, spread so that pages do not return as one. */
+  /** Backoff before try number `attempt` (from 1), in seconds: exponential, bounded, with jitter. */
   const backoffSeconds = (attempt) =>
     Math.min(backoffSecondsMax, 0.5 * 2 ** (attempt - 1)) * (0.75 + Math.random() / 2);
 
@@ -52,11 +52,11 @@ function start() {
     ui.remedy.onclick = remedy?.act ?? null;
   }
 
-  // ---- plain words for failures -------------------------------------------------------------------------------------
+  // ---- error messages -----------------------------------------------------------------------------------------------
 
   /** How long the server may take to answer a request. */
   const requestMilliseconds = 15_000;
-  /** Whether a request failed because nobody answered: refused, or out of time. */
+  /** Whether a request failed without an answer: connection refused, or timed out. */
   const isUnreachable = (error) => error instanceof TypeError || error?.name === 'TimeoutError';
 
   const words = {
@@ -65,24 +65,24 @@ function start() {
       const addresses = [...answer.matchAll(/^a=candidate:\S+ \d+ \S+ \d+ (\S+)/gm)].map((found) => found[1]);
       const loopback = addresses.length > 0 && addresses.every((one) => /^(127\.|::1$)/.test(one));
       if (loopback && /Firefox\//.test(navigator.userAgent)) {
-        return 'Firefox sends no media to 127.0.0.1, the only address that the server gave. Let the server listen ' +
-          'for media on this machine’s address in its network (--media), or use another browser.';
+        return 'Firefox sends no media to 127.0.0.1, the only address that the server announced. Start the server ' +
+          'with this machine’s network address (--media), or use another browser.';
       }
-      return 'No way for media to the server was found. Its UDP media port (7000 and up unless set otherwise) must ' +
-        'be open in every firewall between, and the server must announce an address that this device can reach.';
+      return 'No network path to the server was found for media. Every firewall on the way must allow the UDP media port ' +
+        '(7000 and up by default), and the server must announce an address that this device can reach.';
     },
-    interrupted: () => 'The connection for media broke off.',
-    insecure: () => 'Browsers give camera and microphone to pages on https:// or localhost only.',
-    refused: () => 'Permission for camera and microphone was refused. Allow it beside the address bar and try again, ' +
-      'or publish the moving picture instead.',
+    interrupted: () => 'The media connection was lost.',
+    insecure: () => 'Browsers allow camera and microphone only on https:// and on localhost.',
+    refused: () => 'Permission for camera and microphone was refused. Allow it in the address bar and try again, ' +
+      'or publish the test pattern instead.',
     missing: () => 'No camera or microphone was found on this device.',
-    busy: () => 'The camera is in use by another program, or the system does not give it out.',
-    cannotPlay: (codec) => `This browser cannot play ${codec}, the codec of this picture. Use another browser, or let ` +
-      'the publisher choose another codec.',
-    codecAnswer: () => 'The server does not take this codec. Choose Auto or another codec.',
+    busy: () => 'The camera is in use by another program, or the system denies access to it.',
+    cannotPlay: (codec) => `This browser cannot play ${codec}, the codec of this video. Use another browser, or ask ` +
+      'the publisher to choose another codec.',
+    codecAnswer: () => 'The server does not support this codec. Choose Auto or another codec.',
   };
 
-  /** A failed HTTP answer as a sentence, and whether trying again can help. */
+  /** The error message of a failed HTTP answer, and whether a retry can help. */
   async function failureOf(response, session) {
     let detail = '';
     try {
@@ -105,17 +105,17 @@ function start() {
         : 'The server asks for an access token (401). Enter it under “Name and access”.');
     }
     if (status === 403) return final(`The access token does not permit this in this channel (403). ${detail}`);
-    if (status === 404) return again(`The server knows nothing at this address (404). ${detail}`);
+    if (status === 404) return again(`The server does not know this address (404). ${detail}`);
     if (status === 409) {
-      return again(session?.kind === 'publish' ? `The channel does not take this picture now (409). ${detail}`
-        : 'Nobody publishes here at the moment (409).');
+      return again(session?.kind === 'publish' ? `The channel does not accept this video now (409). ${detail}`
+        : 'Nobody is publishing in this channel (409).');
     }
     if (status === 503 || status === 429) {
-      return again(`The server is full, busy or being restarted (${status}). ${detail}`);
+      return again(`The server is full, busy or restarting (${status}). ${detail}`);
     }
     if (status >= 500) return again(`The server failed (${status}). ${detail}`);
     const chosen = session?.kind === 'publish' && ui.codec.value;
-    const hint = chosen ? ' Perhaps it does not take this codec: choose Auto.' : '';
+    const hint = chosen ? ' It may not support this codec: choose Auto.' : '';
     return final(`The server refused the offer (${status}). ${detail}${hint}`);
   }
 
@@ -171,7 +171,7 @@ function start() {
       this.numbers = {};
     }
 
-    /** Runs until `end()`, or until a failure that another try cannot mend. */
+    /** Runs until `end()`, or until a failure that a retry cannot fix. */
     async run() {
       while (this.state !== 'ended' && this.state !== 'failed') {
         this.attempt += 1;
@@ -195,7 +195,7 @@ function start() {
       this.changed?.(this);
     }
 
-    /** One peer connection from offer to its end. Gives the failure that ended it. */
+    /** One peer connection from its offer to its end. Returns the failure that ended it. */
     async connectOnce() {
       this.become('connecting', this.attempt > 1 ? 'Connecting again …' : 'Connecting …');
       const connection = new RTCPeerConnection({ bundlePolicy: 'max-bundle' });
@@ -224,7 +224,7 @@ function start() {
         this.flush();
       } catch (error) {
         if (isUnreachable(error)) return { text: words.unreachable() };
-        return { text: `The browser does not accept what the server answered: ${error.message}`, final: true };
+        return { text: `The browser rejected the server’s answer: ${error.message}`, final: true };
       }
       this.timer = setTimeout(() => { if (!this.wasLive) this.giveUp(); }, connectTimeoutMilliseconds);
       return over;
@@ -257,7 +257,7 @@ function start() {
       }
     }
 
-    /** ICE restart in place (RFC 9725 section 4.3.3); gives the connection up if the server knows it no more. */
+    /** ICE restart in place (RFC 9725 section 4.3.3). Closes the connection if the server does not know the session. */
     async restart() {
       const { connection } = this;
       if (!connection || !this.location || this.restarting || this.state === 'ended') return;
@@ -283,7 +283,7 @@ function start() {
         await connection.setRemoteDescription({ type: 'answer', sdp });
         this.holding = false;
         this.flush();
-        // The state can stay `connected` all through a restart: its end is that event or this timer.
+        // The state can stay `connected` during the whole restart: that event or this timer ends it.
         this.restartTimer = setTimeout(() => {
           if (connection !== this.connection) return;
           this.restarting = false;
@@ -296,7 +296,7 @@ function start() {
       }
     }
 
-    /** Collects candidates; what is gathered before the answer waits for its ETag. */
+    /** Collects candidates. Those gathered before the answer wait for its ETag. */
     trickle(candidate) {
       // All media shares the first line's transport, and RTCP shares RTP's (RFC 9725 section 4.4).
       const usable = candidate?.candidate && (candidate.sdpMLineIndex ?? 0) === 0 && candidate.component !== 'rtcp';
@@ -306,7 +306,7 @@ function start() {
       this.trickleTimer = setTimeout(() => this.flush(), 20);
     }
 
-    /** Sends what was gathered. To be refused is no failure: the server learns addresses from the checks too. */
+    /** Sends the gathered candidates. A refusal is no failure: the server also learns addresses from ICE checks. */
     async flush() {
       const { connection } = this;
       if (!this.location || !this.etag || this.holding || (!this.pending.length && !this.gathered)) return;
@@ -322,14 +322,14 @@ function start() {
     }
 
     send(method, url, type, body, headers = {}) {
-      // Without a limit a network that swallows packets would leave the page connecting for ever.
+      // Without a limit, the page would try to connect forever on a network that drops packets.
       return fetch(url, {
         method, body, headers: { 'Content-Type': type, ...authorization(), ...headers },
         signal: AbortSignal.timeout(requestMilliseconds),
       });
     }
 
-    /** Tells the server that this session is over, also while the page goes away. */
+    /** Ends the session on the server, also while the page unloads. */
     remove() {
       if (!this.location) return;
       fetch(this.location, { method: 'DELETE', keepalive: true, headers: authorization() }).catch(() => {});
@@ -371,10 +371,10 @@ function start() {
       stream = await open({ video, audio: microphoneOptions });
     } catch (error) {
       if (!['NotFoundError', 'OverconstrainedError', 'NotReadableError'].includes(error.name)) throw error;
-      // One of the two is missing or taken: publish the other alone rather than nothing.
+      // One of the two is missing or in use: publish the other alone.
       stream = await open({ video }).catch(() => open({ audio: microphoneOptions })).catch(() => { throw error; });
       const isPicture = stream.getVideoTracks().length > 0;
-      say(isPicture ? 'No microphone was found: picture only.' : 'No camera was found: sound only.');
+      say(isPicture ? 'No microphone was found: video only.' : 'No camera was found: audio only.');
     }
     const close = () => stream.getTracks().forEach((track) => track.stop());
     return { stream, mirrored: stream.getVideoTracks().length > 0, close };
@@ -450,7 +450,7 @@ function start() {
       String(time.getMilliseconds()).padStart(3, '0'), width / 2, height * 0.34);
     pen.font = `${height / 20}px ui-monospace, "DejaVu Sans Mono", monospace`;
     pen.fillText(`frame ${frame}`, width / 2, height * 0.45);
-    // One turn of the dot is one second; the disc is white for the first tenth of each, with the beep.
+    // The dot turns once a second. The disc is white for the first tenth of a second, with the beep.
     const angle = (now % 1000) / 1000 * 2 * Math.PI - Math.PI / 2;
     const [x, y, radius] = [width * 0.9, height * 0.16, height * 0.08];
     pen.beginPath();
@@ -470,7 +470,7 @@ function start() {
   const capabilities = () => RTCRtpSender.getCapabilities?.('video')?.codecs ?? [];
   const isCodec = (name) => (codec) => codec.mimeType.toLowerCase() === 'video/' + name.toLowerCase();
 
-  /** The codec of a publisher's picture that was not negotiated with the server, since the browser has no decoder. */
+  /** The codec of a publisher's video that was not negotiated, because the browser has no decoder for it. */
   function missingCodec(session, participant) {
     const sent = participant?.tracks?.find((track) => track.kind === 'video' && track.active)?.codec;
     const section = session.connection?.remoteDescription?.sdp.split(/^m=/m).find((one) => one.startsWith('video '));
@@ -479,7 +479,7 @@ function start() {
     return agreed.includes(sent.toUpperCase()) ? null : codecLabel(sent);
   }
 
-  /** Leaves `name` alone among the transceiver's codecs, its most widely understood form first. */
+  /** Restricts the transceiver to the codec `name`, with its most widely supported profile first. */
   function preferCodec(transceiver, name) {
     if (!name || !transceiver.setCodecPreferences) return;
     const isCommon = ({ sdpFmtpLine = '' }) => /packetization-mode=1/.test(sdpFmtpLine) && /42e01f/i.test(sdpFmtpLine);
@@ -502,7 +502,7 @@ function start() {
   const rate = (now, before, seconds) =>
     (seconds > 0 && before !== undefined ? Math.max(0, now - before) / seconds : undefined);
 
-  /** What one getStats report says, as plain numbers; rates are against `previous`. Times in ms, bitrate in kbit/s. */
+  /** The numbers of one getStats report; rates are relative to `previous`. Times are in ms, bit rates in kbit/s. */
   function summarise(report, previous, publishing) {
     const all = [...report.values()];
     const streams = all.filter((one) => one.type === (publishing ? 'outbound-rtp' : 'inbound-rtp'));
@@ -554,7 +554,7 @@ function start() {
     if (!connection || connection.connectionState === 'closed') return;
     const report = await connection.getStats();
     if (connection !== session.connection) return;
-    // Asked twice within a moment, rates would be noise: keep the older base.
+    // Rates over a very short interval are noise: keep the older base.
     const base = session.previous;
     const numbers = summarise(report, base, publishing);
     session.numbers = numbers;
@@ -597,13 +597,13 @@ function start() {
       this.video = this.find('video');
       this.own = own;
       this.video.muted = own;
-      this.video.setAttribute('aria-label', `Picture of ${title}`);
+      this.video.setAttribute('aria-label', `Video of ${title}`);
       this.find('.who').textContent = title;
       const toggle = this.find('.sound-toggle');
       toggle.hidden = own;
       toggle.setAttribute('aria-label', `Mute ${title}`);
       toggle.onclick = () => { this.silenced = !this.silenced; this.applySound(); };
-      if (own) this.find('[data-label="last"]').textContent = 'Held back by';
+      if (own) this.find('[data-label="last"]').textContent = 'Limited by';
       (own ? ui.tiles.prepend(this.root) : ui.tiles.append(this.root));
       refreshEmpty();
       const seen = () => { this.firstFrameAt ??= Date.now(); };
@@ -616,7 +616,7 @@ function start() {
       this.play();
     }
 
-    /** Plays with sound where the browser lets us, silent otherwise, and then offers the button that turns it on. */
+    /** Plays with sound if the browser allows it; otherwise plays muted and shows the button that turns sound on. */
     async play() {
       this.applySound();
       try {
@@ -637,7 +637,7 @@ function start() {
       toggle.textContent = this.silenced ? 'Unmute' : 'Mute';
     }
 
-    /** What the publisher sends, as the channel says it. */
+    /** The publisher's codecs, from the channel's events. */
     expect(participant, session) {
       this.participant = participant;
       this.follow(session);
@@ -683,8 +683,8 @@ function start() {
   function refreshEmpty() {
     ui.empty.hidden = ui.tiles.childElementCount > 0;
     ui['empty-text'].textContent = watching
-      ? `Nobody publishes in “${watching.channel}” yet. Whoever does appears here.`
-      : 'Choose a channel and press Watch, or publish into it.';
+      ? `Nobody is publishing in “${watching.channel}” yet. Publishers appear here.`
+      : 'Choose a channel and press Watch, or publish to it.';
   }
 
   // ---- watching a channel -------------------------------------------------------------------------------------------
@@ -720,7 +720,7 @@ function start() {
     ui.unmute.hidden = true;
   }
 
-  /** Reads the channel's server-sent events. By fetch, since EventSource cannot send an access token. */
+  /** Reads the channel's server-sent events. It uses fetch because EventSource cannot send an access token. */
   async function followEvents(room) {
     const { signal } = room.aborter;
     for (let attempt = 1; !signal.aborted; attempt += 1) {
@@ -760,7 +760,7 @@ function start() {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let buffer = '';
     for (;;) {
-      // The server speaks every 15 s. A stream that broke while this device slept would stay silent for ever.
+      // The server sends a line every 15 s. A stream that broke while this device slept would stay silent forever.
       const silence = new AbortController();
       const silent = sleep(silenceMillisecondsMax, silence.signal).then(() => ({ done: true }));
       const { value, done } = await Promise.race([reader.read(), silent]);
@@ -792,11 +792,11 @@ function start() {
 
   const publishers = (room) => room.participants.filter((one) => one?.id && one.publishing !== false);
 
-  /** Makes the open sessions match the list of those who publish. */
+  /** Opens and closes sessions to match the list of publishers. */
   function reconcile(room) {
     if (room !== watching) return;
     const here = publishing && publishing.channel === room.channel;
-    // Until the server has told us our own name, the newcomer may be ourselves.
+    // Until the server has answered with the page's own id, a new publisher may be this page.
     if (here && !publishing.id && publishing.session?.state === 'connecting') return;
     const others = publishers(room).filter((one) => !ownIdentifiers.has(one.id));
     const wanted = new Map(others.map((one) => [one.id, one]));
@@ -840,7 +840,7 @@ function start() {
     const count = room ? publishers(room).length : 0;
     ui['presence-text'].textContent = !room ? (publishing ? 'Publishing' : 'Not connected')
       : room.events === 'open' ? `${room.channel} · ${count} publishing · ${room.viewers} watching`
-        : room.events === 'failed' ? 'Not admitted' : room.text ?? 'Connecting …';
+        : room.events === 'failed' ? 'Access denied' : room.text ?? 'Connecting …';
   }
 
   // ---- publishing ---------------------------------------------------------------------------------------------------
@@ -860,8 +860,8 @@ function start() {
       publishing = null;
       lockForm(false);
       say('');
-      complain((cameraFailures[error.name] ?? (() => `The camera does not start: ${error.message}`))(),
-        { label: 'Publish the moving picture instead', act: () => { chooseSource('synthetic'); publish(); } });
+      complain((cameraFailures[error.name] ?? (() => `The camera could not be started: ${error.message}`))(),
+        { label: 'Publish the test pattern instead', act: () => { chooseSource('synthetic'); publish(); } });
       chooseSource('synthetic');
       return;
     }
@@ -907,7 +907,7 @@ function start() {
     watch(channel);
   }
 
-  /** Bit/s that a picture of the chosen size is worth. */
+  /** The maximum bit rate of the selected size, in bit/s. */
   const bitrateMax = () => ({ 1920: 4_500_000, 1280: 2_500_000 })[pictureSize()[0]] ?? 1_200_000;
   const layers = () => [
     { rid: 'q', scaleResolutionDownBy: 4, maxBitrate: 150_000 },
@@ -1001,7 +1001,7 @@ function start() {
     }
     const devices = await navigator.mediaDevices.enumerateDevices().catch(() => []);
     if (!devices.some((one) => one.kind === 'videoinput') && !publishing) {
-      chooseSource('synthetic', 'No camera was found, so the moving picture is chosen.');
+      chooseSource('synthetic', 'No camera was found. The test pattern is selected.');
     }
   }
 
@@ -1018,7 +1018,7 @@ function start() {
   });
 
   window.nagare = {
-    /** The latest numbers of everything open. */
+    /** The latest numbers of all open sessions. */
     stats: () => ({
       channel: watching?.channel, events: watching?.events, viewers: watching?.viewers,
       participants: watching?.participants ?? [],
@@ -1045,9 +1045,9 @@ function start() {
     stop,
     watch(channel = ui.channel.value.trim()) { ui.channel.value = channel; watch(channel); },
     leave,
-    /** The open sessions themselves, for what the numbers do not say. */
+    /** The open sessions themselves. */
     sessions,
-    /** Restarts ICE of every open session, as a change of network would. */
+    /** Restarts ICE of every open session, as a network change does. */
     restartIce: () => Promise.all(sessions().map((session) => session.restart())),
   };
 
