@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from harness.node import Node
-from harness.offers import offer
+from harness.offers import SDP, offer
 from harness.waiting import wait_until
 
 FRAME_RATE = 30
@@ -82,7 +82,7 @@ def test_ffmpeg_publishes(node: Node) -> None:
     assert len(node.publishing("ffmpeg")) == 1, node.channel("ffmpeg")
     # A viewer is offered what FFmpeg sends.
     answer = httpx.post(
-        f"{node.origin}/whep/ffmpeg", content=offer("recvonly"), headers={"Content-Type": "application/sdp"}, timeout=5
+        f"{node.origin}/whep/ffmpeg", content=offer("recvonly"), headers=SDP, timeout=5
     )
     assert answer.status_code == 201, answer.text
     publisher.end()

@@ -1,14 +1,14 @@
-"""The forwarding path: what encrypts, how datagrams go to the kernel, loops that share a room, and what a viewer costs."""
+"""The forwarding path: SRTP backends, segmentation offload, rooms over several loops, and memory per viewer."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Callable
 
 import pytest
 
+from harness.load import run_load
 from harness.node import BINARY, ENVIRONMENT, Node
 from harness.waiting import wait_until
 
@@ -16,16 +16,8 @@ from harness.waiting import wait_until
 IDLE_SUBSCRIBER_BYTES_MAX = 64_000
 
 
-def load(node: Node, *options: str) -> dict:
-    """What `nagare load` says of a run against the node."""
-    command = [str(BINARY), "load", "--url", node.origin, "--channel", "load", "--json", "-", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
-    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
-    return json.loads(done.stdout)
-
-
 def backends() -> list[str]:
-    """What this machine has, by what the server says of a name that it does not know."""
+    """The SRTP backends of this machine, from the error message for an unknown name."""
     refused = subprocess.run(
         [str(BINARY), "serve", "--dev", "--srtp-backend", "none-such"],
         capture_output=True,
@@ -43,7 +35,7 @@ def test_every_backend_carries_every_profile(own_node: Callable[..., Node], back
     assert backend in backends(), "the machines that this runs on have all three"
     node = own_node("--srtp-backend", backend)
     assert node.total("nagare_srtp_backend_info", f"backend={backend}") == 1
-    report = load(
+    report = run_load(
         node,
         *("--subscribers", "20", "--video-kbps", "1500", "--audio", "--duration", "3"),
         *("--srtp-profile", profile, "--srtp-backend", "openssl", "--expect-lossless"),
@@ -55,14 +47,14 @@ def test_every_backend_carries_every_profile(own_node: Callable[..., Node], back
 @pytest.mark.parametrize("options", [("--udp-gso", "off"), ("--udp-gro", "off"), ("--udp-gso", "off", "--udp-gro", "off")])
 def test_without_segmentation_offload_nothing_is_lost(own_node: Callable[..., Node], options: tuple[str, ...]) -> None:
     node = own_node(*options)
-    load(node, *("--subscribers", "30", "--video-kbps", "1500", "--audio", "--duration", "3", "--expect-lossless"))
+    run_load(node, *("--subscribers", "30", "--video-kbps", "1500", "--audio", "--duration", "3", "--expect-lossless"))
 
 
 def test_two_loops_share_a_room(own_node: Callable[..., Node]) -> None:
     node = own_node("--loops", "2")
     options = ("--subscribers", "60", "--video-kbps", "1500", "--audio", "--duration", "8", "--expect-lossless")
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(load, node, *options)
+        running = pool.submit(run_load, node, *options)
         wait_until(lambda: node.total("nagare_slots{") == 2 * 60, "the last viewer", 20, describe=node.said)
         slots = [node.total("nagare_slots{", f"loop={loop}") for loop in (0, 1)]
         assert running.result()["subscribersConnected"] == 60
@@ -72,7 +64,7 @@ def test_two_loops_share_a_room(own_node: Callable[..., Node]) -> None:
 
 def test_an_idle_subscriber_takes_little_memory(own_node: Callable[..., Node]) -> None:
     node = own_node("--loops", "1")
-    report = load(
+    report = run_load(
         node,
         *("--publishers", "0", "--subscribers", "400", "--duration", "2", "--join-rate", "100"),
         *("--server-pid", str(node.process.pid)),

@@ -10,9 +10,8 @@ import httpx
 import pytest
 
 from harness.node import Node
-from harness.offers import fragment, offer
+from harness.offers import SDP, fragment, offer
 
-SDP = {"Content-Type": "application/sdp"}
 FRAGMENT = "application/trickle-ice-sdpfrag"
 SIDES = [("whip", "sendonly"), ("whep", "recvonly")]
 CANDIDATE = "1 1 udp 2130706431 127.0.0.1 50000 typ host"

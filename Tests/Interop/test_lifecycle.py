@@ -1,8 +1,7 @@
-"""Starting, failing to start, stopping, and what stays behind."""
+"""Start, errors at the start, shutdown, metrics, and leaks."""
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
 import time
@@ -13,16 +12,17 @@ import httpx
 import pytest
 
 from harness.chromium import ChromiumPage
+from harness.load import run_load
 from harness.node import BINARY, ENVIRONMENT, LOOPBACK, Node, free_media_port, free_tcp_port
-from harness.offers import offer
+from harness.offers import SDP, offer
+from harness.page import watch_and_publish
 from harness.waiting import wait_until
 
-SDP = {"Content-Type": "application/sdp"}
 GRACE_SECONDS_MAX = 5.0
 
 
 def fail_to_start(*options: str) -> str:
-    """Runs a node that must not start; what it said on the error output."""
+    """Runs a node that must not start; its error output."""
     result = subprocess.run(
         [str(BINARY), "serve", "--dev", *options],
         env=ENVIRONMENT,
@@ -35,7 +35,7 @@ def fail_to_start(*options: str) -> str:
         result.returncode > 0
     ), f"exit code {result.returncode} (a signal is negative): {result.stdout}{result.stderr}"
     said = result.stderr.strip()
-    assert said, "it failed without a word"
+    assert said, "it failed without a message"
     for trap in ("Fatal error", "Backtrace", "crashed"):
         assert trap not in said, said
     return said
@@ -102,11 +102,7 @@ def test_sigterm_during_a_call_ends_it_in_order(
     open_page: Callable[..., ChromiumPage], own_node: Callable[..., Node], channel: str
 ) -> None:
     node = own_node()
-    viewer, publisher = open_page(node.origin), open_page(node.origin)
-    for page in (viewer, publisher):
-        page.open_channel(channel)
-    publisher.publish("VP8")
-    viewer.watched()
+    viewer, publisher = watch_and_publish(open_page, node.origin, channel, codec="VP8")
     code, seconds = node.terminate()
     assert code == 0, node.said()
     assert seconds <= GRACE_SECONDS_MAX, f"it took {seconds:.1f} s"
@@ -163,7 +159,7 @@ def test_metrics_parse_and_tell_what_they_should(node: Node) -> None:
         "loop_turn_duration_seconds_bucket",
         "forwarding_latency_seconds_bucket",
     ):
-        assert any(part in name for name in names), f"nothing tells of {part}: {sorted(names)}"
+        assert any(part in name for name in names), f"no metric for {part}: {sorted(names)}"
     lines = response.text.splitlines()
     helped = {line.split()[2] for line in lines if line.startswith("# HELP ")}
     typed = {line.split()[2] for line in lines if line.startswith("# TYPE ")}
@@ -172,11 +168,7 @@ def test_metrics_parse_and_tell_what_they_should(node: Node) -> None:
 
 def test_metrics_follow_a_call(open_page: Callable[..., ChromiumPage], node: Node, channel: str) -> None:
     before = node.metrics()
-    viewer, publisher = open_page(node.origin), open_page(node.origin)
-    for page in (viewer, publisher):
-        page.open_channel(channel)
-    publisher.publish("VP8")
-    viewer.watched()
+    viewer, publisher = watch_and_publish(open_page, node.origin, channel, codec="VP8")
     wait_until(lambda: node.total("nagare_publishers") >= 1, "a counted publisher", 3)
     assert node.total("nagare_viewers") >= 1
     assert node.total("nagare_dtls_connected_total") >= 2
@@ -215,21 +207,15 @@ def test_a_thousand_joins_and_leaves_leave_nothing_behind(own_node: Callable[...
     assert grown <= 8 * 1024, f"{grown} KiB more than before a thousand joins and leaves"
 
 
-def run_load(node: Node, subscribers: int, seconds: int, *more: str) -> dict:
-    """What `nagare load` says of a run against the node."""
-    command = [
-        *(str(BINARY), "load", "--url", node.origin, "--channel", "load", "--publishers", "1"),
-        *("--subscribers", str(subscribers), "--video-kbps", "1500", "--audio", "--duration", str(seconds)),
-        *("--join-rate", "50", "--json", "-", *more),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, env=ENVIRONMENT)
-    assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
-    return json.loads(done.stdout)
+def run_viewers(node: Node, viewers: int, seconds: int, *more: str) -> dict:
+    """The report of a run with one publisher and so many viewers."""
+    options = ("--subscribers", str(viewers), "--video-kbps", "1500", "--audio", "--duration", str(seconds))
+    return run_load(node, "--publishers", "1", *options, "--join-rate", "50", *more)
 
 
 def test_a_hundred_viewers_of_one_publisher_lose_nothing(own_node: Callable[..., Node]) -> None:
     node = own_node()
-    run_load(node, 100, 20, "--expect-lossless")
+    run_viewers(node, 100, 20, "--expect-lossless")
     assert node.total("nagare_packets_sent", "protocol=rtp") > 100 * 20 * 150
 
 
@@ -237,11 +223,11 @@ def test_connected_viewers_leave_no_memory_behind(own_node: Callable[..., Node])
     node = own_node()
     resident = []
     for _ in range(10):
-        run_load(node, 100, 1)
+        run_viewers(node, 100, 1)
         wait_until(lambda: node.total("nagare_peers{") == 0, "the last peer's end", 5, describe=node.said)
         resident.append(node.resident_kibibytes())
     assert node.total("nagare_slots") == 0
-    # The first runs fill pools and the allocator's arenas, which go on to part a little. Were one viewer in ten of these
-    # six hundred left behind, it would be as much.
+    # The first runs fill pools and the allocator's arenas, and fragmentation grows a little after that. One leaked viewer
+    # in ten of these six hundred would exceed the bound.
     grown = resident[-1] - resident[3]
     assert grown <= 3 * 1024, f"memory after each run, in KiB: {resident}"

@@ -1,5 +1,5 @@
-"""Honest clients notice nothing of what a hostile one does to the node: each attack runs beside a call of 20 viewers and a
-row of newcomers. What the attack itself comes to is the matter of the tests of the rule that stops it."""
+"""An attack does not affect other clients: each attack runs during a call with 20 viewers, while other clients join. The
+tests of each limit check the attack itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.neighbours import VIEWERS, beside_a_call
 from harness.node import Node
 
 JOIN_SECONDS_MAX = 1.0
-# Attackers have addresses of their own: some bind one of the loopback range, some say one by X-Forwarded-For.
+# Attackers have their own addresses: some bind one of the loopback range, others use X-Forwarded-For.
 OPTIONS = ("--trusted-proxy", "127.0.0.0/8")
 
 

@@ -1,4 +1,4 @@
-"""The page itself: what it looks like, what it says when something fails, and how it comes back."""
+"""The built-in page: layout, accessibility, error messages and reconnection."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from playwright.sync_api import Playwright
 
 from harness.chromium import FLAGS, Chromium, ChromiumPage
 from harness.node import Node
+from harness.page import watch_and_publish
 from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
@@ -80,7 +81,7 @@ def test_the_channel_is_remembered(open_page: OpenPage, node: Node, channel: str
     assert page.evaluate("document.querySelector('#channel').value") == channel
 
 
-def test_a_wrong_token_is_said_in_plain_words_and_the_right_one_works(
+def test_a_wrong_token_shows_an_error_and_the_right_one_works(
     open_page: OpenPage, own_node: Callable[..., Node], channel: str
 ) -> None:
     node = own_node("--token", "open-sesame")
@@ -104,13 +105,9 @@ def test_a_wrong_token_is_said_in_plain_words_and_the_right_one_works(
     viewer.watched()
 
 
-def test_a_restarted_node_is_found_again(open_page: OpenPage, own_node: Callable[..., Node], channel: str) -> None:
+def test_the_page_reconnects_to_a_restarted_node(open_page: OpenPage, own_node: Callable[..., Node], channel: str) -> None:
     node = own_node()
-    viewer, publisher = open_page(node.origin), open_page(node.origin)
-    for page in (viewer, publisher):
-        page.open_channel(channel)
-    publisher.publish("VP8")
-    viewer.watched()
+    viewer, publisher = watch_and_publish(open_page, node.origin, channel, codec="VP8")
     former = set(viewer.stats()["watch"])
     node.close()
     wait_for_words(publisher, "does not answer", "Trying again", seconds=20)
@@ -121,7 +118,7 @@ def test_a_restarted_node_is_found_again(open_page: OpenPage, own_node: Callable
         30,
         describe=publisher.words,
     )
-    # Each page tries again in its own time, and shows the last picture until then.
+    # Each page reconnects after its own backoff, and shows the last picture until then.
     wait_until(
         lambda: set(viewer.stats()["watch"]).isdisjoint(former) and viewer.stats()["watch"],
         "the viewer's return",
@@ -132,7 +129,7 @@ def test_a_restarted_node_is_found_again(open_page: OpenPage, own_node: Callable
     wait_until(lambda: viewer.watched()[0]["frames"] > before + 20, "a picture that moves", 5, describe=viewer.stats)
 
 
-def test_an_unreachable_media_port_is_said_in_plain_words(
+def test_an_unreachable_media_port_shows_an_error(
     open_page: OpenPage, own_node: Callable[..., Node], channel: str
 ) -> None:
     # Another address of the loopback range than the one that the node listens on: nothing answers there.
@@ -180,7 +177,7 @@ def test_without_a_camera_the_synthetic_picture_is_chosen(
     wait_for_words(page, "You are live")
 
 
-def test_where_sound_must_wait_for_a_click_there_is_a_button(
+def test_a_button_unmutes_where_autoplay_is_blocked(
     strict_chromium: Callable[..., Chromium], open_page: OpenPage, node: Node, channel: str
 ) -> None:
     publisher = open_page(node.origin)
@@ -188,7 +185,7 @@ def test_where_sound_must_wait_for_a_click_there_is_a_button(
     publisher.publish(source="synthetic")
     browser = strict_chromium("--autoplay-policy", added=("--autoplay-policy=user-gesture-required",))
     viewer = browser.page(node.origin)
-    # The page has to say by itself that the button came: to look from outside would count as a person's doing.
+    # The page itself reports the button: an evaluation from outside would count as user activation.
     viewer.tab.add_init_script(
         "addEventListener('DOMContentLoaded', () => { const button = document.querySelector('#unmute');"
         " new MutationObserver(() => { if (!button.hidden) console.log('button shown'); })"

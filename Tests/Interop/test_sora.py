@@ -1,4 +1,4 @@
-"""The unmodified Sora Python SDK against a node: roles, codecs, members that come and go, ends and refusals."""
+"""The unmodified Sora Python SDK against a node: roles, codecs, joins and leaves, disconnects and refusals."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import websockets.sync.client
 
 from harness.chromium import ChromiumPage
 from harness.hooks import Hooks
+from harness.load import run_load
 from harness.members import Join
 from harness.node import BINARY, Node
 from harness.peers import Peer
@@ -26,7 +27,7 @@ StartPeer = Callable[..., Peer]
 StartNode = Callable[..., Node]
 
 
-# MARK: Publishing and receiving
+# Publishing and receiving.
 
 
 @pytest.mark.parametrize("codec", ["VP8", "VP9", "AV1"])
@@ -91,7 +92,7 @@ def test_four_members_see_each_other_one_leaves_and_another_joins(join: Join) ->
         for other in members:
             if other is not member:
                 member.sees(other, frames=10)
-    # The place of the one who left was used again: nobody's description grew.
+    # The newcomer reuses the media section of the member that left.
     green = newcomer.streams[members[0].connection]["colour"]
     assert green[0] > green[1], "the newcomer sees red where red is sent"
 
@@ -107,7 +108,7 @@ def test_members_of_one_bundle_do_not_receive_each_other(join: Join) -> None:
     assert not camera.notified("connection.created", connection_id=screen.connection)
 
 
-# MARK: Notifications
+# Notifications.
 
 
 def test_members_are_announced_with_their_metadata(join: Join, channel: str) -> None:
@@ -129,7 +130,7 @@ def test_members_are_announced_with_their_metadata(join: Join, channel: str) -> 
     assert gone["channel_connections"] == 1
 
 
-# MARK: Ends
+# Disconnects.
 
 
 def test_a_disconnect_is_answered_in_order(join: Join, node: Node, channel: str) -> None:
@@ -170,7 +171,7 @@ def test_a_stopping_node_says_so(own_node: StartNode, join: Join) -> None:
     assert member.closed() == (1001, "SERVER-SHUTDOWN")
 
 
-# MARK: Refusals
+# Refusals.
 
 
 def test_a_token_decides(own_node: StartNode, join: Join, channel: str) -> None:
@@ -215,7 +216,7 @@ def test_a_role_that_does_not_exist_is_refused(node: Node, channel: str) -> None
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4490, "INVALID-MESSAGE")
 
 
-# MARK: Webhooks
+# Webhooks.
 
 
 def test_webhooks_decide_and_are_told(own_node: StartNode, join: Join, channel: str, hooks: Hooks) -> None:
@@ -244,7 +245,7 @@ def test_webhooks_decide_and_are_told(own_node: StartNode, join: Join, channel: 
         lambda: [one["type"] for one in hooks.received["session"]] == ["session.created", "session.destroyed"],
         "the session's events", 10, describe=lambda: hooks.received["session"],
     )  # fmt: skip
-    # A hook that does not answer refuses newcomers in time, and nobody else notices.
+    # When the webhook does not answer in time, the node refuses the client. Connected clients are not affected.
     watcher = join("recvonly", at=node, metadata='{"password": "sesame"}').connected()
     hooks.answers["auth"] = lambda asked: time.sleep(4) or {"allowed": True}
     late = join("recvonly", at=node, metadata='{"password": "sesame"}')
@@ -252,38 +253,31 @@ def test_webhooks_decide_and_are_told(own_node: StartNode, join: Join, channel: 
     assert watcher.last("closed") is None
 
 
-# MARK: Many
+# Many participants.
 
 
-def load(node: Node, channel: str, report: Path, *options: str) -> dict:
-    """What `nagare load` says of a run over this signaling."""
-    command = [
-        str(BINARY), "load", "--url", node.origin, "--signaling", "sora", "--channel", channel, "--join-rate", "1000",
-        "--duration", "5", "--json", str(report), *options,
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(report.read_text())
+def load(node: Node, channel: str, *options: str) -> dict:
+    """The report of a run over Sora signaling."""
+    common = ("--signaling", "sora", "--join-rate", "1000", "--duration", "5")
+    return run_load(node, *common, *options, channel=channel)
 
 
-def test_two_hundred_members_join_at_once(node: Node, channel: str, tmp_path: Path) -> None:
-    result = load(
-        node, channel, tmp_path / "load.json", "--publishers", "1", "--subscribers", "199", "--video-kbps", "100"
-    )
+def test_two_hundred_members_join_at_once(node: Node, channel: str) -> None:
+    result = load(node, channel, "--publishers", "1", "--subscribers", "199", "--video-kbps", "100")
     assert (result["signaling"], result["publishersConnected"], result["subscribersConnected"]) == ("sora", 1, 199)
     assert result["connectMilliseconds"]["max"] < 10_000, result["connectMilliseconds"]
     assert (result["tracksMissing"], result["window"]["video"]["packetsLost"]) == (0, 0), result["window"]
 
 
-def test_in_a_call_of_sixteen_everybody_gets_everybody(node: Node, channel: str, tmp_path: Path) -> None:
-    result = load(node, channel, tmp_path / "load.json", "--conference", "16", "--video-kbps", "100", "--audio")
+def test_in_a_call_of_sixteen_everybody_gets_everybody(node: Node, channel: str) -> None:
+    result = load(node, channel, "--conference", "16", "--video-kbps", "100", "--audio")
     assert result["tracksMissing"] == 0
     for kind in ("video", "audio"):
         figures = result["window"][kind]
         assert (figures["subscribersSilent"], figures["packetsLost"]) == (0, 0), figures
 
 
-# MARK: One room under every protocol
+# Channels shared by all protocols.
 
 
 def test_an_sdk_client_watches_a_whip_publisher(join: Join, peer: StartPeer, node: Node, channel: str) -> None:
@@ -311,7 +305,7 @@ def test_a_browser_on_the_built_in_page_and_an_sdk_client_see_each_other(
     sender.sees(name)
 
 
-# MARK: Operators' figures
+# Statistics of the admin API.
 
 
 def test_an_operator_sees_a_connection_s_figures(join: Join, node: Node, channel: str) -> None:

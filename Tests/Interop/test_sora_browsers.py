@@ -1,10 +1,8 @@
-"""Browsers with the manners of Sora's JavaScript SDK."""
+"""Browsers that behave like Sora's JavaScript SDK."""
 
 from __future__ import annotations
 
 from typing import Callable
-
-import pytest
 
 from harness.browser_member import BrowserMember
 from harness.chromium import ChromiumPage
@@ -61,7 +59,7 @@ def test_firefox_is_a_member_too(firefox: Firefox, join: Join, node: Node, chann
     member = BrowserMember(page, node, channel, "sendrecv", video={"codec_type": "VP8"}).connected(20)
     member.sees(other.connection)
     other.sees(member.id)
-    # One who leaves and one who joins: a section goes and comes back under another name.
+    # One participant leaves and another joins: the new one reuses the media section.
     third = join("sendrecv", video_codec_type="VP8", colour="red").connected()
     member.sees(third.connection)
     third.end()

@@ -16,7 +16,7 @@ def test_receivers_get_the_layers_that_they_ask_for(join: Join, node: Node, chan
     high = join("recvonly", "simulcast", simulcast_rid="r2").connected()
     low.sees(sender, width=240)
     high.sees(sender, seconds=40, width=960)
-    # Another layer on request: the decoder goes on without a break.
+    # A layer switch on request: the decoder continues without interruption.
     node.operate(
         "20251217.RequestSimulcastRid", channel_id=channel, receiver_connection_id=low.connection, rid="r1"
     )
@@ -73,7 +73,7 @@ def test_an_operator_focuses(join: Join, node: Node, channel: str) -> None:
     )  # fmt: skip
 
 
-def test_a_filter_keeps_a_sender_s_picture_back(join: Join, node: Node, channel: str) -> None:
+def test_a_filter_blocks_a_sender_s_video(join: Join, node: Node, channel: str) -> None:
     rules = [[{"field": "client_id", "operator": "is_in", "values": ["loud"]}, {"field": "kind", "operator": "is_in", "values": ["video"]}]]  # fmt: skip
     sender = join("sendonly", client_id="loud", video_codec_type="VP8").connected()
     filtered = join("recvonly", forwarding_filters=json.dumps([{"action": "block", "rules": rules}])).connected()

@@ -1,5 +1,5 @@
-"""What a hostile client tries. Each module has a dictionary `ATTACKS` of functions that run for a few seconds."""
+"""Attacks by hostile clients. Each module has a dictionary `ATTACKS` of functions that run for a few seconds."""
 
 SECONDS = 4.0
-# Another address than everybody else's on the machine: shares and limits are counted by address.
+# An address that no other client uses: shares and limits are counted by address.
 ATTACKER = "127.0.0.66"

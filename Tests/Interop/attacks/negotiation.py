@@ -1,4 +1,4 @@
-"""Offers and answers that use up what other peers need: payload types, and the time in which descriptions are made."""
+"""Offers and answers that exhaust shared resources: payload types, and the time to create descriptions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from attacks import SECONDS
 from harness.node import Node
-from harness.offers import FINGERPRINT, offer
-
-SDP = {"Content-Type": "application/sdp"}
+from harness.offers import FINGERPRINT, SDP, offer
 
 # Channel counts and clock rates that no codec has, and profiles that few decoders know.
 ODD_CODECS = (
@@ -35,7 +33,7 @@ ODD_CODECS = (
 
 
 def odd_payload_formats(node: Node) -> None:
-    """Publishes with one rare or impossible format after the other, into a channel that others would watch."""
+    """Publishes with one rare or invalid format after the other to a channel."""
     end = time.monotonic() + SECONDS
     with httpx.Client(base_url=node.origin, headers=SDP, timeout=5) as client:
         for index, codec in enumerate(itertools.cycle(ODD_CODECS)):
@@ -49,7 +47,7 @@ def odd_payload_formats(node: Node) -> None:
 
 
 async def _publish(node: Node, channel: str) -> RTCPeerConnection:
-    """A publisher whose transport comes up, so that every member of the channel is offered its track."""
+    """A publisher that connects, so that its track is offered to every participant of the channel."""
     peer = RTCPeerConnection()
     peer.addTransceiver(AudioStreamTrack(), direction="sendonly")
     await peer.setLocalDescription(await peer.createOffer())
@@ -61,7 +59,7 @@ async def _publish(node: Node, channel: str) -> RTCPeerConnection:
 
 
 def _answer(text: str, fragment: str) -> str:
-    """An answer that takes every line of an offer, without media behind it."""
+    """An answer that accepts every media section of an offer, without media."""
     head, *sections = text.split("\r\nm=")
     lines = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "t=0 0"]
     lines += [line for line in head.split("\r\n") if line.startswith("a=group:")]
@@ -79,7 +77,7 @@ def _answer(text: str, fragment: str) -> str:
 
 
 async def _member(node: Node, channel: str, index: int) -> None:
-    """A member that answers every offer at once."""
+    """A participant that answers every offer immediately."""
     async with connect(node.signaling, max_size=None) as socket:
         join = {"type": "connect", "role": "recvonly", "channel_id": channel, "sora_client": "attack"}
         await socket.send(json.dumps(join))
@@ -100,7 +98,7 @@ async def _churn(node: Node) -> None:
     publishers = [await _publish(node, channel) for _ in range(6)]
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
-        # One goes and another comes: each time every member is to be offered something else.
+        # Each change of a publisher requires a new offer to every participant.
         await publishers.pop(0).close()
         publishers.append(await _publish(node, channel))
         await asyncio.sleep(0.1)
@@ -110,7 +108,7 @@ async def _churn(node: Node) -> None:
 
 
 def offer_churn(node: Node) -> None:
-    """Sixty members of a channel, who answer every offer, while publishers come and go."""
+    """Sixty participants of a channel answer every offer while publishers join and leave."""
     asyncio.run(_churn(node))
 
 

@@ -1,6 +1,6 @@
-"""What a viewer with a connection of its own can send: checks with a false source, and DTLS garbage.
+"""Attacks by a connected viewer: ICE checks with a spoofed source, and invalid DTLS.
 
-The addresses of 127.0.0.0/8 stand for sources that are not the viewer's; all of it goes to the node.
+Addresses of 127.0.0.0/8 stand for spoofed sources; everything goes to the node.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from aioice import stun
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from attacks import SECONDS
 from harness.node import Node
+from harness.offers import SDP
 
 SOURCES = [f"127.0.0.{number}" for number in range(50, 62)]
 
@@ -32,7 +33,7 @@ async def connected(node: Node, channel: str) -> RTCPeerConnection:
         answer = await client.post(
             f"{node.origin}/whep/{channel}",
             content=connection.localDescription.sdp,
-            headers={"Content-Type": "application/sdp"},
+            headers=SDP,
         )
     await connection.setRemoteDescription(RTCSessionDescription(answer.text, "answer"))
     for _ in range(100):

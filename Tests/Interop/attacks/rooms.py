@@ -1,4 +1,4 @@
-"""Joins that are for nothing: places that nobody connects to, filters of many rules, channels that come and go."""
+"""Joins that waste resources: participants that never connect, filters with many rules, channel churn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILTERS = 20
 
 
 def _until(deadline: float, work: Callable[[int], None]) -> None:
-    """Does `work` in several threads with growing numbers until the deadline; refusals are the node's right."""
+    """Calls `work` in several threads with increasing numbers until the deadline; refusals are expected."""
 
     def run(first: int) -> None:
         number = first
@@ -41,7 +41,7 @@ def _until(deadline: float, work: Callable[[int], None]) -> None:
 
 
 def _addresses() -> Iterator[str]:
-    """Five addresses in turn, for a node that believes what a proxy says of its clients."""
+    """Five addresses in turn, for a node that trusts a proxy's client addresses."""
     number = 0
     while True:
         yield f"198.51.100.{number % 5 + 1}"
@@ -49,7 +49,7 @@ def _addresses() -> Iterator[str]:
 
 
 def channels_for_nothing(node: Node) -> None:
-    """Publishes into one new channel after the other, and never sends a datagram."""
+    """Publishes to one new channel after the other, and never sends a datagram."""
     body = offer("sendonly")
     addresses = _addresses()
     lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""A member of a channel in a real browser: `member.js` on a blank page of the node's."""
+"""A participant in a real browser: `member.js` on a blank page of the node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BrowserMember:
         return self.sample()["id"]
 
     def sees(self, sender: str, seconds: float = 15, frames: int = 20) -> dict[str, Any]:
-        """Waits until `frames` more frames of a sender were decoded and its sound was heard."""
+        """Waits until `frames` more frames of a sender are decoded and its audio is received."""
         before = self.sample()["streams"].get(sender, {"frames": 0, "energy": 0})
 
         def look() -> dict[str, Any] | None:
@@ -54,7 +54,7 @@ class BrowserMember:
         return wait_until(look, f"pictures and sound of {sender}", seconds, describe=self.sample)
 
     def disconnect(self) -> tuple[int, str]:
-        """Ends the connection; how the server closed the WebSocket."""
+        """Ends the connection; the code and reason with which the server closed the WebSocket."""
         self.page.evaluate("window.member.disconnect()")
         code, reason = wait_until(lambda: self.sample().get("closed"), "the WebSocket's close", 5)
         return code, reason

@@ -18,14 +18,14 @@ FLAGS = [
     "--use-fake-device-for-media-stream=fps=30",
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
-    # Neither the window's visibility nor a tab in front of it may slow the page's timers down.
+    # Timers run at full speed in hidden windows and background tabs.
     "--disable-background-timer-throttling",
     "--disable-renderer-backgrounding",
 ]
 
 
 class ChromiumPage(Page):
-    """A tab in a context of its own, that is, with storage of its own."""
+    """A tab in its own browser context, with separate storage."""
 
     def __init__(self, context: BrowserContext, origin: str) -> None:
         self.origin = origin
@@ -54,13 +54,13 @@ class ChromiumPage(Page):
 
 
 class Chromium:
-    """One browser process; each page is as separate from the others as another browser would be."""
+    """One browser process; the pages share no state."""
 
     def __init__(self, playwright: Playwright, flags: list[str] | None = None) -> None:
         self.browser: Browser = playwright.chromium.launch(
             executable_path=EXECUTABLE,
             args=FLAGS if flags is None else flags,
-            # Playwright mutes the sound, and muted sound is not decoded: its energy would stay 0.
+            # Playwright mutes audio by default. Chromium does not decode muted audio, and its energy stays 0.
             ignore_default_args=["--mute-audio", "--headless"],
         )
 

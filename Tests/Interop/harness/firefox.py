@@ -1,4 +1,4 @@
-"""Firefox, headless, driven by WebDriver BiDi over its own debugging port: no driver program is needed."""
+"""Firefox, headless, controlled by WebDriver BiDi over its own debugging port, without a driver program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PREFERENCES: dict[str, Any] = {
     "permissions.default.microphone": 1,
     "media.getusermedia.insecure.enabled": True,
     "media.devices.insecure.enabled": True,
-    # Nothing may be fetched or asked at the start.
+    # No downloads and no dialogs at the start.
     "app.update.enabled": False,
     "browser.shell.checkDefaultBrowser": False,
     "browser.startup.homepage_override.mstone": "ignore",
@@ -49,7 +49,7 @@ COMMAND_SECONDS = 30
 
 
 class BiDiError(Exception):
-    """A command that the browser answered with an error."""
+    """The browser answered a command with an error."""
 
 
 class Firefox:
@@ -76,7 +76,7 @@ class Firefox:
         self.send("session.new", {"capabilities": {}})
 
     def _address(self) -> str:
-        """Waits for the line in which the browser says where it listens."""
+        """Waits for the log line with the browser's address."""
         deadline = time.monotonic() + COMMAND_SECONDS
         while time.monotonic() < deadline:
             said = (self.profile / "stderr.log").read_text(errors="replace")

@@ -1,4 +1,4 @@
-"""A server of an application's own that the node's webhooks call."""
+"""An application server that receives the node's webhooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .node import LOOPBACK
 
 
 class Hooks:
-    """Keeps what was posted by the name of the hook, and answers it with `answers[name]`, or with an empty object."""
+    """Records the posted bodies by the name of the hook, and answers with `answers[name]`, or with an empty object."""
 
     def __init__(self) -> None:
         self.received: dict[str, list[dict[str, Any]]] = {"auth": [], "event": [], "session": []}
@@ -33,7 +33,7 @@ class Hooks:
                     self.end_headers()
                     self.wfile.write(answer)
                 except OSError:
-                    # The node did not wait for it.
+                    # The node closed the connection before the answer.
                     self.close_connection = True
 
             def log_message(self, *_: object) -> None:

@@ -1,13 +1,12 @@
-"""Members of a channel: each the unmodified Sora Python SDK in a process of its own."""
+"""Participants of a channel: the unmodified Sora Python SDK, each in a process of its own."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from typing import Any, Callable
 
-from .peers import HERE, Program
+from .peers import Program
 from .waiting import wait_until
 
 
@@ -23,18 +22,18 @@ class SoraMember(Program):
             [sys.executable, "-m", "harness.peer_sora", role, signaling, channel, *words],
         )
 
-    # What it was told.
+    # Signaling.
 
     def offer(self, seconds: float = 15) -> dict[str, Any]:
         return self.wait("offer", seconds)
 
     @property
     def connection(self) -> str:
-        """Its connection id."""
+        """The connection id."""
         return self.offer()["connection_id"]
 
     def notified(self, event_type: str, **fields: object) -> list[dict[str, Any]]:
-        """Notifications of a type whose fields are those given."""
+        """The notifications of a type that have the given fields."""
         return [
             one
             for one in list(self.reports)
@@ -53,7 +52,7 @@ class SoraMember(Program):
         return found[0]
 
     def connected(self, seconds: float = 20) -> "SoraMember":
-        """Waits until the node told it that it is connected."""
+        """Waits for the node's notification of the connection."""
         self.await_notification("connection.created", seconds, connection_id=self.connection)
         return self
 
@@ -65,16 +64,16 @@ class SoraMember(Program):
     def disconnected(self, seconds: float = 15) -> str:
         return self.wait("disconnected", seconds)["message"]
 
-    # What it receives.
+    # Media.
 
     @property
     def streams(self) -> dict[str, dict[str, Any]]:
-        """The newest figures of each stream, by its sender's connection id."""
+        """The latest statistics of each stream, by the sender's connection id."""
         stats = self.last("stats")
         return stats["streams"] if stats else {}
 
     def sees(self, sender: "SoraMember | str", seconds: float = 15, frames: int = 15, **exactly: object) -> dict[str, Any]:
-        """Waits until `frames` more frames of a sender were decoded, with figures as given."""
+        """Waits until `frames` more frames of a sender are decoded, with the given statistics."""
         name = sender if isinstance(sender, str) else sender.connection
         before = self.streams.get(name, {}).get("frames", 0)
 
@@ -87,7 +86,7 @@ class SoraMember(Program):
         return wait_until(look, f"{self.kind} sees {name} with {exactly}", seconds, describe=self.described)
 
     def hears(self, sender: "SoraMember | str", seconds: float = 15) -> None:
-        """Waits until sound of a sender is heard that was not heard before."""
+        """Waits until more audio of a sender is received."""
         name = sender if isinstance(sender, str) else sender.connection
         before = self.streams.get(name, {}).get("loud", 0)
         wait_until(
@@ -98,7 +97,7 @@ class SoraMember(Program):
         )
 
     def growth(self, seconds: float, figure: str = "frames") -> dict[str, int]:
-        """How much a figure of each stream grows in a time."""
+        """The growth of a counter of each stream during some seconds."""
         before = {name: stream[figure] for name, stream in self.streams.items()}
         time.sleep(seconds)
         return {name: stream[figure] - before.get(name, 0) for name, stream in self.streams.items()}

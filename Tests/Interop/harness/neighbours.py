@@ -1,4 +1,4 @@
-"""Honest clients beside an attack: a call of 20 viewers, and newcomers one after the other."""
+"""Honest clients during an attack: a call with 20 viewers, and clients that join one after the other."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Callable
 
 import httpx
 
-from .node import BINARY, ENVIRONMENT, Node
-from .offers import offer
+from .load import load_command
+from .node import ENVIRONMENT, Node
+from .offers import SDP, offer
 from .waiting import wait_until
 
 VIEWERS = 20
 # Media is measured before, during and after the attack.
 MEASURED_SECONDS = 7
 ATTACK_SECONDS_MAX = 30
-SDP = {"Content-Type": "application/sdp"}
-# The attacker has a machine of its own in life. Here it yields to the node and to the honest clients, so that the
-# test judges what the node does, and not which process the kernel ran.
+# A real attacker has a machine of its own. Here it yields the processor to the node and to the honest clients, so that the
+# test judges the node and not the kernel's scheduling.
 ATTACKER_NICENESS = 15
 
 
 @dataclass
 class Newcomers:
-    """Clients that join and leave by WHIP, ten a second, until they are stopped."""
+    """Clients that join and leave over WHIP, ten a second, until `stop`."""
 
     node: Node
     seconds: list[float] = field(default_factory=list)
@@ -69,12 +69,9 @@ def _attack(act: Callable[[Node], None], node: Node) -> None:
 
 
 def beside_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict, Newcomers]:
-    """Runs an attack in a process of its own beside a call; the report of the call and the newcomers' times."""
-    command = [
-        *(str(BINARY), "load", "--url", node.origin, "--channel", "neighbour", "--subscribers", str(VIEWERS)),
-        *("--video-kbps", "1000", "--audio", "--duration", str(MEASURED_SECONDS), "--join-rate", "50"),
-        *("--json", "-"),
-    ]
+    """Runs an attack in a process of its own during a call; the report of the call and the newcomers' join times."""
+    options = ("--subscribers", str(VIEWERS), "--video-kbps", "1000", "--audio", "--duration", str(MEASURED_SECONDS))
+    command = load_command(node, *options, "--join-rate", "50", channel="neighbour")
     load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
     newcomers = None
     attacker = multiprocessing.get_context("fork").Process(target=_attack, args=(act, node))
@@ -85,7 +82,7 @@ def beside_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict, Newcom
         attacker.join(ATTACK_SECONDS_MAX)
         assert attacker.exitcode is not None, "the attack did not end"
         assert attacker.exitcode == 0, f"the attack itself failed with {attacker.exitcode}: see its output above"
-        said, complaint = load.communicate(timeout=MEASURED_SECONDS + 30)
+        output, errors = load.communicate(timeout=MEASURED_SECONDS + 30)
     finally:
         if newcomers:
             newcomers.stop()
@@ -94,5 +91,5 @@ def beside_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict, Newcom
         if load.poll() is None:
             load.kill()
             load.communicate()
-    assert load.returncode == 0, complaint[-2000:] + said[-2000:]
-    return json.loads(said), newcomers
+    assert load.returncode == 0, errors[-2000:] + output[-2000:]
+    return json.loads(output), newcomers

@@ -20,12 +20,12 @@ BINARY = Path(
     os.environ.get("NAGARE_BINARY", Path(__file__).resolve().parent.parent / "../../.build/release/nagare")
 ).resolve()
 
-# What steers the tests is no setting of the node's.
+# Variables that configure the tests are not settings of the node.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("NAGARE_")}
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 15
-# The default grace of the node, and a little for ending the process.
+# The node's default grace period, and some time for the end of the process.
 STOP_SECONDS = 15
 # As many loops as a machine may have cores, each with a port of its own.
 MEDIA_PORTS = 16
@@ -38,7 +38,7 @@ def free_tcp_port() -> int:
 
 
 def free_media_port() -> int:
-    """The first of `MEDIA_PORTS` UDP ports in a row that are free now."""
+    """The first of `MEDIA_PORTS` consecutive free UDP ports."""
     for _ in range(100):
         first = random.randrange(20000, 30000)
         sockets: list[socket.socket] = []
@@ -97,11 +97,11 @@ class Node:
             return False
 
     def said(self) -> str:
-        """The end of what the node wrote."""
+        """The end of the node's log."""
         return self.log_path.read_text(errors="replace")[-3000:]
 
     def metrics(self) -> dict[str, float]:
-        """Every sample of /metrics: the name with its labels → the value."""
+        """Every sample of /metrics, by name with labels."""
         text = httpx.get(f"{self.admin}/metrics", timeout=5).text
         samples: dict[str, float] = {}
         for family in text_string_to_metric_families(text):
@@ -111,35 +111,35 @@ class Node:
         return samples
 
     def total(self, *parts: str) -> float:
-        """The sum of the samples whose name with labels has all of `parts` in it."""
+        """The sum of the samples whose name with labels contains all of `parts`."""
         return sum(value for name, value in self.metrics().items() if all(part in name for part in parts))
 
     def channel(self, name: str, token: str | None = None) -> dict:
-        """What the node says of a channel."""
+        """The node's description of a channel."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx.get(f"{self.origin}/api/channels/{name}", headers=headers, timeout=5).json()
 
     def publishing(self, name: str) -> list[str]:
-        """The ids of those who publish in a channel."""
+        """The ids of a channel's publishers."""
         return [one["id"] for one in self.channel(name).get("participants", []) if one.get("publishing", True)]
 
     def operate(self, operation: str, **body: object) -> object:
-        """Calls the operators' API; the answer of a call that must succeed."""
+        """Calls the admin API; the answer of a call that must succeed."""
         response = self.ask(operation, **body)
         assert response.status_code == 200, f"{operation}: {response.status_code} {response.text}"
         return response.json()
 
     def ask(self, operation: str, **body: object) -> httpx.Response:
-        """Calls the operators' API."""
+        """Calls the admin API."""
         return httpx.post(f"{self.admin}/", headers={"x-sora-target": f"Sora_{operation}"}, json=body, timeout=5)
 
     def resident_kibibytes(self) -> int:
-        """Memory of the process that is in use now."""
+        """The resident memory of the process."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
     def terminate(self) -> tuple[int, float]:
-        """Asks the node to stop; its exit code and the seconds that it took."""
+        """Sends SIGTERM; the exit code and the seconds until the end of the process."""
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -151,7 +151,7 @@ class Node:
         return code, time.monotonic() - began
 
     def close(self) -> None:
-        """Ends the node as a service manager would, and says so if it did not end well."""
+        """Stops the node as a service manager does; its exit code must be 0."""
         if self.process.poll() is None:
             code, _ = self.terminate()
             assert code == 0, f"the node ended with {code} after SIGTERM: {self.said()}"

@@ -1,7 +1,9 @@
-"""Offers as text, for tests that never send media."""
+"""SDP offers for tests that send no media."""
 
 from __future__ import annotations
 
+# The header of a request with an offer.
+SDP = {"Content-Type": "application/sdp"}
 FINGERPRINT = "sha-256 " + ":".join(["AB"] * 32)
 
 
@@ -13,7 +15,7 @@ def offer(
     password: str = "abcdefghijklmnopqrstuvwx",
     codec: str = "VP8/90000",
 ) -> str:
-    """An offer of one line for each of `media`, as a browser would write it, with less of everything."""
+    """An offer with one section for each of `media`, shorter than a browser's."""
     lines = [
         "v=0",
         "o=- 4611731400430051336 2 IN IP4 127.0.0.1",

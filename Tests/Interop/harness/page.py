@@ -1,13 +1,15 @@
-"""What the tests do with a browser page, whatever the browser: `evaluate` and `click` are all it has to provide."""
+"""The operations of the tests on a page in any browser. A browser provides `goto`, `evaluate`, `click` and `close`."""
 
 from __future__ import annotations
 
 import json
 import time
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Callable, TypeVar
 
 from .waiting import wait_until
+
+AnyPage = TypeVar("AnyPage", bound="Page")
 
 
 class Page(ABC):
@@ -17,19 +19,19 @@ class Page(ABC):
 
     @abstractmethod
     def goto(self, url: str) -> None:
-        """Loads `url` and returns once it has loaded."""
+        """Loads `url` and returns when it is loaded."""
 
     @abstractmethod
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, awaited if it is a promise; what JSON can say, no more."""
+        """The value of a JavaScript expression as JSON; a promise is awaited."""
 
     @abstractmethod
     def click(self, selector: str) -> None:
-        """Clicks the middle of an element as a person would."""
+        """Clicks the middle of an element, as a user does."""
 
     @abstractmethod
     def close(self) -> None:
-        """Closes the tab, as a person would."""
+        """Closes the tab, as a user does."""
 
     def call(self, function: str, *arguments: Any) -> Any:
         """Calls a JavaScript function (an expression) with JSON arguments."""
@@ -43,7 +45,7 @@ class Page(ABC):
         )
 
     def choose(self, selector: str, value: str) -> None:
-        """Chooses an option of a select element."""
+        """Selects an option of a select element."""
         self.call(
             "(selector, value) => { const e = document.querySelector(selector); e.value = value;"
             " e.dispatchEvent(new Event('change', { bubbles: true })); }",
@@ -52,7 +54,7 @@ class Page(ABC):
         )
 
     def publish(self, codec: str = "", source: str = "camera", size: str = "640x360", simulcast: bool = False) -> float:
-        """Fills the form in, presses Publish, and returns the wall-clock time of the press, in seconds."""
+        """Fills in the form, presses Publish, and returns the wall-clock time of the press, in seconds."""
         self.choose("#codec", codec)
         self.choose("#size", size)
         self.call("(value) => { document.querySelector(`input[value=${value}]`).checked = true; }", source)
@@ -84,9 +86,30 @@ class Page(ABC):
             look, f"a picture of {count} other(s)", seconds, describe=lambda: (self.words(), self.stats())
         )
 
+    def other(self) -> dict[str, Any]:
+        """The numbers of the only other participant, measured now."""
+        (only,) = self.sample()["watch"].values()
+        return only
+
+    def published(self) -> dict[str, Any]:
+        """The numbers of the page's own publication, measured now."""
+        return self.sample()["publish"]
+
     def words(self) -> str:
-        """The words that the page shows to a person at this moment."""
+        """The text that the page shows now."""
         return self.evaluate(
             "[...document.querySelectorAll('#status, #problem, #presence-text, .veil')]"
             ".filter((e) => !e.hidden).map((e) => e.textContent).filter(Boolean).join(' | ')"
         )
+
+
+def watch_and_publish(
+    open_page: Callable[[str], AnyPage], origin: str, channel: str, **publication: Any
+) -> tuple[AnyPage, AnyPage]:
+    """A page that watches and one that publishes, once the first shows a picture of the second."""
+    viewer, publisher = open_page(origin), open_page(origin)
+    for page in (viewer, publisher):
+        page.open_channel(channel)
+    publisher.publish(**publication)
+    viewer.watched()
+    return viewer, publisher

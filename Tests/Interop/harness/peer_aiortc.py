@@ -14,13 +14,14 @@ from aiortc import (
     RTCPeerConnection,
     RTCRtpReceiver,
     RTCRtpSender,
-    RTCSessionDescription,
     VideoStreamTrack,
 )
 from aiortc.mediastreams import MediaStreamError
+from aiortc.rtp import RtcpSrPacket
 from av import AudioFrame, VideoFrame
 
-from .peer_common import HTTPSession, arguments, report
+from .aiortc_session import start_session
+from .peer_common import parser, report
 
 WIDTH, HEIGHT = 640, 360
 AUDIO_RATE, AUDIO_SAMPLES = 48000, 960
@@ -88,8 +89,26 @@ class Seen:
             return
 
 
+def falsify_audio_clock(seconds: float) -> None:
+    """Makes the sender reports of the sound wrong by a time, as a server with a broken clock would."""
+
+    send = RTCRtpSender._send_rtcp
+
+    async def falsified(sender: RTCRtpSender, packets: list) -> None:
+        for packet in packets:
+            if isinstance(packet, RtcpSrPacket) and sender.kind == "audio":
+                packet.sender_info.ntp_timestamp += int(seconds * 2**32)
+        await send(sender, packets)
+
+    RTCRtpSender._send_rtcp = falsified
+
+
 async def run() -> None:
-    chosen = arguments()
+    options = parser()
+    options.add_argument("--audio-clock-seconds", type=float, default=0.0)
+    chosen = options.parse_args()
+    if chosen.audio_clock_seconds:
+        falsify_audio_clock(chosen.audio_clock_seconds)
     connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     seen = Seen()
     publishing = chosen.role == "publish"
@@ -106,15 +125,8 @@ async def run() -> None:
     def _(track: VideoStreamTrack) -> None:
         tasks.append(asyncio.ensure_future(seen.look(track) if track.kind == "video" else seen.listen(track)))
 
-    @connection.on("connectionstatechange")
-    def _() -> None:
-        report(connection.connectionState)
-
-    await connection.setLocalDescription(await connection.createOffer())
-    session = HTTPSession(chosen.endpoint, chosen.token)
+    session = await start_session(connection, chosen.endpoint, chosen.token)
     loop = asyncio.get_running_loop()
-    answer = await loop.run_in_executor(None, session.post, connection.localDescription.sdp)
-    await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
     over = loop.run_in_executor(None, sys.stdin.read)
     while not over.done():
         await asyncio.wait([over], timeout=0.25)

@@ -42,10 +42,11 @@ def report(event: str, **values: object) -> None:
     sys.stdout.flush()
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("role", choices=["publish", "watch"])
-    parser.add_argument("endpoint")
-    parser.add_argument("--codec", default="VP8", choices=["VP8", "H264"])
-    parser.add_argument("--token")
-    return parser.parse_args()
+def parser() -> argparse.ArgumentParser:
+    """The options of every peer program."""
+    options = argparse.ArgumentParser()
+    options.add_argument("role", choices=["publish", "watch"])
+    options.add_argument("endpoint")
+    options.add_argument("--codec", default="VP8", choices=["VP8", "H264"])
+    options.add_argument("--token")
+    return options

@@ -12,7 +12,7 @@ gi.require_version("GstWebRTC", "1.0")
 gi.require_version("GstSdp", "1.0")
 from gi.repository import GLib, Gst, GstSdp, GstWebRTC  # noqa: E402
 
-from .peer_common import HTTPSession, arguments, report  # noqa: E402
+from .peer_common import HTTPSession, parser, report  # noqa: E402
 
 ENCODERS = {
     "VP8": "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=300 target-bitrate=800000 ! rtpvp8pay picture-id-mode=2",
@@ -171,7 +171,7 @@ class WebRTCPeer:
 
 
 def main() -> None:
-    chosen = arguments()
+    chosen = parser().parse_args()
     Gst.init(None)
     loop = GLib.MainLoop()
     session = HTTPSession(chosen.endpoint, chosen.token)

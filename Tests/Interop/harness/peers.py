@@ -1,4 +1,4 @@
-"""Peers other than browsers, each a program of its own so that neither its threads nor its faults are the test's."""
+"""Peers other than browsers, each in a process of its own, which isolates their threads and faults from the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERPRETERS = {"aiortc": sys.executable, "gstreamer": "/usr/bin/python3"}
 
 
 class Program:
-    """A running peer, told to end by closing its input. It reports in lines of JSON."""
+    """A running peer. It reports in lines of JSON, and ends when its input is closed."""
 
     def __init__(self, kind: str, command: list[str]) -> None:
         self.kind = kind
@@ -51,11 +51,11 @@ class Program:
             self.said.append(line)
 
     def last(self, event: str) -> dict[str, Any] | None:
-        """The newest report of a kind."""
+        """The latest report of an event."""
         return next((one for one in reversed(self.reports) if one["event"] == event), None)
 
     def wait(self, event: str, seconds: float, **at_least: float) -> dict[str, Any]:
-        """Waits for a report whose numbers are at least those given."""
+        """Waits for a report with at least the given numbers."""
 
         def look() -> dict[str, Any] | None:
             if self.process.poll() is not None and not self.last(event):
@@ -66,8 +66,21 @@ class Program:
         what = f"{self.kind}: {event} with {at_least}"
         return wait_until(look, what, seconds, describe=lambda: (self.reports[-1:], "".join(self.said[-10:])))
 
+    def ask(self, event: str, seconds: float = 10) -> dict[str, Any]:
+        """Sends an empty line and waits for the report that answers it."""
+        before = sum(one["event"] == event for one in self.reports)
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        wait_until(
+            lambda: sum(one["event"] == event for one in self.reports) > before,
+            f"{self.kind}: {event}",
+            seconds,
+            describe=lambda: "".join(self.said[-10:]),
+        )
+        return self.last(event)
+
     def end(self) -> dict[str, Any]:
-        """Ends the session in order; the final report. Over WHIP and WHEP its `status` is that of the DELETE."""
+        """Ends the session regularly; the final report. Over WHIP and WHEP its `status` is that of the DELETE."""
         self.process.stdin.close()
         try:
             self.process.wait(15)
@@ -80,7 +93,7 @@ class Program:
         return final
 
     def kill(self) -> None:
-        """Ends the program without a word to the server."""
+        """Kills the program, so that the server is not informed."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(10)
@@ -89,5 +102,7 @@ class Program:
 class Peer(Program):
     """A publisher or viewer over WHIP and WHEP."""
 
-    def __init__(self, kind: str, role: str, endpoint: str, codec: str = "VP8") -> None:
-        super().__init__(kind, [INTERPRETERS[kind], "-m", f"harness.peer_{kind}", role, endpoint, "--codec", codec])
+    def __init__(self, kind: str, role: str, endpoint: str, codec: str = "VP8", *options: str) -> None:
+        super().__init__(
+            kind, [INTERPRETERS[kind], "-m", f"harness.peer_{kind}", role, endpoint, "--codec", codec, *options]
+        )

@@ -1,4 +1,4 @@
-"""A WHEP viewer in a few lines of JavaScript, for what the built-in page does not do by itself."""
+"""A WHEP viewer in JavaScript, for tests that the built-in page does not cover."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ LOOK = """async () => {
       Object.assign(numbers, { audioEnergy: one.totalAudioEnergy, audioSamples: one.totalSamplesReceived,
         concealedSamples: one.concealedSamples, audioAt: one.estimatedPlayoutTimestamp });
     } else {
-      Object.assign(numbers, { frames: one.framesDecoded, freezes: one.freezeCount, packetsLost: one.packetsLost,
+      Object.assign(numbers, { frames: one.framesDecoded, framesReceived: one.framesReceived,
+        freezes: one.freezeCount, packetsLost: one.packetsLost,
         width: one.frameWidth, height: one.frameHeight, keyFrames: one.keyFramesDecoded, ssrc: one.ssrc,
         codec: report.get(one.codecId)?.mimeType, videoAt: one.estimatedPlayoutTimestamp });
     }
@@ -45,7 +46,7 @@ LOOK = """async () => {
 
 
 class Viewer:
-    """One peer connection that watches whoever publishes in a channel."""
+    """One peer connection that watches the current publisher of a channel."""
 
     def __init__(self, page: Page, channel: str) -> None:
         self.page = page
@@ -57,7 +58,7 @@ class Viewer:
         return self.page.call(LOOK)
 
     def wait_for_frames(self, more_than: int, what: str, seconds: float) -> dict[str, Any]:
-        """Waits until more frames than that have been decoded."""
+        """Waits until more than so many frames are decoded."""
 
         def look() -> dict[str, Any] | None:
             numbers = self.look()
@@ -66,7 +67,7 @@ class Viewer:
         return wait_until(look, what, seconds, describe=self.look)
 
     def frames_at_rest(self, seconds: float = 5) -> int:
-        """Waits until no frames come any more; how many there were."""
+        """Waits until no more frames arrive; the number of decoded frames."""
         counts: list[int] = []
 
         def look() -> bool:
