@@ -1,11 +1,11 @@
-"""Fixtures: the node, the browsers, and pages that are closed and checked at the end of each test."""
+"""Fixtures: the node, the browsers, and programs and pages that end with the test."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable, Iterator, TypeVar
 
 import pytest
 from playwright.sync_api import Playwright, sync_playwright
@@ -15,9 +15,11 @@ from harness.firefox import Firefox
 from harness.hooks import Hooks
 from harness.members import SoraMember
 from harness.node import BINARY, Node, running
-from harness.peers import Peer
+from harness.peers import Peer, Program
+from harness.transport import TransportViewer
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
+AnyProgram = TypeVar("AnyProgram", bound=Program)
 numbers = itertools.count(1)
 
 
@@ -81,7 +83,7 @@ def firefox() -> Iterator[Firefox]:
 
 @pytest.fixture
 def open_page(chromium: Chromium) -> Iterator[Callable[..., ChromiumPage]]:
-    """Opens Chromium pages; none of them may raise or run into the content security policy."""
+    """Opens Chromium pages; none of them may raise an error or violate the content security policy."""
     pages: list[ChromiumPage] = []
 
     def make(origin: str, **options: object) -> ChromiumPage:
@@ -95,33 +97,43 @@ def open_page(chromium: Chromium) -> Iterator[Callable[..., ChromiumPage]]:
     assert not errors, f"the page raised: {errors}"
 
 
+def starting(make: Callable[..., AnyProgram]) -> Iterator[Callable[..., AnyProgram]]:
+    """A function that starts programs with `make`; they are killed at the end of the test."""
+    programs: list[AnyProgram] = []
+
+    def start(*arguments: str, **options: object) -> AnyProgram:
+        programs.append(make(*arguments, **options))
+        return programs[-1]
+
+    yield start
+    for one in programs:
+        one.kill()
+
+
 @pytest.fixture
 def peer() -> Iterator[Callable[..., Peer]]:
     """Starts peers that are not browsers."""
-    peers: list[Peer] = []
+    yield from starting(Peer)
 
-    def start(kind: str, role: str, endpoint: str, codec: str = "VP8") -> Peer:
-        peers.append(Peer(kind, role, endpoint, codec))
-        return peers[-1]
 
-    yield start
-    for one in peers:
-        one.kill()
+@pytest.fixture
+def transport(node: Node, channel: str) -> Iterator[Callable[..., TransportViewer]]:
+    """Starts viewers that record the packets at their transport. They watch the test's own channel, or another path."""
+
+    def make(path: str = channel, *options: str) -> TransportViewer:
+        return TransportViewer(f"{node.origin}/whep/{path}", *options)
+
+    yield from starting(make)
 
 
 @pytest.fixture
 def join(node: Node, channel: str) -> Iterator[Callable[..., SoraMember]]:
-    """Starts Sora SDK clients, of the test's own channel and node unless others are named."""
-    members: list[SoraMember] = []
+    """Starts Sora SDK clients. They join the test's own channel and node, or the given ones."""
 
-    def start(role: str, *flags: str, at: Node | None = None, to: str | None = None, **options: object) -> SoraMember:
-        signaling = (at or node).signaling
-        members.append(SoraMember(signaling, to or channel, role, *flags, **options))
-        return members[-1]
+    def make(role: str, *flags: str, at: Node | None = None, to: str | None = None, **options: object) -> SoraMember:
+        return SoraMember((at or node).signaling, to or channel, role, *flags, **options)
 
-    yield start
-    for one in members:
-        one.kill()
+    yield from starting(make)
 
 
 @pytest.fixture

@@ -12,8 +12,10 @@ from harness.firefox import Firefox, FirefoxPage
 from harness.node import Node
 from harness.page import Page
 from harness.playback import assert_smooth, observe
+from harness.transport import TransportViewer
 
 OpenPage = Callable[..., ChromiumPage]
+StartTransport = Callable[..., TransportViewer]
 
 
 @pytest.fixture
@@ -23,34 +25,35 @@ def firefox_page(firefox: Firefox, node: Node) -> Iterator[FirefoxPage]:
     page.close()
 
 
-def play(publisher: Page, viewer: Page, channel: str, codec: str) -> None:
+def play(publisher: Page, viewer: Page, receiver: TransportViewer, channel: str, codec: str) -> None:
     viewer.open_channel(channel)
     publisher.open_channel(channel)
     publisher.publish(codec)
     viewer.watched()
     time.sleep(1)
-    playback = observe(lambda: next(iter(viewer.sample()["watch"].values())), 6)
+    playback = observe(viewer.other, 6, receiver, publisher.published)
     assert_smooth(playback)
     assert playback.last["codec"] == codec
 
 
 @pytest.mark.parametrize("codec", ["VP8", "VP9"])
 def test_firefox_publishes_and_chromium_plays(
-    firefox_page: FirefoxPage, open_page: OpenPage, node: Node, channel: str, codec: str
+    firefox_page: FirefoxPage, open_page: OpenPage, transport: StartTransport, node: Node, channel: str, codec: str
 ) -> None:
-    play(firefox_page, open_page(node.origin), channel, codec)
+    play(firefox_page, open_page(node.origin), transport(), channel, codec)
 
 
 @pytest.mark.parametrize("codec", ["VP8", "VP9", "AV1"])
 def test_chromium_publishes_and_firefox_plays(
-    firefox_page: FirefoxPage, open_page: OpenPage, node: Node, channel: str, codec: str
+    firefox_page: FirefoxPage, open_page: OpenPage, transport: StartTransport, node: Node, channel: str, codec: str
 ) -> None:
-    play(open_page(node.origin), firefox_page, channel, codec)
+    play(open_page(node.origin), firefox_page, transport(), channel, codec)
 
 
 def test_an_ice_restart_of_firefox_keeps_the_media_going(
-    firefox_page: FirefoxPage, open_page: OpenPage, node: Node, channel: str
+    firefox_page: FirefoxPage, open_page: OpenPage, transport: StartTransport, node: Node, channel: str
 ) -> None:
+    receiver = transport()
     viewer = open_page(node.origin)
     viewer.open_channel(channel)
     firefox_page.open_channel(channel)
@@ -59,7 +62,7 @@ def test_an_ice_restart_of_firefox_keeps_the_media_going(
     moved, answered = node.total("nagare_path_changes_total"), node.total("nagare_path_checks_answered_total")
     firefox_page.evaluate("window.nagare.restartIce()")
     time.sleep(1)
-    assert_smooth(observe(lambda: next(iter(viewer.sample()["watch"].values())), 4))
+    assert_smooth(observe(viewer.other, 4, receiver, firefox_page.published))
     moves = node.total("nagare_path_changes_total") - moved
     assert moves >= 1
     assert node.total("nagare_path_checks_answered_total") - answered >= moves

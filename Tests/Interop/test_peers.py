@@ -11,29 +11,41 @@ from harness.chromium import ChromiumPage
 from harness.node import Node
 from harness.peers import Peer
 from harness.playback import assert_smooth, observe
+from harness.transport import TransportViewer
+from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
 StartPeer = Callable[..., Peer]
+StartTransport = Callable[..., TransportViewer]
+# ICE consent expires after 30 s (RFC 7675 §5.1).
+CONSENT_SECONDS_MAX = 45
 SHOWN = {"VP8": "VP8", "H264": "H.264"}
 
 
 @pytest.mark.parametrize("codec", ["VP8", "H264"])
 @pytest.mark.parametrize("kind", ["gstreamer", "aiortc"])
 def test_a_peer_publishes_and_chromium_plays(
-    peer: StartPeer, open_page: OpenPage, node: Node, channel: str, kind: str, codec: str
+    peer: StartPeer,
+    open_page: OpenPage,
+    transport: StartTransport,
+    node: Node,
+    channel: str,
+    kind: str,
+    codec: str,
 ) -> None:
+    receiver = transport()
     viewer = open_page(node.origin)
     viewer.open_channel(channel)
     publisher = peer(kind, "publish", f"{node.origin}/whip/{channel}?name={kind}", codec)
     publisher.wait("connected", 10)
     viewer.watched()
     time.sleep(1)
-    playback = observe(lambda: next(iter(viewer.sample()["watch"].values())), 5)
-    # aiortc's sender reports carry the time of encoding, which differs between picture and sound.
+    playback = observe(viewer.other, 5, receiver)
+    # aiortc's sender reports have the time of encoding, not of capture: their streams are in sync with themselves only.
     assert_smooth(playback, in_sync=kind != "aiortc")
     assert (playback.last["codec"], playback.last["audioCodec"]) == (SHOWN[codec], "Opus")
     assert playback.last["name"] == kind
-    # One who comes later needs a key frame of its own: the encoders here make none for ten seconds.
+    # A later viewer needs a requested key frame: these encoders make none by themselves for ten seconds.
     latecomer = open_page(node.origin)
     latecomer.open_channel(channel)
     latecomer.watched(seconds=4)
@@ -53,18 +65,18 @@ def test_chromium_publishes_and_a_peer_plays(
     time.sleep(4)
     later = viewer.last("stats")
     assert later["frames"] - seen["frames"] >= 4 * 18, f"too few frames: {seen} … {later}"
-    # A browser begins small and grows as far as the feedback about its packets lets it.
+    # A browser starts at a low resolution and raises it as the transport feedback allows.
     viewer.wait("stats", 15, width=640, height=360)
     final = viewer.end()
     assert final["status"] == 200
 
 
-def test_a_peer_that_vanishes_is_let_go(peer: StartPeer, node: Node, channel: str) -> None:
+def test_a_publisher_without_consent_is_removed(peer: StartPeer, node: Node, channel: str) -> None:
     publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}")
     publisher.wait("connected", 10)
     assert len(node.publishing(channel)) == 1
     publisher.kill()
-    deadline = time.monotonic() + 45
-    while node.publishing(channel):
-        assert time.monotonic() < deadline, "a publisher without consent for 45 s is still there"
-        time.sleep(0.5)
+    killed = time.monotonic()
+    wait_until(lambda: not node.publishing(channel), "the removal of a publisher without consent", CONSENT_SECONDS_MAX)
+    # The node's own timer: no browser is involved, so the limit is the same on every machine.
+    assert time.monotonic() - killed <= CONSENT_SECONDS_MAX

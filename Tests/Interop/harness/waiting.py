@@ -1,9 +1,11 @@
-"""Bounded waiting: the only way in which a test may wait for something."""
+"""Bounded waiting: every wait of a test has a time limit."""
 
 from __future__ import annotations
 
 import time
 from typing import Callable, TypeVar
+
+from .machine import PatientClock
 
 Value = TypeVar("Value")
 
@@ -15,16 +17,17 @@ def wait_until(
     describe: Callable[[], object] | None = None,
     interval: float = 0.1,
 ) -> Value:
-    """Calls `look` until it gives something true, and returns that.
+    """Calls `look` until it returns something true, and returns that.
 
-    Fails the test after `seconds` with a sentence that says what was awaited and what was there instead.
+    Fails the test after `seconds` with a sentence that says what was awaited and what was there instead. On a machine
+    without a free processor the limit is up to four times as long (`PatientClock`).
     """
-    deadline = time.monotonic() + seconds
+    clock = PatientClock()
     while True:
         value = look()
         if value:
             return value
-        if time.monotonic() >= deadline:
+        if clock.now() >= seconds:
             seen = describe() if describe else value
             raise AssertionError(f"{what} did not happen within {seconds} s; last seen: {seen!r}")
         time.sleep(interval)

@@ -1,0 +1,205 @@
+"""Judges what the node sent, at the transport of a receiver that decodes nothing.
+
+Loss, duplication, order and the clock of the sender reports do not depend on how fast a program runs, so their bounds are
+the same on an idle and on a busy machine. Only the bound on stalls depends on timing: it grows by the time that the
+programs of the test waited for a processor.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .peers import Program
+
+CLOCK_RATES = {"video": 90_000, "audio": 48_000}
+# Beyond this a person notices that lips and voice part (ITU-R BT.1359 puts it at +45 to -125 ms).
+SKEW_SECONDS_MAX = 0.125
+# A picture freezes for a viewer when a frame comes 150 ms later than usual (W3C webrtc-stats, freezeCount).
+STALL_SECONDS_MAX = 0.15
+
+
+def distance(older: int, newer: int, bits: int) -> int:
+    """The shortest signed distance between two numbers that wrap around (RFC 1982)."""
+    half = 1 << (bits - 1)
+    return (newer - older + half) % (2 * half) - half
+
+
+def unwrapped(numbers: list[int], bits: int) -> list[int]:
+    """Numbers that wrap around as numbers that do not; the first stays as it is."""
+    result: list[int] = []
+    for number in numbers:
+        result.append(result[-1] + distance(result[-1], number, bits) if result else number)
+    return result
+
+
+@dataclass(frozen=True)
+class Packet:
+    """An RTP packet; `arrival` is in seconds of the receiver's clock."""
+
+    kind: str
+    ssrc: int
+    sequence: int
+    timestamp: int
+    arrival: float
+
+
+@dataclass(frozen=True)
+class SenderReport:
+    """What a sender report says of the clocks (RFC 3550 §6.4.1); `ntp` is in seconds."""
+
+    ssrc: int
+    ntp: float
+    timestamp: int
+
+
+@dataclass
+class Stream:
+    """What arrived of one SSRC."""
+
+    packets: list[Packet]
+    reports: list[SenderReport]
+    sequences: list[int] = field(init=False)
+    times: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kind = self.packets[0].kind
+        self.sequences = unwrapped([one.sequence for one in self.packets], 16)
+        self.times = [at / CLOCK_RATES[self.kind] for at in unwrapped([one.timestamp for one in self.packets], 32)]
+
+    @property
+    def lost(self) -> int:
+        return max(self.sequences) - min(self.sequences) + 1 - len(set(self.sequences))
+
+    @property
+    def repeated(self) -> int:
+        return len(self.sequences) - len(set(self.sequences))
+
+    @property
+    def reordered(self) -> int:
+        return sum(after < before for before, after in zip(self.sequences, self.sequences[1:]))
+
+    @property
+    def frames(self) -> int:
+        """Video frames, or audio packets."""
+        return len(set(self.times))
+
+    @property
+    def longest_stall(self) -> float:
+        """By how many seconds a packet came later after the one before than the timestamps say."""
+        gaps = zip(self.packets, self.packets[1:], self.times, self.times[1:])
+        return max((b.arrival - a.arrival - (later - earlier) for a, b, earlier, later in gaps), default=0.0)
+
+    @property
+    def transit(self) -> float | None:
+        """The shortest time from a packet's capture, by the sender reports' clock, to its arrival.
+
+        The clocks of the two ends differ by a constant that is the same for all streams of a sender. The shortest time
+        is that of a packet that waited nowhere, so that it does not depend on how busy the machine is.
+        """
+        if not self.reports:
+            return None
+        rate, first = CLOCK_RATES[self.kind], self.packets[0].timestamp
+        # When the first packet was captured: the median, because a sender measures each report anew.
+        began = statistics.median(one.ntp - distance(first, one.timestamp, 32) / rate for one in self.reports)
+        start = self.times[0]
+        return min(one.arrival - began - (at - start) for one, at in zip(self.packets, self.times))
+
+
+@dataclass
+class Arrivals:
+    """What arrived in an interval of so many seconds."""
+
+    seconds: float
+    streams: list[Stream]
+
+    @staticmethod
+    def of(seconds: float, packets: list[Packet], reports: list[SenderReport]) -> "Arrivals":
+        ssrcs = dict.fromkeys(one.ssrc for one in packets)
+        return Arrivals(
+            seconds,
+            [Stream([p for p in packets if p.ssrc == ssrc], [r for r in reports if r.ssrc == ssrc]) for ssrc in ssrcs],
+        )
+
+    def of_kind(self, kind: str) -> list[Stream]:
+        return [one for one in self.streams if one.kind == kind]
+
+    @property
+    def frames_per_second(self) -> float:
+        return sum(one.frames for one in self.of_kind("video")) / self.seconds
+
+    @property
+    def skew(self) -> float | None:
+        """How much later a picture comes than the sound of the same instant, in seconds."""
+        transits = {one.kind: one.transit for one in self.streams}
+        if transits.get("video") is None or transits.get("audio") is None:
+            return None
+        return transits["video"] - transits["audio"]
+
+    def faults(self, worst_wait: float = 0.0, kernel_drops: int = 0) -> list[str]:
+        """What a broken node did.
+
+        `worst_wait` is how long programs waited for a processor at the worst, in seconds. `kernel_drops` is how many
+        datagrams the kernel dropped at full sockets; a publisher that repeats one sends it out of order.
+        """
+        found: list[str] = []
+        for kind in CLOCK_RATES:
+            streams = self.of_kind(kind)
+            if len(streams) != 1:
+                found.append(f"{len(streams)} streams of {kind} instead of one")
+            for one in streams:
+                for what in ("lost", "repeated", "reordered"):
+                    count = getattr(one, what)
+                    if count > (0 if what == "repeated" else kernel_drops):
+                        found.append(f"{count} packets of {kind} {what}, {kernel_drops} dropped by the kernel")
+                if one.longest_stall > STALL_SECONDS_MAX + worst_wait:
+                    found.append(
+                        f"{kind} stalled for {one.longest_stall:.3f} s; programs waited for {worst_wait:.3f} s"
+                    )
+        if self.skew is None:
+            found.append("no sender reports for picture and sound")
+        elif abs(self.skew) > SKEW_SECONDS_MAX:
+            found.append(f"the sender reports put the picture {self.skew * 1000:+.0f} ms after the sound")
+        return found
+
+
+class TransportViewer(Program):
+    """A WHEP viewer that writes down what arrives (`harness.peer_transport`)."""
+
+    def __init__(self, endpoint: str, *options: str) -> None:
+        command = [sys.executable, "-m", "harness.peer_transport", "watch", endpoint, *options]
+        super().__init__("the viewer at the transport", command)
+        # The latest packet of each medium, and the latest report of each SSRC, for an interval without one.
+        self.latest_packets: dict[str, Packet] = {}
+        self.latest_reports: dict[int, SenderReport] = {}
+        self.wait("connected", 15)
+
+    def take(self, seconds: float) -> Arrivals:
+        """What arrived since the previous call, which was `seconds` ago."""
+        answer = self.ask("records")
+        packets = [Packet(*one) for one in answer["packets"]]
+        reports = [SenderReport(*one) for one in answer["reports"]]
+        reported = {one.ssrc for one in reports}
+        earlier = [one for ssrc, one in self.latest_reports.items() if ssrc not in reported]
+        self.latest_packets.update({one.kind: one for one in packets})
+        self.latest_reports.update({one.ssrc: one for one in reports})
+        return Arrivals.of(seconds, packets, reports + earlier)
+
+    def receives_both(self) -> bool:
+        """Whether packets and sender reports of picture and sound have arrived by now."""
+        self.take(0)
+        ssrcs = [one.ssrc for one in self.latest_packets.values()]
+        return len(ssrcs) == len(CLOCK_RATES) and all(ssrc in self.latest_reports for ssrc in ssrcs)
+
+
+def kernel_drops() -> int:
+    """Datagrams that the kernel has dropped at full receive buffers since its start (`/proc/net/snmp`)."""
+    try:
+        names, values = (
+            line.split()[1:] for line in Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Udp:")
+        )
+    except (OSError, ValueError):
+        return 0
+    return int(dict(zip(names, values)).get("RcvbufErrors", 0))

@@ -1,0 +1,196 @@
+"""The judges of the other tests: a broken node fails on any machine, a starved browser does not fail a good node."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Callable
+
+import pytest
+
+from harness.machine import PatientClock, Wait
+from harness.node import Node
+from harness.peers import Peer
+from harness.playback import Playback, rendering_faults, transport_faults
+from harness.proxy import Proxy
+from harness.transport import Arrivals, Packet, SenderReport, TransportViewer
+from harness.waiting import wait_until
+
+# As long as a program waits in a second beside two others that never rest, on two cores.
+BUSY = 0.5
+
+
+def call(seconds: float = 4.0) -> tuple[list[Packet], list[SenderReport]]:
+    """A call without a fault: 50 audio packets and 30 frames of 3 packets a second, with numbers that wrap around."""
+    packets: list[Packet] = []
+    reports: list[SenderReport] = []
+    for number in range(int(seconds * 50)):
+        at = number / 50
+        packets.append(Packet("audio", 1, (65500 + number) % 2**16, (2**32 - 9600 + 960 * number) % 2**32, 100 + at))
+    for number in range(int(seconds * 90)):
+        at = (number // 3) / 30
+        packets.append(Packet("video", 2, (65400 + number) % 2**16, 7000 + 3000 * (number // 3), 100.004 + at))
+    for second in range(1, int(seconds)):
+        reports.append(SenderReport(1, 5000 + second, (2**32 - 9600 + 48000 * second) % 2**32))
+        reports.append(SenderReport(2, 5000 + second, 7000 + 90000 * second))
+    return sorted(packets, key=lambda one: one.arrival), reports
+
+
+Call = tuple[list[Packet], list[SenderReport]]
+
+
+def lose_a_run(packets: list[Packet], reports: list[SenderReport]) -> Call:
+    return [one for one in packets if not (one.kind == "video" and 101 <= one.arrival < 101.2)], reports
+
+
+def repeat_one(packets: list[Packet], reports: list[SenderReport]) -> Call:
+    return packets[:50] + [packets[49]] + packets[50:], reports
+
+
+def reorder_two(packets: list[Packet], reports: list[SenderReport]) -> Call:
+    sound = [index for index, one in enumerate(packets) if one.kind == "audio"]
+    first, second = sound[20], sound[21]
+    packets[first], packets[second] = packets[second], packets[first]
+    return packets, reports
+
+
+def hold_back_for_two_seconds(packets: list[Packet], reports: list[SenderReport]) -> Call:
+    return [replace(one, arrival=max(one.arrival, 103.0)) if one.arrival > 101 else one for one in packets], reports
+
+
+def falsify_the_sound_s_clock(packets: list[Packet], reports: list[SenderReport]) -> Call:
+    return packets, [replace(one, ntp=one.ntp + 0.2) if one.ssrc == 1 else one for one in reports]
+
+
+def delay_the_sound(packets: list[Packet], reports: list[SenderReport]) -> Call:
+    return [replace(one, arrival=one.arrival + 0.2) if one.kind == "audio" else one for one in packets], reports
+
+
+def leave_the_reports_out(packets: list[Packet], _: list[SenderReport]) -> Call:
+    return packets, []
+
+
+def change_the_stream(packets: list[Packet], reports: list[SenderReport]) -> Call:
+    return [replace(one, ssrc=3) if one.kind == "video" and one.arrival > 102 else one for one in packets], reports
+
+
+def leave_the_sound_out(packets: list[Packet], reports: list[SenderReport]) -> Call:
+    return [one for one in packets if one.kind == "video"], reports
+
+
+def test_a_call_without_a_fault_passes() -> None:
+    arrivals = Arrivals.of(4, *call())
+    assert arrivals.faults() == []
+    assert arrivals.frames_per_second == 30
+    assert arrivals.skew == pytest.approx(0.004, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "mutation, fault",
+    [
+        (lose_a_run, "video lost"),
+        (repeat_one, "repeated"),
+        (reorder_two, "audio reordered"),
+        (hold_back_for_two_seconds, "stalled for"),
+        (falsify_the_sound_s_clock, "picture +204 ms after the sound"),
+        (delay_the_sound, "picture -196 ms after the sound"),
+        (leave_the_reports_out, "no sender reports"),
+        (change_the_stream, "2 streams of video"),
+        (leave_the_sound_out, "0 streams of audio"),
+    ],
+)
+def test_what_a_broken_node_does_fails_on_a_busy_machine_too(mutation: Callable[..., Call], fault: str) -> None:
+    for wait in (0.0, BUSY):
+        faults = Arrivals.of(4, *mutation(*call())).faults(wait)
+        assert any(fault in one for one in faults), f"{wait}: {faults}"
+
+
+def test_lateness_that_the_machine_explains_is_no_fault() -> None:
+    packets, reports = call()
+    late = [replace(one, arrival=max(one.arrival, 101.5)) if one.arrival > 101 else one for one in packets]
+    arrivals = Arrivals.of(4, late, reports)
+    assert any("stalled" in one for one in arrivals.faults(0.0))
+    assert arrivals.faults(BUSY) == []
+
+
+def playback(waited: float = 0.0, **changes: object) -> Playback:
+    """Ten seconds of a browser that plays well."""
+    numbers: dict[str, object] = {
+        **{"seconds": 10.0, "frames": 300, "frames_received": 300, "freezes": 0, "unexcused_freezes": 0, "lost": 0},
+        **{"energy": 1.0, "samples": 480_000, "concealed": 0, "skew": 0.03, "last": {}, "kernel_drops": 0},
+        **{"waits": [Wait(1.0, waited)] * 10, "sent_per_second": 30.0},
+    }
+    return Playback(**{**numbers, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"frames": 120, "frames_received": 300},
+        {"samples": 300_000},
+        {"concealed": 100_000},
+        {"skew": 0.3},
+        {"skew": -0.3},
+    ],
+)
+def test_a_browser_may_render_badly_only_while_it_waits_for_a_processor(changes: dict[str, object]) -> None:
+    assert transport_faults(playback(0, **changes)) == []
+    assert rendering_faults(playback(0, **changes))
+    assert rendering_faults(playback(BUSY, **changes)) == []
+
+
+@pytest.mark.parametrize("changes", [{"lost": 3}, {"frames_received": 240}, {"energy": 0.0}, {"unexcused_freezes": 1}])
+def test_no_wait_excuses_what_did_not_arrive(changes: dict[str, object]) -> None:
+    starved = playback(BUSY, **changes)
+    assert transport_faults(starved) + rendering_faults(starved)
+
+
+def test_a_publisher_with_a_wrong_clock_is_noticed(
+    peer: Callable[..., Peer], transport: Callable[..., TransportViewer], node: Node, channel: str
+) -> None:
+    """What a node with broken sender reports would send: the same packets with the sound's clock 300 ms off."""
+    for seconds in (0.0, 0.3):
+        receiver = transport()
+        options = ("--audio-clock-seconds", str(seconds))
+        publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}", "VP8", *options)
+        wait_until(receiver.receives_both, "packets and reports of both", 10)
+        receiver.take(0)
+        time.sleep(4)
+        arrivals = receiver.take(4)
+        assert arrivals.skew == pytest.approx(seconds, abs=0.1)
+        apart = [one for one in arrivals.faults(BUSY) if "after the sound" in one]
+        assert len(apart) == (1 if seconds else 0), arrivals.faults(BUSY)
+        publisher.end()
+        receiver.end()
+
+
+def test_packets_that_a_node_drops_are_noticed(
+    peer: Callable[..., Peer], transport: Callable[..., TransportViewer], node: Node, channel: str
+) -> None:
+    """A proxy between the node and one of two viewers drops a run of packets each second."""
+    with Proxy(node.media_port) as proxy:
+        intact, broken = transport(), transport(channel, "--proxy-port", str(proxy.port))
+        publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}")
+        for receiver in (intact, broken):
+            wait_until(receiver.receives_both, "packets and reports of both", 10)
+            receiver.take(0)
+        proxy.drop(run=10, every=1.0)
+        time.sleep(4)
+        whole, missing = intact.take(4), broken.take(4)
+    assert proxy.dropped >= 20
+    assert [one for one in whole.faults(BUSY) if "lost" in one] == []
+    assert any("lost" in one for one in missing.faults(BUSY)), missing.faults(BUSY)
+    publisher.end()
+
+
+def test_a_clock_for_limits_runs_slower_under_pressure_and_never_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, pressure = [100.0], [50.0]
+    monkeypatch.setattr("harness.machine.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("harness.machine.pressure_seconds", lambda: pressure[0])
+    clock = PatientClock()
+    now[0] += 1
+    assert clock.now() == pytest.approx(1.0)
+    now[0], pressure[0] = now[0] + 1, pressure[0] + 1
+    assert clock.now() == pytest.approx(1.25)
+    now[0], pressure[0] = now[0] + 1, pressure[0] - 5
+    assert clock.now() == pytest.approx(2.25)
