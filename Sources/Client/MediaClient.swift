@@ -150,7 +150,7 @@ package final class MediaClient {
             let start = Int(description.payloadOffset) + stampOffset
             let end = Int(description.payloadOffset) + Int(description.payloadLength)
             guard start < end else { return }
-            listener.received(packet.extracting(start..<end), isRestored: description.isRestored, at: now)
+            listener.received(packet.extracting(start..<end), isRestored: description.isRTXRecovered, at: now)
         }
     }
 

@@ -66,9 +66,9 @@ import Wire
         let long = try parse(makePacket(payload: [0x90, 0xE0, 0x81, 0x23, 9, 0x20, 0x00]), .vp8)
         #expect(long.pictureID == 0x0123)
         #expect(long.pictureIDBits == 15)
-        #expect(long.pictureIDOffset == 14)
+        #expect(long.pictureIDOffset == 2)
         #expect(long.tl0 == 9)
-        #expect(long.tl0Offset == 16)
+        #expect(long.tl0Offset == 4)
         #expect(long.startsKeyFrame)
         let short = try parse(makePacket(payload: [0x90, 0x80, 0x23, 0x01]), .vp8)
         #expect(short.pictureID == 0x23)
@@ -139,9 +139,9 @@ import Wire
                 #expect(found.dependencyDescriptor.range.upperBound <= bytes.count)
                 if found.pictureIDBits != 0 {
                     let width = found.pictureIDBits == 15 ? 2 : 1
-                    #expect(Int(found.pictureIDOffset) + width <= found.payloadRange.upperBound)
+                    #expect(Int(found.pictureIDOffset) + width <= Int(found.payloadLength))
                 }
-                if found.tl0Offset != 0 { #expect(Int(found.tl0Offset) < found.payloadRange.upperBound) }
+                if found.tl0Offset != 0 { #expect(Int(found.tl0Offset) < Int(found.payloadLength)) }
             }
         }
     }

@@ -174,26 +174,27 @@ extension Peer {
         _ view: borrowing RTPPacketView,
         of stream: ReceivedStream,
         _ track: ReceivedTrack,
-        _ isRestored: Bool,
+        _ isRTXRecovered: Bool,
         core: Forwarder,
         at now: Instant,
         into batch: DatagramBatch
     ) -> DropReason? {
         guard let format = stream.format(of: view.payloadType, in: track) else { return .unknownPayloadType }
         let sequence =
-            isRestored ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
+            isRTXRecovered ? stream.unwrapper.peek(view.sequenceNumber) : stream.unwrapper.unwrap(view.sequenceNumber)
         guard
             var description = PacketDescription(
                 view,
                 sequence: sequence,
                 codec: format.codec,
                 extensions: extensions,
+                templates: stream.templates,
                 at: now
             )
         else { return .malformedRTP }
-        description.isRestored = isRestored
+        description.isRTXRecovered = isRTXRecovered
         stream.packetsReceived &+= 1
-        if !isRestored { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
+        if !isRTXRecovered { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
         if stream.shedding.isActive || !takeIn(bytes: view.bytes.byteCount, at: now),
             let refusal = holdBack(stream, track, description, bytes: view.bytes.byteCount, core: core, at: now)
         {

@@ -2,12 +2,15 @@ package import Wire
 
 extension PacketDescription {
     /// Reads what forwarding needs of a decrypted packet: the one parse that it gets.
+    /// - Parameter templates: the stream's dependency structure, which a key frame replaces; without it only the mandatory
+    ///   fields of a dependency descriptor are read.
     /// - Returns: `nil` when the packet is too long to be described, which no datagram's is.
     package init?(
         _ packet: borrowing RTPPacketView,
         sequence: ExtendedSequenceNumber,
         codec: CodecName,
         extensions: HeaderExtensionMap,
+        templates: DependencyTemplates? = nil,
         at now: Instant
     ) {
         guard let payloadOffset = UInt16(exactly: packet.headerLength),
@@ -31,8 +34,12 @@ extension PacketDescription {
             case .dependencyDescriptor:
                 dependencyDescriptor = Field(element.range)
                 guard hasFrameNumber else { continue }
-                let place = element.range.lowerBound + DependencyDescriptorHead.frameNumberOffset
-                frameNumber = packet.bytes.bigEndianUInt16(at: place)
+                if let templates {
+                    templates.read(packet.bytes.extracting(element.range), into: &self)
+                } else {
+                    let place = element.range.lowerBound + DependencyDescriptorHead.frameNumberOffset
+                    frameNumber = packet.bytes.bigEndianUInt16(at: place)
+                }
             default: break
             }
         }
@@ -44,35 +51,75 @@ extension PacketDescription {
         switch codec {
         case .vp8:
             guard let descriptor = VP8PayloadDescriptor(packet.payload) else { return }
-            startsKeyFrame = descriptor.isKeyFrameStart
-            if let id = descriptor.pictureID {
-                notePictureID(id.value, bits: UInt8(id.bits), offset: id.offset)
-            }
-            if let tl0 = descriptor.tl0PictureIndex {
-                tl0Offset = payloadOffset &+ UInt16(truncatingIfNeeded: tl0.offset)
-                self.tl0 = tl0.value
-            }
+            read(descriptor)
         case .vp9:
             guard let descriptor = VP9PayloadDescriptor(packet.payload) else { return }
-            startsKeyFrame = descriptor.isKeyFrameStart
-            if let id = descriptor.pictureID {
-                notePictureID(id.value, bits: UInt8(id.bits), offset: id.offset)
-            }
-            if let tl0 = descriptor.tl0PictureIndex {
-                tl0Offset = payloadOffset &+ UInt16(truncatingIfNeeded: tl0.offset)
-                self.tl0 = tl0.value
-            }
+            read(descriptor)
         default:
             let head =
                 dependencyDescriptor.isPresent
                 ? DependencyDescriptorHead(packet.bytes.extracting(dependencyDescriptor.range)) : nil
             startsKeyFrame = isKeyFrameStart(codec: codec, payload: packet.payload, descriptor: head)
+            // The descriptor is there for payloads that a forwarder cannot read.
+            if head == nil { readFrame(packet.payload, codec: codec) }
         }
     }
 
-    private mutating func notePictureID(_ value: UInt16, bits: UInt8, offset: Int) {
-        pictureID = value
-        pictureIDBits = bits
-        pictureIDOffset = payloadOffset &+ UInt16(truncatingIfNeeded: offset)
+    private mutating func read(_ descriptor: VP8PayloadDescriptor) {
+        startsKeyFrame = descriptor.isKeyFrameStart
+        temporalID = descriptor.temporalID ?? 0
+        var facts: FrameFacts = .closesPictureIDs
+        if descriptor.startsPartition, descriptor.partition == 0 { facts.insert(.startsFrame) }
+        if marker { facts.insert(.endsFrame) }
+        if descriptor.layerSync { facts.insert(.switchesUp) }
+        if descriptor.nonReference { facts.insert(.isDiscardable) }
+        frame = facts
+        note(descriptor.pictureID, descriptor.tl0PictureIndex)
+    }
+
+    private mutating func read(_ descriptor: VP9PayloadDescriptor) {
+        startsKeyFrame = descriptor.isKeyFrameStart
+        spatialID = descriptor.spatialID ?? 0
+        temporalID = descriptor.temporalID ?? 0
+        var facts: FrameFacts = []
+        if descriptor.beginsFrame { facts.insert(.startsFrame) }
+        if descriptor.endsFrame { facts.insert(.endsFrame) }
+        if descriptor.switchingUp { facts.insert(.switchesUp) }
+        if descriptor.interPicturePredicted { facts.insert(.refersToEarlier) }
+        if descriptor.interLayerDependency { facts.insert(.refersToLowerLayer) }
+        if descriptor.notReferencedByUpperLayers { facts.insert(.isUnusedAbove) }
+        if descriptor.isFlexible { facts.insert(.isFlexible) }
+        frame = facts
+        note(descriptor.pictureID, descriptor.tl0PictureIndex)
+    }
+
+    private mutating func readFrame(_ payload: RawSpan, codec: CodecName) {
+        if marker { frame.insert(.endsFrame) }
+        let unit: NALUnitHead?
+        switch codec {
+        case .h264: unit = NALUnitHead(h264: payload)
+        case .h265: unit = NALUnitHead(h265: payload)
+        default:
+            // Without a descriptor an AV1 payload shows the start of a coded video sequence only.
+            if startsKeyFrame { frame.insert(.startsFrame) }
+            return
+        }
+        guard let unit else { return }
+        temporalID = unit.temporalID
+        if unit.startsFrame { frame.insert(.startsFrame) }
+        if unit.isDiscardable { frame.insert(.isDiscardable) }
+        if unit.switchesUp { frame.insert(.switchesUp) }
+    }
+
+    private mutating func note(_ pictureID: PictureIDField?, _ tl0: TL0PictureIndexField?) {
+        if let pictureID {
+            self.pictureID = pictureID.value
+            pictureIDBits = UInt8(truncatingIfNeeded: pictureID.bits)
+            pictureIDOffset = UInt8(truncatingIfNeeded: pictureID.offset)
+        }
+        if let tl0 {
+            tl0Offset = UInt8(truncatingIfNeeded: tl0.offset)
+            self.tl0 = tl0.value
+        }
     }
 }

@@ -25,6 +25,8 @@ package final class ReceivedStream {
     private var newestFormat: ReceivedFormat?
 
     package let history: PacketHistory
+    /// What the packets' dependency descriptors refer to.
+    let templates = DependencyTemplates()
     package var unwrapper = SequenceUnwrapper()
     package var statistics: ReceiveStatistics
     package var losses = LossDetector()

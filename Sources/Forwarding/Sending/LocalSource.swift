@@ -44,6 +44,7 @@ package final class LocalSource {
                 sequence: sequence,
                 codec: codec.name,
                 extensions: track.parameters.extensions,
+                templates: stream.templates,
                 at: now
             ),
             let core,

@@ -46,9 +46,8 @@ package struct RTPRewriter: Sendable {
         @inline(__always)
         func renumber(_ payload: UnsafeMutableRawPointer, _ packet: PacketDescription) {
             guard !keepsPayload else { return }
-            let start = Int(packet.payloadOffset)
             if packet.pictureIDBits != 0 {
-                let place = Int(packet.pictureIDOffset) - start
+                let place = Int(packet.pictureIDOffset)
                 let value = pictureID(packet.pictureID, bits: packet.pictureIDBits)
                 if packet.pictureIDBits == 15 {
                     unsafe payload.storeBytes(of: (0x8000 | value).bigEndian, toByteOffset: place, as: UInt16.self)
@@ -57,7 +56,7 @@ package struct RTPRewriter: Sendable {
                 }
             }
             if packet.tl0Offset != 0 {
-                let place = Int(packet.tl0Offset) - start
+                let place = Int(packet.tl0Offset)
                 unsafe payload.storeBytes(of: tl0(packet.tl0), toByteOffset: place, as: UInt8.self)
             }
         }

@@ -94,7 +94,8 @@ public struct DependencyStructure: Hashable, Sendable {
         /// In pixels, 1…65,536.
         public let height: Int
     }
-    static let templatesMax = 64
+    /// The most templates that a structure has.
+    public static let templatesMax = 64
 
     /// The identifier of the first template; those behind it count on modulo 64.
     public internal(set) var templateIDOffset: UInt8 = 0
@@ -114,9 +115,12 @@ public struct DependencyStructure: Hashable, Sendable {
     /// One bit a decode target, all set.
     public var allDecodeTargets: UInt32 { UInt32(truncatingIfNeeded: (1 as UInt64) << UInt64(decodeTargetCount) &- 1) }
 
+    /// The place among `templates` that an identifier names, 0…63; it may be beyond the last one.
+    public func index(ofTemplate id: UInt8) -> Int { Int((id &- templateIDOffset) & 0x3F) }
+
     /// The template that `id` names; `nil` when there is none.
     func template(_ id: UInt8) -> Template? {
-        let index = Int((id &- templateIDOffset) & 0x3F)
+        let index = index(ofTemplate: id)
         return index < templates.count ? templates[index] : nil
     }
 }
@@ -154,26 +158,19 @@ public struct DependencyDescriptor: Hashable, Sendable {
         var attached: DependencyStructure?
         if data.byteCount > 3 {
             flags = reader.bits(5)
-            if flags & 0x10 != 0 { attached = try DependencyStructure(&reader) }
+            if flags & DescriptorFlags.structure != 0 { attached = try DependencyStructure(&reader) }
         }
         guard let current = attached ?? structure else { throw .noStructure }
         var active = attached?.allDecodeTargets
-        if flags & 0x08 != 0 { active = reader.bits(current.decodeTargetCount) }
+        if flags & DescriptorFlags.activeTargets != 0 { active = reader.bits(current.decodeTargetCount) }
         guard let template = current.template(head.templateID) else { throw .unknownTemplate }
         var indications = template.indications
-        if flags & 0x04 != 0 {
+        if flags & DescriptorFlags.customIndications != 0 {
             for target in 0..<current.decodeTargetCount { indications[target] = reader.indication() }
         }
-        if flags & 0x02 != 0 {
-            // Frame differences of the decoder's concern: passed over.
-            var size = reader.bits(2)
-            while size != 0 {
-                _ = reader.bits(4 * Int(size))
-                size = reader.bits(2)
-            }
-        }
+        if flags & DescriptorFlags.customReferences != 0 { reader.skipFrameDifferences() }
         for chain in 0..<current.chainCount {
-            let isCustom = flags & 0x01 != 0
+            let isCustom = flags & DescriptorFlags.customChains != 0
             differences[chain] = isCustom ? UInt8(reader.bits(8)) : template.chainDifferences[chain]
         }
         guard !reader.isExhausted else { throw .truncated }
@@ -265,6 +262,15 @@ extension DependencyStructure {
     }
 }
 
+/// The bits of a descriptor's fourth byte, of which each says what follows (extended_descriptor_fields(), A.8.2).
+enum DescriptorFlags {
+    static let structure: UInt32 = 0x10
+    static let activeTargets: UInt32 = 0x08
+    static let customIndications: UInt32 = 0x04
+    static let customReferences: UInt32 = 0x02
+    static let customChains: UInt32 = 0x01
+}
+
 /// Reads bits, most significant first. Behind the end everything reads as zero and `isExhausted` is set.
 struct BitReader: ~Escapable {
     private let bytes: RawSpan
@@ -300,6 +306,16 @@ struct BitReader: ~Escapable {
         let short = (1 as UInt32) << UInt32(width) - limit
         let value = bits(width - 1)
         return value < short ? value : value << 1 - short + bits(1)
+    }
+
+    /// frame_fdiffs(): which earlier frames a frame refers to. Only a decoder needs it.
+    @_lifetime(self: copy self)
+    mutating func skipFrameDifferences() {
+        var size = bits(2)
+        while size != 0 {
+            _ = bits(4 * Int(size))
+            size = bits(2)
+        }
     }
 
     @_lifetime(self: copy self)
