@@ -118,8 +118,8 @@ import Wire
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         let base = try #require(rewriter.newestSequence).rawValue
-        #expect(rewriter.leaveOut(101) == true)
-        #expect(rewriter.leaveOut(102) == true)
+        #expect(rewriter.leaveOut(describe(101)))
+        #expect(rewriter.leaveOut(describe(102)))
         #expect(send(&rewriter, Self.first, describe(103)) == base + 1)
         // The number 102's would be is 103's now.
         #expect(send(&rewriter, Self.first, describe(102)) == nil)
@@ -128,25 +128,108 @@ import Wire
         #expect(rewriter.origin(of: ExtendedSequenceNumber(rawValue: base).wire)?.source == 100)
     }
 
-    @Test func `a packet is not left out when it is late or something before it is missing`() throws {
+    @Test func `a packet is not left out when later ones were sent`() throws {
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
-        #expect(rewriter.leaveOut(1) == false)
+        #expect(!rewriter.leaveOut(describe(1)))
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
-        #expect(rewriter.leaveOut(102) == false)
-        #expect(rewriter.leaveOut(100) == false)
-        #expect(rewriter.leaveOut(99) == false)
+        _ = send(&rewriter, Self.first, describe(103))
+        for number in [99, 100, 101, 102, 103] as [Int64] { #expect(!rewriter.leaveOut(describe(number))) }
         let base = try #require(rewriter.newestSequence).rawValue
-        #expect(send(&rewriter, Self.first, describe(101)) == base + 1)
+        #expect(send(&rewriter, Self.first, describe(102)) == base - 1)
     }
 
-    @Test func `a late packet before one that was left out keeps its number`() throws {
+    @Test func `a packet that is missing before one that is left out keeps its number`() throws {
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         let base = try #require(rewriter.newestSequence).rawValue
-        _ = send(&rewriter, Self.first, describe(103))
-        #expect(rewriter.leaveOut(104) == true)
-        #expect(send(&rewriter, Self.first, describe(105)) == base + 4)
-        #expect(send(&rewriter, Self.first, describe(102)) == base + 2)
+        #expect(rewriter.leaveOut(describe(102, timestamp: 3_000)))
+        #expect(send(&rewriter, Self.first, describe(103, timestamp: 6_000)) == base + 2)
+        #expect(send(&rewriter, Self.first, describe(101)) == base + 1)
+        #expect(send(&rewriter, Self.first, describe(102, timestamp: 3_000)) == nil)
+        #expect(rewriter.origin(of: ExtendedSequenceNumber(rawValue: base + 1).wire)?.source == 101)
+        #expect(rewriter.origin(of: ExtendedSequenceNumber(rawValue: base + 2).wire)?.source == 103)
+    }
+
+    @Test func `what is missing inside a picture that is left out is left out too`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        let base = try #require(rewriter.newestSequence).rawValue
+        #expect(rewriter.leaveOut(describe(101, timestamp: 3_000)))
+        #expect(rewriter.leaveOut(describe(104, timestamp: 3_000)))
+        #expect(send(&rewriter, Self.first, describe(105, timestamp: 6_000)) == base + 1)
+        #expect(send(&rewriter, Self.first, describe(102, timestamp: 3_000)) == nil)
+    }
+
+    @Test func `a number that is given up resolves to nothing`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        #expect(rewriter.leaveUnused(1) == nil)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        let base = try #require(rewriter.newestSequence).rawValue
+        _ = send(&rewriter, Self.first, describe(106))
+        #expect(rewriter.leaveUnused(103)?.rawValue == base + 3)
+        #expect(rewriter.leaveUnused(102)?.rawValue == base + 2)
+        #expect(rewriter.leaveUnused(105)?.rawValue == base + 5)
+        #expect(rewriter.leaveUnused(103) == nil)
+        #expect(rewriter.leaveUnused(99) == nil)
+        for number in 101...106 as ClosedRange<Int64> {
+            let isGone = [102, 103, 105].contains(number)
+            let wire = ExtendedSequenceNumber(rawValue: base + number - 100).wire
+            #expect(rewriter.origin(of: wire)?.source.rawValue == (isGone ? nil : number))
+            #expect(send(&rewriter, Self.first, describe(number)) == (isGone ? nil : base + number - 100))
+        }
+        #expect(send(&rewriter, Self.first, describe(107)) == base + 7)
+    }
+
+    @Test func `picture ids close over VP8 pictures that are left out and over no others`() throws {
+        for closes in [true, false] {
+            var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+            func picture(_ number: Int64, of id: UInt16, tl0: UInt8, layer: UInt8) -> PacketDescription {
+                var packet = describe(number, timestamp: UInt32(id) * 3_000, pictureID: id, tl0: tl0, frameNumber: id)
+                packet.temporalID = layer
+                if closes { packet.frame = .closesPictureIDs }
+                return packet
+            }
+            begin(&rewriter, Self.first, picture(100, of: 1, tl0: 1, layer: 0), at: .ms(0))
+            // Two packets of an upper layer's picture, then one of the base layer.
+            #expect(rewriter.leaveOut(picture(101, of: 2, tl0: 1, layer: 2)))
+            #expect(rewriter.leaveOut(picture(102, of: 2, tl0: 1, layer: 2)))
+            let upper = try #require(rewriter.currentSegment)
+            #expect(upper.pictureID(3, bits: 15) == (closes ? 2 : 3))
+            #expect(upper.tl0(2) == 2)
+            #expect(rewriter.leaveOut(picture(103, of: 3, tl0: 2, layer: 0)))
+            let base = try #require(rewriter.currentSegment)
+            #expect(base.pictureID(4, bits: 15) == (closes ? 2 : 4))
+            #expect(base.tl0(3) == (closes ? 2 : 3))
+            #expect(base.frameNumber(4) == 4)
+        }
+    }
+
+    @Test(arguments: [
+        (step: 89_000, isJump: false), (step: 11 * 90_000, isJump: false), (step: 13 * 90_000, isJump: true),
+        (step: -89_000, isJump: false), (step: -91_000, isJump: true), (step: 1 << 30, isJump: true),
+    ])
+    func `a source whose timestamps jump goes on like another source`(step: Int, isJump: Bool) throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100, timestamp: 5_000, pictureID: 70, tl0: 7, frameNumber: 9), at: .ms(0))
+        let base = try #require(rewriter.newestSequence).rawValue
+        let time = try #require(rewriter.newestTimestamp).timestamp
+        let next = describe(
+            101,
+            timestamp: UInt32(truncatingIfNeeded: 5_000 + step),
+            pictureID: 900,
+            tl0: 90,
+            frameNumber: 500
+        )
+        rewriter.followJump(to: next, packetsSent: 1, at: .ms(2_000))
+        #expect(send(&rewriter, Self.first, next, at: .ms(2_000)) == base + 1)
+        let passed = time.distance(to: try #require(rewriter.newestTimestamp).timestamp)
+        #expect(passed == (isJump ? 180_000 : step))
+        let segment = try #require(rewriter.currentSegment)
+        #expect(segment.pictureID(900, bits: 15) == (isJump ? 71 : 900))
+        #expect(segment.tl0(90) == (isJump ? 8 : 90))
+        #expect(segment.frameNumber(500) == (isJump ? 10 : 500))
+        // A repetition of the packet before the jump keeps its place.
+        #expect(rewriter.segment(of: 100, in: Self.first)?.timestamp(RTPTimestamp(rawValue: 5_000)) == time)
     }
 
     @Test func `a source that plays again gives no number out twice`() throws {
@@ -202,7 +285,7 @@ import Wire
                 #expect(sent.updateValue((playing, start), forKey: number) == nil)
             case 1...3:
                 position[playing] = next
-                _ = rewriter.leaveOut(ExtendedSequenceNumber(rawValue: next))
+                _ = rewriter.leaveOut(describe(next, timestamp: UInt32(truncatingIfNeeded: next)))
             case 4...8: position[playing] = next
             case 9...12:
                 // Late or repeated: either what it was before, or a number of its own, or nothing.
@@ -226,7 +309,7 @@ import Wire
 
     /// Sends a packet on as a slot does that closes gaps.
     private func sendClosing(_ rewriter: inout RTPRewriter, _ packet: PacketDescription, _ packetsSent: inout UInt32) {
-        rewriter.closeGap(before: packet.sequence, packetsSent: packetsSent)
+        rewriter.followJump(to: packet, packetsSent: packetsSent, at: .ms(0))
         guard let segment = rewriter.segment(of: packet.sequence, in: Self.first) else { return }
         rewriter.noteGap(before: packet.sequence, in: segment, packetsSent: packetsSent)
         rewriter.sent(packet, in: segment, at: .ms(0))
@@ -289,12 +372,15 @@ import Wire
         let base = try #require(rewriter.newestSequence).rawValue
         var number: Int64 = 0
         for _ in 0..<(RTPRewriter.segmentsMax * 3) {
-            #expect(rewriter.leaveOut(ExtendedSequenceNumber(rawValue: number + 1)) == true)
+            #expect(rewriter.leaveOut(describe(number + 1)))
             number += 2
             _ = send(&rewriter, Self.first, describe(number))
         }
         #expect(rewriter.origin(of: ExtendedSequenceNumber(rawValue: base).wire) == nil)
-        #expect(rewriter.origin(of: ExtendedSequenceNumber(rawValue: base + 95).wire) != nil)
+        #expect(
+            rewriter.origin(of: ExtendedSequenceNumber(rawValue: base + Int64(RTPRewriter.segmentsMax) * 3 - 1).wire)
+                != nil
+        )
         #expect(send(&rewriter, Self.first, describe(1)) == nil)
     }
 

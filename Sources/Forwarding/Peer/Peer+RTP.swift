@@ -194,7 +194,10 @@ extension Peer {
         else { return .malformedRTP }
         description.isRTXRecovered = isRTXRecovered
         stream.packetsReceived &+= 1
-        if !isRTXRecovered { stream.statistics.receivedPacket(sequence, view.timestamp, at: now) }
+        if !isRTXRecovered {
+            stream.statistics.receivedPacket(sequence, view.timestamp, at: now)
+            stream.noteTimestamp(&description)
+        }
         if stream.shedding.isActive || !takeIn(bytes: view.bytes.byteCount, at: now),
             let refusal = holdBack(stream, track, description, bytes: view.bytes.byteCount, core: core, at: now)
         {

@@ -87,6 +87,8 @@ package struct PacketDescription: BitwiseCopyable, Sendable {
     /// What the frame is to the decode targets and chains of the stream's dependency structure; nothing while that is not
     /// known.
     package var dependencies = FrameDependencies()
+    /// The packet has a payload and its timestamp continues its stream's. Any other one takes the slow path of every slot.
+    package var isPlain: Bool
 
     package init(
         sequence: ExtendedSequenceNumber,
@@ -104,6 +106,7 @@ package struct PacketDescription: BitwiseCopyable, Sendable {
         self.payloadOffset = payloadOffset
         self.payloadLength = payloadLength
         self.receivedAt = receivedAt
+        isPlain = payloadLength != 0
     }
 
     /// No forwarded extension is too long for the one-byte form (RFC 8285 §4.2).

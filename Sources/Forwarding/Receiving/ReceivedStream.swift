@@ -21,6 +21,9 @@ package final class ReceivedStream {
     private var askedOriginAt: Instant?
     private var clockRelayedAt: Instant?
 
+    private let clockRate: Int
+    /// Of the newest packet.
+    private var newestTimestamp: (sequence: ExtendedSequenceNumber, timestamp: RTPTimestamp)?
     /// What the payload type of the newest packet means.
     private var newestFormat: ReceivedFormat?
 
@@ -66,7 +69,7 @@ package final class ReceivedStream {
         self.rid = rid
         owner = Uncounted(track)
         layer = rid.flatMap { track.parameters.rids.firstIndex(of: $0) }.map { UInt8(clamping: $0) } ?? .max
-        let clockRate = track.parameters.codecs.first?.clockRate ?? track.parameters.kind.clockRate
+        clockRate = track.parameters.codecs.first?.clockRate ?? track.parameters.kind.clockRate
         let limit = track.parameters.kind == .video ? PacketHistory.bytesMax : Self.audioHistoryBytesMax
         history = PacketHistory(bytesLimit: min(limit, historyBytesMax))
         statistics = ReceiveStatistics(clockRate: clockRate)
@@ -125,6 +128,22 @@ package final class ReceivedStream {
     }
 
     private static let clockSpacing = Interval.milliseconds(200)
+
+    /// Compares a packet's timestamp with that of the newest one before it. After a jump every slot begins a new segment, by
+    /// what it sent itself.
+    @inline(__always)
+    func noteTimestamp(_ description: inout PacketDescription) {
+        guard let newest = newestTimestamp else {
+            newestTimestamp = (description.sequence, description.timestamp)
+            return
+        }
+        guard description.sequence > newest.sequence else { return }
+        newestTimestamp = (description.sequence, description.timestamp)
+        let step = newest.timestamp.distance(to: description.timestamp)
+        // The longest plain step: a frame, or a pause of some seconds.
+        guard UInt(bitPattern: step &+ clockRate) > UInt(bitPattern: 11 &* clockRate) else { return }
+        description.isPlain = false
+    }
 
     /// - Parameter hasMedia: the packet is not mere padding, by which a sender only probes its path.
     @inline(__always)

@@ -105,7 +105,7 @@ extension Forwarder {
             return
         }
         guard unsafe state.pointee.sourcePayloadType == packet.pointee.description.payloadType.rawValue,
-            unsafe packet.pointee.description.payloadLength != 0,
+            unsafe packet.pointee.description.isPlain,
             let segment = unsafe state.pointee.rewriter.currentSegment,
             unsafe segment.stream.rawValue == packet.pointee.streamID,
             unsafe packet.pointee.description.sequence >= segment.sourceStart,

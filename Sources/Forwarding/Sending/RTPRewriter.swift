@@ -9,9 +9,15 @@ package struct StreamID: Hashable, Sendable {
 /// Makes the packets of changing sources look to one subscriber like a single unbroken stream: sequence numbers and
 /// timestamps, and the picture and frame numbers inside the payload.
 ///
-/// The mapping is a short list of segments, each with constant offsets. A segment begins where a source begins to
-/// play or where a packet was left out. Old segments stay for a while, so that late packets and retransmissions map
-/// as they did first.
+/// The mapping is a list of segments, each with constant offsets. A segment begins where a source begins to play, where a
+/// packet was left out and where the source jumps. Old segments stay for a while, so that late packets and retransmissions
+/// map as they did first.
+///
+/// What becomes of the numbers when packets are left out:
+/// - Sequence numbers close up. A number that was reserved for a packet that is still missing stays reserved.
+/// - VP8 picture ids and TL0PICIDX close up, by one for each picture. Receivers hold upper temporal layers back while an id
+///   is missing.
+/// - VP9 picture ids and frame numbers of the dependency descriptor keep their distances, by which references are counted.
 package struct RTPRewriter: Sendable {
     package struct Segment: Sendable {
         package let stream: StreamID
@@ -22,6 +28,42 @@ package struct RTPRewriter: Sendable {
         let pictureIDOffset: UInt16
         let tl0Offset: UInt8
         let frameNumberOffset: UInt16
+        /// The numbers of the segment carry no packet of the source.
+        let isUnused: Bool
+
+        init(
+            stream: StreamID,
+            sourceStart: ExtendedSequenceNumber,
+            sequenceOffset: Int64,
+            timestampOffset: UInt32,
+            pictureIDOffset: UInt16,
+            tl0Offset: UInt8,
+            frameNumberOffset: UInt16,
+            isUnused: Bool = false
+        ) {
+            self.stream = stream
+            self.sourceStart = sourceStart
+            self.sequenceOffset = sequenceOffset
+            self.timestampOffset = timestampOffset
+            self.pictureIDOffset = pictureIDOffset
+            self.tl0Offset = tl0Offset
+            self.frameNumberOffset = frameNumberOffset
+            self.isUnused = isUnused
+        }
+
+        /// The same mapping from another packet on.
+        func starting(at source: ExtendedSequenceNumber, isUnused: Bool = false) -> Segment {
+            Segment(
+                stream: stream,
+                sourceStart: source,
+                sequenceOffset: sequenceOffset,
+                timestampOffset: timestampOffset,
+                pictureIDOffset: pictureIDOffset,
+                tl0Offset: tl0Offset,
+                frameNumberOffset: frameNumberOffset,
+                isUnused: isUnused
+            )
+        }
 
         /// Whether a packet's payload goes out byte for byte.
         var keepsPayload: Bool { pictureIDOffset == 0 && tl0Offset == 0 }
@@ -78,8 +120,11 @@ package struct RTPRewriter: Sendable {
         var frameNumber: UInt16 = 0
     }
 
-    /// Enough for the left-out packets of the longest time that a retransmission may reach back.
-    static let segmentsMax = 32
+    /// Enough for two seconds, the age of the oldest retransmission, with 100 left-out runs of packets a second: every
+    /// other picture at 60 frames a second in two spatial layers leaves 90.
+    static let segmentsMax = 256
+    /// Segments that are forgotten together, so that one left-out picture does not move all others.
+    private static let segmentsForgotten = 32
     /// Outgoing numbers that may stay unused at once: as many packets as loss recovery asks a publisher for. A wider gap
     /// is closed.
     static let skippedMax = LossDetector.missingMax
@@ -92,9 +137,11 @@ package struct RTPRewriter: Sendable {
     private let initialTimestamp: RTPTimestamp
     /// The newest segment, apart from the others because nearly every packet belongs to it.
     package private(set) var currentSegment: Segment?
-    /// The ones before it, oldest first.
+    /// The ones before it, oldest first. It grows as packets are left out, up to `segmentsMax`.
     private var earlier: ContiguousArray<Segment> = []
     private var output: Output?
+    /// The picture of the newest packet that was left out, by its timestamp; `nil` once another packet was sent after it.
+    private var leftOutPicture: RTPTimestamp?
     /// Outgoing numbers that may stay unused now. Each packet sent allows for one more, up to `skippedMax`.
     private var skippable = RTPRewriter.skippedMax
     /// The packets sent when `skippable` was brought up to date.
@@ -112,6 +159,8 @@ package struct RTPRewriter: Sendable {
 
     /// The stream that plays now.
     package var currentStream: StreamID? { currentSegment?.stream }
+    /// What it remembers of the mapping, at most `segmentsMax`.
+    var segmentCount: Int { earlier.count + (currentSegment == nil ? 0 : 1) }
     /// The newest sequence number sent; `nil` before the first packet.
     package var newestSequence: ExtendedSequenceNumber? { output?.sequence }
     /// The timestamp of that packet, and when it was sent.
@@ -129,26 +178,39 @@ package struct RTPRewriter: Sendable {
         now: Instant
     ) {
         let nextSequence = output?.sequence.advanced(by: 1) ?? initialSequence
-        var nextTimestamp = initialTimestamp
-        if let output {
-            let elapsed = max((now - output.sentAt).nanoseconds / 1_000, 0)
-            let ticks = max(Int(elapsed) * clockRate / 1_000_000, clockRate / 100)
-            nextTimestamp = output.timestamp.advanced(by: ticks)
-            if let alignedTimestamp {
-                let step = output.timestamp.distance(to: alignedTimestamp)
-                if step > 0, step < ticks + clockRate { nextTimestamp = alignedTimestamp }
-            }
+        let nextTimestamp = output.map { timestamp(after: $0, alignedTimestamp, now) } ?? initialTimestamp
+        append(restart(stream, at: packet, nextSequence, nextTimestamp))
+    }
+
+    /// The timestamp of a source that begins now.
+    private func timestamp(after output: Output, _ aligned: RTPTimestamp?, _ now: Instant) -> RTPTimestamp {
+        let ticks = max(elapsedTicks(since: output.sentAt, now), clockRate / 100)
+        if let aligned {
+            let step = output.timestamp.distance(to: aligned)
+            if step > 0, step < ticks + clockRate { return aligned }
         }
-        append(
-            Segment(
-                stream: stream,
-                sourceStart: packet.sequence,
-                sequenceOffset: nextSequence.rawValue &- packet.sequence.rawValue,
-                timestampOffset: nextTimestamp.rawValue &- packet.timestamp.rawValue,
-                pictureIDOffset: output.map { ($0.pictureID &+ 1) &- packet.pictureID } ?? 0,
-                tl0Offset: output.map { ($0.tl0 &+ 1) &- packet.tl0 } ?? 0,
-                frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- packet.frameNumber } ?? 0
-            )
+        return output.timestamp.advanced(by: ticks)
+    }
+
+    private func elapsedTicks(since instant: Instant, _ now: Instant) -> Int {
+        Int(max((now - instant).nanoseconds / 1_000, 0)) * clockRate / 1_000_000
+    }
+
+    /// A segment in which every number of a packet becomes the next one.
+    private func restart(
+        _ stream: StreamID,
+        at packet: PacketDescription,
+        _ sequence: ExtendedSequenceNumber,
+        _ timestamp: RTPTimestamp
+    ) -> Segment {
+        Segment(
+            stream: stream,
+            sourceStart: packet.sequence,
+            sequenceOffset: sequence.rawValue &- packet.sequence.rawValue,
+            timestampOffset: timestamp.rawValue &- packet.timestamp.rawValue,
+            pictureIDOffset: output.map { ($0.pictureID &+ 1) &- packet.pictureID } ?? 0,
+            tl0Offset: output.map { ($0.tl0 &+ 1) &- packet.tl0 } ?? 0,
+            frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- packet.frameNumber } ?? 0
         )
     }
 
@@ -172,7 +234,7 @@ package struct RTPRewriter: Sendable {
             if source >= segment.sourceStart {
                 // What lies beyond the segment's end was left out, or came while the stream did not play: its number
                 // went to another packet.
-                return segment.sequence(source) < end ? segment : nil
+                return !segment.isUnused && segment.sequence(source) < end ? segment : nil
             }
             end = segment.outputStart
             index -= 1
@@ -198,27 +260,61 @@ package struct RTPRewriter: Sendable {
         min(skippable &+ Int(packetsSent &- packetsCounted), Self.skippedMax)
     }
 
-    /// Begins a new segment at a packet of the current stream where too many are missing before it.
+    /// Begins a new segment at a packet of the current stream where its source jumps: too many packets are missing before
+    /// it, or its timestamp is far from where the time that passed puts it.
     ///
     /// A receiver finds a packet's SRTP index by those that it received. It takes a number 2^15 ahead of them for one of
     /// another cycle, and can decrypt nothing from there on (RFC 3711 §3.3.1). So numbers stay unused only for packets that
     /// may still come. Where the source jumps further, or leaves gaps all the time, the packet goes out one number after
     /// the next: that number stays unused, by which the receiver sees that something is missing.
+    ///
+    /// A timestamp that jumps is that of a sender that began anew. Timestamps and picture numbers then continue as at a
+    /// switch of sources.
     /// - Parameter packetsSent: all so far, whatever their source.
-    package mutating func closeGap(before source: ExtendedSequenceNumber, packetsSent: UInt32) {
+    package mutating func followJump(to packet: PacketDescription, packetsSent: UInt32, at now: Instant) {
+        let source = packet.sequence
         guard let segment = currentSegment, let output, source >= segment.sourceStart,
-            gap(before: source, in: segment) > Int64(skippable(after: packetsSent))
+            segment.sequence(source) > output.sequence
         else { return }
-        append(
-            Segment(
-                stream: segment.stream,
-                sourceStart: source,
-                sequenceOffset: output.sequence.rawValue &+ 2 &- source.rawValue,
-                timestampOffset: segment.timestampOffset,
-                pictureIDOffset: segment.pictureIDOffset,
-                tl0Offset: segment.tl0Offset,
-                frameNumberOffset: segment.frameNumberOffset
-            )
+        let isGapTooWide = gap(before: source, in: segment) > Int64(skippable(after: packetsSent))
+        let sequence = isGapTooWide ? output.sequence.advanced(by: 2) : segment.sequence(source)
+        if timestampJumps(segment.timestamp(packet.timestamp), from: output, now) {
+            append(restart(segment.stream, at: packet, sequence, timestamp(after: output, nil, now)))
+        } else if isGapTooWide {
+            append(closing(segment, at: source, sequence: sequence))
+        }
+    }
+
+    /// Between packets of one source a timestamp never goes back by more than this.
+    private static let timestampStepBackSeconds = 1
+    /// A timestamp may be ahead of the time that passed by so much: a sender that resumes may still send what it captured
+    /// before.
+    private static let timestampLeadSeconds = 10
+
+    private func timestampJumps(_ timestamp: RTPTimestamp, from output: Output, _ now: Instant) -> Bool {
+        let step = output.timestamp.distance(to: timestamp)
+        if step >= -Self.timestampStepBackSeconds * clockRate, step <= Self.timestampLeadSeconds * clockRate {
+            return false
+        }
+        return step < 0 || step > elapsedTicks(since: output.sentAt, now) + Self.timestampLeadSeconds * clockRate
+    }
+
+    /// The segment's mapping from a packet on, which goes out with another number.
+    private func closing(
+        _ segment: Segment,
+        at source: ExtendedSequenceNumber,
+        sequence: ExtendedSequenceNumber,
+        pictures: UInt16 = 0,
+        baseLayers: UInt8 = 0
+    ) -> Segment {
+        Segment(
+            stream: segment.stream,
+            sourceStart: source,
+            sequenceOffset: sequence.rawValue &- source.rawValue,
+            timestampOffset: segment.timestampOffset,
+            pictureIDOffset: segment.pictureIDOffset &- pictures,
+            tl0Offset: segment.tl0Offset &- baseLayers,
+            frameNumberOffset: segment.frameNumberOffset
         )
     }
 
@@ -231,23 +327,57 @@ package struct RTPRewriter: Sendable {
     }
 
     /// Leaves a packet of the current stream out, closing the gap for those after it.
-    /// - Returns: `false` when later packets are sent already: then the number stays unused.
-    package mutating func leaveOut(_ source: ExtendedSequenceNumber) -> Bool {
-        guard let segment = currentSegment, let newest = output?.sequence,
-            source >= segment.sourceStart, segment.sequence(source) == newest.advanced(by: 1)
+    ///
+    /// A picture is left out as a whole: the caller decides at its first packet. Where packets before that one are missing, it
+    /// does better to send the picture, as nobody knows what it is that is missing.
+    /// - Returns: `false`, changing nothing, when later packets are sent already. The packet may then go out, or `leaveUnused`
+    ///   gives up its number.
+    package mutating func leaveOut(_ packet: PacketDescription) -> Bool {
+        guard let segment = currentSegment, let newest = output?.sequence, packet.sequence >= segment.sourceStart,
+            segment.sequence(packet.sequence) > newest
         else { return false }
+        let isSamePicture = leftOutPicture == packet.timestamp
+        // What is missing between two packets of one picture is of the same picture.
+        let sequence = isSamePicture ? segment.outputStart : segment.sequence(packet.sequence)
+        let closesPicture =
+            packet.frame.contains(.closesPictureIDs) && packet.pictureIDBits != 0 && !isSamePicture
         append(
-            Segment(
-                stream: segment.stream,
-                sourceStart: source.advanced(by: 1),
-                sequenceOffset: segment.sequenceOffset - 1,
-                timestampOffset: segment.timestampOffset,
-                pictureIDOffset: segment.pictureIDOffset,
-                tl0Offset: segment.tl0Offset,
-                frameNumberOffset: segment.frameNumberOffset
+            closing(
+                segment,
+                at: packet.sequence.advanced(by: 1),
+                sequence: sequence,
+                pictures: closesPicture ? 1 : 0,
+                baseLayers: closesPicture && packet.tl0Offset != 0 && packet.temporalID == 0 ? 1 : 0
             )
         )
+        leftOutPicture = packet.timestamp
         return true
+    }
+
+    /// Gives up the number of a packet that `leaveOut` refused: a padding-only packet has to fill it, and the source packet is
+    /// never sent under it.
+    /// - Returns: the number to fill; `nil` when the packet has none.
+    package mutating func leaveUnused(_ source: ExtendedSequenceNumber) -> ExtendedSequenceNumber? {
+        guard let current = currentSegment else { return nil }
+        let next = source.advanced(by: 1)
+        if source >= current.sourceStart {
+            if source > current.sourceStart { earlier.append(current) }
+            earlier.append(current.starting(at: source, isUnused: true))
+            currentSegment = current.starting(at: next)
+            leftOutPicture = nil
+            forgetOldest()
+            return current.sequence(source)
+        }
+        guard let segment = earlierSegment(of: source, in: current.stream, before: current),
+            let index = earlier.lastIndex(where: { $0.outputStart == segment.outputStart })
+        else { return nil }
+        let number = segment.sequence(source)
+        let end = index + 1 < earlier.count ? earlier[index + 1].outputStart : current.outputStart
+        if number.advanced(by: 1) < end { earlier.insert(segment.starting(at: next), at: index + 1) }
+        let unused = segment.starting(at: source, isUnused: true)
+        if source == segment.sourceStart { earlier[index] = unused } else { earlier.insert(unused, at: index + 1) }
+        forgetOldest()
+        return number
     }
 
     /// Notes what was sent.
@@ -259,6 +389,7 @@ package struct RTPRewriter: Sendable {
     ) {
         let sequence = segment.sequence(packet.sequence)
         guard output.map({ sequence > $0.sequence }) ?? true else { return }
+        leftOutPicture = nil
         var next = output ?? Output(sequence: sequence, timestamp: .init(rawValue: 0), sentAt: now)
         next.sequence = sequence
         next.timestamp = segment.timestamp(packet.timestamp)
@@ -271,27 +402,34 @@ package struct RTPRewriter: Sendable {
         output = next
     }
 
-    /// Which source packet went out under a sequence number; `nil` when that was never sent or is forgotten.
+    /// Which source packet went out under a sequence number; `nil` when that was never sent, carries no packet of a source
+    /// or is forgotten. For a number that stays reserved it is the packet that is missing.
     package func origin(of wire: SequenceNumber) -> (segment: Segment, source: ExtendedSequenceNumber)? {
-        guard let newest = output?.sequence else { return nil }
+        guard let newest = output?.sequence, let current = currentSegment else { return nil }
         let sequence = newest.advanced(by: newest.wire.distance(to: wire))
         guard sequence <= newest else { return nil }
-        guard let current = currentSegment else { return nil }
         if sequence >= current.outputStart { return (current, current.source(sequence)) }
-        var index = earlier.count - 1
-        while index >= 0 {
-            if sequence >= earlier[index].outputStart { return (earlier[index], earlier[index].source(sequence)) }
-            index -= 1
+        // The newest segment that begins at the number or before it; the list is in that order.
+        var (low, high) = (0, earlier.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if earlier[middle].outputStart <= sequence { low = middle + 1 } else { high = middle }
         }
-        return nil
+        guard low > 0, !earlier[low - 1].isUnused else { return nil }
+        return (earlier[low - 1], earlier[low - 1].source(sequence))
     }
 
     private mutating func append(_ segment: Segment) {
         // A segment that starts where the last one did never mapped a packet.
         if let current = currentSegment, current.outputStart != segment.outputStart {
-            if earlier.count == Self.segmentsMax - 1 { earlier.removeFirst() }
             earlier.append(current)
+            forgetOldest()
         }
         currentSegment = segment
+        leftOutPicture = nil
+    }
+
+    private mutating func forgetOldest() {
+        if earlier.count >= Self.segmentsMax { earlier.removeFirst(Self.segmentsForgotten) }
     }
 }

@@ -241,16 +241,17 @@ package final class SendSlot {
             else { return }
         }
         if unsafe state.pointee.rewriter.currentStream == streamID {
-            unsafe state.pointee.rewriter.closeGap(
-                before: description.sequence,
-                packetsSent: state.pointee.packetsSent
+            unsafe state.pointee.rewriter.followJump(
+                to: description,
+                packetsSent: state.pointee.packetsSent,
+                at: now
             )
         }
         guard let segment = unsafe state.pointee.rewriter.segment(of: description.sequence, in: streamID) else {
             peer.core.counters.drop(.tooOld)
             return
         }
-        if description.payloadLength == 0, unsafe state.pointee.rewriter.leaveOut(description.sequence) { return }
+        if description.payloadLength == 0, unsafe state.pointee.rewriter.leaveOut(description) { return }
         let mapping = mapping(of: description.payloadType, in: stream.track)
         if case .unsupported(let codec) = mapping {
             announceUnsupported(codec)
