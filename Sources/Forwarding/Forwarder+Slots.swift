@@ -13,6 +13,16 @@ extension Forwarder {
         layer: LayerChoice = .richest,
         at now: Instant
     ) throws(ForwarderError) {
+        try connect(slot: slotID, to: trackID, preference: LayerPreference(cap: layer), at: now)
+    }
+
+    /// Lets a track play into a slot as ``connect(slot:to:layer:at:)`` does, with all that the receiver wishes of it.
+    public func connect(
+        slot slotID: TrackID,
+        to trackID: TrackID?,
+        preference: LayerPreference,
+        at now: Instant
+    ) throws(ForwarderError) {
         guard let peer = peer(slotID.peer) else { throw .unknownPeer(slotID.peer) }
         guard let slot = peer.slot(slotID.mid) else { throw .unknownTrack(slotID) }
         guard let trackID else {
@@ -26,9 +36,9 @@ extension Forwarder {
             throw .kindMismatch(slot: slotID, track: trackID)
         }
         if slot.source === track {
-            slot.choose(layer, at: now)
+            slot.choose(preference, at: now)
         } else {
-            slot.connect(to: track, layer: layer, at: now)
+            slot.connect(to: track, preference: preference, at: now)
         }
     }
 

@@ -19,11 +19,11 @@ import Testing
     }
 
     private static func answers(_ selector: LayerSelector) -> [UInt64] {
-        (0..<LayerChoice.answersMax).map { selector.answers[$0] }
+        (0..<LayerChoice.placesMax).map { selector.resolution[$0] }
     }
 
     private static func exact(_ selector: LayerSelector) -> [Int] {
-        (0..<LayerChoice.answersMax).filter { selector.answers.exact.contains(LayerChoices(place: $0)) }
+        (0..<LayerChoice.placesMax).filter { selector.resolution.exact.contains(LayerChoices(place: $0)) }
     }
 
     @Test(
@@ -126,6 +126,6 @@ import Testing
         both[1].isFlowing = false
         selector.update(both)
         #expect(Self.answers(selector) == [1, 1, 1, 1, 1])
-        #expect(selector.answers.exact == .all)
+        #expect(selector.resolution.exact == .all)
     }
 }

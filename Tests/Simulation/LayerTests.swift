@@ -280,7 +280,7 @@ import Wire
             let tracks = home == 0 ? core.peer(publisher)?.tracks ?? [] : Array(core.mirrors.values)
             let track = try #require(tracks.first { $0.parameters.kind == .video })
             let stream = try #require(track.streams.first { $0.rid == call.rids[1] })
-            return track.answers.choices(of: stream.id.rawValue)
+            return track.resolution.choices(of: stream.id.rawValue)
         }
         #expect(try answers(1) == answers(0))
         call.send(false, 2)
@@ -291,6 +291,27 @@ import Wire
         call.world.run(for: .seconds(4))
         #expect(try answers(0) == LayerChoices(place: 2))
         #expect(try answers(1) == answers(0))
+    }
+
+    @Test func `a mirror knows the bit rates of all layers, whichever it is handed`() throws {
+        let call = try start(seed: 775, loops: 2)
+        _ = try watch(call, .level(0), loop: 1)
+        call.world.run(for: .seconds(5))
+        let publisher = try #require(call.publisher.client).id
+        func table(_ tracks: [ReceivedTrack]) throws -> LayerTable {
+            try #require(tracks.first { $0.parameters.kind == .video }).table
+        }
+        let origin = try table(call.world.loops[0].core.peer(publisher)?.tracks ?? [])
+        let mirror = try table(Array(call.world.loops[1].core.mirrors.values))
+        #expect(origin.encodings.map(\.place).sorted() == [0, 1, 2])
+        #expect(mirror.encodings.map(\.stream) == origin.encodings.map(\.stream))
+        for (told, measured) in zip(mirror.encodings, origin.encodings) {
+            #expect(told.isFlowing && measured.isFlowing)
+            #expect(abs(told.bitrate - measured.bitrate) <= measured.bitrate / 2)
+            #expect(told.layers.bitrate(upToSpatial: 3, temporal: 3) > told.bitrate / 2)
+        }
+        let rates = mirror.encodings.sorted { $0.place < $1.place }.map(\.bitrate)
+        #expect(rates == rates.sorted() && rates[0] > 0)
     }
 
     @Test func `a wish that was lost on the way is told again`() throws {

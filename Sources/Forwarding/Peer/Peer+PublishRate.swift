@@ -50,7 +50,9 @@ extension Peer {
         core: Forwarder,
         at now: Instant
     ) -> Bool {
-        guard stream.shedding.mayEnd(at: now), limiterHasRoom(at: now), !description.isRTXRecovered else { return false }
+        guard stream.shedding.mayEnd(at: now), limiterHasRoom(at: now), !description.isRTXRecovered else {
+            return false
+        }
         guard description.startsKeyFrame, takeIn(bytes: bytes, at: now) else {
             stream.keyFrames.want(at: now)
             core.markDirty(id)

@@ -206,7 +206,8 @@ extension Peer {
         guard track.take(view.bytes, description, of: stream, core: core, into: batch) else {
             return stream.history.contains(sequence) ? .duplicate : .tooOld
         }
-        stream.noteArrival(bytes: view.bytes.byteCount, hasMedia: description.payloadLength > 0, at: now)
+        stream.noteArrival(description, bytes: view.bytes.byteCount, at: now)
+        if description.startsKeyFrame { stream.noteKeyFrame(view.payload, codec: format.codec) }
         noteLoss(sequence, description, of: stream, format, core: core, at: now)
         if track.announcedCodec != format.codec, description.payloadLength > 0 {
             announce(format.codec, of: track, at: now)

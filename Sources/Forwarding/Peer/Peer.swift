@@ -371,6 +371,10 @@ package final class Peer {
             stream.measureBitrate(at: now)
             if let block = stream.makeReportBlock(at: now) { blocks.append(block) }
         }
+        for track in tracks {
+            track.measureLayers(at: now)
+            core.relayLayers(of: track)
+        }
         rateNetwork(at: now)
         guard !blocks.isEmpty else { return }
         core.writer.removeAll()

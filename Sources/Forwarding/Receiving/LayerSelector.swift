@@ -3,10 +3,10 @@ import MediaTypes
 extension LayerChoice {
     /// Ranks that can be told apart.
     static let levelsMax = 4
-    /// Choices that a stream can answer: the richest, and each rank.
-    static let answersMax = 1 + levelsMax
+    /// Choices that name a stream: the richest, and each rank.
+    static let placesMax = 1 + levelsMax
 
-    /// The choice's place among those that a stream can answer; `nil` for ``nothing``.
+    /// The choice's place among those that name a stream; `nil` for ``nothing``.
     var place: Int? {
         switch self {
         case .richest: 0
@@ -16,19 +16,19 @@ extension LayerChoice {
     }
 }
 
-/// A set of layer choices, one bit for each that a stream can answer.
+/// A set of layer choices, one bit for each that names a stream.
 struct LayerChoices: OptionSet, BitwiseCopyable, Sendable {
     let rawValue: UInt8
     init(rawValue: UInt8) { self.rawValue = rawValue }
     /// - Parameter place: ``LayerChoice/place``.
     init(place: Int) { rawValue = 1 << UInt8(truncatingIfNeeded: place) }
-    static let all = Self(rawValue: 1 << UInt8(LayerChoice.answersMax) - 1)
+    static let all = Self(rawValue: 1 << UInt8(LayerChoice.placesMax) - 1)
 }
 
-/// Which stream of a track answers each layer choice, by ``LayerChoice/place``. 0 where none does.
-struct LayerAnswers: BitwiseCopyable, Sendable {
+/// Which stream of a track each layer choice names, by ``LayerChoice/place``. 0 where none does.
+struct LayerResolution: BitwiseCopyable, Equatable, Sendable {
     private var streams: [5 of UInt64] = .init(repeating: 0)
-    /// The choices whose stream is what they name, and not the nearest to it.
+    /// The choices whose stream is the layer that they name, and not the nearest to it.
     var exact: LayerChoices = []
 
     subscript(place: Int) -> UInt64 {
@@ -36,28 +36,25 @@ struct LayerAnswers: BitwiseCopyable, Sendable {
         set { streams[place] = newValue }
     }
 
-    /// The choices that a stream answers.
+    static func == (left: Self, right: Self) -> Bool {
+        left.exact == right.exact
+            && (0..<LayerChoice.placesMax).allSatisfy { left.streams[$0] == right.streams[$0] }
+    }
+
+    /// The choices that name a stream.
     @inline(__always)
     func choices(of stream: UInt64) -> LayerChoices {
         var found: LayerChoices = []
-        for place in 0..<LayerChoice.answersMax where streams[place] == stream {
+        for place in 0..<LayerChoice.placesMax where streams[place] == stream {
             found.insert(LayerChoices(place: place))
         }
         return found
     }
 }
 
-/// Decides which layer of a track answers each choice: the one place where that is decided.
+/// Ranks a track's layers by what is measured of them, on the publisher's loop, and resolves each choice to one.
 struct LayerSelector: Sendable {
-    /// What is known of one stream of the track.
-    struct Layer: Sendable {
-        var stream: UInt64
-        /// Its place among the track's rids; at or above their number without layers.
-        var place: Int
-        /// Bit/s that the stream was last seen to carry.
-        var bitrate: Int
-        var isFlowing: Bool
-    }
+    typealias Layer = LayerTable.Encoding
 
     /// The number of the track's rids.
     private let ridCount: Int
@@ -65,7 +62,7 @@ struct LayerSelector: Sendable {
     private let ascends: Bool
     /// The streams, lowest first.
     private var ranking: ContiguousArray<UInt64> = []
-    private(set) var answers = LayerAnswers()
+    private(set) var resolution = LayerResolution()
 
     /// A layer must carry this much more than another to be taken for a higher one, so that the choice is stable.
     private static let higherRatio = 1.3
@@ -73,19 +70,19 @@ struct LayerSelector: Sendable {
     init(ridCount: Int, ascends: Bool) {
         self.ridCount = ridCount
         self.ascends = ascends
-        answers.exact.insert(LayerChoices(place: 0))
+        resolution.exact.insert(LayerChoices(place: 0))
     }
 
     /// The stream that plays where the richest is to.
-    var richest: UInt64 { answers[0] }
+    var richest: UInt64 { resolution[0] }
 
-    /// Lets one stream answer every choice: without layers the source that began last is the one to play.
+    /// Resolves every choice to one stream: without layers the source that began last is the one to play.
     mutating func choose(only stream: UInt64) {
-        for place in 0..<LayerChoice.answersMax { answers[place] = stream }
-        answers.exact = .all
+        for place in 0..<LayerChoice.placesMax { resolution[place] = stream }
+        resolution.exact = .all
     }
 
-    /// Decides anew.
+    /// Ranks and resolves again.
     /// - Parameter layers: the track's streams in the order of their beginning.
     mutating func update(_ layers: [Layer]) {
         // Without layers another one takes over only from one that went silent.
@@ -102,10 +99,10 @@ struct LayerSelector: Sendable {
         for level in 0..<LayerChoice.levelsMax { chooseLevel(level, ranked) }
     }
 
-    /// Forgets a stream that is no more.
+    /// Forgets a stream that ended.
     mutating func remove(_ stream: UInt64) {
         ranking.removeAll { $0 == stream }
-        for place in 0..<LayerChoice.answersMax where answers[place] == stream { answers[place] = 0 }
+        for place in 0..<LayerChoice.placesMax where resolution[place] == stream { resolution[place] = 0 }
     }
 
     private mutating func rank(_ layers: [Layer]) {
@@ -144,24 +141,24 @@ struct LayerSelector: Sendable {
         let flowing = layers.filter(\.isFlowing)
         let current = flowing.first { $0.stream == richest }
         guard let best = flowing.max(by: { $0.bitrate < $1.bitrate }) else {
-            if richest == 0, let first = layers.first { answers[0] = first.stream }
+            if richest == 0, let first = layers.first { resolution[0] = first.stream }
             return
         }
         if let current, Double(best.bitrate) <= Double(current.bitrate) * Self.higherRatio { return }
-        answers[0] = best.stream
+        resolution[0] = best.stream
     }
 
     private mutating func chooseLevel(_ level: Int, _ ranked: [(rank: Int, layer: Layer)]) {
         let wanted = min(level, ridCount - 1)
         let flowing = ranked.filter(\.layer.isFlowing)
         // While none flows the choice stays as it is.
-        guard !flowing.isEmpty || answers[1 + level] == 0 else { return }
+        guard !flowing.isEmpty || resolution[1 + level] == 0 else { return }
         let candidates = flowing.isEmpty ? ranked : flowing
         guard
             let chosen = candidates.last(where: { $0.rank <= wanted }) ?? candidates.first(where: { $0.rank > wanted })
         else { return }
-        answers[1 + level] = chosen.layer.stream
+        resolution[1 + level] = chosen.layer.stream
         let choice = LayerChoices(place: 1 + level)
-        if chosen.rank == wanted { answers.exact.insert(choice) } else { answers.exact.remove(choice) }
+        if chosen.rank == wanted { resolution.exact.insert(choice) } else { resolution.exact.remove(choice) }
     }
 }

@@ -45,6 +45,10 @@ package final class ReceivedStream {
     package private(set) var bitrate = 0
     /// What the stream carries while it flows, by which layers are told apart: it outlives a pause.
     package private(set) var typicalBitrate = 0
+    /// The bit rates and sizes of its spatial and temporal layers, smoothed as `typicalBitrate` is.
+    private(set) var layers = EncodingLayers()
+    /// Bytes of each layer since the last `measure`.
+    private var layerBytes: [16 of UInt32] = .init(repeating: 0)
     /// Requests for a key frame that were sent.
     package var keyFrameRequests: UInt64 = 0
     package private(set) var bytesReceived: UInt64 = 0
@@ -145,11 +149,32 @@ package final class ReceivedStream {
         description.isPlain = false
     }
 
-    /// - Parameter hasMedia: the packet is not mere padding, by which a sender only probes its path.
+    /// Counts a packet. One that is padding only, by which a sender probes its path, does not make the stream flow.
     @inline(__always)
-    package func noteArrival(bytes: Int, hasMedia: Bool, at now: Instant) {
+    package func noteArrival(_ description: PacketDescription, bytes: Int, at now: Instant) {
         bytesReceived &+= UInt64(bytes)
-        if hasMedia { lastPacketAt = now }
+        guard description.payloadLength > 0 else { return }
+        lastPacketAt = now
+        let index = EncodingLayers.index(spatialID: description.spatialID, temporalID: description.temporalID)
+        layerBytes[index] &+= UInt32(truncatingIfNeeded: bytes)
+    }
+
+    /// Takes the sizes that a key frame's first packet names.
+    func noteKeyFrame(_ payload: RawSpan, codec: CodecName) {
+        for (spatialID, size) in templates.resolutions.enumerated() {
+            layers.setSize(ofSpatial: spatialID, width: size.width, height: size.height)
+        }
+        switch codec {
+        case .vp8:
+            guard let size = VP8PayloadDescriptor.keyFrameSize(payload) else { return }
+            layers.setSize(ofSpatial: 0, width: size.width, height: size.height)
+        case .vp9:
+            guard let structure = VP9PayloadDescriptor(payload)?.scalabilityStructure, let width = structure.width,
+                let height = structure.height
+            else { return }
+            layers.setSize(ofSpatial: structure.spatialLayerCount - 1, width: Int(width), height: Int(height))
+        default: break
+        }
     }
 
     /// Media bits a second by the newest measurement, or since then where that says more: a stream may have just begun.
@@ -165,6 +190,12 @@ package final class ReceivedStream {
         if bits > 0 { typicalBitrate = max(bitrate, typicalBitrate / 8 * 7) }
         bytesAtMeasure = bytesReceived
         measuredAt = now
+        guard bits > 0 else { return }
+        for index in 0..<(EncodingLayers.spatialMax * EncodingLayers.temporalMax) {
+            let rate = Int(Double(layerBytes[index]) * 8e9 / Double(elapsed))
+            layers[index] = max(rate, layers[index] / 8 * 7)
+            layerBytes[index] = 0
+        }
     }
 
     /// The earliest time that the stream wants to send feedback of its own.

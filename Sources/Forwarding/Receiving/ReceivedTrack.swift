@@ -21,8 +21,10 @@ package final class ReceivedTrack {
     package var announcedCodec: CodecName?
     private var lastAnnouncedAt: Instant?
     private var selector: LayerSelector
-    /// Which stream each slot is to play, by its layer choice: decided here, or by its origin for a mirror.
-    private(set) var answers = LayerAnswers()
+    /// Which stream each choice names while the rate has no limit: decided here, or by its origin for a mirror.
+    private(set) var resolution = LayerResolution()
+    /// What the track has to send, by the newest measurement: made here, or told by its origin for a mirror.
+    private(set) var encodings: [LayerTable.Encoding] = []
     /// The slots of each choice, by its place.
     private var slotCounts: [5 of Int] = .init(repeating: 0)
     private var speech: SpeechDetector?
@@ -65,7 +67,7 @@ package final class ReceivedTrack {
         guard origin == nil else { return }
         if stream.rid == nil {
             selector.choose(only: stream.id.rawValue)
-            adopt(selector.answers, at: now)
+            adopt(selector.resolution, at: now)
         } else {
             selectLayers(at: now)
         }
@@ -78,12 +80,12 @@ package final class ReceivedTrack {
             stream !== target && !stream.isFlowing(at: now) && !waits(stream)
         }
         guard
-            let index = streams.firstIndex(where: { isSilent($0) && answers.choices(of: $0.id.rawValue).isEmpty })
+            let index = streams.firstIndex(where: { isSilent($0) && resolution.choices(of: $0.id.rawValue).isEmpty })
                 ?? streams.firstIndex(where: isSilent)
         else { return nil }
         let evicted = streams.remove(at: index)
         selector.remove(evicted.id.rawValue)
-        for place in 0..<LayerChoice.answersMax where answers[place] == evicted.id.rawValue { answers[place] = 0 }
+        for place in 0..<LayerChoice.placesMax where resolution[place] == evicted.id.rawValue { resolution[place] = 0 }
         return evicted
     }
 
@@ -93,33 +95,52 @@ package final class ReceivedTrack {
         return (0..<backlogCount).contains { unsafe backlog[$0].stream.refers(to: stream) }
     }
 
-    /// The stream that plays where the richest is to.
-    package var target: ReceivedStream? { stream(StreamID(rawValue: answers[0])) }
+    /// The stream that the richest choice names.
+    package var target: ReceivedStream? { stream(StreamID(rawValue: resolution[0])) }
 
-    /// Decides anew which stream answers each choice.
+    /// Measures the layers and resolves each choice again.
     package func selectLayers(at now: Instant) {
         guard origin == nil else { return }
+        encodings = measuredEncodings(at: now)
+        selector.update(encodings)
+        adopt(selector.resolution, at: now)
+    }
+
+    /// What the track has to send now.
+    var table: LayerTable { LayerTable(encodings: encodings, resolution: resolution) }
+
+    /// Brings the table's bit rates up to date, after those of the streams.
+    func measureLayers(at now: Instant) {
+        guard origin == nil, parameters.kind == .video else { return }
+        encodings = measuredEncodings(at: now)
+    }
+
+    /// Of a mirror: takes what its origin tells of the track's layers.
+    func noteEncodings(_ encodings: [LayerTable.Encoding]) {
+        guard origin != nil else { return }
+        self.encodings = encodings
+    }
+
+    private func measuredEncodings(at now: Instant) -> [LayerTable.Encoding] {
         let newest = streams.lazy.map(\.lastPacketAt).max() ?? now
-        selector.update(
-            streams.map { stream in
-                LayerSelector.Layer(
-                    stream: stream.id.rawValue,
-                    place: Int(stream.layer),
-                    bitrate: stream.typicalBitrate,
-                    isFlowing: now - stream.lastPacketAt < ReceivedStream.silenceMax
-                        && newest - stream.lastPacketAt < Self.layerSilenceMax && !stream.shedding.isActive
-                )
-            }
-        )
-        adopt(selector.answers, at: now)
+        return streams.map { stream in
+            LayerTable.Encoding(
+                stream: stream.id.rawValue,
+                place: Int(stream.layer),
+                bitrate: stream.typicalBitrate,
+                isFlowing: now - stream.lastPacketAt < ReceivedStream.silenceMax
+                    && newest - stream.lastPacketAt < Self.layerSilenceMax && !stream.shedding.isActive,
+                layers: stream.layers
+            )
+        }
     }
 
     /// Lets other streams be those to play.
-    private func adopt(_ decided: LayerAnswers, at now: Instant) {
-        let before = answers
-        answers = decided
+    private func adopt(_ decided: LayerResolution, at now: Instant) {
+        let before = resolution
+        resolution = decided
         var isChanged = false
-        for place in 0..<LayerChoice.answersMax where decided[place] != before[place] {
+        for place in 0..<LayerChoice.placesMax where decided[place] != before[place] {
             isChanged = true
             guard let next = stream(StreamID(rawValue: decided[place])) else { continue }
             let previous = stream(StreamID(rawValue: before[place]))
@@ -129,48 +150,43 @@ package final class ReceivedTrack {
                 next.wantKeyFrame(at: now)
             }
             guard slotCounts[place] > 0 else { continue }
-            for slot in slots where slot.layer.place == place { slot.want(next, at: now) }
+            for slot in slots where slot.layer.place == place { slot.peer.allocateLayers(to: slot, at: now) }
         }
         if isChanged { origin?.tellWish(of: self) }
     }
 
-    /// Of a mirror: what its origin says of a stream.
-    /// - Parameter choices: those that the stream answers.
-    func noteAnswers(_ choices: LayerChoices, exact: LayerChoices, of stream: ReceivedStream, at now: Instant) {
-        guard choices != answers.choices(of: stream.id.rawValue) || exact != answers.exact else { return }
-        var decided = answers
+    /// Of a mirror: takes what its origin says of a stream.
+    /// - Parameter choices: those that name the stream.
+    func noteResolution(_ choices: LayerChoices, exact: LayerChoices, of stream: ReceivedStream, at now: Instant) {
+        guard choices != resolution.choices(of: stream.id.rawValue) || exact != resolution.exact else { return }
+        var decided = resolution
         decided.exact = exact
-        for place in 0..<LayerChoice.answersMax {
+        for place in 0..<LayerChoice.placesMax {
             if choices.contains(LayerChoices(place: place)) {
                 decided[place] = stream.id.rawValue
             } else if decided[place] == stream.id.rawValue, slotCounts[place] == 0 {
-                // Packets of the stream that answers it now do not come, as nobody here chose that.
+                // Nobody here made the choice, so packets of the stream that it names now do not come.
                 decided[place] = 0
             }
         }
         adopt(decided, at: now)
     }
 
-    /// The stream that a choice is to play; `nil` while none is known, and for nothing.
-    func answer(to choice: LayerChoice) -> ReceivedStream? {
-        choice.place.flatMap { stream(StreamID(rawValue: answers[$0])) }
-    }
-
-    /// Whether the answer to a choice is what it names, and not the nearest to it.
+    /// Whether the stream of a choice is the layer that it names, and not the nearest to it.
     func isExact(_ choice: LayerChoice) -> Bool {
-        choice.place.map { answers.exact.contains(LayerChoices(place: $0)) } ?? true
+        choice.place.map { resolution.exact.contains(LayerChoices(place: $0)) } ?? true
     }
 
     /// The choices that slots made.
     var choices: LayerChoices {
         var choices: LayerChoices = []
-        for place in 0..<LayerChoice.answersMax where slotCounts[place] > 0 {
+        for place in 0..<LayerChoice.placesMax where slotCounts[place] > 0 {
             choices.insert(LayerChoices(place: place))
         }
         return choices
     }
 
-    /// Layers that a slot plays while it is to play another one.
+    /// Layers that slots play until they switch to their target.
     var playingLayers: LayerSet {
         var layers: LayerSet = []
         for slot in slots {
@@ -180,10 +196,10 @@ package final class ReceivedTrack {
         return layers
     }
 
-    /// Asks the publisher for key frames of the streams that answer some choices.
+    /// Asks the publisher for key frames of the streams that some choices name.
     func wantKeyFrames(of choices: LayerChoices, at now: Instant) {
         guard parameters.kind == .video else { return }
-        for stream in streams where !choices.isDisjoint(with: answers.choices(of: stream.id.rawValue)) {
+        for stream in streams where !choices.isDisjoint(with: resolution.choices(of: stream.id.rawValue)) {
             stream.wantKeyFrame(at: now)
         }
     }
@@ -192,8 +208,8 @@ package final class ReceivedTrack {
     func noteChoice(_ choice: LayerChoice?, before: LayerChoice?) {
         if let place = before?.place {
             slotCounts[place] -= 1
-            // What the origin says of a choice that nobody makes here grows old.
-            if origin != nil, slotCounts[place] == 0 { answers[place] = 0 }
+            // The origin does not update a choice that nobody makes here.
+            if origin != nil, slotCounts[place] == 0 { resolution[place] = 0 }
         }
         if let place = choice?.place { slotCounts[place] += 1 }
     }

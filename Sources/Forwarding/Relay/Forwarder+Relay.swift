@@ -26,6 +26,7 @@ extension Forwarder {
         track.exports.append(RelayExport(relay: relay, loop: loop, link: Uncounted(link)))
         exportedTracks[ExportKey(loop: loop, relay: relay)] = track
         for stream in track.streams { relayClock(of: stream) }
+        relayLayers(of: track)
         return RelayedTrack(id: id, parameters: track.parameters)
     }
 
@@ -41,14 +42,14 @@ extension Forwarder {
         let count = track.backlogCount
         for export in track.exports {
             var record = RelayRecord(.packet, export.relay)
-            record.exact = track.answers.exact
+            record.exact = track.resolution.exact
             var index = 0
             while index < count {
                 let packet = unsafe backlog + index
                 index += 1
                 if unsafe record.streamID != packet.pointee.streamID {
                     record.streamID = unsafe packet.pointee.streamID
-                    record.choices = track.answers.choices(of: record.streamID)
+                    record.choices = track.resolution.choices(of: record.streamID)
                 }
                 guard unsafe needs(export, packet, record.choices) else { continue }
                 record.description = unsafe packet.pointee.description
@@ -89,6 +90,16 @@ extension Forwarder {
             record.timestamp = anchor.timestamp
             record.clockOffset = offset
             _ = export.link.with { $0.send(record, RawSpan()) }
+        }
+    }
+
+    /// Tells other loops what layers a track has. A message that gets lost is followed by the next one a second later.
+    func relayLayers(of track: ReceivedTrack) {
+        guard !track.exports.isEmpty, track.parameters.kind == .video else { return }
+        let bytes = track.table.encoded()
+        for export in track.exports {
+            let record = RelayRecord(.layers, export.relay)
+            _ = export.link.with { $0.send(record, unsafe bytes.span.bytes) }
         }
     }
 
@@ -193,6 +204,9 @@ extension Forwarder {
         switch record.kind {
         case .packet: receivePacket(record, bytes, from: loop, at: now, into: batch)
         case .clock: receiveClock(record)
+        case .layers:
+            guard let encodings = LayerTable.decodeEncodings(bytes) else { return }
+            findPlace(record.relay)?.mirror?.with { $0.noteEncodings(encodings) }
         case .keyFrameRequest:
             guard let track = exportedTracks[ExportKey(loop: loop, relay: record.relay)] else { return }
             if record.streamID != 0 {
@@ -257,8 +271,8 @@ extension Forwarder {
             else { return false }
             stream.with { stream in
                 stream.packetsReceived &+= 1
-                track.noteAnswers(record.choices, exact: record.exact, of: stream, at: now)
-                stream.noteArrival(bytes: bytes.byteCount, hasMedia: record.description.payloadLength > 0, at: now)
+                track.noteResolution(record.choices, exact: record.exact, of: stream, at: now)
+                stream.noteArrival(record.description, bytes: bytes.byteCount, at: now)
                 var description = record.description
                 // Ages are counted from here: the loop may have been held up.
                 description.receivedAt = now

@@ -25,13 +25,15 @@ public struct RelayedTrack: Sendable {
     public let parameters: ReceiveTrackParameters
 }
 
-/// One message from loop to loop, of fixed size; a packet's bytes go beside it.
+/// One message from loop to loop, of fixed size; the bytes of a packet or of a layer table go beside it.
 ///
 /// Each may get lost when the link has no room: a packet says of itself which stream it is of and which layer choices
 /// that answers, clocks are told again with every sender report, key frames are asked for again while none comes, a
 /// mirror repeats which layers it needs, and an unsubscription is repeated as long as packets come.
 public struct RelayRecord: BitwiseCopyable, Sendable {
-    enum Kind: UInt8, BitwiseCopyable { case packet, clock, keyFrameRequest, repairRequest, hold, wish, unsubscribe }
+    enum Kind: UInt8, BitwiseCopyable {
+        case packet, clock, layers, keyFrameRequest, repairRequest, hold, wish, unsubscribe
+    }
     let kind: Kind
     let relay: RelayID
     /// The origin's number of the stream; of a key frame request 0 for all that the mirror plays.

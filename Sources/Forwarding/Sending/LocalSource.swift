@@ -50,7 +50,7 @@ package final class LocalSource {
             let core,
             track.take(packet, description, of: stream, core: core, into: batch)
         else { return }
-        stream.noteArrival(bytes: packet.byteCount, hasMedia: description.payloadLength > 0, at: now)
+        stream.noteArrival(description, bytes: packet.byteCount, at: now)
         if description.startsKeyFrame { stream.keyFrames.receivedKeyFrame(at: now) }
     }
 

@@ -18,8 +18,10 @@ package final class SendSlot {
     package private(set) var source: ReceivedTrack?
     /// Where among its source's slots the slot stands; the source keeps it.
     var place = 0
-    /// Which of the source's layers is to play.
-    package private(set) var layer = LayerChoice.richest
+    /// What the receiver wishes to get of the source.
+    package private(set) var preference = LayerPreference()
+    /// Which of the source's layers the receiver wishes at most.
+    package var layer: LayerChoice { preference.cap }
     /// The layer that plays, or did before a pause.
     private(set) var playingRID: RID?
     /// When the stream that plays, or the last one that did, began to.
@@ -94,11 +96,11 @@ package final class SendSlot {
     }
 
     /// Lets another track play here; what the receiver sees stays one continuous stream.
-    func connect(to track: ReceivedTrack?, layer choice: LayerChoice = .richest, at now: Instant) {
+    func connect(to track: ReceivedTrack?, preference: LayerPreference = LayerPreference(), at now: Instant) {
         let before = source
         before?.detach(self)
         source = track
-        layer = choice
+        self.preference = preference
         playingRID = nil
         stopPlaying()
         mappings.removeAll(keepingCapacity: true)
@@ -107,32 +109,42 @@ package final class SendSlot {
         if let before, before !== track { peer.core.noteDetached(before, at: now) }
         guard let track else { return }
         track.attach(self)
-        unsafe state.pointee.wanted = track.answer(to: choice)?.id.rawValue ?? 0
+        peer.allocateLayers(to: self, at: now)
         track.origin?.tellWish(of: track)
         // One that is still connecting asks when it can be sent something.
         if peer.transport.isConnected { wantKeyFrame(at: now) }
     }
 
-    /// Lets another layer of the same source play, from its next key frame on. Until then the one that plays goes on.
-    func choose(_ choice: LayerChoice, at now: Instant) {
-        guard choice != layer, let source else { return }
-        source.noteChoice(choice, before: layer)
-        layer = choice
-        if choice == .nothing {
-            unsafe state.pointee.wanted = 0
-            stopPlaying()
-            noteLayer(nil, of: source)
-        } else if let answer = source.answer(to: choice) {
-            want(answer, at: now)
-        } else {
-            // A mirror learns of it with the first packets.
-            unsafe state.pointee.wanted = 0
-        }
+    /// Takes another wish for the same source.
+    func choose(_ preference: LayerPreference, at now: Instant) {
+        guard preference != self.preference, let source else { return }
+        let before = self.preference
+        self.preference = preference
+        if preference.cap != before.cap { source.noteChoice(preference.cap, before: before.cap) }
+        peer.allocateLayers(to: self, at: now)
         source.origin?.tellWish(of: source)
     }
 
-    /// Lets another stream of the source be the one to play.
-    func want(_ stream: ReceivedStream, at now: Instant) {
+    /// Takes what the slot is to be sent. Another stream plays from its next key frame on, and until then the one that plays
+    /// goes on; nothing plays at once.
+    func setTarget(_ target: TargetLayer, at now: Instant) {
+        guard let source else { return }
+        switch target {
+        case .nothing:
+            unsafe state.pointee.wanted = 0
+            stopPlaying()
+            noteLayer(nil, of: source)
+        case .unknown: unsafe state.pointee.wanted = 0
+        case .layer(let id, _, _):
+            if let stream = source.stream(id) {
+                want(stream, at: now)
+            } else {
+                unsafe state.pointee.wanted = 0
+            }
+        }
+    }
+
+    private func want(_ stream: ReceivedStream, at now: Instant) {
         unsafe state.pointee.wanted = stream.id.rawValue
         guard parameters.kind == .video, peer.transport.isConnected,
             unsafe state.pointee.playing != stream.id.rawValue

@@ -27,6 +27,17 @@ public struct VP8PayloadDescriptor: Hashable, Sendable {
     /// A key frame starts with this packet.
     public let isKeyFrameStart: Bool
 
+    /// The size in pixels that a key frame's header names (RFC 6386 §9.1); `nil` for any other payload.
+    public static func keyFrameSize(_ payload: RawSpan) -> (width: Int, height: Int)? {
+        guard let descriptor = VP8PayloadDescriptor(payload), descriptor.isKeyFrameStart else { return nil }
+        let start = descriptor.headerLength + 3
+        guard payload.byteCount >= start + 7, payload.bigEndianUInt24(at: start) == 0x9D_01_2A else { return nil }
+        // Little-endian; the two highest bits are a scale.
+        let width = Int(payload.byte(at: start + 3)) | Int(payload.byte(at: start + 4) & 0x3F) << 8
+        let height = Int(payload.byte(at: start + 5)) | Int(payload.byte(at: start + 6) & 0x3F) << 8
+        return (width, height)
+    }
+
     /// `nil` when the payload ends inside the descriptor, or with it.
     public init?(_ payload: RawSpan) {
         let count = payload.byteCount

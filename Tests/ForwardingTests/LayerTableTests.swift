@@ -1,0 +1,100 @@
+import Testing
+import Wire
+
+@testable import Forwarding
+
+@Suite struct LayerTableTests {
+    /// Two simulcast layers; the upper one with two spatial and three temporal layers and its size.
+    private static let table: LayerTable = {
+        var upper = EncodingLayers()
+        for (spatialID, temporalID, rate) in [(0, 0, 100), (0, 1, 50), (0, 2, 70), (1, 0, 400), (1, 2, 300)]
+            as [(UInt8, UInt8, Int)]
+        {
+            upper[EncodingLayers.index(spatialID: spatialID, temporalID: temporalID)] = rate
+        }
+        upper.setSize(ofSpatial: 1, width: 1280, height: 720)
+        var resolution = LayerResolution()
+        for (place, stream) in [12, 11, 12, 12, 12].enumerated() { resolution[place] = UInt64(stream) }
+        return LayerTable(
+            encodings: [
+                LayerTable.Encoding(stream: 11, place: 0, bitrate: 150_000, isFlowing: false),
+                LayerTable.Encoding(stream: 12, place: 255, bitrate: 920_000, isFlowing: true, layers: upper),
+            ],
+            resolution: resolution
+        )
+    }()
+
+    @Test func `a layer's bit rate counts the lower ones that it needs`() {
+        let layers = Self.table.encodings[1].layers
+        #expect(layers.bitrate(upToSpatial: 0, temporal: 0) == 100)
+        #expect(layers.bitrate(upToSpatial: 0, temporal: 2) == 220)
+        #expect(layers.bitrate(upToSpatial: 1, temporal: 0) == 500)
+        #expect(layers.bitrate(upToSpatial: 9, temporal: 9) == 920)
+        #expect(layers.bitrate(upToSpatial: -1, temporal: -1) == 100)
+        #expect(layers.size(ofSpatial: 1)?.width == 1280)
+        #expect(layers.size(ofSpatial: 1)?.height == 720)
+        #expect([-1, 0, 2, 4].allSatisfy { layers.size(ofSpatial: $0) == nil })
+    }
+
+    @Test func `layers beyond those told apart count as the highest`() {
+        #expect(EncodingLayers.index(spatialID: 7, temporalID: 7) == EncodingLayers.index(spatialID: 3, temporalID: 3))
+        var layers = EncodingLayers()
+        layers.setSize(ofSpatial: 4, width: 1, height: 1)
+        layers.setSize(ofSpatial: 0, width: 65_536, height: 1)
+        #expect(layers == EncodingLayers())
+    }
+
+    @Test func `encodings read the same after a hand-over`() throws {
+        let bytes = Self.table.encoded()
+        #expect(LayerTable.decodeEncodings(unsafe bytes.span.bytes) == Self.table.encodings)
+        let none: [UInt8] = []
+        #expect(LayerTable.decodeEncodings(unsafe none.span.bytes) == [])
+        for count in 1..<bytes.count / 2 {
+            let part = Array(bytes.prefix(count))
+            #expect(LayerTable.decodeEncodings(unsafe part.span.bytes) == nil)
+        }
+        let tooMany = Array([bytes, bytes, bytes].joined())
+        #expect(LayerTable.decodeEncodings(unsafe tooMany.span.bytes) == nil)
+    }
+
+    // MARK: - Allocation
+
+    private func target(_ stream: UInt64) -> TargetLayer {
+        .layer(stream: StreamID(rawValue: stream), spatialID: .max, temporalID: .max)
+    }
+
+    private func request(_ cap: LayerChoice, _ table: LayerTable?, priority: Int = 0) -> LayerRequest {
+        LayerRequest(preference: LayerPreference(cap: cap, priority: priority), table: table)
+    }
+
+    @Test(
+        arguments: [
+            (.richest, 12), (.level(0), 11), (.level(1), 12), (.level(-3), 11), (.level(9), 12), (.nothing, nil),
+        ] as [(LayerChoice, UInt64?)]
+    )
+    func `without a limit each slot is sent what its cap names`(cap: LayerChoice, stream: UInt64?) {
+        let targets = allocateLayers([request(cap, Self.table)], rate: .unlimited)
+        #expect(targets == [stream.map(target) ?? .nothing])
+        #expect(allocateLayers([request(cap, nil)], rate: .unlimited) == [.nothing])
+        let unknown: TargetLayer = cap == .nothing ? .nothing : .unknown
+        #expect(allocateLayers([request(cap, LayerTable())], rate: .unlimited) == [unknown])
+    }
+
+    @Test func `without a limit slots do not depend on each other`() {
+        var generator = SeededGenerator(seed: 31)
+        let caps: [LayerChoice] = [.richest, .level(0), .level(1), .level(2), .nothing]
+        for _ in 0..<1_000 {
+            let requests = (0..<Int.random(in: 0...9, using: &generator)).map { _ in
+                request(
+                    caps.randomElement(using: &generator) ?? .richest,
+                    Bool.random(using: &generator) ? Self.table : LayerTable(),
+                    priority: Int.random(in: -5...5, using: &generator)
+                )
+            }
+            let together = allocateLayers(requests, rate: .unlimited)
+            #expect(together == requests.flatMap { allocateLayers([$0], rate: .unlimited) })
+            let reversed: [TargetLayer] = allocateLayers(requests.reversed(), rate: .unlimited)
+            #expect(Array(reversed.reversed()) == together)
+        }
+    }
+}
