@@ -151,7 +151,7 @@ extension Workloads {
 
     /// Notes arrivals of which one in eight is missing, and asks for what is.
     static func lossDetection() -> Workload {
-        var detector = LossDetector()
+        var tracker = NACKTracker()
         var writer = RTCPWriter()
         var lost: [SequenceNumber] = []
         var sequence: Int64 = 0x1_0000
@@ -166,7 +166,7 @@ extension Workloads {
                 guard lost.count == 8 else { throw CallError.broken("\(lost.count) packets are asked for") }
                 // They arrive, so that the next run begins without them.
                 for number in 0..<8 {
-                    _ = detector.received(ExtendedSequenceNumber(rawValue: sequence - 57 + Int64(number) * 8), at: now)
+                    _ = tracker.received(ExtendedSequenceNumber(rawValue: sequence - 57 + Int64(number) * 8), at: now)
                 }
                 lost.removeAll(keepingCapacity: true)
             },
@@ -179,11 +179,11 @@ extension Workloads {
             },
             {
                 for number in 0..<65 where number % 8 != 7 {
-                    _ = detector.received(ExtendedSequenceNumber(rawValue: sequence + Int64(number)), at: now)
+                    _ = tracker.received(ExtendedSequenceNumber(rawValue: sequence + Int64(number)), at: now)
                 }
                 sequence += 64
                 now += .milliseconds(10)
-                _ = detector.takeRequests(at: now, into: &lost)
+                _ = tracker.takeRequests(at: now, into: &lost)
                 writer.removeAll()
                 writer.appendNACK(sender: SSRC(rawValue: 1), media: SSRC(rawValue: 2), lost: lost)
             }

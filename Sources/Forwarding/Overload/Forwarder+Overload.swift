@@ -89,7 +89,7 @@ extension Forwarder {
         }
         guard stream.shedding.hold(until: now + OverloadState.holdTime) else { return }
         // What is missing of it is not asked for: it begins anew.
-        stream.losses = LossDetector()
+        stream.losses = NACKTracker()
         track.selectLayers(at: now)
         markDirty(track.id.peer)
     }

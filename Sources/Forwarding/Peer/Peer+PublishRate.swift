@@ -27,7 +27,7 @@ extension Peer {
         let victim = heaviestVideo ?? stream
         victim.shedding.begin(at: now)
         // What is missing of it is not asked for: it begins anew.
-        victim.losses = LossDetector()
+        victim.losses = NACKTracker()
         relieveLimiter(at: now)
         core.counters.layersShed &+= 1
         victim.track.selectLayers(at: now)

@@ -212,7 +212,7 @@ extension Peer {
         if track.announcedCodec != format.codec, description.payloadLength > 0 {
             announce(format.codec, of: track, at: now)
         }
-        if description.audioLevel.isPresent, track.hearsSpeech {
+        if description.audioLevel.isPresent, track.detectsSpeech {
             listen(view.bytes.byte(at: Int(description.audioLevel.offset)), to: track, core: core, at: now)
         }
         track.tap?(view.bytes, description, now)

@@ -5,14 +5,13 @@ package import Wire
 package struct KeyFrameRequester: Sendable {
     /// Two requests closer than this would cost the publisher two key frames for one need.
     package static let spacing = Interval.milliseconds(500)
-    /// Once a request was answered the next need is another one: that of a viewer who came just after. Browsers ignore
-    /// requests within 300 ms of a key frame (libwebrtc's minimum interval between key frames).
+    /// The spacing after an answered request, which serves a viewer that joins just after it. Browsers ignore requests
+    /// within 300 ms of a key frame (libwebrtc's minimum interval between key frames).
     package static let answeredSpacing = Interval.milliseconds(350)
-    /// Requests without an answer before it waits for the next wish.
+    /// Unanswered requests before it stops until the next wish.
     package static let attemptsMax = 20
 
-    /// Viewers that play the stream already and ask for another picture, all of them together: one key frame mends all
-    /// their pictures.
+    /// Requests in a row from viewers that play the stream already. One key frame recovers the pictures of all of them.
     static let repairsBurst = 4
     static let repairInterval = Interval.seconds(2)
 
@@ -22,7 +21,7 @@ package struct KeyFrameRequester: Sendable {
     }
     private var state = State.idle(lastSent: nil)
     private var repairs = RequestBudget(burst: Self.repairsBurst, interval: Self.repairInterval)
-    /// When the wish for a repair is due that waits for its budget.
+    /// When a repair that waits for its budget is due.
     private var repairDueAt: Instant?
 
     package init() {}
@@ -35,7 +34,7 @@ package struct KeyFrameRequester: Sendable {
         }
     }
 
-    /// A request is under way, or about to be.
+    /// A request is in flight or due.
     var isWanted: Bool { if case .wanted = state { true } else { false } }
 
     /// Somebody has no picture yet.
@@ -50,10 +49,10 @@ package struct KeyFrameRequester: Sendable {
         }
     }
 
-    /// Somebody who had a picture asks for another one. Beyond the budget of all such wishes the request waits.
+    /// A viewer that plays the stream asks for another picture. Beyond the budget of all such requests this one waits.
     /// - Returns: whether it need not wait.
     package mutating func wantRepair(at now: Instant) -> Bool {
-        // The request that is under way answers this wish too.
+        // The request in flight covers this one.
         guard !isWanted else { return true }
         guard repairDueAt == nil else { return false }
         guard repairs.take(at: now) else {

@@ -123,7 +123,7 @@ struct LayerSelector: Sendable {
         }
     }
 
-    /// The layers with their ranks. Of two streams of one layer, the source begun anew, the one that flows counts.
+    /// The layers with their ranks. Of two streams of one layer, as after a restart of the source, the one that flows counts.
     private func ranked(_ layers: [Layer]) -> [(rank: Int, layer: Layer)] {
         var kept: [Layer] = []
         for stream in ranking {

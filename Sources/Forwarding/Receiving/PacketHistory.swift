@@ -31,7 +31,7 @@ package final class PacketHistory {
     private var writePosition = 0
     private var newest: ExtendedSequenceNumber?
     /// Which of the last `packetsMax` numbers were taken in: one bit each. It outlives the packets, because a copy that
-    /// comes after its packet was let go must not be forwarded a second time under the same SRTP index.
+    /// comes after its packet was overwritten must not be forwarded a second time under the same SRTP index.
     private let seen: UnsafeMutablePointer<UInt64>
     private var lapStartedAt: Instant?
     private let bytesLimit: Int

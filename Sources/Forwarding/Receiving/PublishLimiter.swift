@@ -5,8 +5,8 @@ import Wire
 struct PublishLimiter: BitwiseCopyable, Sendable {
     /// A key frame of a shared screen has some hundred kB, whatever the rate is.
     static let burstBytesMin = 524_288
-    /// Encoders keep to the rate that they were told on average only, and headers and retransmissions come on top: so much
-    /// more is let through, in percent.
+    /// Percent above the rate that are let through: encoders keep to their rate on average only, and headers and
+    /// retransmissions come on top.
     static let tolerancePercent = 15
     /// Time at the full rate that may be used up at once: a key frame of every layer.
     private let burst: Interval
@@ -48,9 +48,9 @@ struct PublishLimiter: BitwiseCopyable, Sendable {
     }
 }
 
-/// That a received stream is not taken in for a while: its peer publishes more than it may, or a loop is overloaded.
+/// Whether a received stream is dropped for a while: its peer exceeds its rate, or a loop is overloaded.
 struct Shedding: Sendable {
-    /// The first time, and the longest. Whoever exceeds the rate again soon after is held back for twice as long.
+    /// The first duration, and the longest. It doubles for a peer that exceeds the rate again soon after.
     private static let durationMin = Interval.seconds(2)
     private static let durationMax = Interval.seconds(16)
     /// After this long without, the next time counts as the first.

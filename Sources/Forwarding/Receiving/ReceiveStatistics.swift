@@ -28,7 +28,7 @@ package struct ReceiveStatistics: Sendable {
         let transit = arrivalTicks &- Int64(timestamp.rawValue)
         if let lastTransit {
             let difference = Int64(Int32(truncatingIfNeeded: transit &- lastTransit)).magnitude
-            // A jump of over ten seconds is a source that began anew, not jitter.
+            // A jump of over ten seconds is a restarted source, not jitter.
             if difference < UInt64(clockRate) * 10 { jitter += Int64(difference) - (jitter + 8) >> 4 }
         }
         lastTransit = transit

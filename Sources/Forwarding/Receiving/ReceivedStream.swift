@@ -32,7 +32,7 @@ package final class ReceivedStream {
     let templates = DependencyTemplates()
     package var unwrapper = SequenceUnwrapper()
     package var statistics: ReceiveStatistics
-    package var losses = LossDetector()
+    package var losses = NACKTracker()
     package var keyFrames = KeyFrameRequester()
     package var clock: SenderClock
     /// Whether the stream is left out because its peer publishes more than it may, or for an overload.
@@ -43,7 +43,7 @@ package final class ReceivedStream {
     package private(set) var lastPacketAt: Instant
     /// Media bits in the second before the last `measure`.
     package private(set) var bitrate = 0
-    /// What the stream carries while it flows, by which layers are told apart: it outlives a pause.
+    /// Bit/s that the stream carries while it flows. A pause does not lower it, so layers keep their ranks.
     package private(set) var typicalBitrate = 0
     /// The bit rates and sizes of its spatial and temporal layers, smoothed as `typicalBitrate` is.
     private(set) var layers = EncodingLayers()
@@ -110,7 +110,7 @@ package final class ReceivedStream {
             keyFrames.want(at: now)
             return
         }
-        // Whoever needs one asks again while none comes.
+        // A slot without a picture asks again while none comes.
         if let askedOriginAt, now - askedOriginAt < RelayOrigin.requestSpacing { return }
         if origin.requestKeyFrame(of: originID) { askedOriginAt = now }
     }

@@ -30,7 +30,7 @@ package final class ReceivedTrack {
     private var speech: SpeechDetector?
     /// The publisher's clock against ours: shared by all of its tracks.
     package let clockOffset: PeerClock
-    /// In the client's role: sees every packet once, in order of arrival, restored ones included.
+    /// In the client's role: sees every packet once, in order of arrival, recovered ones included.
     package var tap: ((RawSpan, PacketDescription, Instant) -> Void)?
 
     /// This turn's packets that wait to be sent on; `backlogMax` places once it was needed.
@@ -60,7 +60,7 @@ package final class ReceivedTrack {
     /// Packets of one turn that are sent on together: a GSO message takes no more.
     static let backlogMax = 64
 
-    /// Adds a stream. Without simulcast a further SSRC is the source begun anew, and plays at once.
+    /// Adds a stream. Without simulcast a further SSRC is the restarted source, and plays at once.
     package func add(_ stream: ReceivedStream, at now: Instant) {
         streams.append(stream)
         // Which streams of a mirror play is its origin's decision.
@@ -73,8 +73,8 @@ package final class ReceivedTrack {
         }
     }
 
-    /// Makes room for another stream by letting go of one that went silent.
-    /// - Returns: what was let go; `nil` when all are in use.
+    /// Makes room for another stream by evicting a silent one.
+    /// - Returns: the evicted stream; `nil` when all are in use.
     package func evictSilentStream(at now: Instant) -> ReceivedStream? {
         func isSilent(_ stream: ReceivedStream) -> Bool {
             stream !== target && !stream.isFlowing(at: now) && !waits(stream)
@@ -145,7 +145,7 @@ package final class ReceivedTrack {
             guard let next = stream(StreamID(rawValue: decided[place])) else { continue }
             let previous = stream(StreamID(rawValue: before[place]))
             for index in exports.indices where exports[index].choices.contains(LayerChoices(place: place)) {
-                // It plays there until the next one's key frame. The mirror says when that is over.
+                // It plays there until the next stream's key frame. The mirror reports the end.
                 if let previous { exports[index].layers.insert(LayerSet(layer: previous.layer)) }
                 next.wantKeyFrame(at: now)
             }
@@ -256,14 +256,14 @@ package final class ReceivedTrack {
 
     // MARK: - Speech
 
-    /// Whether the packets' audio levels are listened to.
-    var hearsSpeech: Bool { speech != nil }
+    /// Whether speech is detected by the packets' audio levels.
+    var detectsSpeech: Bool { speech != nil }
 
     /// Takes the audio level of one packet.
     /// - Returns: whether somebody speaks from now on; `nil` when nothing changed.
     func noteAudioLevel(_ value: UInt8, at now: Instant) -> Bool? { speech?.received(value, at: now) }
 
-    /// Notices that somebody ceased to speak. Returns `false` then, else `nil`.
+    /// Detects the end of speech. Returns `false` then, else `nil`.
     func noteSilence(at now: Instant) -> Bool? { speech?.timePassed(at: now) }
 
     // MARK: - Backlog
@@ -280,7 +280,7 @@ package final class ReceivedTrack {
     ) -> Bool {
         let history = stream.history
         guard history.keepsPackets else { return history.note(description.sequence) }
-        // What waits lies in the ring, and is sent before it may be overwritten.
+        // Waiting packets lie in the ring and are sent before they may be overwritten.
         if backlogCount > 0, backlogCount == Self.backlogMax || history.disturbs(adding: packet.byteCount) {
             core.fanOut(self, at: description.receivedAt, into: batch)
         }
@@ -301,7 +301,7 @@ package final class ReceivedTrack {
         return true
     }
 
-    /// What waited was sent, or is not to be.
+    /// Forgets the waiting packets: they were sent or are dropped.
     func clearBacklog() { backlogCount = 0 }
 
     private func allocatedBacklog() -> UnsafeMutablePointer<PendingPacket> {

@@ -127,7 +127,7 @@ package struct RTPRewriter: Sendable {
     private static let segmentsForgotten = 32
     /// Outgoing numbers that may stay unused at once: as many packets as loss recovery asks a publisher for. A wider gap
     /// is closed.
-    static let skippedMax = LossDetector.missingMax
+    static let skippedMax = NACKTracker.missingMax
 
     private let clockRate: Int
     /// The sequence number's roll-overs as SRTP counts them are 0 at the first packet (RFC 3711 §3.3.1).

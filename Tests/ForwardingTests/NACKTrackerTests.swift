@@ -4,127 +4,127 @@ import Wire
 
 @testable import Forwarding
 
-@Suite struct LossDetectorTests {
-    private func requests(_ detector: inout LossDetector, at now: Instant) -> (lost: [UInt16], gaveUp: Bool) {
+@Suite struct NACKTrackerTests {
+    private func requests(_ tracker: inout NACKTracker, at now: Instant) -> (lost: [UInt16], gaveUp: Bool) {
         var lost: [SequenceNumber] = []
-        let (gaveUp, asked) = detector.takeRequests(at: now, into: &lost)
+        let (gaveUp, asked) = tracker.takeRequests(at: now, into: &lost)
         #expect(asked == lost.count)
         return (lost.map(\.rawValue), gaveUp > 0)
     }
 
     @Test func `an unbroken stream asks for nothing`() {
-        var detector = LossDetector()
+        var tracker = NACKTracker()
         for number in 65_500..<65_600 {
-            #expect(detector.received(ExtendedSequenceNumber(rawValue: Int64(number)), at: .ms(number)) == .inOrder)
+            #expect(tracker.received(ExtendedSequenceNumber(rawValue: Int64(number)), at: .ms(number)) == .inOrder)
         }
-        #expect(detector.nextDeadline == nil)
-        #expect(requests(&detector, at: .ms(1_000_000)).lost.isEmpty)
+        #expect(tracker.nextDeadline == nil)
+        #expect(requests(&tracker, at: .ms(1_000_000)).lost.isEmpty)
     }
 
     @Test func `a gap is asked for after the reordering tolerance, across the wrap`() {
-        var detector = LossDetector()
-        _ = detector.received(65_534, at: .ms(0))
-        #expect(detector.received(65_538, at: .ms(1)) == .inOrder)
-        #expect(detector.nextDeadline == .ms(1) + LossDetector.reorderingTolerance)
-        #expect(requests(&detector, at: .ms(5)).lost.isEmpty)
-        #expect(requests(&detector, at: .ms(6)).lost == [65_535, 0, 1])
+        var tracker = NACKTracker()
+        _ = tracker.received(65_534, at: .ms(0))
+        #expect(tracker.received(65_538, at: .ms(1)) == .inOrder)
+        #expect(tracker.nextDeadline == .ms(1) + NACKTracker.reorderingTolerance)
+        #expect(requests(&tracker, at: .ms(5)).lost.isEmpty)
+        #expect(requests(&tracker, at: .ms(6)).lost == [65_535, 0, 1])
     }
 
     @Test func `a packet that was only reordered is not asked for`() {
-        var detector = LossDetector()
-        _ = detector.received(10, at: .ms(0))
-        _ = detector.received(12, at: .ms(1))
-        #expect(detector.received(11, at: .ms(3)) == .recovered)
-        #expect(detector.missingCount == 0)
-        #expect(detector.nextDeadline == nil)
+        var tracker = NACKTracker()
+        _ = tracker.received(10, at: .ms(0))
+        _ = tracker.received(12, at: .ms(1))
+        #expect(tracker.received(11, at: .ms(3)) == .recovered)
+        #expect(tracker.missingCount == 0)
+        #expect(tracker.nextDeadline == nil)
     }
 
     @Test func `a request is repeated after the round trip and no sooner`() {
-        var detector = LossDetector()
-        _ = detector.received(10, at: .ms(0))
-        _ = detector.received(12, at: .ms(0))
-        #expect(requests(&detector, at: .ms(5)).lost == [11])
-        #expect(requests(&detector, at: .ms(20)).lost.isEmpty)
-        #expect(requests(&detector, at: .ms(105)).lost == [11])
-        #expect(detector.received(11, at: .ms(150)) == .recovered)
-        #expect(requests(&detector, at: .ms(1_000)).lost.isEmpty)
+        var tracker = NACKTracker()
+        _ = tracker.received(10, at: .ms(0))
+        _ = tracker.received(12, at: .ms(0))
+        #expect(requests(&tracker, at: .ms(5)).lost == [11])
+        #expect(requests(&tracker, at: .ms(20)).lost.isEmpty)
+        #expect(requests(&tracker, at: .ms(105)).lost == [11])
+        #expect(tracker.received(11, at: .ms(150)) == .recovered)
+        #expect(requests(&tracker, at: .ms(1_000)).lost.isEmpty)
     }
 
     @Test func `a short measured round trip shortens the wait`() {
-        var detector = LossDetector()
+        var tracker = NACKTracker()
         var now = 0
         for round in 0..<40 {
-            _ = detector.received(ExtendedSequenceNumber(rawValue: Int64(round * 2)), at: .ms(now))
-            _ = detector.received(ExtendedSequenceNumber(rawValue: Int64(round * 2 + 2)), at: .ms(now))
-            #expect(requests(&detector, at: .ms(now + 5)).lost.count == 1)
-            _ = detector.received(ExtendedSequenceNumber(rawValue: Int64(round * 2 + 1)), at: .ms(now + 15))
+            _ = tracker.received(ExtendedSequenceNumber(rawValue: Int64(round * 2)), at: .ms(now))
+            _ = tracker.received(ExtendedSequenceNumber(rawValue: Int64(round * 2 + 2)), at: .ms(now))
+            #expect(requests(&tracker, at: .ms(now + 5)).lost.count == 1)
+            _ = tracker.received(ExtendedSequenceNumber(rawValue: Int64(round * 2 + 1)), at: .ms(now + 15))
             now += 100
         }
-        _ = detector.received(82, at: .ms(now))
-        _ = requests(&detector, at: .ms(now + 5))
-        #expect(requests(&detector, at: .ms(now + 26)).lost.count == 1)
+        _ = tracker.received(82, at: .ms(now))
+        _ = requests(&tracker, at: .ms(now + 5))
+        #expect(requests(&tracker, at: .ms(now + 26)).lost.count == 1)
     }
 
     @Test func `after ten requests a packet is given up and never asked for again`() {
-        var detector = LossDetector()
-        _ = detector.received(1, at: .ms(0))
-        _ = detector.received(3, at: .ms(0))
+        var tracker = NACKTracker()
+        _ = tracker.received(1, at: .ms(0))
+        _ = tracker.received(3, at: .ms(0))
         var asked = 0
         var gaveUp = false
         for now in stride(from: 0, through: 5_000, by: 5) where !gaveUp {
-            let (lost, given) = requests(&detector, at: .ms(now))
+            let (lost, given) = requests(&tracker, at: .ms(now))
             asked += lost.count
             gaveUp = given
         }
-        #expect(asked == LossDetector.attemptsMax)
+        #expect(asked == NACKTracker.attemptsMax)
         #expect(gaveUp)
-        #expect(detector.nextDeadline == nil)
-        #expect(detector.received(2, at: .ms(6_000)) == .late)
+        #expect(tracker.nextDeadline == nil)
+        #expect(tracker.received(2, at: .ms(6_000)) == .late)
     }
 
     @Test func `a gap too wide is not asked for and clears what was missing`() {
-        var detector = LossDetector()
-        _ = detector.received(100, at: .ms(0))
-        _ = detector.received(103, at: .ms(0))
+        var tracker = NACKTracker()
+        _ = tracker.received(100, at: .ms(0))
+        _ = tracker.received(103, at: .ms(0))
         #expect(
-            detector.received(ExtendedSequenceNumber(rawValue: 104 + Int64(LossDetector.missingMax)), at: .ms(1))
+            tracker.received(ExtendedSequenceNumber(rawValue: 104 + Int64(NACKTracker.missingMax)), at: .ms(1))
                 == .gapTooWide
         )
-        #expect(detector.missingCount == 0)
-        #expect(detector.nextDeadline == nil)
+        #expect(tracker.missingCount == 0)
+        #expect(tracker.nextDeadline == nil)
     }
 
     @Test func `the widest gap that is asked for stays within the bound`() {
-        var detector = LossDetector()
-        _ = detector.received(0, at: .ms(0))
+        var tracker = NACKTracker()
+        _ = tracker.received(0, at: .ms(0))
         #expect(
-            detector.received(ExtendedSequenceNumber(rawValue: Int64(LossDetector.missingMax) + 1), at: .ms(0))
+            tracker.received(ExtendedSequenceNumber(rawValue: Int64(NACKTracker.missingMax) + 1), at: .ms(0))
                 == .inOrder
         )
-        #expect(detector.missingCount == LossDetector.missingMax)
+        #expect(tracker.missingCount == NACKTracker.missingMax)
         #expect(
-            detector.received(ExtendedSequenceNumber(rawValue: Int64(LossDetector.missingMax) + 3), at: .ms(0))
+            tracker.received(ExtendedSequenceNumber(rawValue: Int64(NACKTracker.missingMax) + 3), at: .ms(0))
                 == .gapTooWide
         )
     }
 
     @Test func `a start that was overtaken by its own second packet is asked for in between`() {
-        var detector = LossDetector()
-        _ = detector.received(105, at: .ms(0))
-        #expect(detector.received(102, at: .ms(1)) == .late)
-        #expect(requests(&detector, at: .ms(10)).lost == [103, 104])
+        var tracker = NACKTracker()
+        _ = tracker.received(105, at: .ms(0))
+        #expect(tracker.received(102, at: .ms(1)) == .late)
+        #expect(requests(&tracker, at: .ms(10)).lost == [103, 104])
         // Far before the start is another life of the stream.
-        #expect(detector.received(1, at: .ms(11)) == .late)
-        #expect(detector.missingCount == 2)
+        #expect(tracker.received(1, at: .ms(11)) == .late)
+        #expect(tracker.missingCount == 2)
     }
 
     @Test func `duplicates change nothing`() {
-        var detector = LossDetector()
-        _ = detector.received(1, at: .ms(0))
-        _ = detector.received(2, at: .ms(0))
-        #expect(detector.received(2, at: .ms(1)) == .late)
-        #expect(detector.received(1, at: .ms(1)) == .late)
-        #expect(detector.missingCount == 0)
+        var tracker = NACKTracker()
+        _ = tracker.received(1, at: .ms(0))
+        _ = tracker.received(2, at: .ms(0))
+        #expect(tracker.received(2, at: .ms(1)) == .late)
+        #expect(tracker.received(1, at: .ms(1)) == .late)
+        #expect(tracker.missingCount == 0)
     }
 }
 

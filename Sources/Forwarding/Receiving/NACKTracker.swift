@@ -1,14 +1,14 @@
 package import Wire
 
-/// Finds the packets of a received stream that are missing and decides when to ask for them (RFC 4585 §6.2.1).
-package struct LossDetector: Sendable {
-    /// A gap wider than this is not asked for packet by packet: a key frame mends it sooner.
+/// Tracks the missing packets of a received stream and decides when to send a NACK for them (RFC 4585 §6.2.1).
+package struct NACKTracker: Sendable {
+    /// Missing packets at once. Wider gaps recover with a key frame sooner than packet by packet.
     package static let missingMax = 256
-    /// A key frame's worth of packets.
+    /// Packets missing at the start of a stream, in number those of a key frame.
     private static let startGapMax = 64
-    /// Reordering on real paths is mostly within a few milliseconds; asking at once would ask in vain.
+    /// Reordering is mostly within a few milliseconds, so an immediate NACK is usually unnecessary.
     package static let reorderingTolerance = Interval.milliseconds(5)
-    /// As libwebrtc's NACK module: ten requests, then it is given up.
+    /// Requests for one packet before it counts as lost, as in libwebrtc's NACK module.
     package static let attemptsMax = 10
     private static let retryMin = Interval.milliseconds(20)
     private static let retryMax = Interval.milliseconds(300)
@@ -24,9 +24,9 @@ package struct LossDetector: Sendable {
 
     private var missing: ContiguousArray<Missing> = []
     private var newest: ExtendedSequenceNumber?
-    /// Where the stream is known to have begun, as far as arrivals tell.
+    /// The oldest packet of the stream that arrived.
     private var oldest: ExtendedSequenceNumber?
-    /// From a request to the packet it brought, smoothed.
+    /// The smoothed time from a request to the packet that answers it.
     private var roundTrip = Interval.milliseconds(80)
 
     package init() {}
@@ -36,7 +36,7 @@ package struct LossDetector: Sendable {
     /// When `takeRequests` is due; `nil` while nothing is missing.
     package var nextDeadline: Instant? { missing.min { $0.nextRequestAt < $1.nextRequestAt }?.nextRequestAt }
 
-    /// Notes an arrival, by itself or restored from RTX.
+    /// Notes the arrival of a packet, by itself or recovered from RTX.
     package mutating func received(_ sequence: ExtendedSequenceNumber, at now: Instant) -> Outcome {
         guard let newest else {
             self.newest = sequence
@@ -68,7 +68,7 @@ package struct LossDetector: Sendable {
         return .inOrder
     }
 
-    /// A stream that begins with a burst may be overtaken by its own second packet; what lies between is missing.
+    /// The first packets of a stream may arrive out of order. The packets between them are missing.
     private mutating func startedEarlier(
         at sequence: ExtendedSequenceNumber,
         than oldest: ExtendedSequenceNumber,
@@ -86,7 +86,7 @@ package struct LossDetector: Sendable {
         return .late
     }
 
-    /// What to ask for now, and how many packets were given up.
+    /// Appends the packets that are due for a NACK, and counts those and the packets given up.
     package mutating func takeRequests(at now: Instant, into lost: inout [SequenceNumber]) -> (gaveUp: Int, asked: Int)
     {
         var gaveUp = 0
