@@ -1,6 +1,6 @@
 public import Wire
 
-/// What every description of one media loop says of its transport.
+/// The transport of one media loop, as every description of it names it.
 public struct MediaTransport: Hashable, Sendable {
     public var fingerprint: Fingerprint
     /// Host candidates, most preferred first.
@@ -12,7 +12,7 @@ public struct MediaTransport: Hashable, Sendable {
     }
 }
 
-/// A published track, and where its publisher lives.
+/// A published track and the loop of its publisher.
 public struct PlacedTrack: Hashable, Sendable {
     public let track: TrackID
     /// The index of its media plane among those that the rooms were made with.

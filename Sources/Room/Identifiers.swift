@@ -18,6 +18,15 @@ public struct ChannelName: Hashable, Sendable, CustomStringConvertible {
         bytes = Array(value.utf8)
     }
     public var description: String { value }
+
+    /// A hash of the name that is the same in every process: FNV-1a with the finalizer of MurmurHash3, so that every byte
+    /// changes every bit.
+    var stableHash: UInt64 {
+        var hash: UInt64 = bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
+        hash = (hash ^ (hash >> 33)) &* 0xFF51_AFD7_ED55_8CCD
+        hash = (hash ^ (hash >> 33)) &* 0xC4CE_B9FE_1A85_EC53
+        return hash ^ (hash >> 33)
+    }
 }
 
 /// A version 4 UUID in 26 symbols of Crockford's Base32.

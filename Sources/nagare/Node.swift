@@ -130,9 +130,35 @@ struct Node {
         _ shutdown: ShutdownTarget,
         _ operations: Operations
     ) async throws(StartupError) {
+        let controlLoops: ControlLoops
+        do throws(EventLoopError) {
+            controlLoops = try await ControlLoops.start(count: configuration.controlLoops)
+        } catch {
+            throw .system(error.sentence)
+        }
+        do throws(StartupError) {
+            try await serve(loops, controlLoops, relay, shutdown, operations)
+        } catch {
+            await controlLoops.stop()
+            throw error
+        }
+        await controlLoops.stop()
+    }
+
+    private func serve(
+        _ loops: MediaLoops,
+        _ controlLoops: ControlLoops,
+        _ relay: PeerEventRelay,
+        _ shutdown: ShutdownTarget,
+        _ operations: Operations
+    ) async throws(StartupError) {
         let log = logNotices(to: logger)
         await logCandidates(loops)
-        let rooms = Rooms(planes: loops.loops, limits: configuration.limits.rooms) { notice in
+        let rooms = Rooms(
+            planes: loops.loops,
+            limits: configuration.limits.rooms,
+            controlLoops: controlLoops.executors
+        ) { notice in
             log(notice)
             operations.take(notice)
         }

@@ -48,6 +48,9 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How many media loops. (default: one a core)", valueName: "n"))
     var loops: String?
 
+    @Option(help: ArgumentHelp("How many control loops, which run channels. (default: 1)", valueName: "n"))
+    var controlLoops: String?
+
     @Option(
         help: ArgumentHelp(
             "What encrypts media: auto, libsrtp2, openssl or ipsec-mb. (default: auto, the fastest that there is)",
@@ -133,6 +136,7 @@ struct ServeCommand: AsyncParsableCommand {
     var flags: [Setting: [String]] {
         let single: [(Setting, String?)] = [
             (.dev, dev.map { String($0) }), (.http, http), (.admin, admin), (.loops, loops),
+            (.controlLoops, controlLoops),
             (.srtpBackend, srtpBackend), (.udpGSO, udpGso), (.udpGRO, udpGro), (.tlsCertificate, tlsCert),
             (.tlsKey, tlsKey), (.proxyHeader, proxyHeader), (.token, token), (.logLevel, logLevel), (.grace, grace),
         ]

@@ -63,6 +63,7 @@ import Testing
         #expect(shown.media.first == actual.media.first)
         #expect(shown.admin == actual.admin)
         #expect(shown.loops == actual.loops)
+        #expect(shown.controlLoops == actual.controlLoops)
         #expect(shown.srtpBackend == actual.srtpBackend)
         #expect(shown.socketOptions == actual.socketOptions)
         #expect(shown.logLevel == actual.logLevel)

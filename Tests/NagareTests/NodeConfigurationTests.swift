@@ -162,6 +162,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         announce: [IPAddress(v4: 0xCB00_7107), .loopbackV6],
         admin: TransportAddress(ip: .loopbackV4, port: 3001),
         loops: 2,
+        controlLoops: 3,
         srtpBackend: .openssl,
         usesGSO: false,
         usesGRO: false,
@@ -183,7 +184,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         let flags = try resolve([
             "--no-dev", "--http", "[::]:443", "--media", "0.0.0.0:7000", "--media", "[::1]:9000",
             "--announce", "203.0.113.7", "--announce", "::1", "--admin", "localhost:3001", "--loops", "2",
-            "--srtp-backend", "openssl", "--udp-gso", "off", "--udp-gro", "off", "--tls-cert", "/etc/c.pem",
+            "--control-loops", "3", "--srtp-backend", "openssl", "--udp-gso", "off", "--udp-gro", "off", "--tls-cert",
+            "/etc/c.pem",
             "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG", "--grace", "3",
             "--event-webhook-url", "https://hooks.example/events", "--session-webhook-url",
             "http://127.0.0.1:9000/sessions?a=b", "--webhook-timeout", "7", "--webhook-user", "node",
@@ -200,6 +202,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         let environment = try resolve(environment: [
             "NAGARE_DEV": "no", "NAGARE_HTTP": "[::]:443", "NAGARE_MEDIA": "0.0.0.0:7000, [::1]:9000",
             "NAGARE_ANNOUNCE": "203.0.113.7,::1", "NAGARE_ADMIN": "127.0.0.1:3001", "NAGARE_LOOPS": "2",
+            "NAGARE_CONTROL_LOOPS": "3",
             "NAGARE_SRTP_BACKEND": "openssl", "NAGARE_UDP_GSO": "off", "NAGARE_UDP_GRO": "false",
             "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
             "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
@@ -229,6 +232,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 announce: [203.0.113.7, "::1"]
                 admin: 127.0.0.1:3001
                 loops: 2
+                control-loops: 3
                 srtp-backend: openssl
                 udp-gso: off
                 udp-gro: no

@@ -1,3 +1,4 @@
+import Foundation
 import MediaTypes
 import Testing
 import Wire
@@ -16,11 +17,49 @@ struct EveryonePropertyTests {
         }
         for id in world.everybody() {
             world.begin()
-            world.carryOut(world.model.left(id, reason: .left))
+            world.perform(world.model.left(id, reason: .left))
             world.check()
         }
         #expect(world.faults.isEmpty, "seed \(seed)")
         #expect(world.model.isEmpty && world.played.isEmpty, "seed \(seed)")
+    }
+}
+
+/// A ``ChannelModel`` is a value that can be stored and continued with.
+struct ChannelCodingTests {
+    @Test(arguments: 100..<106)
+    func `a channel that is decoded after every event goes on as one that never was encoded`(seed: UInt64) throws {
+        let run = { (codes: Bool) in
+            var generator = SeededGenerator(seed: seed)
+            var world = PropertyWorld()
+            world.model.codesChannels = codes
+            for _ in 0..<200 { try world.advance(using: &generator) }
+            for id in world.everybody() {
+                world.begin()
+                world.perform(world.model.left(id, reason: .left))
+            }
+            return (trace: world.model.trace, faults: world.faults, isEmpty: world.model.isEmpty)
+        }
+        let (plain, coded) = (try run(false), try run(true))
+        #expect(plain.trace == coded.trace, "seed \(seed)")
+        #expect(coded.faults.isEmpty && coded.isEmpty, "seed \(seed)")
+    }
+
+    @Test func `a channel keeps its members, session and revision`() throws {
+        var bench = ModelBench()
+        _ = try bench.member(.sendonly)
+        let viewer = try bench.viewer()
+        let channel = try #require(bench.model.channels[ModelBench.channel])
+        let copy = SynchronousNode.coded(channel)
+        #expect(copy.snapshot == channel.snapshot && copy.connections == channel.connections)
+        #expect(copy.session == channel.session && copy.summary == channel.summary)
+        #expect(copy.slots(of: viewer) == channel.slots(of: viewer))
+    }
+
+    @Test func `a text that is no identifier is refused`() {
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode([ParticipantID].self, from: Data("[\"nobody\"]".utf8))
+        }
     }
 }
 
@@ -106,7 +145,7 @@ extension PropertyWorld {
             clientID: ["c1", "c2", nil].randomElement(using: &generator)!,
             bundleID: ["b", nil, nil, nil].randomElement(using: &generator)!,
             receivesNotifications: Int.random(in: 0..<5, using: &generator) > 0,
-            hearsOfICE: Int.random(in: 0..<5, using: &generator) == 0,
+            notifiesICEState: Int.random(in: 0..<5, using: &generator) == 0,
             announces: Int.random(in: 0..<5, using: &generator) > 0,
             layer: layer(using: &generator),
             network: Self.networks.randomElement(using: &generator)!,
@@ -115,19 +154,17 @@ extension PropertyWorld {
         if Int.random(in: 0..<3, using: &generator) == 0 { request.spotlight = spotlight(using: &generator) }
         if Int.random(in: 0..<4, using: &generator) == 0 { request.filters = [filter(using: &generator)] }
         if Int.random(in: 0..<6, using: &generator) == 0 { request.lifetime = .seconds(90) }
-        let peer = PeerID(rawValue: peerNext)
-        peerNext += 1
         let session = ChannelSessionID(using: &generator)
         let members = people.values.count { $0.request.channel == request.channel }
         let isFull = request.channelConnectionsMax.map { members >= $0 } ?? false
-        guard let home = try? model.joinRequested(request, id: id, peer: peer, session: session) else {
+        guard let place = try? model.joinRequested(request, id: id, session: session) else {
             expect(isFull, "who is refused")
             return
         }
         expect(!isFull, "who gets a place, connected members or not")
         bundles[id] = request.bundleID.map { "\($0) \(request.network)" } ?? id.value
-        peers[id] = peer
-        homes[peer] = home
+        peers[id] = place.peer
+        homes[place.peer] = place.home
         if sessions[request.channel] == nil { sessions[request.channel] = Session() }
         people[id] = Person(request: request)
         let seen = visible(to: id)
@@ -151,7 +188,7 @@ extension PropertyWorld {
         if person.request.role.publishes { people[id]?.publications = publications }
         let assigned = person.request.role.watches ? newSlots(of: id, using: &generator) : []
         if person.isTransportUp { arrived(id) }
-        carryOut(try model.setupCompleted(id, publications: publications, slots: [], assigned: assigned))
+        perform(try model.setupCompleted(id, publications: publications, slots: [], assigned: assigned))
     }
 
     private mutating func arrived(_ id: ParticipantID) {
@@ -192,22 +229,22 @@ extension PropertyWorld {
             played[TrackID(peer: peers[id]!, mid: mid)] = nil
         }
         let added = newSlots(of: id, using: &generator)
-        carryOut(try model.slotsChanged(of: id, add: added, remove: removed))
+        perform(try model.slotsChanged(of: id, add: added, remove: removed))
     }
 
     private mutating func connect(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator), let person = people[id] else { return }
         if person.isActive, !person.isConnected { arrived(id) }
         people[id]?.isTransportUp = true
-        carryOut(model.received(.connected, from: peers[id]!))
+        perform(model.received(.connected, from: peers[id]!))
     }
 
     private mutating func leave(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator) else { return }
         if Bool.random(using: &generator) {
-            carryOut(model.received(.closed(.consentExpired), from: peers[id]!))
+            perform(model.received(.closed(.consentExpired), from: peers[id]!))
         } else {
-            carryOut(model.left(id, reason: .left))
+            perform(model.left(id, reason: .left))
         }
     }
 
@@ -220,7 +257,7 @@ extension PropertyWorld {
                 sessions[name]?.turns.append(begins ? .began(id) : .ceased(id))
             }
         }
-        carryOut(model.received(.speech(mid: track.mid, isSpeaking: begins), from: peers[id]!))
+        perform(model.received(.speech(mid: track.mid, isSpeaking: begins), from: peers[id]!))
     }
 
     private mutating func focus(using generator: inout SeededGenerator) throws {
@@ -228,10 +265,10 @@ extension PropertyWorld {
         switch Int.random(in: 0..<3, using: &generator) {
         case 0:
             sessions[name]?.turns.append(.dismissed(id))
-            carryOut(try model.unfocusRequested(id, in: name))
+            perform(try model.unfocusRequested(id, in: name))
         case let choice:
             sessions[name]?.turns.append(.put(id, isFixed: choice == 1))
-            carryOut(try model.focusRequested(id, in: name, isFixed: choice == 1))
+            perform(try model.focusRequested(id, in: name, isFixed: choice == 1))
         }
     }
 
@@ -240,7 +277,7 @@ extension PropertyWorld {
         let number = Int.random(in: 1...4, using: &generator)
         guard sessions[name] != nil else { return }
         sessions[name]?.number = number
-        carryOut(try model.spotlightNumberChanged(of: name, to: number))
+        perform(try model.spotlightNumberChanged(of: name, to: number))
     }
 
     private mutating func changeFilters(using generator: inout SeededGenerator) {
@@ -250,55 +287,55 @@ extension PropertyWorld {
         let scope = isOfChannel ? FilterScope.channel(name) : .connection(name, id)
         var list = (isOfChannel ? sessions[name]?.filters : people[id]?.request.filters) ?? []
         let filter = filter(using: &generator)
-        let decisions: [RoomModel.Decision]
+        let effects: [ChannelModel.Effect]
         let isThere = list.contains { $0.name == filter.name }
         list.removeAll { $0.name == filter.name }
         if !isThere {
             list.append(filter)
-            decisions = (try? model.filterCreated(filter, in: scope)) ?? []
+            effects = (try? model.filterCreated(filter, in: scope)) ?? []
         } else if Bool.random(using: &generator) {
             list.append(filter)
-            decisions = (try? model.filterUpdated(filter, in: scope, expected: nil)) ?? []
+            effects = (try? model.filterUpdated(filter, in: scope, expected: nil)) ?? []
         } else {
-            decisions = (try? model.filterDeleted(filter.name, in: scope, expected: nil)) ?? []
+            effects = (try? model.filterDeleted(filter.name, in: scope, expected: nil)) ?? []
         }
         if isOfChannel { sessions[name]?.filters = list } else { people[id]?.request.filters = list }
-        carryOut(decisions)
+        perform(effects)
     }
 
     private mutating func requestLayer(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator), let sender = pick(using: &generator) else { return }
         let layer = layer(using: &generator)
         let isForAll = Bool.random(using: &generator)
-        guard let decisions = try? model.layerRequested(layer, by: id, of: isForAll ? nil : sender) else { return }
+        guard let effects = try? model.layerRequested(layer, by: id, of: isForAll ? nil : sender) else { return }
         if isForAll { people[id]?.request.layer = layer } else { people[id]?.layers[sender] = layer }
-        carryOut(decisions)
+        perform(effects)
     }
 
     private mutating func requestSpotlightLayers(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator, { $1.request.spotlight != nil }), let sender = pick(using: &generator)
         else { return }
         let layers = Bool.random(using: &generator) ? spotlight(using: &generator) : nil
-        let decisions = try? model.spotlightLayersRequested(layers.map { ($0.focus, $0.unfocus) }, by: id, of: sender)
-        guard let decisions else { return }
+        let effects = try? model.spotlightLayersRequested(layers.map { ($0.focus, $0.unfocus) }, by: id, of: sender)
+        guard let effects else { return }
         people[id]?.spotlights[sender] = layers
-        carryOut(decisions)
+        perform(effects)
     }
 
     private mutating func pass(using generator: inout SeededGenerator) {
         second += Int64.random(in: 0..<80, using: &generator)
         let now = RoomTime(instant: Instant(nanoseconds: second * 1_000_000_000), unixNanoseconds: 0)
         let due = Set(everybody { _, person in person.endSecond.map { $0 <= second } ?? false })
-        let decisions = model.tick(at: now)
-        let ended = decisions.compactMap { decision -> ParticipantID? in
-            if case .ended(let id, .lifetimeExpired) = decision { id } else { nil }
+        let effects = model.tick(at: now)
+        let ended = effects.compactMap { effect -> ParticipantID? in
+            if case .ended(let id, .lifetimeExpired) = effect { id } else { nil }
         }
         expect(Set(ended) == due, "whose time is over")
-        carryOut(decisions)
+        perform(effects)
     }
 
     private mutating func tell(using generator: inout SeededGenerator) throws {
         guard let id = pick(using: &generator) else { return }
-        carryOut(try model.notifyMetadataChanged(of: id, to: "\(step)"))
+        perform(try model.notifyMetadataChanged(of: id, to: "\(step)"))
     }
 }

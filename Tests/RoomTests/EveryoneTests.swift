@@ -9,8 +9,8 @@ struct EveryoneTests {
         var bench = ModelBench()
         let first = try bench.member(.sendrecv)
         let viewer = try bench.member(.recvonly)
-        let (second, decisions) = try bench.join(.sendrecv)
-        #expect(decisions.told == [first, viewer], "in the order of joining, and not itself")
+        let (second, effects) = try bench.join(.sendrecv)
+        #expect(effects.told == [first, viewer], "in the order of joining, and not itself")
         #expect(bench.model.visibleStreams(to: viewer).map(\.sender) == [first, second])
         #expect(bench.model.visibleStreams(to: first).map(\.sender) == [second])
         #expect(bench.model.visibleStreams(to: second).map(\.sender) == [first])
@@ -27,8 +27,8 @@ struct EveryoneTests {
         #expect(bench.model.visibleStreams(to: sender) == [])
         let newcomer = try bench.reserve(.recvonly, following: .everyone)
         #expect(bench.model.visibleStreams(to: newcomer).count == 2)
-        let (_, decisions) = try bench.join(.sendonly)
-        #expect(decisions.told == [newcomer], "it is told of changes from the start")
+        let (_, effects) = try bench.join(.sendonly)
+        #expect(effects.told == [newcomer], "it is told of changes from the start")
     }
 
     @Test func `a publisher that follows nothing and one that follows everyone see each other in one channel`() throws {
@@ -50,7 +50,7 @@ struct EveryoneTests {
         let slots = try bench.see(sender, by: viewer)
         let home = bench.home(viewer)
         #expect(
-            slots.decisions == [
+            slots.effects == [
                 .connect(slot: slots.audio, to: bench.placed(sender, ModelBench.audio), home: home),
                 .connect(slot: slots.video, to: bench.placed(sender, ModelBench.video), layer: .level(0), home: home),
             ]
@@ -72,11 +72,11 @@ struct EveryoneTests {
         let viewer = try bench.member(.recvonly)
         let gone = try bench.member(.sendonly)
         _ = bench.model.left(gone, reason: .left)
-        #expect(try bench.see(gone, by: viewer).decisions == [])
+        #expect(try bench.see(gone, by: viewer).effects == [])
         let itself = try bench.member(.sendrecv)
-        #expect(try bench.see(itself, by: itself).decisions == [], "nobody gets its own stream")
+        #expect(try bench.see(itself, by: itself).effects == [], "nobody gets its own stream")
         let elsewhere = try bench.member(.sendonly, in: ChannelName("elsewhere")!)
-        #expect(try bench.see(elsewhere, by: viewer).decisions == [])
+        #expect(try bench.see(elsewhere, by: viewer).effects == [])
     }
 
     @Test func `who is not active, or does not watch, has no slots to change`() throws {
@@ -91,11 +91,11 @@ struct EveryoneTests {
     @Test func `members of one bundle neither see nor hear of each other`() throws {
         var bench = ModelBench()
         let camera = try bench.member(.sendonly) { $0.bundleID = "me" }
-        let (screen, decisions) = try bench.join(.sendrecv) { $0.bundleID = "me" }
+        let (screen, effects) = try bench.join(.sendrecv) { $0.bundleID = "me" }
         #expect(bench.model.visibleStreams(to: screen) == [])
-        #expect(decisions.told == [])
-        #expect(decisions.news.map(\.to) == [[screen]], "its own news only")
-        #expect(try bench.see(camera, by: screen).decisions == [])
+        #expect(effects.told == [])
+        #expect(effects.news.map(\.to) == [[screen]], "its own news only")
+        #expect(try bench.see(camera, by: screen).effects == [])
         let (other, later) = try bench.join(.recvonly)
         #expect(bench.model.visibleStreams(to: other).count == 2)
         #expect(later.news.map(\.to) == [[other], [camera, screen]])
@@ -161,12 +161,12 @@ struct EveryoneTests {
         for (level, rank) in ranks.enumerated() {
             _ = try bench.model.layerRequested(.level(level), by: viewer, of: nil)
             #expect(bench.slot(slot)?.layer == .level(rank), "r\(level) of \(names)")
-            let decisions = bench.model.received(
+            let effects = bench.model.received(
                 .layerSwitched(slot: slot.mid, current: rids[level % 2], previous: nil, isWished: true),
                 from: slot.peer
             )
-            guard case .layerSwitched(let news) = decisions.news.first?.content else {
-                Issue.record("\(decisions)")
+            guard case .layerSwitched(let news) = effects.news.first?.content else {
+                Issue.record("\(effects)")
                 return
             }
             #expect(news.wished == .level(level), "what was asked for is told as it was asked")
@@ -186,7 +186,7 @@ struct EveryoneTests {
             )
         }
         let news = { (to: RID?, from: RID?, wished: Int, isHigher: Bool, trigger: Notification.LayerSwitch.Trigger) in
-            RoomModel.Decision.notify(
+            ChannelModel.Effect.notify(
                 .layerSwitched(
                     Notification.LayerSwitch(
                         sender: sender,
@@ -236,7 +236,7 @@ struct CostTests {
             _ = try bench.model.setupCompleted(id, publications: [], slots: [slot], isToldNews: false)
             _ = bench.receive(.connected, from: id)
             viewers.append(id)
-            // Itself, its slot, and the publisher that hears of it.
+            // Itself, its slot, and the publisher that receivesNotifications of it.
             #expect(bench.model.workDone - before <= 3)
         }
         #expect(bench.sources(of: viewers[499]) == [publisher])
@@ -256,8 +256,8 @@ struct CostTests {
         var joins: [Int] = []
         var ids: [ParticipantID] = []
         for _ in 0..<senders {
-            let (id, decisions) = try bench.join(.sendonly)
-            #expect(decisions.told.count == receivers)
+            let (id, effects) = try bench.join(.sendonly)
+            #expect(effects.told.count == receivers)
             // Each viewer once, and once more as a hearer of the news; and each sender as a hearer and as one of the
             // others.
             joins.append(bench.model.workDone - last)

@@ -177,13 +177,13 @@ struct FilterTests {
         let slots = try bench.see(sender, by: viewer)
         let scope = FilterScope.connection(ModelBench.channel, viewer)
         let news = { (isBlocked: Bool) in
-            RoomModel.Decision.notify(
+            ChannelModel.Effect.notify(
                 .forwarding(isBlocked: isBlocked, kind: .video, source: sender, destination: viewer),
                 to: [viewer]
             )
         }
         let connect = { (source: PlacedTrack?) in
-            RoomModel.Decision.connect(slot: slots.video, to: source, home: bench.home(viewer))
+            ChannelModel.Effect.connect(slot: slots.video, to: source, home: bench.home(viewer))
         }
         #expect(try bench.model.filterCreated(Self.noVideo, in: scope) == [news(true), connect(nil)])
         #expect(bench.slot(slots.audio)?.source != nil)
@@ -202,11 +202,11 @@ struct FilterTests {
         request.filters = [Self.noVideo]
         let viewer = try bench.reserve(request)
         let peer = try #require(bench.peers[viewer])
-        var decisions = try bench.model.setupCompleted(viewer, publications: [], slots: [])
-        if isConnectedFirst { decisions += bench.model.received(.connected, from: peer) }
-        decisions += try bench.see(sender, by: viewer).decisions
-        if !isConnectedFirst { decisions += bench.model.received(.connected, from: peer) }
-        let own = decisions.news.filter { $0.to == [viewer] }.map(\.content)
+        var effects = try bench.model.setupCompleted(viewer, publications: [], slots: [])
+        if isConnectedFirst { effects += bench.model.received(.connected, from: peer) }
+        effects += try bench.see(sender, by: viewer).effects
+        if !isConnectedFirst { effects += bench.model.received(.connected, from: peer) }
+        let own = effects.news.filter { $0.to == [viewer] }.map(\.content)
         guard case .created? = own.first else {
             Issue.record("\(own)")
             return

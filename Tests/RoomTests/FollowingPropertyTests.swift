@@ -23,15 +23,15 @@ struct FollowingPropertyTests {
         var bench = ModelBench(limits: RoomLimits(participantsPerChannelMax: 12, publishersPerChannelMax: 6))
         var members: [Member] = []
         var listeners: [(ListenerID, ChannelName)] = []
-        /// What a media plane would have after carrying the decisions out.
+        /// What a media plane would have after carrying the effects out.
         var played: [TrackID: TrackID?] = [:]
         var plane: Set<PeerID> = []
         var step = 0
         let channels = ["a", "b", "c"].map { ChannelName($0)! }
 
-        mutating func carryOut(_ decisions: [RoomModel.Decision]) {
-            for decision in decisions {
-                switch decision {
+        mutating func perform(_ effects: [ChannelModel.Effect]) {
+            for effect in effects {
+                switch effect {
                 case .connect(let slot, let source, _, let home):
                     #expect(home == bench.homes[slot.peer])
                     #expect(source.map(\.home) == source.flatMap { bench.homes[$0.track.peer] })
@@ -88,13 +88,13 @@ struct FollowingPropertyTests {
             members[index].isActive = true
             members[index].kinds = kinds
             if members[index].isConnected { members[index].liveSince = step }
-            carryOut(try bench.activate(members[index].id, kinds: kinds))
+            perform(try bench.activate(members[index].id, kinds: kinds))
         }
 
         private mutating func connect(_ index: Int) {
             if members[index].isActive, !members[index].isConnected { members[index].liveSince = step }
             members[index].isConnected = true
-            carryOut(bench.receive(.connected, from: members[index].id))
+            perform(bench.receive(.connected, from: members[index].id))
         }
 
         mutating func leave(_ reason: EndReason, using generator: inout SeededGenerator) {
@@ -103,9 +103,9 @@ struct FollowingPropertyTests {
             let peer = bench.peers[member.id]!
             if case .transport(let why) = reason {
                 plane.remove(peer)
-                carryOut(bench.receive(.closed(why), from: member.id))
+                perform(bench.receive(.closed(why), from: member.id))
             } else {
-                carryOut(bench.model.left(member.id, reason: reason))
+                perform(bench.model.left(member.id, reason: reason))
             }
             for mid in [ModelBench.audio, ModelBench.video] { played[TrackID(peer: peer, mid: mid)] = nil }
         }
@@ -135,7 +135,7 @@ struct FollowingPropertyTests {
             var carried = [0, 0]
             for member in members { carried[bench.home(member.id)] += 1 }
             #expect(bench.model.placement.members == carried)
-            for (name, channel) in bench.model.channels {
+            for (name, channel) in bench.model.node.channels {
                 let homes = members.filter { $0.channel == name }.map { bench.home($0.id) }
                 #expect(channel.homes == Dictionary(homes.map { ($0, 1) }, uniquingKeysWith: +))
             }

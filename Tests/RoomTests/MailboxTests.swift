@@ -103,7 +103,7 @@ struct InboxTests {
 
     private func taken(_ events: [PeerEvent]) -> [PeerEvent] {
         let inbox = PeerEventInbox()
-        for event in events { inbox.post(event, from: peer) }
+        for event in events { _ = inbox.post(event, from: peer) }
         return inbox.take().map(\.event)
     }
 

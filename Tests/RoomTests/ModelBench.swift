@@ -17,11 +17,11 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-extension [RoomModel.Decision] {
+extension [ChannelModel.Effect] {
     /// What is to be done, without what is to be told to members and webhooks.
     var withoutNews: Self {
-        filter { decision in
-            switch decision {
+        filter { effect in
+            switch effect {
             case .notify, .report, .connected: false
             default: true
             }
@@ -31,9 +31,8 @@ extension [RoomModel.Decision] {
 
 /// A model with short names for what tests do all the time.
 struct ModelBench {
-    var model: RoomModel
+    var model: SynchronousNode
     var generator = SeededGenerator(seed: 1)
-    var peerNext: UInt64 = 1
     var peers: [ParticipantID: PeerID] = [:]
     /// The loop that each peer was given.
     var homes: [PeerID: Int] = [:]
@@ -42,7 +41,7 @@ struct ModelBench {
     static let video = MID("1")!
 
     init(limits: RoomLimits = RoomLimits(), homeCount: Int = 2) {
-        model = RoomModel(limits: limits, homeCount: homeCount)
+        model = SynchronousNode(limits: limits, homeCount: homeCount)
     }
 
     mutating func reserve(
@@ -55,15 +54,14 @@ struct ModelBench {
 
     mutating func reserve(_ request: JoinRequest) throws -> ParticipantID {
         let id = ParticipantID(using: &generator)
-        let peer = PeerID(rawValue: peerNext)
-        peerNext += 1
         let session = ChannelSessionID(using: &generator)
-        homes[peer] = try model.joinRequested(request, id: id, peer: peer, session: session)
-        peers[id] = peer
+        let place = try model.joinRequested(request, id: id, session: session)
+        homes[place.peer] = place.home
+        peers[id] = place.peer
         return id
     }
 
-    mutating func activate(_ id: ParticipantID, kinds: [MediaKind] = [.audio, .video]) throws -> [RoomModel.Decision] {
+    mutating func activate(_ id: ParticipantID, kinds: [MediaKind] = [.audio, .video]) throws -> [ChannelModel.Effect] {
         let mids = kinds.map { $0 == .audio ? Self.audio : Self.video }
         return try model.setupCompleted(
             id,
@@ -93,7 +91,7 @@ struct ModelBench {
         return id
     }
 
-    mutating func receive(_ event: PeerEvent, from id: ParticipantID) -> [RoomModel.Decision] {
+    mutating func receive(_ event: PeerEvent, from id: ParticipantID) -> [ChannelModel.Effect] {
         model.received(event, from: peers[id]!).withoutNews
     }
 
@@ -121,7 +119,7 @@ extension ModelBench {
         isSimulcast: Bool = true,
         rids: [RID] = Self.layers,
         _ configure: (inout JoinRequest) -> Void = { _ in }
-    ) throws -> (id: ParticipantID, decisions: [RoomModel.Decision]) {
+    ) throws -> (id: ParticipantID, effects: [ChannelModel.Effect]) {
         var request = JoinRequest(channel: channel, role: role, following: .everyone)
         configure(&request)
         let id = try reserve(request)
@@ -129,9 +127,9 @@ extension ModelBench {
             Publication(mid: Self.audio, kind: .audio),
             Publication(mid: Self.video, kind: .video, rids: isSimulcast ? rids : []),
         ]
-        var decisions = try model.setupCompleted(id, publications: publications, slots: [])
-        decisions += model.received(.connected, from: peers[id]!)
-        return (id, decisions)
+        var effects = try model.setupCompleted(id, publications: publications, slots: [])
+        effects += model.received(.connected, from: peers[id]!)
+        return (id, effects)
     }
 
     mutating func member(
@@ -148,10 +146,10 @@ extension ModelBench {
     mutating func see(
         _ sender: ParticipantID,
         by viewer: ParticipantID
-    ) throws -> (audio: TrackID, video: TrackID, decisions: [RoomModel.Decision]) {
+    ) throws -> (audio: TrackID, video: TrackID, effects: [ChannelModel.Effect]) {
         let slots = slots(for: sender)
-        let decisions = try model.slotsChanged(of: viewer, add: slots, remove: [])
-        return (track(viewer, slots[0].parameters.mid), track(viewer, slots[1].parameters.mid), decisions)
+        let effects = try model.slotsChanged(of: viewer, add: slots, remove: [])
+        return (track(viewer, slots[0].parameters.mid), track(viewer, slots[1].parameters.mid), effects)
     }
 
     func slots(for sender: ParticipantID) -> [SlotAssignment] {
@@ -171,25 +169,25 @@ extension ModelBench {
     }
 }
 
-extension [RoomModel.Decision] {
+extension [ChannelModel.Effect] {
     var news: [(content: Notification.Content, to: [ParticipantID])] {
-        compactMap { decision in
-            if case .notify(let content, let ids) = decision { (content, ids) } else { nil }
+        compactMap { effect in
+            if case .notify(let content, let ids) = effect { (content, ids) } else { nil }
         }
     }
     var reports: [RoomReport] {
-        compactMap { decision in
-            if case .report(let report) = decision { report } else { nil }
+        compactMap { effect in
+            if case .report(let report) = effect { report } else { nil }
         }
     }
-    var connects: [RoomModel.Decision] {
-        filter { decision in
-            if case .connect = decision { true } else { false }
+    var connects: [ChannelModel.Effect] {
+        filter { effect in
+            if case .connect = effect { true } else { false }
         }
     }
     var told: [ParticipantID] {
-        compactMap { decision in
-            if case .streamsChanged(let id) = decision { id } else { nil }
+        compactMap { effect in
+            if case .streamsChanged(let id) = effect { id } else { nil }
         }
     }
 }

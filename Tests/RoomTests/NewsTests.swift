@@ -16,7 +16,7 @@ struct NewsTests {
         let first = try bench.member(.sendrecv) { $0.clientID = "one" }
         let second = try bench.reserve(.recvonly, following: .everyone)
         #expect(try bench.model.setupCompleted(second, publications: [], slots: []).news.isEmpty)
-        let decisions = bench.model.received(.connected, from: bench.peers[second]!)
+        let effects = bench.model.received(.connected, from: bench.peers[second]!)
         let session = try #require(bench.model.session(of: ModelBench.channel)?.id)
         let old = Member(
             id: first,
@@ -38,10 +38,10 @@ struct NewsTests {
         let created = { (others: [Member]?) in
             Notification.Content.created(new, minutes: 0, session: session, counts: counts, others: others)
         }
-        let expected: [RoomModel.Decision] = [
+        let expected: [ChannelModel.Effect] = [
             .connected(second), .notify(created([old]), to: [second]), .notify(created(nil), to: [first]),
         ]
-        #expect(decisions.filter { if case .report = $0 { false } else { true } } == expected)
+        #expect(effects.filter { if case .report = $0 { false } else { true } } == expected)
         #expect(bench.model.received(.connected, from: bench.peers[second]!) == [], "once")
         let end = bench.model.left(second, reason: .left)
         let destroyed = Notification.Content.destroyed(
@@ -57,9 +57,9 @@ struct NewsTests {
     @Test func `streams change before the news of their sender`() throws {
         var bench = ModelBench()
         let viewer = try bench.member(.recvonly)
-        let (sender, decisions) = try bench.join(.sendonly)
-        let change = try #require(decisions.firstIndex(of: .streamsChanged(viewer)))
-        let news = try #require(decisions.lastIndex { if case .notify = $0 { true } else { false } })
+        let (sender, effects) = try bench.join(.sendonly)
+        let change = try #require(effects.firstIndex(of: .streamsChanged(viewer)))
+        let news = try #require(effects.lastIndex { if case .notify = $0 { true } else { false } })
         #expect(change < news)
         let end = bench.model.left(sender, reason: .left)
         let changeAtEnd = try #require(end.firstIndex(of: .streamsChanged(viewer)))
@@ -71,8 +71,8 @@ struct NewsTests {
         var bench = ModelBench()
         let deaf = try bench.member(.recvonly) { $0.receivesNotifications = false }
         let first = try bench.member(.recvonly)
-        let (hidden, decisions) = try bench.join(.recvonly) { $0.announces = false }
-        #expect(decisions.news.map(\.to) == [[hidden]])
+        let (hidden, effects) = try bench.join(.recvonly) { $0.announces = false }
+        #expect(effects.news.map(\.to) == [[hidden]])
         let (_, later) = try bench.join(.recvonly)
         guard case .created(_, _, _, let counts, let others?) = later.news.first?.content else {
             Issue.record("\(later)")
@@ -121,8 +121,8 @@ struct NewsTests {
         #expect(bench.model.codecsRefused(by: id, refused).isEmpty)
         _ = bench.model.left(gone, reason: .left)
         _ = try bench.model.setupCompleted(id, publications: [], slots: [])
-        let told = { (decisions: [RoomModel.Decision]) in
-            decisions.news.filter { if case .codecUnsupported = $0.content { true } else { false } }
+        let told = { (effects: [ChannelModel.Effect]) in
+            effects.news.filter { if case .codecUnsupported = $0.content { true } else { false } }
         }
         let first = told(bench.model.received(.connected, from: bench.peers[id]!))
         #expect(first.map(\.content) == [.codecUnsupported(.av1, source: sender, destination: id)])
@@ -134,17 +134,17 @@ struct NewsTests {
     @Test func `who is to hear of its ICE connection is told before anything else, even without other news`() throws {
         var bench = ModelBench()
         let up = Notification.Content.iceStateChanged(current: .connected, previous: .checking)
-        for hears in [true, false] {
-            let (id, decisions) = try bench.join(.sendrecv) {
-                $0.hearsOfICE = true
-                $0.receivesNotifications = hears
+        for receivesNotifications in [true, false] {
+            let (id, effects) = try bench.join(.sendrecv) {
+                $0.notifiesICEState = true
+                $0.receivesNotifications = receivesNotifications
             }
-            let own = decisions.news.filter { $0.to == [id] }
-            #expect(own.first?.content == up && own.count == (hears ? 2 : 1))
-            #expect(decisions.news.count { $0.content == up } == 1)
+            let own = effects.news.filter { $0.to == [id] }
+            #expect(own.first?.content == up && own.count == (receivesNotifications ? 2 : 1))
+            #expect(effects.news.count { $0.content == up } == 1)
         }
-        let (_, decisions) = try bench.join(.sendrecv)
-        #expect(!decisions.news.contains { $0.content == up })
+        let (_, effects) = try bench.join(.sendrecv)
+        #expect(!effects.news.contains { $0.content == up })
     }
 
     @Test func `what is claimed of audio and video goes before what is published`() throws {
@@ -161,10 +161,10 @@ struct NewsTests {
         var bench = ModelBench()
         let first = try bench.member(.recvonly)
         let second = try bench.member(.recvonly)
-        let decisions = try bench.model.notifyMetadataChanged(of: second, to: "{}")
-        #expect(decisions.news.map(\.to) == [[second, first]])
-        guard case .updated(let member, _, _, _) = decisions.news.first?.content else {
-            Issue.record("\(decisions)")
+        let effects = try bench.model.notifyMetadataChanged(of: second, to: "{}")
+        #expect(effects.news.map(\.to) == [[second, first]])
+        guard case .updated(let member, _, _, _) = effects.news.first?.content else {
+            Issue.record("\(effects)")
             return
         }
         #expect(member.notifyMetadataJSON == "{}")
@@ -177,9 +177,9 @@ struct NewsTests {
     @Test func `a session's reports come in their order, from its first member to its last`() throws {
         var bench = ModelBench()
         bench.model.now = moment(100)
-        let (id, decisions) = try bench.join(.sendonly) { $0.eventMetadataJSON = "1" }
+        let (id, effects) = try bench.join(.sendonly) { $0.eventMetadataJSON = "1" }
         bench.model.now = moment(225)
-        let all = decisions + bench.model.left(id, reason: .disconnectedByOperator)
+        let all = effects + bench.model.left(id, reason: .disconnectedByOperator)
         guard
             case .sessionCreated(let session, 100_000_000_007)? = all.reports.first,
             case .connectionCreated(let created)? = all.reports.dropFirst().first,
@@ -243,9 +243,9 @@ struct NewsTests {
     @Test func `in a big channel the minutes are told to the member alone`() throws {
         var bench = ModelBench()
         bench.model.now = moment(100)
-        for _ in 0...RoomModel.updatesSharedMembersMax { _ = try bench.member(.recvonly) }
-        let decisions = bench.model.tick(at: moment(160))
-        #expect(decisions.news.count == 101 && decisions.news.allSatisfy { $0.to.count == 1 })
+        for _ in 0...ChannelModel.updatesSharedMembersMax { _ = try bench.member(.recvonly) }
+        let effects = bench.model.tick(at: moment(160))
+        #expect(effects.news.count == 101 && effects.news.allSatisfy { $0.to.count == 1 })
     }
 
     @Test func `a lifetime ends a connection from its connection on`() throws {
@@ -295,13 +295,13 @@ struct NewsTests {
             for sender in senders where sender != viewer { _ = try bench.see(sender, by: viewer) }
         }
         #expect(bench.sources(of: whep) == [senders[4], senders[4]])
-        let decisions = bench.model.end(in: ModelBench.channel, role: .sendrecv, reason: .sessionTerminated).decisions
-        #expect(decisions.told == Array(repeating: watcher, count: 5))
-        #expect(decisions.news.allSatisfy { $0.to == [watcher] } && decisions.news.count == 5)
+        let effects = bench.model.end(in: ModelBench.channel, role: .sendrecv, reason: .sessionTerminated).effects
+        #expect(effects.told == Array(repeating: watcher, count: 5))
+        #expect(effects.news.allSatisfy { $0.to == [watcher] } && effects.news.count == 5)
         #expect(bench.sources(of: whep) == [nil, nil])
         #expect(
-            decisions.connects.allSatisfy { decision in
-                if case .connect(let slot, _, _, _) = decision {
+            effects.connects.allSatisfy { effect in
+                if case .connect(let slot, _, _, _) = effect {
                     [bench.peers[whep], bench.peers[watcher]].contains(slot.peer)
                 } else {
                     false
@@ -338,39 +338,39 @@ struct NewsTests {
 
 struct RosterTests {
     @Test(arguments: 0..<5)
-    func `a roster is a sorted set, and an agenda gives each entry once in its second`(seed: UInt64) {
+    func `a list is a sorted set, and a wheel gives each deadline once in its second`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let ids = (0..<40).map { _ in ParticipantID(using: &generator) }
-        var roster = Roster()
-        var agenda = Agenda()
+        var list = ParticipantList()
+        var wheel = DeadlineWheel()
         var members: Set<Int> = []
         var seconds: [Int: Int64] = [:]
-        _ = agenda.due(through: -1)
+        _ = wheel.due(through: -1)
         var now: Int64 = 0
         for _ in 0..<2_000 {
             let index = Int.random(in: 0..<40, using: &generator)
             if Bool.random(using: &generator) {
-                roster.insert(ids[index], order: UInt64(index))
+                list.insert(ids[index], order: UInt64(index))
                 members.insert(index)
             } else {
-                roster.remove(order: UInt64(index))
+                list.remove(order: UInt64(index))
                 members.remove(index)
             }
-            #expect(Array(roster) == members.sorted().map { ids[$0] })
-            if let second = seconds.removeValue(forKey: index) { agenda.cancel(order: UInt64(index), at: second) }
+            #expect(Array(list) == members.sorted().map { ids[$0] })
+            if let second = seconds.removeValue(forKey: index) { wheel.cancel(order: UInt64(index), at: second) }
             let wished = now + Int64.random(in: -3..<90, using: &generator)
-            let second = agenda.enter(ids[index], order: UInt64(index), at: wished)
+            let second = wheel.insert(ids[index], order: UInt64(index), at: wished)
             #expect(second == max(wished, now))
             seconds[index] = second
             if Int.random(in: 0..<4, using: &generator) == 0 {
                 let through = now + Int64.random(in: 0..<100, using: &generator)
                 let due = seconds.filter { $0.value <= through }
                 let expected = due.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { ids[$0.key] }
-                #expect(agenda.due(through: through) == expected)
+                #expect(wheel.due(through: through) == expected)
                 for key in due.keys { seconds[key] = nil }
                 now = through + 1
             }
-            #expect(agenda.isEmpty == seconds.isEmpty)
+            #expect(wheel.isEmpty == seconds.isEmpty)
         }
     }
 }

@@ -42,14 +42,13 @@ struct PropertyWorld {
         var usesSpotlight = false
     }
 
-    var model = RoomModel(homeCount: 2)
+    var model = SynchronousNode(homeCount: 2)
     var people: [ParticipantID: Person] = [:]
     var peers: [ParticipantID: PeerID] = [:]
     var homes: [PeerID: Int] = [:]
     var sessions: [ChannelName: Session] = [:]
     var played: [TrackID: (source: PlacedTrack, layer: LayerChoice)] = [:]
     var step = 0
-    var peerNext: UInt64 = 1
     var midNext = 1
     var second: Int64 = 100
     var told: Set<ParticipantID> = []
@@ -187,7 +186,7 @@ extension PropertyWorld {
             expect(share.channels == channels, "the channels of \(network)")
         }
         for name in Self.channels {
-            expect(model.channels[name]?.session?.stage.focused ?? [] == focus[name], "focus in \(name)")
+            expect(model.channels[name]?.state.session?.speakers.focused ?? [] == focus[name], "focus in \(name)")
             var counts = ChannelCounts()
             for person in people.values where person.request.channel == name && person.isConnected {
                 counts.add(1, person.request.role)
@@ -203,9 +202,9 @@ extension PropertyWorld {
 
 extension PropertyWorld {
     /// Does what the model decided, as media planes and signaling would, and checks what it says.
-    mutating func carryOut(_ decisions: [RoomModel.Decision]) {
-        for decision in decisions {
-            switch decision {
+    mutating func perform(_ effects: [ChannelModel.Effect]) {
+        for effect in effects {
+            switch effect {
             case .connect(let slot, let source, let layer, let home):
                 expect(home == homes[slot.peer], "the home of \(slot)")
                 let isSame = played[slot]?.source == source && (source == nil || played[slot]?.layer == layer)
@@ -247,18 +246,22 @@ extension PropertyWorld {
                 let announced = neighbours(of: member.id) { $0.request.announces }
                 expect(Set(others.map(\.id)) == strangers(announced, to: member), "the others")
             } else {
-                expect(Set(ids) == hearers(about: member), "who is told of a newcomer")
+                expect(Set(ids) == notified(about: member), "who is told of a newcomer")
             }
         case .updated(let member, _, _, _):
-            let hearers = people[member.id]?.request.announces == true ? hearers(about: member) : []
-            expect(Set(ids).subtracting([member.id]) == hearers, "who is told of a change")
+            let notified = people[member.id]?.request.announces == true ? notified(about: member) : []
+            expect(Set(ids).subtracting([member.id]) == notified, "who is told of a change")
         case .destroyed(let member, _, _, _):
             expect(people[member.id] == nil, "who is said to be gone is gone")
             expect(strangers(Set(ids), to: member) == Set(ids), "a bundle is told nothing of itself")
         case .networkStatus(let level): expect(ids.count == 1 && (0...3).contains(level), "its network's own level")
-        case .iceStateChanged: expect(ids.allSatisfy { people[$0]?.request.hearsOfICE == true }, "who hears of ICE")
+        case .iceStateChanged:
+            expect(ids.allSatisfy { people[$0]?.request.notifiesICEState == true }, "who is notified of ICE")
         case .spotlightFocused(let member, _), .spotlightUnfocused(let member, _):
-            expect(strangers(Set(ids), to: member) == Set(ids).subtracting([member.id]), "a bundle hears of no focus")
+            expect(
+                strangers(Set(ids), to: member) == Set(ids).subtracting([member.id]),
+                "a bundle is not told of focus"
+            )
         case .layerSwitched, .forwarding, .codecUnsupported: break
         }
     }
@@ -271,7 +274,7 @@ extension PropertyWorld {
     private func strangers(_ ids: Set<ParticipantID>, to member: Member) -> Set<ParticipantID> {
         ids.filter { bundle($0) != bundle(member.id) }
     }
-    private func hearers(about member: Member) -> Set<ParticipantID> {
+    private func notified(about member: Member) -> Set<ParticipantID> {
         strangers(neighbours(of: member.id) { $0.request.receivesNotifications }, to: member)
     }
 }

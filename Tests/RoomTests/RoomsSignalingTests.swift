@@ -63,13 +63,13 @@ struct RoomsSignalingTests {
         #expect(await bench.rooms.prospect(RoomsBench.channel).session != first.session)
     }
 
-    @Test func `prospects are bounded and the oldest is forgotten first`() {
-        var prospects = Prospects()
+    @Test func `pending session identifiers are bounded and the oldest is forgotten first`() {
+        var pendingSessionIDs = PendingSessionIDs()
         var generator = SeededGenerator(seed: 1)
-        let names = (0...Prospects.channelsMax).map { ChannelName("c\($0)")! }
-        let ids = names.map { prospects.session(of: $0, using: &generator) }
-        #expect(prospects.session(of: names[1], using: &generator) == ids[1])
-        #expect(prospects.session(of: names[0], using: &generator) != ids[0])
+        let names = (0...PendingSessionIDs.channelsMax).map { ChannelName("c\($0)")! }
+        let ids = names.map { pendingSessionIDs.session(of: $0) { ChannelSessionID(using: &generator) } }
+        #expect(pendingSessionIDs.session(of: names[1]) { ChannelSessionID(using: &generator) } == ids[1])
+        #expect(pendingSessionIDs.session(of: names[0]) { ChannelSessionID(using: &generator) } != ids[0])
     }
 
     @Test func `slots come and go on the media plane, and play what they are for`() async throws {
@@ -245,7 +245,9 @@ struct RoomsSignalingTests {
             let now = second.withLock { $0 } * 1_000_000_000
             return RoomTime(instant: Instant(nanoseconds: now), unixNanoseconds: now)
         }
-        let bench = RoomsBench(rooms: { Rooms(planes: [$0], clock: clock) })
+        var environment = RoomEnvironment.system
+        environment.clock = clock
+        let bench = RoomsBench(rooms: { [environment] in Rooms(planes: [$0], environment: environment) })
         let member = try await bench.member(.sendonly) { $0.lifetime = .seconds(30) }
         #expect(await bench.rooms.connection(of: member.id)?.connectedAt == 100_000_000_000)
         second.withLock { $0 = 129 }

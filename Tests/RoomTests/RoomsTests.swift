@@ -100,7 +100,7 @@ struct RoomsTests {
         #expect(peers[plain.peer]?.share != peers[stranger.peer]?.share)
     }
 
-    @Test func `decisions reach the media plane, and the source follows the publisher`() async throws {
+    @Test func `effects reach the media plane, and the source follows the publisher`() async throws {
         let bench = RoomsBench()
         let (_, viewer) = try await bench.join(.recvonly)
         let (first, publisher) = try await bench.join(.sendonly)

@@ -96,19 +96,16 @@ struct ShareTests {
         var channels = 0
         for round in 0..<200 {
             let request = Self.request("flood \(round)", Self.network(round % 5))
-            _ = bench.model.makeRoom(for: request)
             if (try? bench.reserve(request)) != nil { channels += 1 }
         }
         #expect(channels == 100, "five that hold equally much take nothing from each other")
         for honest in 0..<15 {
             let request = Self.request("honest \(honest)", Self.network(100 + honest))
-            #expect(throws: RoomError.channelsFull) { try bench.reserve(request) }
-            let decisions = bench.model.makeRoom(for: request)
-            let ended = decisions.compactMap { decision in
-                if case .ended(let id, .crowdedOut) = decision { id } else { nil }
+            let id = try bench.reserve(request)
+            let ended = bench.model.evictions.compactMap { effect in
+                if case .ended(let id, .crowdedOut) = effect { id } else { nil }
             }
             #expect(ended.count == 1)
-            let id = try bench.reserve(request)
             _ = try bench.activate(id)
             _ = bench.receive(.connected, from: id)
         }
@@ -123,18 +120,21 @@ struct ShareTests {
         _ = try bench.activate(connected)
         _ = bench.receive(.connected, from: connected)
         let waiting = try ["a", "b", "b", "b"].map { try bench.reserve(Self.request($0, many)) }
-        let ended = { (decisions: [RoomModel.Decision]) in
-            decisions.compactMap { decision in
-                if case .ended(let id, .crowdedOut) = decision { id } else { nil }
+        let ended = { (effects: [ChannelModel.Effect]) in
+            effects.compactMap { effect in
+                if case .ended(let id, .crowdedOut) = effect { id } else { nil }
             }
         }
-        #expect(bench.model.makeRoom(for: Self.request("a", one)) == [], "so few may still be connecting")
+        #expect(throws: RoomError.nodeFull, "so few may still be connecting") {
+            try bench.reserve(Self.request("a", one))
+        }
+        #expect(bench.model.evictions == [])
         bench.model.now = Self.at(1_000)
         // The node is full of participants: the oldest goes. Then of channels: the one where nobody connected.
-        #expect(ended(bench.model.makeRoom(for: Self.request("a", one))) == [waiting[0]])
         _ = try bench.reserve(Self.request("a", one))
-        #expect(ended(bench.model.makeRoom(for: Self.request("c", Self.network(3)))).count == 3)
+        #expect(ended(bench.model.evictions) == [waiting[0]])
         _ = try bench.reserve(Self.request("c", Self.network(3)))
+        #expect(ended(bench.model.evictions).count == 3)
         #expect(bench.model.participants[connected] != nil)
     }
 
@@ -144,9 +144,10 @@ struct ShareTests {
         var request = Self.request("a", Self.network(2), .recvonly)
         var generator = SystemRandomNumberGenerator()
         request.following = .participant(ParticipantID(using: &generator))
-        #expect(bench.model.makeRoom(for: request) == [])
         #expect(throws: RoomError.participantUnknown) { try bench.reserve(request) }
-        #expect(!bench.model.makeRoom(for: Self.request("a", Self.network(2), .recvonly)).isEmpty)
+        #expect(bench.model.evictions == [])
+        _ = try bench.reserve(Self.request("a", Self.network(2), .recvonly))
+        #expect(!bench.model.evictions.isEmpty)
     }
 
     @Test func `a full node of one network's makes room by age alone`() throws {
@@ -155,9 +156,10 @@ struct ShareTests {
         let first = try bench.reserve(Self.request("a", .unknown))
         _ = try bench.reserve(Self.request("a", .unknown))
         bench.model.now = Self.at(104)
-        #expect(bench.model.makeRoom(for: Self.request("a", .unknown)) == [])
+        #expect(throws: RoomError.nodeFull) { try bench.reserve(Self.request("a", .unknown)) }
         bench.model.now = Self.at(105)
-        #expect(!bench.model.makeRoom(for: Self.request("a", .unknown)).isEmpty)
+        _ = try bench.reserve(Self.request("a", .unknown))
+        #expect(!bench.model.evictions.isEmpty)
         #expect(bench.model.participants[first] == nil)
     }
 
@@ -337,7 +339,7 @@ struct VideoDecoderTests {
 
     @Test func `the preferred codec is chosen where everybody plays it, else what most of them play`() throws {
         var bench = ModelBench()
-        let choice = { (model: RoomModel) in model.decoders(in: ModelBench.channel).choice(preferred: .vp9) }
+        let choice = { (model: SynchronousNode) in model.decoders(in: ModelBench.channel).choice(preferred: .vp9) }
         #expect(choice(bench.model) == .vp9, "nobody is there")
         _ = try Self.watch(&bench, nil)
         let browser = try Self.watch(&bench, [.vp8, .vp9, .h264])

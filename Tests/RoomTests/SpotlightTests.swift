@@ -92,34 +92,34 @@ struct SpotlightStageTests {
     @Test(arguments: rows.indices)
     func `those that spoke last are focused`(index: Int) {
         let row = Self.rows[index]
-        var stage = SpotlightStage()
+        var speakers = ActiveSpeakers()
         var shown: Set<ParticipantID> = []
         for event in row.events {
             switch event {
-            case .begins(let who): stage.began(Self.ids[who])
-            case .ceases(let who): stage.ceased(Self.ids[who])
-            case .forward(let who): stage.putForward(Self.ids[who], isFixed: false)
-            case .fix(let who): stage.putForward(Self.ids[who], isFixed: true)
-            case .dismiss(let who): stage.dismiss(Self.ids[who])
-            case .number(let number): stage.change(number: number)
+            case .begins(let who): speakers.began(Self.ids[who])
+            case .ceases(let who): speakers.ceased(Self.ids[who])
+            case .forward(let who): speakers.putForward(Self.ids[who], isFixed: false)
+            case .fix(let who): speakers.putForward(Self.ids[who], isFixed: true)
+            case .dismiss(let who): speakers.dismiss(Self.ids[who])
+            case .number(let number): speakers.change(number: number)
             case .joins(let number, let unsaid):
-                stage.joined(
-                    with: Spotlight(number: number, numberUnsaid: unsaid, focus: .richest, unfocus: .nothing)
+                speakers.joined(
+                    with: Spotlight(number: number, defaultNumber: unsaid, focus: .richest, unfocus: .nothing)
                 )
             }
-            let change = stage.settle()
+            let change = speakers.update()
             #expect(shown.isDisjoint(with: change.focused) && shown.isSuperset(of: change.unfocused), "\(row.name)")
             shown = shown.union(change.focused).subtracting(change.unfocused)
-            #expect(shown == Set(stage.focused), "\(row.name): changes add up")
+            #expect(shown == Set(speakers.focused), "\(row.name): changes add up")
         }
-        #expect(stage.focused == row.focused.map { Self.ids[$0] }, "\(row.name)")
+        #expect(speakers.focused == row.focused.map { Self.ids[$0] }, "\(row.name)")
     }
 }
 
 struct SpotlightTests {
     private static let spotlight = Spotlight(number: 1, focus: .level(2), unfocus: .level(0))
 
-    private func speak(_ bench: inout ModelBench, _ id: ParticipantID, _ isSpeaking: Bool) -> [RoomModel.Decision] {
+    private func speak(_ bench: inout ModelBench, _ id: ParticipantID, _ isSpeaking: Bool) -> [ChannelModel.Effect] {
         bench.model.received(.speech(mid: ModelBench.audio, isSpeaking: isSpeaking), from: bench.peers[id]!)
     }
 
@@ -160,9 +160,9 @@ struct SpotlightTests {
         let seen = try bench.see(sender, by: viewer)
         let unseen = try bench.see(sender, by: blind)
         #expect(bench.slot(seen.video)?.source != nil && bench.slot(unseen.video)?.source == nil)
-        let decisions = speak(&bench, sender, true)
+        let effects = speak(&bench, sender, true)
         #expect(
-            decisions.connects == [
+            effects.connects == [
                 .connect(slot: seen.audio, to: bench.placed(sender, ModelBench.audio), home: bench.home(viewer)),
                 .connect(slot: unseen.audio, to: bench.placed(sender, ModelBench.audio), home: bench.home(blind)),
                 .connect(slot: unseen.video, to: bench.placed(sender, ModelBench.video), home: bench.home(blind)),

@@ -2,7 +2,7 @@ import MediaTypes
 import Wire
 
 /// The filters of a channel's session or of one receiver, in the order in which they decide.
-struct FilterList: Sendable {
+struct FilterList: Sendable, Codable {
     private struct Compiled: Sendable {
         var filter: ForwardingFilter
         var rules: [[(field: ForwardingFilter.Rule.Field, isIn: Bool, values: Set<String>)]]
@@ -12,7 +12,7 @@ struct FilterList: Sendable {
             rules = filter.rules.map { $0.map { ($0.field, $0.operator == .isIn, Set($0.values)) } }
         }
 
-        /// - Parameter looked: grows by the rules that were looked at.
+        /// - Parameter looked: grows by the rules that were visited.
         func fits(_ connectionID: String, _ clientID: String, _ kind: MediaKind, looked: inout Int) -> Bool {
             for all in rules {
                 var holds = true
@@ -35,6 +35,15 @@ struct FilterList: Sendable {
 
     init() {}
 
+    init(from decoder: any Decoder) throws {
+        list = try decoder.singleValueContainer().decode([ForwardingFilter].self).map(Compiled.init)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(filters)
+    }
+
     /// Throws ``RoomError/filterExists`` for two of one name, and ``RoomError/filtersTooLarge``.
     init(_ filters: [ForwardingFilter]) throws(RoomError) {
         for filter in filters { try create(filter) }
@@ -50,7 +59,7 @@ struct FilterList: Sendable {
         insert(filter)
     }
 
-    /// Refuses a filter that would make the list too large, one of the same name put out of it.
+    /// Refuses a filter that would make the list too large, once it has replaced the one of its name.
     private func checkSize(with filter: ForwardingFilter) throws(RoomError) {
         let others = list.lazy.map(\.filter).filter { $0.name != filter.name }
         let rules = others.reduce(filter.ruleCount) { $0 + $1.ruleCount }
@@ -86,9 +95,9 @@ struct FilterList: Sendable {
         list.insert(Compiled(filter), at: place)
     }
 
-    /// What the filters keep of a sender's media. It depends on nothing that changes during the sender's life.
+    /// The kinds of a sender's media that the filters block. The verdict holds for the sender's life.
     ///
-    /// - Parameter looked: grows by the rules that were looked at.
+    /// - Parameter looked: grows by the rules that were visited.
     func verdict(on source: Source, looked: inout Int) -> FilterVerdict {
         guard !list.isEmpty else { return FilterVerdict() }
         let (connectionID, clientID) = (source.id.value, source.clientID)
@@ -102,8 +111,8 @@ struct FilterList: Sendable {
     }
 }
 
-/// The kinds of one sender's media that are kept from a receiver.
-struct FilterVerdict: Hashable, Sendable {
+/// The kinds of one sender's media that filters block for a receiver.
+struct FilterVerdict: Hashable, Sendable, Codable {
     var audio = false
     var video = false
 

@@ -1,11 +1,11 @@
 import Wire
 
-/// What each network holds of the node.
+/// The places that each network has on the node.
 struct NetworkShares: Sendable {
     struct Share: Sendable {
         var participants = 0
         /// Participants whose transport has not come up yet, the oldest first.
-        var unconnected = Roster()
+        var unconnected = ParticipantList()
         /// The channels that the network has members in, with their number.
         var channels: [ChannelName: Int] = [:]
     }
@@ -19,28 +19,28 @@ struct NetworkShares: Sendable {
 
     /// The participants still to connect of the network that has most of them; of two with equally many the one with the
     /// higher address. In proportion to the networks: it is for a node that is full.
-    var mostUnconnected: Roster {
+    var mostUnconnected: ParticipantList {
         let rank = { (one: (key: ClientNetwork, value: Share)) in
             (one.value.unconnected.count, one.key.prefix.high, one.key.prefix.low)
         }
-        return shares.max { rank($0) < rank($1) }?.value.unconnected ?? Roster()
+        return shares.max { rank($0) < rank($1) }?.value.unconnected ?? ParticipantList()
     }
 
-    mutating func joined(_ participant: Participant) {
-        shares[participant.network, default: Share()].participants += 1
-        shares[participant.network]?.unconnected.insert(participant.id, order: participant.order)
-        shares[participant.network]?.channels[participant.channel, default: 0] += 1
+    mutating func joined(_ member: NodeModel.Member) {
+        shares[member.network, default: Share()].participants += 1
+        shares[member.network]?.unconnected.insert(member.place.participant, order: member.place.order)
+        shares[member.network]?.channels[member.channel, default: 0] += 1
     }
 
-    mutating func connected(_ participant: Participant) {
-        shares[participant.network]?.unconnected.remove(order: participant.order)
+    mutating func connected(_ member: NodeModel.Member) {
+        shares[member.network]?.unconnected.remove(order: member.place.order)
     }
 
-    mutating func left(_ participant: Participant) {
-        connected(participant)
-        shares[participant.network]?.participants -= 1
-        let others = (self[participant.network].channels[participant.channel] ?? 1) - 1
-        shares[participant.network]?.channels[participant.channel] = others > 0 ? others : nil
-        if shares[participant.network]?.participants == 0 { shares[participant.network] = nil }
+    mutating func left(_ member: NodeModel.Member) {
+        connected(member)
+        shares[member.network]?.participants -= 1
+        let others = (self[member.network].channels[member.channel] ?? 1) - 1
+        shares[member.network]?.channels[member.channel] = others > 0 ? others : nil
+        if shares[member.network]?.participants == 0 { shares[member.network] = nil }
     }
 }

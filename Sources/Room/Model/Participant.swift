@@ -1,8 +1,8 @@
 import MediaTypes
 import Wire
 
-/// One participant, its watching side aside (``Viewer``).
-struct Participant: Sendable {
+/// One participant, without its receiving side (``Viewer``).
+struct Participant: Sendable, Codable {
     let id: ParticipantID
     let peer: PeerID
     let channel: ChannelName
@@ -15,9 +15,9 @@ struct Participant: Sendable {
     let following: Following
     var member: Member
     var receivesNotifications: Bool
-    let hearsOfICE: Bool
+    let notifiesICEState: Bool
     let announces: Bool
-    /// What others are told whatever it publishes.
+    /// What others are told, whatever it publishes.
     let claimsAudio: Bool?
     let claimsVideo: Bool?
     let isSimulcast: Bool
@@ -35,34 +35,34 @@ struct Participant: Sendable {
     var publications: [Publication] = []
     /// The tracks that somebody speaks into.
     var speaking: Set<MID> = []
-    /// The seconds for which ``RoomModel/updates`` and ``RoomModel/lifetimes`` have it.
+    /// Its deadlines in ``ChannelModel/updates`` and ``ChannelModel/lifetimes``, in seconds.
     var updateSecond: Int64?
     var endSecond: Int64?
-    /// The second for which ``RoomModel/setups`` has it.
+    /// Its deadline in ``ChannelModel/setups``, in seconds.
     var setupSecond: Int64?
     /// The video codecs that it can play; `nil` where its session does not say.
     var decodedVideo: Set<CodecName>?
 
     init(
         _ request: JoinRequest,
-        id: ParticipantID,
-        peer: PeerID,
-        home: Int,
-        order: UInt64,
+        as place: ParticipantPlace,
         at now: RoomTime
     ) {
-        self.id = id
-        self.peer = peer
-        self.home = home
-        self.order = order
+        id = place.participant
+        peer = place.peer
+        home = place.home
+        order = place.order
         channel = request.channel
         displayName = request.displayName
         network = request.network
-        bundle = Bundle(id: request.bundleID ?? id.value, scope: request.bundleScope ?? .network(request.network))
+        bundle = Bundle(
+            id: request.bundleID ?? id.value,
+            scope: request.bundleScope ?? .network(request.network)
+        )
         following = request.following
         member = Member(
-            id: id,
-            clientID: request.clientID ?? id.value,
+            id: place.participant,
+            clientID: request.clientID ?? place.participant.value,
             bundleID: bundle.id,
             role: request.role,
             sendsAudio: request.sendsAudio ?? false,
@@ -71,7 +71,7 @@ struct Participant: Sendable {
             authorizedMetadataJSON: request.authorizedMetadataJSON
         )
         receivesNotifications = request.receivesNotifications
-        hearsOfICE = request.hearsOfICE
+        notifiesICEState = request.notifiesICEState
         announces = request.announces
         claimsAudio = request.sendsAudio
         claimsVideo = request.sendsVideo

@@ -1,6 +1,6 @@
 import MediaTypes
 
-/// Chooses the media loop that a newcomer lives on, by what the loops carry.
+/// Chooses the media loop of a newcomer by the loops' loads.
 ///
 /// A loop's load is a share of one core: its members, each at the load of the node's average member, which a newcomer
 /// counts as from the moment that it joins; and what the loop measured beyond that, because its members' streams are

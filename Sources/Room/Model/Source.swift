@@ -1,7 +1,7 @@
 import MediaTypes
 import Wire
 
-/// What a viewer's slots need to know of a sender.
+/// A sender, as a viewer's slots need it.
 struct Source: Sendable {
     let id: ParticipantID
     let clientID: String
@@ -10,15 +10,15 @@ struct Source: Sendable {
     let publications: [Publication]
     /// Whether it is in focus, where there is a spotlight.
     let isFocused: Bool
-    /// What the channel's filters keep of it.
+    /// The verdict of the channel's filters on it.
     var channelVerdict = FilterVerdict()
 }
 
-/// What a slot plays.
+/// The track that a slot plays.
 struct Playing: Hashable, Sendable {
     let track: TrackID
     let home: Int
     let layer: LayerChoice
-    /// The layer as it was asked for.
+    /// The layer as it was requested.
     let wish: LayerChoice
 }

@@ -1,46 +1,51 @@
 import MediaTypes
 import Wire
 
-/// The watching side of a participant: its slots, and what it wants to get in them.
-struct Viewer: Sendable {
-    /// What is kept for one sender whose tracks have slots of their own here.
-    struct Sender: Sendable {
+/// The receiving side of a participant: its slots, and the layers that it asked for.
+struct Viewer: Sendable, Codable {
+    /// The state kept for one sender that has slots of its own here.
+    struct Sender: Sendable, Codable {
         var slots: [Slot] = []
-        /// The layer that was asked for of this sender; `nil` for that of all.
+        /// The layer that was requested of this sender; `nil` for the layer of all.
         var layer: LayerChoice?
         var spotlight: SpotlightLayers?
 
         var isUnused: Bool { slots.isEmpty && layer == nil && spotlight == nil }
     }
-    struct SpotlightLayers: Hashable, Sendable {
+    struct SpotlightLayers: Hashable, Sendable, Codable {
         var focus: LayerChoice
         var unfocus: LayerChoice
+    }
+    /// A sender's codec that this viewer cannot decode.
+    struct RefusedCodec: Hashable, Sendable, Codable {
+        var sender: ParticipantID
+        var codec: CodecName
     }
     let id: ParticipantID
     let peer: PeerID
     let home: Int
     let following: Following
     var isActive = false
-    /// Whether it is told of changes.
-    var hears = false
+    /// Whether it is connected and gets notifications.
+    var receivesNotifications = false
     var filters: FilterList { didSet { verdicts = [:] } }
-    /// What ``filters`` keep of each sender that was asked about.
+    /// The verdict of ``filters`` on each sender, once it was needed.
     private var verdicts: [ParticipantID: FilterVerdict] = [:]
     /// Codecs that its first description refused, until it can be told: at most as many as there are m-lines.
-    var refusedCodecs: [(sender: ParticipantID, codec: CodecName)] = []
+    var refusedCodecs: [RefusedCodec] = []
     private var layer: LayerChoice
     /// `nil` for one that joined without spotlight.
     private let spotlightJoined: SpotlightLayers?
     private var spotlight: SpotlightLayers?
-    /// Those that play whomever it follows, by kind and position.
+    /// The slots that play the followed publisher, by kind and position.
     private var slots: [Slot] = []
     private(set) var senders: [ParticipantID: Sender] = [:]
     private var senderOfSlot: [MID: ParticipantID] = [:]
 
-    init(_ request: JoinRequest, id: ParticipantID, peer: PeerID, home: Int, filters: FilterList) {
-        self.id = id
-        self.peer = peer
-        self.home = home
+    init(_ request: JoinRequest, as place: ParticipantPlace, filters: FilterList) {
+        id = place.participant
+        peer = place.peer
+        home = place.home
         following = request.following
         self.filters = filters
         layer = request.layer
@@ -50,13 +55,13 @@ struct Viewer: Sendable {
 
     var usesSpotlight: Bool { spotlightJoined != nil }
 
-    /// Those that play whomever it follows in their order, then those of senders by their MIDs.
+    /// The slots of the followed publisher in their order, then those of single senders by their MIDs.
     var allSlots: [Slot] { slots + senders.values.flatMap(\.slots).sorted { $0.mid.value < $1.mid.value } }
 
     /// The senders that it has slots of.
     var slotSenders: Set<ParticipantID> { Set(senderOfSlot.values) }
 
-    /// What filters keep from its slots of single senders.
+    /// The slots of single senders that filters block.
     var blocked: [(sender: ParticipantID, kind: MediaKind)] {
         senders.sorted { $0.key.precedes($1.key) }.flatMap { sender, state in
             state.slots.filter(\.isBlocked).map { (sender, $0.kind) }
@@ -67,7 +72,7 @@ struct Viewer: Sendable {
 // MARK: - Slots that come and go
 
 extension Viewer {
-    /// Its slots for whomever it follows, in the order of its description.
+    /// Sets the slots of the followed publisher, in the order of the description.
     mutating func adopt(_ slots: [Slot]) { self.slots = slots }
 
     /// Makes a slot for one track of one sender. Nothing happens when there is one of this MID.
@@ -85,7 +90,7 @@ extension Viewer {
         dropIfUnused(sender)
     }
 
-    /// What it asked of a sender that left is forgotten; slots of it stay until they are taken away.
+    /// Forgets the requests about a sender that left. Its slots stay until they are removed.
     mutating func forget(_ sender: ParticipantID) {
         verdicts[sender] = nil
         guard senders[sender] != nil else { return }
@@ -99,7 +104,7 @@ extension Viewer {
     }
 }
 
-// MARK: - Wishes
+// MARK: - Requested layers
 
 extension Viewer {
     /// - Parameter sender: `nil` for every sender that nothing else is asked of.
@@ -127,7 +132,7 @@ extension Viewer {
         }
     }
 
-    /// The layer that it is to get of a sender's track.
+    /// The layer that it should get of a sender's track.
     private func wish(_ kind: MediaKind, of source: Source) -> LayerChoice {
         let sender = senders[source.id]
         if let layers = sender?.spotlight ?? spotlight {
@@ -140,35 +145,36 @@ extension Viewer {
     }
 }
 
-// MARK: - What the slots play
+// MARK: - Sources of slots
 
 extension Viewer {
-    /// Points the slots of one sender at it, or at nothing, and decides a connection for each that changed. Returns how
-    /// many slots and rules were looked at.
+    /// Sets the source of one sender's slots, and adds a connection for each slot that changed. Returns how many slots and
+    /// rules were visited.
     ///
-    /// - Parameter wasAsked: whether that is because another layer was asked for.
+    /// - Parameter wasAsked: whether another layer was requested.
     mutating func point(
         at source: Source?,
         of sender: ParticipantID,
         wasAsked: Bool = false,
-        into decisions: inout [RoomModel.Decision]
+        into effects: inout [ChannelModel.Effect]
     ) -> Int {
         guard isActive, let slots = senders[sender]?.slots else { return 0 }
         var looked = slots.count
         let verdict = verdict(on: source, looked: &looked)
         for (index, slot) in slots.enumerated() {
             let publication = source?.publications.first { $0.mid == slot.track && $0.kind == slot.kind }
-            let after = revised(slot, source, publication, verdict, wasAsked: wasAsked, into: &decisions)
+            let after = revised(slot, source, publication, verdict, wasAsked: wasAsked, into: &effects)
             if after != slot { senders[sender]?.slots[index] = after }
         }
         return looked
     }
 
-    /// Points the slots that play one source at it, by kind and position. Returns how many slots and rules were looked at.
+    /// Sets the source of the slots of the followed publisher, by kind and position. Returns how many slots and rules were
+    /// visited.
     mutating func follow(
         _ source: Source?,
         wasAsked: Bool = false,
-        into decisions: inout [RoomModel.Decision]
+        into effects: inout [ChannelModel.Effect]
     ) -> Int {
         guard isActive else { return 0 }
         var looked = slots.count
@@ -185,7 +191,7 @@ extension Viewer {
                 publication,
                 verdict,
                 wasAsked: wasAsked,
-                into: &decisions
+                into: &effects
             )
         }
         return looked
@@ -194,7 +200,7 @@ extension Viewer {
     /// Senders whose verdicts are kept: as many as a channel has publishers by default, and some that left.
     private static let verdictsMax = 256
 
-    /// What the channel's filters and its own keep of a sender. Its own are asked once a sender.
+    /// The verdict of the channel's filters and of its own on a sender. Its own are evaluated once a sender.
     private mutating func verdict(on source: Source?, looked: inout Int) -> FilterVerdict {
         guard let source else { return FilterVerdict() }
         var verdict = source.channelVerdict
@@ -213,7 +219,7 @@ extension Viewer {
         _ publication: Publication?,
         _ verdict: FilterVerdict,
         wasAsked: Bool,
-        into decisions: inout [RoomModel.Decision]
+        into effects: inout [ChannelModel.Effect]
     ) -> Slot {
         var after = slot
         var playing: Playing?
@@ -224,14 +230,14 @@ extension Viewer {
             } else {
                 playing = self.playing(publication, of: source)
             }
-            if after.isBlocked != slot.isBlocked, hears {
+            if after.isBlocked != slot.isBlocked, receivesNotifications {
                 let news = Notification.Content.forwarding(
                     isBlocked: after.isBlocked,
                     kind: slot.kind,
                     source: source.id,
                     destination: id
                 )
-                decisions.append(.notify(news, to: [id]))
+                effects.append(.notify(news, to: [id]))
             }
         }
         after.source = playing?.track
@@ -240,7 +246,7 @@ extension Viewer {
         guard after.source != slot.source || after.layer != slot.layer else { return after }
         after.awaitsAskedLayer = wasAsked && after.source != nil
         if after.source != slot.source { after.rid = nil }
-        if wasAsked, hears, after.source == nil, let source, publication?.isSimulcast == true {
+        if wasAsked, receivesNotifications, after.source == nil, let source, publication?.isSimulcast == true {
             // The media plane knows of nothing to switch to.
             let news = Notification.LayerSwitch(
                 sender: source.id,
@@ -250,9 +256,9 @@ extension Viewer {
                 isHigher: false,
                 trigger: .receiver
             )
-            decisions.append(.notify(.layerSwitched(news), to: [id]))
+            effects.append(.notify(.layerSwitched(news), to: [id]))
         }
-        decisions.append(
+        effects.append(
             .connect(
                 slot: TrackID(peer: peer, mid: slot.mid),
                 to: playing.map { PlacedTrack(track: $0.track, home: $0.home) },

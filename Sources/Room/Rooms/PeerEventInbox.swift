@@ -2,10 +2,10 @@ import MediaTypes
 import Synchronization
 import Wire
 
-/// Carries peers' events from the media threads to the rooms, keeping per peer only what still matters.
+/// Events of peers on their way from a media thread to an actor.
 ///
-/// What waits is bounded by the peers and their tracks, however fast a peer makes events: of each kind of a track's,
-/// a slot's or the peer's own events the latest is kept, and nothing but `closed` of a peer that closed.
+/// The number that waits is bounded by the peers and their tracks, however fast a peer makes events: of each kind of a
+/// track's, a slot's or the peer's own events the latest is kept, and only `closed` of a peer that closed.
 final class PeerEventInbox: Sendable {
     fileprivate struct Pending {
         var isConnected = false
@@ -22,20 +22,14 @@ final class PeerEventInbox: Sendable {
         var pending: [PeerID: Pending] = [:]
     }
     private let state = Mutex(State())
-    private let wake: AsyncStream<Void>.Continuation
-    /// Yields once after each time something arrived.
-    let arrivals: AsyncStream<Void>
-
-    init() { (arrivals, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
-
-    func post(_ event: PeerEvent, from peer: PeerID) {
-        let wasEmpty = state.withLock { state in
+    /// Returns whether nothing was waiting.
+    func post(_ event: PeerEvent, from peer: PeerID) -> Bool {
+        state.withLock { state in
             let wasEmpty = state.order.isEmpty
             if state.pending[peer] == nil { state.order.append(peer) }
             state.pending[peer, default: Pending()].merge(event)
             return wasEmpty
         }
-        if wasEmpty { wake.yield() }
     }
 
     /// All that arrived since the last call, peers in the order of their first event.
@@ -47,8 +41,6 @@ final class PeerEventInbox: Sendable {
         }
         return taken.order.flatMap { peer in (taken.pending[peer]?.events ?? []).map { (peer, $0) } }
     }
-
-    func finish() { wake.finish() }
 }
 
 extension PeerEventInbox.Pending {

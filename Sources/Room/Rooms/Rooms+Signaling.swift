@@ -1,26 +1,38 @@
 public import MediaTypes
 public import Wire
 
-// What a participant's signaling needs when its session changes in a call.
+// What a participant's signaling needs.
 
 extension Rooms {
-    /// The events of a participant, for its signaling to read; to be called once, right after
-    /// ``reserve(_:)``: one that nobody reads events of when it is activated is told no news at all. What happened
-    /// before is not among them, but what ``visibleStreams(to:)`` answers is of now. Of a participant that is gone
-    /// there is nothing but the end.
-    public func events(of id: ParticipantID) -> ParticipantEvents {
-        precondition(mailboxes[id] == nil, "a participant's events have one reader")
-        let mailbox = ParticipantMailbox(capacity: model.limits.eventsWaitingMax)
-        if model.participants[id] != nil {
-            mailboxes[id] = mailbox
-        } else {
-            mailbox.close(.setupFailed)
-        }
-        return ParticipantEvents(mailbox: mailbox)
+    /// What is known of a session; `nil` once it ended.
+    public func session(_ id: SessionID) async -> Session? { await node.actor(of: id)?.session(id) }
+
+    /// Ends a session for its owner and frees all of it. Returns whether there was one.
+    public func end(_ id: SessionID) async -> Bool { await node.actor(of: id)?.end(id) ?? false }
+
+    /// Puts new ICE credentials in force, the remote ones given and local ones made here.
+    ///
+    /// When it fails, the session goes on with what it had.
+    /// - Parameter expected: refuse unless this is the current version; `nil` takes any.
+    public func restartICE(
+        _ id: SessionID,
+        expected: ICEVersion?,
+        remote: ICECredentials
+    ) async throws(RoomError) -> Session {
+        guard let channel = node.actor(of: id) else { throw .sessionUnknown }
+        return try await channel.restartICE(id, expected: expected, remote: remote)
     }
 
-    /// What a participant that follows everyone may see now, in the order of becoming live; nothing for any other.
-    public func visibleStreams(to id: ParticipantID) -> [VisibleStream] { model.visibleStreams(to: id) }
+    /// The events of a participant, for its signaling to read; to be called once, right after
+    /// ``reserve(_:)``: one that nobody reads events of when it is activated gets no notifications at all. What happened
+    /// before is not among them, but what ``visibleStreams(to:)`` answers is of now. Of a participant that is gone
+    /// there is nothing but the end.
+    public func events(of id: ParticipantID) async -> ParticipantEvents {
+        if let channel = node.actor(of: id) { return await channel.events(of: id) }
+        let mailbox = ParticipantMailbox(capacity: 1)
+        mailbox.close(.setupFailed)
+        return ParticipantEvents(mailbox: mailbox)
+    }
 
     /// A participant's description has further slots for single senders, or some no longer. The MID of a slot that was
     /// taken away is not used again.
@@ -31,44 +43,36 @@ extension Rooms {
         add assigned: [SlotAssignment],
         remove mids: [MID]
     ) async throws(RoomError) {
-        try apply { model throws(RoomError) in try model.slotsChanged(of: id, add: [], remove: mids) }
-        guard let participant = model.participants[id] else { throw .participantUnknown }
-        for mid in mids {
-            _ = work[participant.home].takeWish(for: TrackID(peer: participant.peer, mid: mid))
-        }
-        do {
-            try await planes[participant.home].changeSlots(
-                of: participant.peer,
-                add: assigned.map(\.parameters),
-                remove: mids
-            )
-        } catch {
-            throw model.participants[id] == nil ? .participantUnknown : .media("\(error)")
-        }
-        try apply { model throws(RoomError) in try model.slotsChanged(of: id, add: assigned, remove: []) }
+        try await channel(of: id).changeSlots(of: id, add: assigned, remove: mids)
     }
 
-    /// A participant's description has no codec of these tracks: it is told so, and so is the operator.
-    public func codecsRefused(by id: ParticipantID, _ tracks: [UnsupportedTrack]) {
-        guard let peer = model.participants[id]?.peer else { return }
-        for track in tracks { notice(.formatUnsupported(peer, slot: track.mid, track.codec)) }
-        let refused = tracks.compactMap { track in
-            ParticipantID(track.streamID).map { (sender: $0, codec: track.codec) }
-        }
-        apply { $0.codecsRefused(by: id, refused) }
+    /// A participant's description has no codec of these tracks: its signaling and the operator are notified.
+    public func codecsRefused(by id: ParticipantID, _ tracks: [UnsupportedTrack]) async {
+        await node.actor(of: id)?.codecsRefused(by: id, tracks)
     }
 
     /// Ends a participant. Returns whether it was there.
     @discardableResult
-    public func end(_ id: ParticipantID, reason: EndReason) -> Bool {
-        guard model.participants[id] != nil else { return false }
-        apply { $0.left(id, reason: reason) }
-        return true
+    public func end(_ id: ParticipantID, reason: EndReason) async -> Bool {
+        await node.actor(of: id)?.end(id, reason: reason) ?? false
     }
 
-    /// Changes what the client says of itself to others, who are told: JSON text, or `nil` for nothing.
-    public func setNotifyMetadata(of id: ParticipantID, to json: String?) throws(RoomError) {
-        try apply { model throws(RoomError) in try model.notifyMetadataChanged(of: id, to: json) }
+    /// Changes the metadata that others see of the client, and notifies them: JSON text, or `nil` for none.
+    public func setNotifyMetadata(of id: ParticipantID, to json: String?) async throws(RoomError) {
+        try await channel(of: id).change { model throws(RoomError) in try model.notifyMetadataChanged(of: id, to: json)
+        }
+    }
+
+    /// The channel of a participant.
+    private func channel(of id: ParticipantID) throws(RoomError) -> ChannelActor {
+        guard let channel = node.actor(of: id) else { throw .participantUnknown }
+        return channel
+    }
+
+    /// The channel of a name.
+    func channel(named name: ChannelName) throws(RoomError) -> ChannelActor {
+        guard let channel = node.actor(of: name) else { throw .channelUnknown }
+        return channel
     }
 }
 
@@ -84,26 +88,29 @@ extension Rooms {
         _ layer: LayerChoice,
         receiver: ParticipantID,
         sender: ParticipantID?
-    ) throws(RoomError) {
-        try apply { model throws(RoomError) in try model.layerRequested(layer, by: receiver, of: sender) }
+    ) async throws(RoomError) {
+        try await channel(of: receiver).change { model throws(RoomError) in
+            try model.layerRequested(layer, by: receiver, of: sender)
+        }
     }
 
     /// Asks a sender for a key frame of everything that it sends.
     public func requestKeyFrame(of id: ParticipantID) async throws(RoomError) {
-        guard let participant = model.participants[id], participant.isActive else { throw .participantUnknown }
-        await planes[participant.home].requestKeyFrame(of: participant.peer)
+        try await channel(of: id).requestKeyFrame(of: id)
     }
 
     /// Puts a live sender into focus, in place of the one that is silent longest.
     ///
     /// - Parameter isFixed: whether it stays there whoever speaks.
-    public func focus(_ id: ParticipantID, in channel: ChannelName, isFixed: Bool) throws(RoomError) {
-        try apply { model throws(RoomError) in try model.focusRequested(id, in: channel, isFixed: isFixed) }
+    public func focus(_ id: ParticipantID, in channel: ChannelName, isFixed: Bool) async throws(RoomError) {
+        try await self.channel(named: channel).change { model throws(RoomError) in
+            try model.focusRequested(id, isFixed: isFixed)
+        }
     }
 
     /// Takes a live sender out of focus until it begins to speak.
-    public func unfocus(_ id: ParticipantID, in channel: ChannelName) throws(RoomError) {
-        try apply { model throws(RoomError) in try model.unfocusRequested(id, in: channel) }
+    public func unfocus(_ id: ParticipantID, in channel: ChannelName) async throws(RoomError) {
+        try await self.channel(named: channel).change { model throws(RoomError) in try model.unfocusRequested(id) }
     }
 
     /// Changes how many are focused, one of ``Spotlight/numbers``.
@@ -113,9 +120,10 @@ extension Rooms {
         of channel: ChannelName,
         session: ChannelSessionID? = nil,
         to number: Int
-    ) throws(RoomError) {
-        try apply { model throws(RoomError) in
-            try model.spotlightNumberChanged(of: channel, session: session, to: number)
+    ) async throws(RoomError) {
+        guard Spotlight.numbers.contains(number) else { throw .spotlightNumberInvalid }
+        try await self.channel(named: channel).change { model throws(RoomError) in
+            try model.spotlightNumberChanged(session: session, to: number)
         }
     }
 
@@ -128,15 +136,15 @@ extension Rooms {
         sender: ParticipantID?,
         focus: LayerChoice,
         unfocus: LayerChoice
-    ) throws(RoomError) {
-        try apply { model throws(RoomError) in
+    ) async throws(RoomError) {
+        try await channel(of: receiver).change { model throws(RoomError) in
             try model.spotlightLayersRequested((focus, unfocus), by: receiver, of: sender)
         }
     }
 
     /// Undoes ``requestSpotlightLayers(receiver:sender:focus:unfocus:)``.
-    public func resetSpotlightLayers(receiver: ParticipantID, sender: ParticipantID?) throws(RoomError) {
-        try apply { model throws(RoomError) in
+    public func resetSpotlightLayers(receiver: ParticipantID, sender: ParticipantID?) async throws(RoomError) {
+        try await channel(of: receiver).change { model throws(RoomError) in
             try model.spotlightLayersRequested(nil, by: receiver, of: sender)
         }
     }

@@ -1,11 +1,10 @@
 public import MediaTypes
 public import Wire
 
-/// The rooms of one node: ``RoomModel`` with the media planes, the sessions and the listeners around it.
+/// The channels of one node, as signaling and operators see them: finds the channel that a call is about.
 ///
-/// It runs on the default executor and not on a media loop: membership changes cost microseconds where they happen, but
-/// snapshots and bursts of joins are not to share a thread with packets.
-public actor Rooms {
+/// Each channel is an actor of its own on a control loop, so calls about different channels do not wait for each other.
+public final class Rooms: Sendable {
     /// What a newcomer's media has to be negotiated with.
     public struct Reservation: Sendable {
         public let participant: ParticipantID
@@ -17,12 +16,11 @@ public actor Rooms {
         let home: Int
         /// Bit/s that it may publish; `nil` without a limit.
         let publishBitsPerSecondMax: Int?
-        /// What the channel's media shares a socket under. The same for all of a channel, and another one for nearly
-        /// every other.
+        /// The number that the channel's media shares a socket under; no other channel has it.
         let share: UInt64
     }
 
-    /// What is kept for a session beside its membership.
+    /// A session: the signaling state of one active participant.
     public struct Session: Sendable {
         public let participant: ParticipantID
         public let peer: PeerID
@@ -42,7 +40,7 @@ public actor Rooms {
         let home: Int
     }
 
-    /// Something an operator may want to read, without secrets.
+    /// An event for logs, webhooks and statistics. It holds no secrets.
     public enum Notice: Sendable {
         case joined(ParticipantID, PeerID, ChannelName, Role)
         case connected(PeerID)
@@ -55,73 +53,76 @@ public actor Rooms {
         case report(RoomReport)
     }
 
-    var model: RoomModel
-    let planes: [any MediaPlane]
-    let clock: RoomClock
+    /// The result of a newcomer's negotiation.
+    struct NegotiatedMedia: Sendable {
+        var remote: RemoteTransport
+        var receive: [ReceiveTrackParameters]
+        var send: [SendTrackParameters]
+        var slots: [SlotAssignment]
+        var headKind: MediaKind
+        var mids: [MID]
+    }
+
+    let node: NodeDirectory
+    private let context: ChannelActor.Context
     private let inbox = PeerEventInbox()
-    let notice: @Sendable (Notice) -> Void
-    var generator = SystemRandomNumberGenerator()
-    private var peerNext: UInt64 = 1
-    var listenerNext: UInt64 = 1
-    var prospects = Prospects()
-
-    var sessions: [SessionID: Session] = [:]
-    var sessionOf: [ParticipantID: SessionID] = [:]
-    var mailboxes: [ParticipantID: ParticipantMailbox] = [:]
-    var listeners: [ListenerID: (channel: ChannelName, changes: AsyncStream<Void>.Continuation)] = [:]
-    var listenersOf: [ChannelName: Set<ListenerID>] = [:]
-
-    /// What each home's media plane is still to do.
-    var work: [PlaneWork]
-    var workers: [Task<Void, Never>?]
-    /// Connections to sources of other homes that are under way, by slot. Each is on its own, so that a home which does
-    /// not answer holds up nothing but the slots that want its tracks.
-    var crossings: [TrackID: Task<Void, Never>] = [:]
-    /// The question for its load that each home has not answered yet.
-    var samplers: [Task<Void, Never>?]
-    /// Newcomers whose transports are to be looked at, and the task that does it.
-    var unexamined: [(id: ParticipantID, peer: PeerID, home: Int)] = []
-    var examiner: Task<Void, Never>?
+    /// Yields once after events have arrived.
+    private let arrivals: AsyncStream<Void>
+    private let wake: AsyncStream<Void>.Continuation
+    private let loadMonitor: LoadMonitor
 
     /// - Parameters:
     ///   - planes: one per media loop, at least one.
-    ///   - notice: called on the rooms' executor; it must not block.
+    ///   - controlLoops: the executors that channels are pinned to by their names; without any, channels run on the global
+    ///     pool.
+    ///   - notice: called on the channels' executors, for one channel in the order of its events; it must not block.
     public init(
         planes: [any MediaPlane],
         limits: RoomLimits = RoomLimits(),
-        clock: RoomClock = .system,
+        environment: RoomEnvironment = .system,
+        controlLoops: [any SerialExecutor] = [],
         notice: @escaping @Sendable (Notice) -> Void = { _ in }
     ) {
-        model = RoomModel(limits: limits, homeCount: planes.count)
-        self.planes = planes
-        self.clock = clock
-        self.notice = notice
-        work = Array(repeating: PlaneWork(), count: planes.count)
-        workers = Array(repeating: nil, count: planes.count)
-        samplers = Array(repeating: nil, count: planes.count)
+        node = NodeDirectory(limits: limits, homeCount: planes.count)
+        context = ChannelActor.Context(
+            planes: planes,
+            limits: limits,
+            environment: environment,
+            node: node,
+            executors: ControlExecutors(controlLoops),
+            notice: notice
+        )
+        (arrivals, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        loadMonitor = LoadMonitor(planes: planes, node: node)
     }
+
+    // MARK: - Events of the media planes
 
     /// Where the media planes report their peers' events. It may be called on any thread, and returns at once.
-    public nonisolated var eventHandler: @Sendable (PeerID, PeerEvent) -> Void {
-        let inbox = inbox
-        return { peer, event in inbox.post(event, from: peer) }
+    public var eventHandler: @Sendable (PeerID, PeerEvent) -> Void {
+        { [inbox, wake] peer, event in
+            if inbox.post(event, from: peer) { wake.yield() }
+        }
     }
 
-    /// Carries events to the rooms until the calling task is cancelled or ``shutdown()`` was called.
+    /// Carries events to the channels until the calling task is cancelled or ``shutdown()`` was called.
     public func run() async {
-        for await _ in inbox.arrivals { takeEvents() }
-        takeEvents()
+        for await _ in arrivals {
+            for channel in distributeEvents() { Task { await channel.takeEvents() } }
+        }
+        await takeEvents()
     }
 
-    /// Handles the events that arrived so far; ``run()`` does it by itself.
-    public func takeEvents() {
-        for (peer, event) in inbox.take() {
-            switch event {
-            case .connected: notice(.connected(peer))
-            case .formatUnsupported(let slot, let codec): notice(.formatUnsupported(peer, slot: slot, codec))
-            default: break
-            }
-            apply { $0.received(event, from: peer) }
+    /// Handles the events that arrived so far, and returns when that is done; ``run()`` handles them by itself.
+    public func takeEvents() async {
+        for channel in distributeEvents() { await channel.takeEvents() }
+    }
+
+    /// Hands the events that arrived to their channels. Returns the channels that had none waiting.
+    private func distributeEvents() -> [ChannelActor] {
+        inbox.take().compactMap { peer, event in
+            guard let channel = node.actor(of: peer) else { return nil }
+            return channel.post(event, from: peer) ? channel : nil
         }
     }
 
@@ -130,53 +131,38 @@ public actor Rooms {
     /// What is true of a newcomer to a channel before there is a place for it.
     ///
     /// The identifier goes into ``JoinRequest/id``; the session is the one that it will be in, unless that ends
-    /// meanwhile. The counts are those of the connected members; `members` has those too that are still
+    /// meanwhile. The counts are those of the connected members; `members` includes those that are still
     /// to connect.
     public func prospect(
         _ channel: ChannelName
-    ) -> (
+    ) async -> (
         id: ParticipantID, session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders
     ) {
-        let session = model.session(of: channel)?.id ?? prospects.session(of: channel, using: &generator)
-        return (
-            ParticipantID(using: &generator), session, model.counts(of: channel), model.memberCount(of: channel),
-            model.decoders(in: channel)
-        )
+        let id = context.environment.participantID()
+        if let actor = node.actor(of: channel) {
+            let prospect = await actor.prospect()
+            return (id, prospect.session, prospect.counts, prospect.members, prospect.decoders)
+        }
+        let session = node.pendingSession(of: channel) { context.environment.channelSessionID() }
+        return (id, session, ChannelCounts(), 0, VideoDecoders())
     }
 
     /// Takes a place for a newcomer. It is followed by
-    /// ``activate(_:remote:receive:send:slots:headKind:mids:)`` or ``cancel(_:)``.
+    /// ``activate(_:remote:receive:send:slots:headKind:mids:owner:)`` or ``cancel(_:)``.
     public func reserve(_ request: JoinRequest) async throws(RoomError) -> Reservation {
-        let participant = request.id ?? ParticipantID(using: &generator)
-        let session = SessionID(using: &generator)
-        let peer = PeerID(rawValue: peerNext)
-        peerNext += 1
-        apply { $0.makeRoom(for: request) }
-        let channelSession =
-            model.session(of: request.channel)?.id ?? prospects.session(of: request.channel, using: &generator)
-        let home = try model.joinRequested(request, id: participant, peer: peer, session: channelSession)
-        prospects.forget(request.channel)
-        let transport = await planes[home].transport()
-        let local = LocalTransport(
-            credentials: ICECredentials(using: &generator),
-            fingerprint: transport.fingerprint,
-            candidates: transport.candidates
-        )
-        return Reservation(
-            participant: participant,
-            session: session,
-            channelSession: channelSession,
-            peer: peer,
-            local: local,
-            home: home,
-            publishBitsPerSecondMax: request.publishBitsPerSecondMax ?? model.limits.publishBitsPerSecondMax,
-            share: UInt64(bitPattern: Int64(request.channel.hashValue))
-        )
+        while true {
+            if let reservation = try await actor(of: request.channel).reserve(request) { return reservation }
+        }
+    }
+
+    /// The channel's actor. It may have retired when a call gets there.
+    func actor(of name: ChannelName) -> ChannelActor {
+        node.actor(of: name) { number in ChannelActor(name: name, number: number, context: context) }
     }
 
     /// Gives a place back whose media could not be negotiated.
-    public func cancel(_ reservation: Reservation) {
-        apply { $0.left(reservation.participant, reason: .setupFailed) }
+    public func cancel(_ reservation: Reservation) async {
+        await end(reservation.participant, reason: .setupFailed)
     }
 
     /// Makes a newcomer with negotiated media a participant and opens its session.
@@ -200,84 +186,68 @@ public actor Rooms {
         mids: [MID],
         owner: OwnerProof? = nil
     ) async throws(RoomError) -> Session {
-        let id = reservation.participant
-        do {
-            try await planes[reservation.home].addPeer(
-                PeerParameters(
-                    id: reservation.peer,
-                    localCredentials: reservation.local.credentials,
-                    remote: remote,
-                    receive: receive,
-                    send: send + slots.map(\.parameters),
-                    publishBitsPerSecondMax: reservation.publishBitsPerSecondMax,
-                    share: reservation.share
-                )
-            )
-        } catch {
-            apply { $0.left(id, reason: .setupFailed) }
-            throw .media("\(error)")
-        }
-        guard let participant = model.participants[id] else {
-            enqueue(.remove(reservation.peer), at: reservation.home)
-            throw .endedDuringSetup
-        }
-        let session = Session(
-            participant: id,
-            peer: reservation.peer,
-            channel: participant.channel,
-            role: participant.role,
-            mids: mids,
+        guard let channel = node.actor(of: reservation.participant) else { throw .endedDuringSetup }
+        let media = NegotiatedMedia(
+            remote: remote,
+            receive: receive,
+            send: send,
+            slots: slots,
             headKind: headKind,
-            owner: owner,
-            local: reservation.local,
-            remoteCredentials: remote.credentials,
-            iceVersion: ICEVersion(using: &generator),
-            home: reservation.home
+            mids: mids
         )
-        sessions[reservation.session] = session
-        sessionOf[id] = reservation.session
-        notice(.joined(id, reservation.peer, participant.channel, participant.role))
-        let isToldNews = mailboxes[id] != nil
-        let video = send.filter { $0.kind == .video }
-        let decodedVideo = video.isEmpty ? nil : Set(video.flatMap(\.codecs).map(\.name))
-        try apply { model throws(RoomError) in
-            try model.setupCompleted(
-                id,
-                publications: receive.map {
-                    Publication(mid: $0.mid, kind: $0.kind, rids: $0.rids, formats: $0.codecs)
-                },
-                slots: send.map { Slot(mid: $0.mid, kind: $0.kind) },
-                assigned: slots,
-                decodedVideo: decodedVideo,
-                isToldNews: isToldNews
-            )
-        }
-        return session
+        return try await channel.activate(reservation, media, owner: owner)
     }
 
     /// Whether nothing at all is held.
     public var isEmpty: Bool {
-        model.isEmpty && sessions.isEmpty && sessionOf.isEmpty && mailboxes.isEmpty && listeners.isEmpty
-            && listenersOf.isEmpty && work.allSatisfy(\.isEmpty) && crossings.isEmpty
+        get async { node.isEmpty }
     }
+
+    // MARK: - Time and load
+
+    /// Lets time pass; to be called once a second. Ends participants whose time is over, and notifies members of their
+    /// minutes.
+    public func tick() async {
+        let now = context.environment.clock.now()
+        await tick(at: now.instant, unixNanoseconds: now.unixNanoseconds)
+    }
+
+    /// ``tick()`` at a given time, which the clock of the rooms agrees with.
+    public func tick(at instant: Instant, unixNanoseconds: Int64) async {
+        let now = RoomTime(instant: instant, unixNanoseconds: unixNanoseconds)
+        let due = node.actors(dueAt: now.second)
+        await withDiscardingTaskGroup { group in
+            for channel in due { group.addTask { await channel.tick(at: now) } }
+        }
+    }
+
+    /// Asks each media plane for its load, so that newcomers are placed where there is room; to be called once a second.
+    ///
+    /// It does not wait for answers. A plane that has not answered the question before is not asked again and gets no
+    /// newcomers until it answers.
+    public func sampleLoads() async { await loadMonitor.sample() }
 
     // MARK: - The node's end
 
     /// From now on newcomers and listeners are refused; those who are there go on.
-    public func startDraining() { model.drainingStarted() }
+    public func startDraining() async { node.withModel { $0.drainingStarted() } }
 
     /// Ends every participant and every listener, and returns when the media planes have done so.
     public func shutdown() async {
-        apply { $0.shutdownRequested() }
-        for id in Array(listeners.keys) { stopListening(id) }
+        await startDraining()
+        for channel in node.actors { await channel.shutdown() }
         await settle()
-        inbox.finish()
+        wake.finish()
     }
 
-    /// Waits until the media planes did all that was decided so far, and answered what they were asked.
+    /// Waits until the media planes have done all that was decided so far, and answered what they were asked.
     public func settle() async {
-        while let task = (workers + samplers + [examiner]).lazy.compactMap({ $0 }).first ?? crossings.values.first {
-            await task.value
+        var isSettled = false
+        while !isSettled {
+            isSettled = await !loadMonitor.settle()
+            for channel in node.actors {
+                if await channel.settle() { isSettled = false }
+            }
         }
     }
 }

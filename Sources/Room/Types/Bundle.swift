@@ -2,7 +2,7 @@
 ///
 /// Identifiers are shown to everybody, so a client that chose one freely could hide from its holder. What a client
 /// chooses therefore joins it with members of the same owner only.
-public enum BundleScope: Hashable, Sendable {
+public enum BundleScope: Hashable, Sendable, Codable {
     /// Who let the member in chose the identifier: all members that were given it are of one bundle.
     case granted
     /// Members that were let in as this client.
@@ -12,7 +12,7 @@ public enum BundleScope: Hashable, Sendable {
 }
 
 /// A bundle within a channel.
-struct Bundle: Hashable, Sendable {
+struct Bundle: Hashable, Sendable, Codable {
     let id: String
     let scope: BundleScope
 }

@@ -2,7 +2,7 @@ public import Wire
 
 /// Where a client comes from, as shares of the node are counted: an IPv4 address, or the /64 of an IPv6 address, which
 /// one subscriber holds as a whole.
-public struct ClientNetwork: Hashable, Sendable {
+public struct ClientNetwork: Hashable, Sendable, Codable {
     /// The IPv4 address, or the IPv6 address with its low 64 bits at zero.
     public let prefix: IPAddress
 

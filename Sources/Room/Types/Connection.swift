@@ -1,5 +1,5 @@
 /// What others learn of a participant.
-public struct Member: Hashable, Sendable {
+public struct Member: Hashable, Sendable, Codable {
     public let id: ParticipantID
     public internal(set) var clientID: String
     public internal(set) var bundleID: String
@@ -33,7 +33,7 @@ public struct Member: Hashable, Sendable {
 }
 
 /// The connected members of a channel.
-public struct ChannelCounts: Hashable, Sendable {
+public struct ChannelCounts: Hashable, Sendable, Codable {
     public var sendrecv: Int
     public var sendonly: Int
     public var recvonly: Int
@@ -77,7 +77,7 @@ public struct Connection: Hashable, Sendable {
 }
 
 /// A channel's life from its first participant to its last.
-public struct ChannelSession: Hashable, Sendable {
+public struct ChannelSession: Hashable, Sendable, Codable {
     public let id: ChannelSessionID
     public let channel: ChannelName
     /// In nanoseconds since 1970 UTC.

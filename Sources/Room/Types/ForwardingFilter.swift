@@ -3,15 +3,15 @@
 /// Of several filters the one with the greatest ``priority`` that fits a track decides about it; among equals the
 /// older one. A track that none fits is forwarded, unless a filter with rules allows others: then only what is
 /// allowed is.
-public struct ForwardingFilter: Hashable, Sendable {
+public struct ForwardingFilter: Hashable, Sendable, Codable {
     /// A condition about the sender of a track.
-    public struct Rule: Hashable, Sendable {
-        public enum Field: Hashable, Sendable {
+    public struct Rule: Hashable, Sendable, Codable {
+        public enum Field: Hashable, Sendable, Codable {
             case connectionID, clientID
             /// `audio` or `video`.
             case kind
         }
-        public enum Operator: Hashable, Sendable { case isIn, isNotIn }
+        public enum Operator: Hashable, Sendable, Codable { case isIn, isNotIn }
         public var field: Field
         public var `operator`: Operator
         public var values: [String]
@@ -22,7 +22,7 @@ public struct ForwardingFilter: Hashable, Sendable {
             self.values = values
         }
     }
-    public enum Action: Hashable, Sendable { case block, allow }
+    public enum Action: Hashable, Sendable, Codable { case block, allow }
 
     /// The name of one that was given none.
     public static let nameDefault = "default"

@@ -25,8 +25,8 @@ public struct JoinRequest: Sendable {
     public var eventMetadataJSON: String?
     /// Whether it gets notifications at all.
     public var receivesNotifications: Bool
-    /// Whether it is told of its own ICE connection, be it told of anything else or not.
-    public var hearsOfICE: Bool
+    /// Whether it is notified of the state of its own ICE connection, with or without other notifications.
+    public var notifiesICEState: Bool
     /// Whether others are told of its coming and going.
     public var announces: Bool
     /// What others are told of its audio; `nil` for whether it publishes any.
@@ -37,7 +37,7 @@ public struct JoinRequest: Sendable {
     public var layer: LayerChoice
     /// `nil`: it gets everybody in full.
     public var spotlight: Spotlight?
-    /// What it is not to get, or the only things that it is to get.
+    /// Filters on the tracks that it gets.
     public var filters: [ForwardingFilter]
     /// Whether it sends video in several layers.
     public var isSimulcast: Bool
@@ -64,7 +64,7 @@ public struct JoinRequest: Sendable {
         authorizedMetadataJSON: String? = nil,
         eventMetadataJSON: String? = nil,
         receivesNotifications: Bool = true,
-        hearsOfICE: Bool = false,
+        notifiesICEState: Bool = false,
         announces: Bool = true,
         sendsAudio: Bool? = nil,
         sendsVideo: Bool? = nil,
@@ -90,7 +90,7 @@ public struct JoinRequest: Sendable {
         self.authorizedMetadataJSON = authorizedMetadataJSON
         self.eventMetadataJSON = eventMetadataJSON
         self.receivesNotifications = receivesNotifications
-        self.hearsOfICE = hearsOfICE
+        self.notifiesICEState = notifiesICEState
         self.announces = announces
         self.sendsAudio = sendsAudio
         self.sendsVideo = sendsVideo
@@ -107,8 +107,8 @@ public struct JoinRequest: Sendable {
 }
 
 /// What a participant connects with, for lists and statistics.
-public struct ClientAgent: Hashable, Sendable {
-    public enum Signaling: String, Hashable, Sendable, CaseIterable { case whip, whep, sora, other }
+public struct ClientAgent: Hashable, Sendable, Codable {
+    public enum Signaling: String, Hashable, Sendable, Codable, CaseIterable { case whip, whep, sora, other }
     public var signaling: Signaling
     /// What the client calls itself; empty when it does not say.
     public var name: String
@@ -122,20 +122,20 @@ public struct ClientAgent: Hashable, Sendable {
     }
 }
 
-/// How a viewer wants a big room: those who spoke last are *focused*, and it gets them in one layer and with sound, the
-/// others in another layer and without.
-public struct Spotlight: Hashable, Sendable {
+/// A viewer's spotlight: it gets the *focused* members, those who spoke last, in one layer and with sound, and the others
+/// in another layer without sound.
+public struct Spotlight: Hashable, Sendable, Codable {
     /// How many may be focused.
     public static let numbers = 1...8
-    /// How many are focused where nothing else is said.
+    /// How many members are focused by default.
     public static let numberDefault = 1
 
-    /// How many are to be focused in the session: what is said first holds. One outside ``numbers`` becomes the nearest
-    /// in it. `nil`: no opinion.
+    /// How many members are focused in the session: the first request holds. A number outside ``numbers`` becomes the
+    /// nearest in it. `nil`: no request.
     public var number: Int?
-    /// How many are focused while nobody has said; that of the first participant with spotlight holds for the session.
-    /// One outside ``numbers`` becomes the nearest in it.
-    public var numberUnsaid: Int
+    /// How many members are focused without a request; that of the first participant with spotlight holds for the session.
+    /// A number outside ``numbers`` becomes the nearest in it.
+    public var defaultNumber: Int
     /// The layer of a focused sender's video.
     public var focus: LayerChoice
     /// The layer of another sender's video.
@@ -143,12 +143,12 @@ public struct Spotlight: Hashable, Sendable {
 
     public init(
         number: Int? = nil,
-        numberUnsaid: Int = Self.numberDefault,
+        defaultNumber: Int = Self.numberDefault,
         focus: LayerChoice,
         unfocus: LayerChoice
     ) {
         self.number = number
-        self.numberUnsaid = numberUnsaid
+        self.defaultNumber = defaultNumber
         self.focus = focus
         self.unfocus = unfocus
     }

@@ -2,14 +2,14 @@ public import MediaTypes
 public import Wire
 
 /// What a participant may do.
-public enum Role: String, Hashable, Sendable, CaseIterable {
+public enum Role: String, Hashable, Sendable, Codable, CaseIterable {
     case sendonly, recvonly, sendrecv
     public var publishes: Bool { self != .recvonly }
     public var watches: Bool { self != .sendonly }
 }
 
 /// Whose tracks a watching participant's slots play.
-public enum Following: Hashable, Sendable {
+public enum Following: Hashable, Sendable, Codable {
     /// Whichever publisher of the channel went live last and still is.
     case currentPublisher
     /// One participant and no other; nothing once it ended, because identifiers are not used again.
@@ -19,7 +19,7 @@ public enum Following: Hashable, Sendable {
 }
 
 /// A track that a participant publishes.
-public struct Publication: Hashable, Sendable {
+public struct Publication: Hashable, Sendable, Codable {
     public let mid: MID
     public let kind: MediaKind
     /// The simulcast layers that were negotiated, in the order of the description; empty without simulcast.
@@ -63,7 +63,7 @@ public struct VisibleStream: Hashable, Sendable {
 }
 
 /// A place in a viewer's session that plays one source at a time.
-public struct Slot: Hashable, Sendable {
+public struct Slot: Hashable, Sendable, Codable {
     public let mid: MID
     public let kind: MediaKind
     /// The track that it plays; `nil` while it waits for one, or may not play what it is for.

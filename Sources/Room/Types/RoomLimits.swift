@@ -1,5 +1,5 @@
 /// How much one node's rooms may hold. Whatever a client can add to is bounded here.
-public struct RoomLimits: Equatable, Sendable {
+public struct RoomLimits: Equatable, Sendable, Codable {
     /// Channels that somebody is in; those that are only listened to are no more than the listeners.
     public var channelsMax: Int
     /// Participants of all channels together.

@@ -2,7 +2,7 @@ import Glibc
 public import Wire
 
 /// A moment on two clocks: lengths of time are measured on the monotonic one, and people are told the other.
-public struct RoomTime: Hashable, Sendable {
+public struct RoomTime: Hashable, Sendable, Codable {
     public var instant: Instant
     /// Nanoseconds since 1970 UTC. It may jump.
     public var unixNanoseconds: Int64

@@ -4,7 +4,7 @@ public import Wire
 ///
 /// A session over WHEP names every codec that its viewer takes. One of Sora's clients names only those that were offered
 /// to it, so it is not counted: libwebrtc and browsers play what a node offers by default.
-public struct VideoDecoders: Hashable, Sendable {
+public struct VideoDecoders: Hashable, Sendable, Codable {
     /// Viewers whose codecs are known.
     public private(set) var viewers = 0
     private var counts: [CodecName: Int] = [:]

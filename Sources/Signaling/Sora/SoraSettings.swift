@@ -91,7 +91,7 @@ struct SoraSettings: Sendable {
             usesSpotlight
             ? Spotlight(
                 number: grants.spotlightNumber ?? connect.spotlightNumber,
-                numberUnsaid: configuration.spotlightNumber,
+                defaultNumber: configuration.spotlightNumber,
                 focus: (grants.spotlightFocusRID ?? connect.spotlightFocusRID ?? configuration.spotlightFocusRID).layer,
                 unfocus: (grants.spotlightUnfocusRID ?? connect.spotlightUnfocusRID ?? configuration.spotlightUnfocusRID)
                     .layer
@@ -112,7 +112,7 @@ struct SoraSettings: Sendable {
             clientID: clientID,
             bundleID: bundleID,
             notifyMetadataJSON: notifyMetadata?.text,
-            hearsOfICE: grants.notifiesICEState ?? false,
+            notifiesICEState: grants.notifiesICEState ?? false,
             announces: grants.notifies ?? true,
             sendsAudio: kinds.contains(.audio),
             sendsVideo: kinds.contains(.video),

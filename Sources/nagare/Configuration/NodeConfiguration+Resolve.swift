@@ -31,6 +31,7 @@ extension NodeConfiguration {
             announce: try reader.announced() ?? [],
             admin: try reader.address(.admin) ?? TransportAddress(ip: .loopbackV4, port: 3000),
             loops: try reader.integer(.loops, 1...loopsMax) ?? min(max(machine.cores, 1), loopsMax),
+            controlLoops: try reader.integer(.controlLoops, 1...controlLoopsMax) ?? 1,
             srtpBackend: try reader.srtpBackend(machine.srtpBackends),
             usesGSO: try reader.boolean(.udpGSO) ?? true,
             usesGRO: try reader.boolean(.udpGRO) ?? true,

@@ -32,6 +32,8 @@ struct NodeConfiguration: Equatable, Sendable {
     var admin: TransportAddress
     /// How many media loops, each on a thread of its own.
     var loops: Int
+    /// How many control loops, which run channels and carry no media, each on a thread of its own.
+    var controlLoops = 1
     /// What encrypts and decrypts media; one that this machine has.
     var srtpBackend: SRTPBackend
     /// Whether several datagrams to one client are handed to the kernel as one (UDP generic segmentation offload).
@@ -64,6 +66,8 @@ struct NodeConfiguration: Equatable, Sendable {
 extension NodeConfiguration {
     /// Of loops: far above the cores of any machine, far below what would exhaust the ports.
     static let loopsMax = 256
+    /// Of control loops.
+    static let controlLoopsMax = 64
     static let graceSecondsMax = 3_600
     /// Of addresses to listen on or to announce: clients try every one of them.
     static let addressesMax = 16

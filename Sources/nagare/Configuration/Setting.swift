@@ -7,6 +7,7 @@ enum Setting: String, CaseIterable, Sendable {
     case announce
     case admin
     case loops
+    case controlLoops = "control-loops"
     case srtpBackend = "srtp-backend"
     case udpGSO = "udp-gso"
     case udpGRO = "udp-gro"

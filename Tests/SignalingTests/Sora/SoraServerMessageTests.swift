@@ -181,7 +181,7 @@ import Wire
             role: .recvonly
         )
         #expect(settings.own.audio == nil && settings.own.video == nil && settings.own.layers.isEmpty)
-        let said = Spotlight(number: 2, numberUnsaid: 8, focus: .level(1), unfocus: .nothing)
+        let said = Spotlight(number: 2, defaultNumber: 8, focus: .level(1), unfocus: .nothing)
         #expect(settings.spotlight == said)
         #expect(try Self.settings(#""spotlight":true"#).spotlight?.number == nil, "it leaves the number to others")
         #expect(try Self.offer(settings)["spotlight"] == true)
@@ -352,7 +352,9 @@ import Wire
     func `a client hears of its ICE connection only where that was granted`(isGranted: Bool?) throws {
         var grants = Grants()
         grants.notifiesICEState = isGranted
-        #expect(try Self.settings(grants: grants).joinRequest(id: SoraBench.id).hearsOfICE == (isGranted ?? false))
+        #expect(
+            try Self.settings(grants: grants).joinRequest(id: SoraBench.id).notifiesICEState == (isGranted ?? false)
+        )
     }
 
     @Test(arguments: [

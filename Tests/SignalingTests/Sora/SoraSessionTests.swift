@@ -279,17 +279,18 @@ import Wire
         codec: String
     ) throws {
         var generator = SystemRandomNumberGenerator()
-        var model = RoomModel(homeCount: 1)
         let viewer = ParticipantID(using: &generator)
         let session = ChannelSessionID(using: &generator)
         let room = ChannelName("room")!
         let join = JoinRequest(channel: room, role: .recvonly)
-        _ = try model.joinRequested(join, id: viewer, peer: PeerID(rawValue: 1), session: session)
+        var node = NodeModel(homeCount: 1)
+        var model = ChannelModel(name: room)
+        try model.joined(join, as: node.admit(join, id: viewer, at: model.now).result.get(), session: session)
         _ = try model.setupCompleted(viewer, publications: [], slots: [], decodedVideo: [.vp8, .h264])
         var bench = SoraBench()
         bench.receive(SoraBench.connect(role, members))
         _ = try bench.request()
-        let decoders = model.decoders(in: room)
+        let decoders = model.decoders
         bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, decoders: decoders, at: bench.now))
         _ = try bench.request()
         bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))

@@ -1,22 +1,20 @@
 import MediaTypes
 import Wire
 
-// Who is told what. Members of one bundle are told nothing of each other.
+// Notifications. Members of one bundle are not notified of each other.
 
-extension RoomModel {
-    /// Those of a channel that get notifications, but for the members of one bundle.
-    private mutating func hearers(of name: ChannelName, except companions: Set<ParticipantID>) -> [ParticipantID] {
-        let hearers = channels[name]?.hearers ?? Roster()
-        workDone += hearers.count
-        return hearers.filter { !companions.contains($0) }
+extension ChannelModel {
+    /// The members that get notifications, without those of one bundle.
+    private mutating func notified(except companions: Set<ParticipantID>) -> [ParticipantID] {
+        workDone += state.notified.count
+        return state.notified.filter { !companions.contains($0) }
     }
 
     /// The connected members that a newcomer is told of.
     mutating func membersAnnounced(to newcomer: Participant) -> [Member] {
-        guard let channel = channels[newcomer.channel] else { return [] }
-        let companions = channel.bundles[newcomer.bundle] ?? []
-        workDone += channel.connected.count
-        return channel.connected.compactMap { id in
+        let companions = state.bundles[newcomer.bundle] ?? []
+        workDone += state.connected.count
+        return state.connected.compactMap { id in
             guard !companions.contains(id), let participant = participants[id], participant.announces
             else { return nil }
             return participant.member
@@ -24,10 +22,10 @@ extension RoomModel {
     }
 
     private func companions(of participant: Participant) -> Set<ParticipantID> {
-        channels[participant.channel]?.bundles[participant.bundle] ?? []
+        state.bundles[participant.bundle] ?? []
     }
 
-    mutating func announceCreated(_ participant: Participant, others: [Member], into decisions: inout [Decision]) {
+    mutating func announceCreated(_ participant: Participant, others: [Member], into effects: inout [Effect]) {
         guard let report = report(on: participant) else { return }
         let news = { (others: [Member]?) in
             Notification.Content.created(
@@ -38,33 +36,33 @@ extension RoomModel {
                 others: others
             )
         }
-        decisions.append(.report(.connectionCreated(report)))
-        decisions.append(.connected(participant.id))
-        if participant.hearsOfICE {
-            decisions.append(.notify(.iceStateChanged(current: .connected, previous: .checking), to: [participant.id]))
+        effects.append(.report(.connectionCreated(report)))
+        effects.append(.connected(participant.id))
+        if participant.notifiesICEState {
+            effects.append(.notify(.iceStateChanged(current: .connected, previous: .checking), to: [participant.id]))
         }
-        if participant.receivesNotifications { decisions.append(.notify(news(others), to: [participant.id])) }
+        if participant.receivesNotifications { effects.append(.notify(news(others), to: [participant.id])) }
         guard participant.announces else { return }
-        let hearers = hearers(of: participant.channel, except: companions(of: participant))
-        if !hearers.isEmpty { decisions.append(.notify(news(nil), to: hearers)) }
+        let notified = notified(except: companions(of: participant))
+        if !notified.isEmpty { effects.append(.notify(news(nil), to: notified)) }
     }
 
     /// - Parameter isPrivate: whether it alone is told.
-    mutating func announceUpdated(_ participant: Participant, isPrivate: Bool, into decisions: inout [Decision]) {
+    mutating func announceUpdated(_ participant: Participant, isPrivate: Bool, into effects: inout [Effect]) {
         guard let report = report(on: participant) else { return }
-        decisions.append(.report(.connectionUpdated(report)))
-        var hearers = participant.receivesNotifications ? [participant.id] : []
+        effects.append(.report(.connectionUpdated(report)))
+        var notified = participant.receivesNotifications ? [participant.id] : []
         if participant.announces, !isPrivate {
-            hearers += self.hearers(of: participant.channel, except: companions(of: participant))
+            notified += self.notified(except: companions(of: participant))
         }
-        guard !hearers.isEmpty else { return }
+        guard !notified.isEmpty else { return }
         let news = Notification.Content.updated(
             participant.member,
             minutes: report.minutes,
             session: report.connection.session,
             counts: report.counts
         )
-        decisions.append(.notify(news, to: hearers))
+        effects.append(.notify(news, to: notified))
     }
 
     /// A participant is gone from the channel's lists; its session is still there.
@@ -72,51 +70,50 @@ extension RoomModel {
         _ participant: Participant,
         _ companions: Set<ParticipantID>,
         _ reason: EndReason,
-        into decisions: inout [Decision]
+        into effects: inout [Effect]
     ) {
         guard let report = report(on: participant) else { return }
         guard participant.isConnected else {
-            decisions.append(.report(.connectionFailed(report, reason)))
+            effects.append(.report(.connectionFailed(report, reason)))
             return
         }
-        decisions.append(.report(.connectionDestroyed(report, reason)))
+        effects.append(.report(.connectionDestroyed(report, reason)))
         guard participant.announces else { return }
-        let hearers = hearers(of: participant.channel, except: companions)
-        guard !hearers.isEmpty else { return }
+        let notified = notified(except: companions)
+        guard !notified.isEmpty else { return }
         let news = Notification.Content.destroyed(
             participant.member,
             minutes: report.minutes,
             session: report.connection.session,
             counts: report.counts
         )
-        decisions.append(.notify(news, to: hearers))
+        effects.append(.notify(news, to: notified))
     }
 
     /// Nothing is said of one that is leaving: that it left says more.
     mutating func announceFocus(
         of id: ParticipantID,
-        in name: ChannelName,
         isFocused: Bool,
-        into decisions: inout [Decision]
+        into effects: inout [Effect]
     ) {
         guard let participant = participants[id], participant.announces else { return }
         // It is told of itself.
-        let hearers = hearers(of: name, except: companions(of: participant).subtracting([id]))
-        guard !hearers.isEmpty else { return }
-        let isFixed = channels[name]?.session?.stage.isFixed(id) ?? false
+        let notified = notified(except: companions(of: participant).subtracting([id]))
+        guard !notified.isEmpty else { return }
+        let isFixed = state.session?.speakers.isFixed(id) ?? false
         let news: Notification.Content =
             isFocused
             ? .spotlightFocused(participant.member, isFixed: isFixed)
             : .spotlightUnfocused(participant.member, isFixed: isFixed)
-        decisions.append(.notify(news, to: hearers))
+        effects.append(.notify(news, to: notified))
     }
 
     /// It alone is told how its network is.
-    func networkChanged(of id: ParticipantID, to level: Int, into decisions: inout [Decision]) {
+    func networkChanged(of id: ParticipantID, to level: Int, into effects: inout [Effect]) {
         guard let participant = participants[id], participant.isConnected, participant.receivesNotifications else {
             return
         }
-        decisions.append(.notify(.networkStatus(unstableLevel: level), to: [id]))
+        effects.append(.notify(.networkStatus(unstableLevel: level), to: [id]))
     }
 
     /// A slot's source sends what the receiver did not negotiate.
@@ -124,21 +121,21 @@ extension RoomModel {
         _ codec: CodecName,
         in mid: MID,
         of id: ParticipantID,
-        into decisions: inout [Decision]
+        into effects: inout [Effect]
     ) {
         guard let participant = participants[id], participant.isConnected, participant.receivesNotifications,
             let source = viewers[id]?.slot(mid)?.source, let sender = participantOfPeer[source.peer]
         else { return }
-        decisions.append(.notify(.codecUnsupported(codec, source: sender, destination: id), to: [id]))
+        effects.append(.notify(.codecUnsupported(codec, source: sender, destination: id), to: [id]))
     }
 
     /// A receiver's description has no codec of what these senders send. It alone is told, once its transport is up.
     mutating func codecsRefused(
         by id: ParticipantID,
-        _ refused: [(sender: ParticipantID, codec: CodecName)]
-    ) -> [Decision] {
+        _ refused: [Viewer.RefusedCodec]
+    ) -> [Effect] {
         guard let participant = participants[id], participant.receivesNotifications else { return [] }
-        let known = refused.filter { participants[$0.sender]?.channel == participant.channel }
+        let known = refused.filter { participants[$0.sender] != nil }
         guard participant.isConnected else {
             viewers[id]?.refusedCodecs += known
             return []
@@ -147,17 +144,21 @@ extension RoomModel {
     }
 
     /// Of codecs that a newcomer refused before it was told anything.
-    mutating func tellRefusedCodecs(to newcomer: Participant, into decisions: inout [Decision]) {
+    mutating func tellRefusedCodecs(to newcomer: Participant, into effects: inout [Effect]) {
         guard let refused = viewers[newcomer.id]?.refusedCodecs, !refused.isEmpty else { return }
         viewers[newcomer.id]?.refusedCodecs = []
-        for (sender, codec) in refused where participants[sender] != nil {
-            let news = Notification.Content.codecUnsupported(codec, source: sender, destination: newcomer.id)
-            decisions.append(.notify(news, to: [newcomer.id]))
+        for refusal in refused where participants[refusal.sender] != nil {
+            let news = Notification.Content.codecUnsupported(
+                refusal.codec,
+                source: refusal.sender,
+                destination: newcomer.id
+            )
+            effects.append(.notify(news, to: [newcomer.id]))
         }
     }
 
     /// Of what filters kept from a newcomer before it was told anything.
-    mutating func tellBlocked(to newcomer: Participant, into decisions: inout [Decision]) {
+    mutating func tellBlocked(to newcomer: Participant, into effects: inout [Effect]) {
         guard newcomer.receivesNotifications, let blocked = viewers[newcomer.id]?.blocked else { return }
         workDone += blocked.count
         for (sender, kind) in blocked {
@@ -167,7 +168,7 @@ extension RoomModel {
                 source: sender,
                 destination: newcomer.id
             )
-            decisions.append(.notify(news, to: [newcomer.id]))
+            effects.append(.notify(news, to: [newcomer.id]))
         }
     }
 
@@ -176,7 +177,7 @@ extension RoomModel {
             ConnectionReport(
                 connection: connection,
                 duration: participant.duration(at: now),
-                counts: counts(of: participant.channel),
+                counts: state.counts,
                 unixNanoseconds: now.unixNanoseconds
             )
         }
@@ -185,13 +186,13 @@ extension RoomModel {
     /// What the client says of itself to others changes.
     ///
     /// - Parameter json: JSON text; `nil` for nothing.
-    public mutating func notifyMetadataChanged(of id: ParticipantID, to json: String?) throws(RoomError) -> [Decision] {
+    public mutating func notifyMetadataChanged(of id: ParticipantID, to json: String?) throws(RoomError) -> [Effect] {
         guard participants[id] != nil else { throw .participantUnknown }
         participants[id]?.member.notifyMetadataJSON = json
-        var decisions: [Decision] = []
+        var effects: [Effect] = []
         if let participant = participants[id], participant.isConnected {
-            announceUpdated(participant, isPrivate: false, into: &decisions)
+            announceUpdated(participant, isPrivate: false, into: &effects)
         }
-        return decisions
+        return effects
     }
 }

@@ -1,13 +1,13 @@
-/// Who of a channel's session is focused: those that were fixed, then those that spoke last.
+/// The focused members of a channel's session: those that were fixed, then those that spoke last.
 ///
-/// Who speaks now comes before who spoke; of two that speak the one that began later comes first, of two that are
-/// silent the one that fell silent later. One that is put into focus by hand counts as speaking until somebody begins
-/// to.
-struct SpotlightStage: Sendable {
-    private struct Turn: Sendable {
-        enum State: Sendable { case speaking, putForward, silent }
+/// Members that speak rank before those that are silent. Of two that speak the one that started later ranks first, of two
+/// that are silent the one that stopped later. A member that is put into focus by hand counts as speaking until somebody
+/// starts to speak.
+struct ActiveSpeakers: Sendable, Codable {
+    private struct Turn: Sendable, Codable {
+        enum State: Sendable, Codable { case speaking, putForward, silent }
         var state: State
-        /// When the state began, among all the stage's turns.
+        /// When the state began, among all turns.
         var since: UInt64
 
         func comesBefore(_ other: Self) -> Bool {
@@ -18,16 +18,16 @@ struct SpotlightStage: Sendable {
     private var turns: [ParticipantID: Turn] = [:]
     private var fixed: [ParticipantID: UInt64] = [:]
     private var turnNext: UInt64 = 0
-    private var numberSaid: Int?
+    private var requestedNumber: Int?
     /// `nil` while nobody joined with spotlight.
-    private var numberUnsaid: Int?
-    /// In the order of rank; empty while the stage is not in use.
+    private var defaultNumber: Int?
+    /// In the order of rank; empty while nobody uses the spotlight.
     private(set) var focused: [ParticipantID] = []
 
-    /// Whether anybody here joined with spotlight; nothing is said of focus before.
-    var isInUse: Bool { numberUnsaid != nil }
+    /// Whether anybody joined with spotlight. Nobody is notified of focus before.
+    var isInUse: Bool { defaultNumber != nil }
     /// How many are focused at most.
-    var number: Int { numberSaid ?? numberUnsaid ?? Spotlight.numberDefault }
+    var number: Int { requestedNumber ?? defaultNumber ?? Spotlight.numberDefault }
     func isFocused(_ id: ParticipantID) -> Bool { focused.contains(id) }
     func isFixed(_ id: ParticipantID) -> Bool { fixed[id] != nil }
 
@@ -35,11 +35,11 @@ struct SpotlightStage: Sendable {
         let nearest = { (number: Int) in
             min(max(number, Spotlight.numbers.lowerBound), Spotlight.numbers.upperBound)
         }
-        numberUnsaid = numberUnsaid ?? nearest(spotlight.numberUnsaid)
-        numberSaid = numberSaid ?? spotlight.number.map(nearest)
+        defaultNumber = defaultNumber ?? nearest(spotlight.defaultNumber)
+        requestedNumber = requestedNumber ?? spotlight.number.map(nearest)
     }
 
-    mutating func change(number: Int) { numberSaid = number }
+    mutating func change(number: Int) { requestedNumber = number }
 
     mutating func began(_ id: ParticipantID) {
         for (other, turn) in turns where turn.state == .putForward { turns[other]?.state = .silent }
@@ -56,14 +56,14 @@ struct SpotlightStage: Sendable {
         fixed[id] = isFixed ? fixed[id] ?? turn() : nil
     }
 
-    /// It is out of focus until it speaks again, or for good.
+    /// Removes a member from the ranking until it speaks again.
     mutating func dismiss(_ id: ParticipantID) {
         turns[id] = nil
         fixed[id] = nil
     }
 
-    /// Ranks everybody anew, and says who came into focus and who fell out of it.
-    mutating func settle() -> (focused: [ParticipantID], unfocused: [ParticipantID]) {
+    /// Ranks everybody, and returns whose focus changed.
+    mutating func update() -> (focused: [ParticipantID], unfocused: [ParticipantID]) {
         guard isInUse else { return ([], []) }
         let pinned = fixed.sorted { $0.value < $1.value }.map(\.key)
         let ranked = turns.filter { fixed[$0.key] == nil }.sorted { $0.value.comesBefore($1.value) }.map(\.key)

@@ -1,5 +1,5 @@
-/// The session identifiers that newcomers were told of before there was a session.
-struct Prospects: Sendable {
+/// Session identifiers that newcomers were told of before the channel had a session.
+struct PendingSessionIDs: Sendable {
     /// Channels that are kept; beyond that the one asked for longest ago is forgotten.
     static let channelsMax = 4_096
 
@@ -7,15 +7,13 @@ struct Prospects: Sendable {
     private var turnNext: UInt64 = 0
 
     /// The same for a channel until it is forgotten.
-    mutating func session(
-        of channel: ChannelName,
-        using generator: inout some RandomNumberGenerator
-    ) -> ChannelSessionID {
+    /// - Parameter make: makes the identifier of a channel that has none.
+    mutating func session(of channel: ChannelName, make: () -> ChannelSessionID) -> ChannelSessionID {
         if let known = sessions[channel] { return known.id }
         if sessions.count >= Self.channelsMax, let oldest = sessions.min(by: { $0.value.turn < $1.value.turn }) {
             sessions[oldest.key] = nil
         }
-        let id = ChannelSessionID(using: &generator)
+        let id = make()
         sessions[channel] = (id, turnNext)
         turnNext += 1
         return id

@@ -4,16 +4,16 @@ import Wire
 
 @testable import Room
 
-struct RoomModelTests {
+struct ChannelModelTests {
     @Test func `a viewer that came first plays the publisher from the moment that it is live`() throws {
         var bench = ModelBench()
         let viewer = try bench.viewer()
         #expect(bench.sources(of: viewer) == [nil, nil])
         let publisher = try bench.publisher()
         #expect(bench.sources(of: viewer) == [nil, nil])
-        let decisions = bench.receive(.connected, from: publisher)
+        let effects = bench.receive(.connected, from: publisher)
         #expect(
-            decisions == [
+            effects == [
                 .connect(
                     slot: bench.track(viewer, ModelBench.audio),
                     to: bench.placed(publisher, ModelBench.audio),
@@ -50,9 +50,9 @@ struct RoomModelTests {
         _ = try bench.viewer()
         let first = try bench.livePublisher()
         _ = try bench.livePublisher()
-        let decisions = bench.model.left(first, reason: .left).withoutNews
+        let effects = bench.model.left(first, reason: .left).withoutNews
         #expect(
-            decisions == [
+            effects == [
                 .removePeer(bench.peers[first]!, home: 0), .ended(first, .left), .channelChanged(ModelBench.channel),
             ]
         )
@@ -151,7 +151,7 @@ struct RoomModelTests {
     @Test func `tracks show their codec and whether media flows, and each change is told once`() throws {
         var bench = ModelBench()
         let publisher = try bench.livePublisher()
-        let changed = [RoomModel.Decision.channelChanged(ModelBench.channel)]
+        let changed = [ChannelModel.Effect.channelChanged(ModelBench.channel)]
         #expect(bench.receive(.trackStarted(mid: ModelBench.video, codec: .vp8), from: publisher) == changed)
         #expect(bench.receive(.trackStarted(mid: ModelBench.video, codec: .vp8), from: publisher) == [])
         #expect(bench.receive(.trackPaused(mid: ModelBench.video), from: publisher) == changed)
@@ -197,9 +197,9 @@ struct RoomModelTests {
         var viewers: [ParticipantID] = []
         for _ in 0..<10 { viewers.append(try bench.reserve(.recvonly)) }
         let far = try #require(viewers.first { bench.home($0) != bench.home(publisher) })
-        let decisions = try bench.activate(far)
+        let effects = try bench.activate(far)
         #expect(
-            decisions.contains(
+            effects.contains(
                 .connect(
                     slot: bench.track(far, ModelBench.video),
                     to: bench.placed(publisher, ModelBench.video),
@@ -254,7 +254,7 @@ struct RoomModelTests {
         bench.model.listenerLeft(ListenerID(rawValue: 1), from: ModelBench.channel)
         try arrive(5, from: one)
         for id: UInt64 in [2, 4, 5] { bench.model.listenerLeft(ListenerID(rawValue: id), from: ModelBench.channel) }
-        #expect(bench.model.isEmpty && bench.model.listenerCounts.isEmpty && bench.model.listenerNetworks.isEmpty)
+        #expect(bench.model.isEmpty && bench.model.node.listenerCounts.isEmpty && bench.model.node.listeners.isEmpty)
     }
 
     struct LimitRow: Sendable {
@@ -303,8 +303,8 @@ struct RoomModelTests {
         #expect(throws: RoomError.draining) {
             try bench.model.listenerArrived(ListenerID(rawValue: 1), at: ModelBench.channel)
         }
-        let ended = bench.model.shutdownRequested().compactMap { decision in
-            if case .ended(let id, .shutdown) = decision { id } else { nil }
+        let ended = bench.model.shutdownRequested().compactMap { effect in
+            if case .ended(let id, .shutdown) = effect { id } else { nil }
         }
         #expect(ended == [publisher, viewer])
         #expect(bench.model.isEmpty)

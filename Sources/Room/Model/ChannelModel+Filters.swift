@@ -1,6 +1,6 @@
-// Forwarding filters. What a filter keeps from a receiver leaves its slots where they are, playing nothing.
+// Forwarding filters. A blocked slot stays in the receiver's session and plays nothing.
 
-extension RoomModel {
+extension ChannelModel {
     /// The filters of a scope in the order in which they decide.
     public func filters(of scope: FilterScope) throws(RoomError) -> [ForwardingFilter] {
         try checkScope(scope)
@@ -13,8 +13,8 @@ extension RoomModel {
         _ filter: ForwardingFilter,
         in scope: FilterScope,
         session: ChannelSessionID? = nil
-    ) throws(RoomError) -> [Decision] {
-        try checkSession(session, of: scope.channel)
+    ) throws(RoomError) -> [Effect] {
+        try checkSession(session)
         try checkScope(scope)
         var list = list(of: scope)
         try list.create(filter)
@@ -26,7 +26,7 @@ extension RoomModel {
         _ filter: ForwardingFilter,
         in scope: FilterScope,
         expected: String?
-    ) throws(RoomError) -> [Decision] {
+    ) throws(RoomError) -> [Effect] {
         try checkScope(scope)
         var list = list(of: scope)
         try list.update(filter, expected: expected)
@@ -38,7 +38,7 @@ extension RoomModel {
         _ name: String,
         in scope: FilterScope,
         expected: String?
-    ) throws(RoomError) -> [Decision] {
+    ) throws(RoomError) -> [Effect] {
         try checkScope(scope)
         var list = list(of: scope)
         try list.delete(name, expected: expected)
@@ -46,34 +46,33 @@ extension RoomModel {
     }
 
     private func checkScope(_ scope: FilterScope) throws(RoomError) {
-        guard channels[scope.channel]?.session != nil else { throw .channelUnknown }
-        if case .connection(let name, let id) = scope {
-            guard participants[id]?.channel == name, viewers[id] != nil else { throw .participantUnknown }
-        }
+        guard state.session != nil else { throw .channelUnknown }
+        if case .connection(_, let id) = scope, viewers[id] == nil { throw .participantUnknown }
     }
 
-    func checkSession(_ expected: ChannelSessionID?, of name: ChannelName) throws(RoomError) {
-        guard let session = channels[name]?.session else { throw .channelUnknown }
+    /// - Parameter expected: refuse unless this is the channel's session; `nil` takes any.
+    func checkSession(_ expected: ChannelSessionID?) throws(RoomError) {
+        guard let session = state.session else { throw .channelUnknown }
         guard expected == nil || expected == session.description.id else { throw .sessionUnknown }
     }
 
     private func list(of scope: FilterScope) -> FilterList {
         switch scope {
-        case .channel(let name): filters(of: name)
+        case .channel: state.session?.filters ?? FilterList()
         case .connection(_, let id): viewers[id]?.filters ?? FilterList()
         }
     }
 
-    private mutating func replace(_ list: FilterList, of scope: FilterScope) -> [Decision] {
-        var decisions: [Decision] = []
+    private mutating func replace(_ list: FilterList, of scope: FilterScope) -> [Effect] {
+        var effects: [Effect] = []
         switch scope {
-        case .channel(let name):
-            channels[name]?.session?.filters = list
-            for id in channels[name]?.members ?? Roster() { subscribe(id, into: &decisions) }
+        case .channel:
+            state.session?.filters = list
+            for id in state.members { subscribe(id, into: &effects) }
         case .connection(_, let id):
             viewers[id]?.filters = list
-            subscribe(id, into: &decisions)
+            subscribe(id, into: &effects)
         }
-        return decisions
+        return effects
     }
 }

@@ -1,6 +1,6 @@
 /// Participants in the order of joining. One is added or taken away in the time of a binary search.
-struct Roster: Sendable, RandomAccessCollection {
-    private struct Entry: Sendable {
+struct ParticipantList: Sendable, Codable, RandomAccessCollection {
+    private struct Entry: Sendable, Codable {
         let order: UInt64
         let id: ParticipantID
     }

@@ -1,0 +1,251 @@
+public import MediaTypes
+public import Wire
+
+// MARK: - Joining
+
+extension ChannelModel {
+    /// Adds a newcomer that the node admitted. Until
+    /// ``setupCompleted(_:publications:slots:assigned:decodedVideo:isToldNews:)`` it subscribes to nothing and nobody sees
+    /// it.
+    ///
+    /// - Parameter session: the channel's session from now on if it has none.
+    /// - Throws: ``RoomError/filterExists`` and ``RoomError/filtersTooLarge`` for its filters; nothing has changed then.
+    public mutating func joined(
+        _ request: JoinRequest,
+        as place: ParticipantPlace,
+        session: ChannelSessionID
+    ) throws(RoomError) {
+        precondition(
+            participants[place.participant] == nil && participantOfPeer[place.peer] == nil,
+            "identifiers are unique"
+        )
+        let filters = try FilterList(request.filters)
+        if state.session == nil {
+            let description = ChannelSession(id: session, channel: name, createdAt: now.unixNanoseconds)
+            state.session = ChannelState.Session(description: description)
+        }
+        var participant = Participant(request, as: place, at: now)
+        scheduleSetupTimeout(&participant)
+        state.add(participant)
+        participantOfPeer[participant.peer] = participant.id
+        participants[participant.id] = participant
+        if request.role.watches {
+            viewers[participant.id] = Viewer(request, as: place, filters: filters)
+        }
+    }
+
+    /// The media plane knows the newcomer's peer: it takes part from now on.
+    ///
+    /// Throws ``RoomError/endedDuringSetup`` when the participant is gone already; the peer is then the caller's to
+    /// end.
+    /// - Parameters:
+    ///   - slots: those for whomever it follows, in the order of its description.
+    ///   - assigned: those for single senders' tracks.
+    ///   - decodedVideo: the video codecs that it can play; `nil` where its description does not say.
+    ///   - isToldNews: whether notifications for it reach anybody.
+    public mutating func setupCompleted(
+        _ id: ParticipantID,
+        publications: [Publication],
+        slots: [Slot],
+        assigned: [SlotAssignment] = [],
+        decodedVideo: Set<CodecName>? = nil,
+        isToldNews: Bool = true
+    ) throws(RoomError) -> [Effect] {
+        guard var participant = participants[id] else { throw .endedDuringSetup }
+        precondition(!participant.isActive, "setup completes once")
+        participant.decodedVideo = decodedVideo
+        if let decodedVideo { state.decoders.add(1, decodedVideo) }
+        scheduleSetupTimeout(&participant)
+        participants[id] = participant
+        participants[id]?.activate(participant.role.publishes ? publications : [])
+        if !isToldNews { participants[id]?.receivesNotifications = false }
+        var effects: [Effect] = []
+        if participant.role.watches {
+            state.activeViewerCount += 1
+            viewers[id]?.isActive = true
+            viewers[id]?.adopt(slots)
+            startFollowing(participant)
+            if let spotlight = participant.spotlight {
+                state.session?.speakers.joined(with: spotlight)
+                updateFocus(into: &effects)
+            }
+            add(assigned, to: id)
+            subscribe(id, into: &effects)
+        }
+        if participant.role.publishes, let followers = state.followers[id] {
+            subscribeAll(followers, into: &effects)
+        }
+        if participant.isTransportUp { connected(id, into: &effects) }
+        changed(into: &effects)
+        return effects
+    }
+
+    private mutating func startFollowing(_ participant: Participant) {
+        let (id, order) = (participant.id, participant.order)
+        switch participant.following {
+        case .currentPublisher:
+            state.followersOfCurrent.insert(id, order: order)
+        case .participant(let target):
+            // A target that left meanwhile gets no entry: nothing would ever take it away again.
+            guard participants[target] != nil else { return }
+            state.followers[target, default: ParticipantList()].insert(id, order: order)
+        case .everyone: break
+        }
+    }
+
+    /// Both its media and its transport are up: others see it and are notified of it.
+    private mutating func connected(_ id: ParticipantID, into effects: inout [Effect]) {
+        guard var participant = participants[id] else { return }
+        participant.connectedAt = now
+        cancelSetupTimeout(&participant)
+        scheduleDeadlines(&participant)
+        participants[id] = participant
+        viewers[id]?.receivesNotifications = participant.receivesNotifications
+        let order = participant.order
+        let others = participant.receivesNotifications ? membersAnnounced(to: participant) : []
+        state.connected.insert(id, order: order)
+        if participant.receivesNotifications { state.notified.insert(id, order: order) }
+        state.counts.add(1, participant.role)
+        if participant.role.publishes { wentLive(participant, into: &effects) }
+        if let session = state.session, !session.isAnnounced {
+            state.session?.isAnnounced = true
+            effects.append(.report(.sessionCreated(session.description, unixNanoseconds: now.unixNanoseconds)))
+        }
+        announceCreated(participant, others: others, into: &effects)
+        tellBlocked(to: participant, into: &effects)
+        tellRefusedCodecs(to: participant, into: &effects)
+        for mid in participant.speaking { spoke(id, into: mid, isSpeaking: true, into: &effects) }
+    }
+
+    private mutating func wentLive(_ participant: Participant, into effects: inout [Effect]) {
+        let id = participant.id
+        state.live.append(id)
+        subscribeAll(state.followersOfCurrent, into: &effects)
+        streamChanged(of: participant, into: &effects)
+    }
+}
+
+// MARK: - Leaving
+
+extension ChannelModel {
+    /// A participant's owner, an operator or the node ends it. Nothing happens when it is gone already.
+    public mutating func left(_ id: ParticipantID, reason: EndReason) -> [Effect] {
+        guard var participant = participants.removeValue(forKey: id) else { return [] }
+        cancelSetupTimeout(&participant)
+        participantOfPeer[participant.peer] = nil
+        viewers[id] = nil
+        cancelDeadlines(participant)
+        let companions = state.bundles[participant.bundle] ?? []
+        state.remove(participant)
+        var effects: [Effect] = []
+        if participant.role.publishes { forgetPublisher(participant, companions, into: &effects) }
+        // While it is being set up, whoever does that finds it gone and ends the peer.
+        if participant.isActive, !reason.isOfTransport {
+            effects.append(.removePeer(participant.peer, home: participant.home))
+        }
+        effects.append(.ended(id, reason))
+        announceEnded(participant, companions, reason, into: &effects)
+        if state.members.isEmpty { endSession(into: &effects) }
+        if participant.isActive { changed(into: &effects) }
+        resetIfUnused()
+        return effects
+    }
+
+    private mutating func forgetPublisher(
+        _ participant: Participant,
+        _ companions: Set<ParticipantID>,
+        into effects: inout [Effect]
+    ) {
+        let id = participant.id
+        if let orphans = state.followers.removeValue(forKey: id) { subscribeAll(orphans, into: &effects) }
+        if let position = state.live.firstIndex(of: id) {
+            state.live.remove(at: position)
+            // The last one is what viewers see, the one before it what the last one sees if it watches too. Where
+            // members share a bundle it may be an earlier one.
+            if position >= state.live.count - 1 || state.bundles.count < state.members.count {
+                subscribeAll(state.followersOfCurrent, into: &effects)
+            }
+        }
+        state.session?.verdicts[id] = nil
+        streamGone(participant, companions, into: &effects)
+        removeSpeaker(participant, into: &effects)
+    }
+
+    private mutating func endSession(into effects: inout [Effect]) {
+        guard let session = state.session else { return }
+        state.session = nil
+        guard session.isAnnounced else { return }
+        effects.append(.report(.sessionDestroyed(session.description, unixNanoseconds: now.unixNanoseconds)))
+    }
+
+    /// Ends all participants that fit, in the order of joining.
+    public mutating func end(
+        role: Role? = nil,
+        clientID: String? = nil,
+        reason: EndReason
+    ) -> (ended: [ParticipantID], effects: [Effect]) {
+        let ended = members(role: role, clientID: clientID)
+        return (ended, leftTogether(ended, reason: reason))
+    }
+
+    /// Ends several participants. Bulk removal skips mutual notifications and subscriptions: O(n), not O(n²).
+    public mutating func leftTogether(_ ids: [ParticipantID], reason: EndReason) -> [Effect] {
+        for id in ids {
+            guard let participant = participants[id] else { continue }
+            viewers[id]?.isActive = false
+            state.stopNotifying(order: participant.order)
+        }
+        return ids.flatMap { left($0, reason: reason) }
+    }
+}
+
+// MARK: - Events of the media plane
+
+extension ChannelModel {
+    /// Handles a peer's event. Events of peers that are gone are ignored.
+    public mutating func received(_ event: PeerEvent, from peer: PeerID) -> [Effect] {
+        guard let id = participantOfPeer[peer] else { return [] }
+        var effects: [Effect] = []
+        switch event {
+        case .connected:
+            guard let participant = participants[id], !participant.isTransportUp else { return [] }
+            participants[id]?.isTransportUp = true
+            guard participant.isActive else { return [] }
+            connected(id, into: &effects)
+            if participant.role.publishes { changed(into: &effects) }
+        case .closed(let reason):
+            return left(id, reason: .transport(reason))
+        case .trackStarted(let mid, let codec):
+            updatePublication(of: id, mid: mid, codec: codec, isActive: true, into: &effects)
+        case .trackPaused(let mid):
+            updatePublication(of: id, mid: mid, codec: nil, isActive: false, into: &effects)
+        case .speech(let mid, let isSpeaking):
+            spoke(id, into: mid, isSpeaking: isSpeaking, into: &effects)
+        case .layerSwitched(let slot, let current, let previous, let isWished):
+            layerSwitched(in: slot, of: id, from: previous, to: current, isWished: isWished, into: &effects)
+        case .networkChanged(let level):
+            networkChanged(of: id, to: level, into: &effects)
+        case .formatUnsupported(let slot, let codec):
+            formatUnsupported(codec, in: slot, of: id, into: &effects)
+        }
+        return effects
+    }
+
+    private mutating func updatePublication(
+        of id: ParticipantID,
+        mid: MID,
+        codec: CodecName?,
+        isActive: Bool,
+        into effects: inout [Effect]
+    ) {
+        guard let participant = participants[id],
+            let index = participant.publications.firstIndex(where: { $0.mid == mid })
+        else { return }
+        var publication = participant.publications[index]
+        publication.isActive = isActive
+        publication.codec = codec ?? publication.codec
+        guard publication != participant.publications[index] else { return }
+        participants[id]?.publications[index] = publication
+        changed(into: &effects)
+    }
+}

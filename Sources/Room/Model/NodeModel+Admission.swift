@@ -1,0 +1,184 @@
+import MediaTypes
+import Wire
+
+/// The outcome of a newcomer's request.
+public struct AdmissionOutcome: Sendable {
+    /// Participants that lost their places to newcomers. Their channels have to end them with
+    /// ``EndReason/crowdedOut``.
+    public var evicted: [(participant: ParticipantID, channel: ChannelName)] = []
+    public var result: Result<ParticipantPlace, RoomError>
+}
+
+extension NodeModel {
+    /// Reserves a place for a newcomer, in one step with all limits of the node. ``left(_:reason:)`` gives it back.
+    ///
+    /// A full node takes the place from participants that have not connected: the oldest of the network with most of
+    /// them, if that has more than ``crowdMin`` and than the newcomer's network, or if its time of grace is over.
+    ///
+    /// - Parameter check: what the newcomer's channel says about it.
+    public mutating func admit(
+        _ request: JoinRequest,
+        id: ParticipantID,
+        check: AdmissionCheck = AdmissionCheck(),
+        at now: RoomTime
+    ) -> AdmissionOutcome {
+        precondition(members[id] == nil, "identifiers are unique")
+        var check = check
+        var evicted: [(participant: ParticipantID, channel: ChannelName)] = []
+        // A node may be full of participants and of channels.
+        for _ in 0..<2 {
+            guard let refusal = refusal(of: request, check), refusal == .nodeFull || refusal == .channelsFull
+            else { break }
+            let ids = replaceable(by: request, freesChannel: refusal == .channelsFull, at: now)
+            if ids.isEmpty { break }
+            for id in ids {
+                if let channel = members[id]?.channel { evicted.append((id, channel)) }
+                if request.following == .participant(id), request.role.watches { check.isTargetUnknown = true }
+                left(id, reason: .crowdedOut)
+            }
+        }
+        if let refusal = refusal(of: request, check) {
+            if let counted = JoinRefusal(refusal) { admissions.refused[counted, default: 0] += 1 }
+            return AdmissionOutcome(evicted: evicted, result: .failure(refusal))
+        }
+        return AdmissionOutcome(evicted: evicted, result: .success(take(request, id: id, at: now)))
+    }
+
+    private mutating func take(_ request: JoinRequest, id: ParticipantID, at now: RoomTime) -> ParticipantPlace {
+        let name = request.channel
+        let place = ParticipantPlace(
+            participant: id,
+            peer: nextPeer(),
+            home: placement.join(near: channels[name]?.homes ?? [:]),
+            order: nextOrder()
+        )
+        let member = Member(place: place, channel: name, network: request.network, createdAt: now)
+        if channels[name]?.members.isEmpty ?? true { occupiedChannelCount += 1 }
+        channels[name, default: Channel()].members.insert(id, order: place.order)
+        channels[name]?.homes[place.home, default: 0] += 1
+        members[id] = member
+        participantOfPeer[place.peer] = id
+        networks.joined(member)
+        return place
+    }
+
+    private func refusal(of request: JoinRequest, _ check: AdmissionCheck) -> RoomError? {
+        let isNew = channels[request.channel]?.members.isEmpty ?? true
+        if isDraining { return .draining }
+        if mode == .blockNewConnections { return .connectionsBlocked }
+        if mode != .normal, isNew { return .sessionsBlocked }
+        if check.isTargetUnknown { return .participantUnknown }
+        if let exceeded = exceededShare(of: request.network, opensChannel: isNew) { return .networkFull(exceeded) }
+        if let exceeded = check.exceeded { return exceeded }
+        // Last: room is made only for a newcomer that no other limit refuses.
+        if members.count >= limits.participantsMax { return .nodeFull }
+        if isNew, occupiedChannelCount >= limits.channelsMax { return .channelsFull }
+        return nil
+    }
+
+    private func exceededShare(of network: ClientNetwork, opensChannel: Bool) -> NetworkShare? {
+        guard !network.isShared else { return nil }
+        let share = networks[network]
+        if share.participants >= limits.participantsPerNetworkMax { return .participants }
+        if share.unconnected.count >= limits.unconnectedPerNetworkMax { return .unconnected }
+        return opensChannel && share.channels.count >= limits.channelsPerNetworkMax ? .channels : nil
+    }
+
+    /// A participant's transport is up.
+    public mutating func connected(_ id: ParticipantID) {
+        guard let member = members[id], !member.isConnected else { return }
+        members[id]?.isConnected = true
+        channels[member.channel]?.connectedCount += 1
+        networks.connected(member)
+    }
+
+    /// Gives a participant's place back. Does nothing when it is gone already.
+    public mutating func left(_ id: ParticipantID, reason: EndReason) {
+        guard let member = members.removeValue(forKey: id) else { return }
+        if let abandoned = AbandonedSetup(reason) { admissions.abandoned[abandoned, default: 0] += 1 }
+        let (name, home) = (member.channel, member.place.home)
+        networks.left(member)
+        placement.leave(home)
+        participantOfPeer[member.place.peer] = nil
+        channels[name]?.members.remove(order: member.place.order)
+        if member.isConnected { channels[name]?.connectedCount -= 1 }
+        let others = (channels[name]?.homes[home] ?? 1) - 1
+        channels[name]?.homes[home] = others > 0 ? others : nil
+        if channels[name]?.members.isEmpty ?? true { occupiedChannelCount -= 1 }
+        removeChannelIfUnused(name)
+    }
+}
+
+// MARK: - Room for newcomers on a full node
+
+extension NodeModel {
+    /// How long a participant that has not connected keeps its place on a full node, unless its network has more than
+    /// ``crowdMin`` of them.
+    static let setupGrace = Interval.seconds(5)
+    /// Clients that may be connecting from behind one NAT at the same time.
+    static let crowdMin = 16
+
+    /// The participants that lose their places to a newcomer: one, or all of a channel in which nobody has connected.
+    private func replaceable(by newcomer: JoinRequest, freesChannel: Bool, at now: RoomTime) -> [ParticipantID] {
+        let share = max(networks.unconnectedCount(of: newcomer.network) + 1, Self.crowdMin)
+        let isReplaceable = { (member: Member) in
+            !member.isConnected
+                && (networks.unconnectedCount(of: member.network) > share
+                    || now.instant - member.createdAt.instant >= Self.setupGrace)
+        }
+        for id in networks.mostUnconnected {
+            guard let member = members[id] else { continue }
+            // Those behind it came later.
+            guard isReplaceable(member) else { return [] }
+            guard freesChannel else { return [id] }
+            guard let channel = channels[member.channel], channel.connectedCount == 0 else { continue }
+            if channel.members.compactMap({ members[$0] }).allSatisfy(isReplaceable) {
+                return Array(channel.members)
+            }
+        }
+        return []
+    }
+}
+
+// MARK: - Listeners
+
+extension NodeModel {
+    /// Reserves a place for a client that wants to follow a channel's membership.
+    ///
+    /// - Parameters:
+    ///   - network: where it comes from.
+    ///   - isChannelFull: whether the channel has as many listeners as it may have.
+    /// - Throws: ``RoomError/draining``, ``RoomError/listenersFull``, ``RoomError/networkListenersFull``.
+    public mutating func listenerArrived(
+        _ id: ListenerID,
+        at name: ChannelName,
+        from network: ClientNetwork = .unknown,
+        isChannelFull: Bool = false
+    ) throws(RoomError) {
+        guard !isDraining else { throw .draining }
+        guard listeners.count < limits.listenersMax else { throw .listenersFull }
+        let share = network.share(limits.listenersPerNetworkMax, of: limits.listenersMax)
+        guard listenerCounts[network] ?? 0 < share else { throw .networkListenersFull }
+        guard !isChannelFull else { throw .listenersFull }
+        guard listeners.updateValue(Listener(channel: name, network: network), forKey: id) == nil else { return }
+        channels[name, default: Channel()].listenerCount += 1
+        listenerCounts[network, default: 0] += 1
+    }
+
+    /// Does nothing when the listener is gone already.
+    public mutating func listenerLeft(_ id: ListenerID) {
+        guard let listener = listeners.removeValue(forKey: id) else { return }
+        let rest = (listenerCounts[listener.network] ?? 1) - 1
+        listenerCounts[listener.network] = rest > 0 ? rest : nil
+        channels[listener.channel]?.listenerCount -= 1
+        removeChannelIfUnused(listener.channel)
+    }
+}
+
+// MARK: - Sessions
+
+extension NodeModel {
+    /// A participant's session can be looked up from now on.
+    public mutating func sessionOpened(_ id: SessionID, of participant: ParticipantID) { sessions[id] = participant }
+    public mutating func sessionEnded(_ id: SessionID) { sessions[id] = nil }
+}

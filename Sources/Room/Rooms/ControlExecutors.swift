@@ -1,0 +1,34 @@
+/// The executors that the actors of channels run on.
+///
+/// With control loops each channel is pinned to one of them by its name. Without any each channel has a serial executor of
+/// its own on the global pool.
+struct ControlExecutors: Sendable {
+    private let loops: [any SerialExecutor]
+
+    init(_ loops: [any SerialExecutor]) { self.loops = loops }
+
+    /// An executor on the global pool.
+    private actor PoolExecutor {}
+
+    /// The executor of one channel, which keeps it alive.
+    enum Executor: Sendable {
+        case loop(any SerialExecutor)
+        case pool(any Actor)
+
+        var unowned: UnownedSerialExecutor {
+            switch self {
+            case .loop(let executor): unsafe executor.asUnownedSerialExecutor()
+            case .pool(let actor): unsafe actor.unownedExecutor
+            }
+        }
+    }
+
+    /// The executor of a channel: the same for a name as long as the number of loops is.
+    func executor(for channel: ChannelName) -> Executor {
+        guard !loops.isEmpty else { return .pool(PoolExecutor()) }
+        return .loop(loops[Self.index(of: channel, count: loops.count)])
+    }
+
+    /// The index of a channel's loop among `count`.
+    static func index(of channel: ChannelName, count: Int) -> Int { Int(channel.stableHash % UInt64(count)) }
+}

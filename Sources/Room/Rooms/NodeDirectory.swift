@@ -1,0 +1,90 @@
+import MediaTypes
+import Synchronization
+import Wire
+
+/// The ``NodeModel`` of a node with the actors of its channels.
+///
+/// It is a lock and not an actor: a channel reserves and gives back places in the step in which its own members change, so
+/// that no call ever sees one of them without the other, and a channel that is busy holds up no other. Nothing waits
+/// while it holds the lock.
+final class NodeDirectory: Sendable {
+    private struct State {
+        var model: NodeModel
+        var actors: [ChannelName: ChannelActor] = [:]
+        var numberNext: UInt64 = 1
+        var pendingSessionIDs = PendingSessionIDs()
+    }
+    private let state: Mutex<State>
+
+    init(limits: RoomLimits, homeCount: Int) {
+        state = Mutex(State(model: NodeModel(limits: limits, homeCount: homeCount)))
+    }
+
+    /// Reads or changes the model. The caller must not use the directory in `body`.
+    func withModel<Value: Sendable, Failure>(
+        _ body: (inout NodeModel) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try state.withLock { state throws(Failure) in try body(&state.model) }
+    }
+
+    var isEmpty: Bool { state.withLock { $0.model.isEmpty && $0.actors.isEmpty } }
+
+    // MARK: Actors
+
+    /// The actor of a channel; `nil` when the channel does not exist.
+    func actor(of channel: ChannelName) -> ChannelActor? { state.withLock { $0.actors[channel] } }
+
+    /// The actor of a channel, made if the channel does not exist.
+    /// - Parameter make: makes the actor; its number is not used again.
+    func actor(of channel: ChannelName, make: (_ number: UInt64) -> ChannelActor) -> ChannelActor {
+        state.withLock { state in
+            if let actor = state.actors[channel] { return actor }
+            let actor = make(state.numberNext)
+            state.numberNext += 1
+            state.actors[channel] = actor
+            return actor
+        }
+    }
+
+    /// The actor of a participant's channel; `nil` for a participant that is gone.
+    func actor(of id: ParticipantID) -> ChannelActor? {
+        state.withLock { state in state.model.channel(of: id).flatMap { state.actors[$0] } }
+    }
+    func actor(of peer: PeerID) -> ChannelActor? {
+        state.withLock { state in state.model.channel(of: peer).flatMap { state.actors[$0] } }
+    }
+    func actor(of session: SessionID) -> ChannelActor? {
+        state.withLock { state in state.model.channel(of: session).flatMap { state.actors[$0] } }
+    }
+    func actor(of listener: ListenerID) -> ChannelActor? {
+        state.withLock { state in state.model.channel(of: listener).flatMap { state.actors[$0] } }
+    }
+
+    /// The actors of all channels, the oldest channel first.
+    var actors: [ChannelActor] {
+        state.withLock { Array($0.actors.values) }.sorted { $0.number < $1.number }
+    }
+
+    /// The actors of the channels that have a deadline at `second` or before, the oldest channel first.
+    func actors(dueAt second: Int64) -> [ChannelActor] {
+        state.withLock { state in state.model.channelsDue(at: second).compactMap { state.actors[$0] } }
+            .sorted { $0.number < $1.number }
+    }
+
+    /// Removes the actor of an unused channel. Nobody finds it afterwards.
+    func retire(_ actor: ChannelActor) {
+        state.withLock { state in
+            if state.actors[actor.name] === actor { state.actors[actor.name] = nil }
+        }
+    }
+
+    // MARK: Session identifiers of channels without a session
+
+    /// The identifier of the next session of a channel that has none.
+    func pendingSession(of channel: ChannelName, make: () -> ChannelSessionID) -> ChannelSessionID {
+        state.withLock { $0.pendingSessionIDs.session(of: channel, make: make) }
+    }
+    func forgetPendingSession(of channel: ChannelName) {
+        state.withLock { $0.pendingSessionIDs.forget(channel) }
+    }
+}

@@ -1,0 +1,85 @@
+extension Rooms {
+    // MARK: - The node
+
+    /// How much of the node is in use.
+    public var counts: RoomCounts {
+        get async { node.withModel { $0.counts } }
+    }
+    /// Newcomers that got no place, or lost it before they connected.
+    public var admissions: AdmissionCounts {
+        get async { node.withModel { $0.admissions } }
+    }
+    public var isDraining: Bool {
+        get async { node.withModel { $0.isDraining } }
+    }
+    /// The kinds of newcomers that the node admits.
+    public var mode: NodeMode {
+        get async { node.withModel { $0.mode } }
+    }
+    public func setMode(_ mode: NodeMode) async { node.withModel { $0.mode = mode } }
+
+    /// All sessions of channels, the oldest first.
+    public var channelSessions: [ChannelSession] {
+        get async { node.withModel { $0.channelSessions } }
+    }
+
+    // MARK: - Channels and participants
+
+    /// `nil` when the channel does not exist.
+    public func snapshot(of channel: ChannelName) async -> ChannelSnapshot? {
+        await node.actor(of: channel)?.ask(\.snapshot)
+    }
+
+    /// The session of a channel; `nil` when nobody is in it.
+    public func channelSession(of channel: ChannelName) async -> ChannelSession? {
+        await node.actor(of: channel)?.ask(\.session)
+    }
+
+    /// The connected members of a channel by role.
+    public func counts(of channel: ChannelName) async -> ChannelCounts {
+        await node.actor(of: channel)?.ask(\.counts) ?? ChannelCounts()
+    }
+
+    /// The participants of a channel whose media was negotiated, in the order of joining; with `nil` of all channels.
+    public func connections(in channel: ChannelName? = nil) async -> [Connection] {
+        if let channel { return await node.actor(of: channel)?.ask(\.connections) ?? [] }
+        let channels = node.actors
+        let connections = await withTaskGroup(of: [(order: UInt64, connection: Connection)].self) { group in
+            for channel in channels { group.addTask { await channel.orderedConnections } }
+            var all: [(order: UInt64, connection: Connection)] = []
+            for await some in group { all += some }
+            return all
+        }
+        return connections.sorted { $0.order < $1.order }.map(\.connection)
+    }
+
+    /// `nil` when there is no such participant, or its media is not negotiated yet.
+    public func connection(of id: ParticipantID) async -> Connection? {
+        await node.actor(of: id)?.ask { $0.connection(of: id) }
+    }
+
+    /// The streams that a participant that follows everyone may receive now, in the order of going live; none for any
+    /// other participant.
+    public func visibleStreams(to id: ParticipantID) async -> [VisibleStream] {
+        await node.actor(of: id)?.ask { $0.visibleStreams(to: id) } ?? []
+    }
+
+    // MARK: - Listeners
+
+    /// Opens a view of a channel's membership, which keeps the channel alive, until ``stopListening(_:)``.
+    ///
+    /// The stream yields once at the start and after changes; several changes may be one element. It ends at
+    /// ``shutdown()``.
+    /// - Parameter network: where the listener comes from.
+    public func listen(
+        to channel: ChannelName,
+        from network: ClientNetwork = .unknown
+    ) async throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>) {
+        while true {
+            if let listener = try await actor(of: channel).listen(from: network) { return listener }
+        }
+    }
+
+    /// Ends a view. Does nothing when it ended already.
+    public func stopListening(_ id: ListenerID) async { await node.actor(of: id)?.stopListening(id) }
+}

@@ -1,0 +1,169 @@
+import Dispatch
+import MediaTypes
+import RoomTestSupport
+import Synchronization
+import Testing
+import Wire
+
+@testable import Room
+
+/// A control loop for tests: a serial queue that counts its jobs and can be held up.
+final class TestControlLoop: SerialExecutor {
+    private let queue = DispatchQueue(label: "control")
+    private let count = Atomic<Int>(0)
+    var jobCount: Int { count.load(ordering: .relaxed) }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        count.add(1, ordering: .relaxed)
+        queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
+
+    /// No job runs from now on.
+    func suspend() { queue.suspend() }
+    func resume() { queue.resume() }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ChannelActorTests {
+    private static let names = (0..<100).map { ChannelName("channel \($0)")! }
+
+    private static func index(_ name: ChannelName) -> Int { ControlExecutors.index(of: name, count: 2) }
+
+    /// Two channels that are pinned to different ones of two loops.
+    private static var apart: (ChannelName, ChannelName) {
+        let first = names[0]
+        return (first, names.first { index($0) != index(first) }!)
+    }
+
+    @Test func `a channel runs on the control loop of its name, and the loops share the channels`() async throws {
+        let loops = [TestControlLoop(), TestControlLoop()]
+        let rooms = Rooms(planes: [FakeMediaPlane()], controlLoops: loops)
+        for name in Self.names {
+            let own = loops[Self.index(name)]
+            let other = loops[1 - Self.index(name)]
+            let (before, elsewhere) = (own.jobCount, other.jobCount)
+            await rooms.cancel(try await rooms.reserve(JoinRequest(channel: name, role: .sendonly)))
+            #expect(own.jobCount > before && other.jobCount == elsewhere)
+        }
+        let shares = Dictionary(grouping: Self.names, by: Self.index).mapValues(\.count)
+        #expect(shares.values.allSatisfy { $0 >= 30 }, "\(shares)")
+        #expect(await rooms.isEmpty)
+    }
+
+    @Test func `a busy control loop holds up no channel of another`() async throws {
+        let loops = [TestControlLoop(), TestControlLoop()]
+        let plane = FakeMediaPlane()
+        let bench = RoomsBench(rooms: { _ in Rooms(planes: [plane], controlLoops: loops) })
+        let (busy, idle) = Self.apart
+        let (held, _) = try await bench.join(.sendonly, in: busy)
+        let loop = loops[Self.index(busy)]
+        loop.suspend()
+        let waiting = Task { try await bench.join(.recvonly, in: busy) }
+        let end = Task { await bench.rooms.end(held) }
+        let (session, _) = try await bench.join(.sendonly, in: idle)
+        #expect(await bench.rooms.snapshot(of: idle)?.participants.count == 1)
+        #expect(await bench.rooms.end(session))
+        loop.resume()
+        _ = try await waiting.value
+        #expect(await end.value)
+        await bench.rooms.shutdown()
+        #expect(await bench.rooms.isEmpty)
+    }
+
+    @Test func `a channel whose media plane does not answer delays nobody's join in another`() async throws {
+        let planes = [FakeMediaPlane(), FakeMediaPlane()]
+        let loop = TestControlLoop()
+        let bench = RoomsBench(rooms: { _ in Rooms(planes: planes, controlLoops: [loop]) })
+        await planes[1].carry(LoopLoad(busyShare: 0.9, peers: 100_000))
+        await bench.rooms.sampleLoads()
+        await bench.rooms.settle()
+        for _ in 0..<1_000 { _ = try await bench.join(.recvonly) }
+        let (_, publisher) = try await bench.join(.sendonly)
+        try #require(publisher.home == 0)
+        await planes[0].carry(LoopLoad(busyShare: 0.9, peers: 1_000))
+        await planes[1].carry(LoopLoad(busyShare: 0.01, peers: 10))
+        await bench.rooms.sampleLoads()
+        await bench.rooms.settle()
+        // The plane stops answering while the thousand viewers are connected to the publisher.
+        await planes[0].closeGate(forTracksOf: 0)
+        await bench.report(.connected, from: publisher.peer)
+        await planes[0].waitForArrival()
+        let other = ChannelName("other")!
+        let (_, neighbour) = try await bench.join(.sendonly, in: other)
+        let (_, viewer) = try await bench.join(.recvonly, in: other)
+        #expect(neighbour.home == 1 && viewer.home == 1)
+        await bench.report(.connected, from: neighbour.peer)
+        let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
+        while await planes[1].sources[slot] == nil { await Task.yield() }
+        await planes[0].openGate()
+        await bench.rooms.shutdown()
+        #expect(await bench.rooms.isEmpty)
+    }
+
+    @Test func `places of the node are taken at once, whichever channels ask for them`() async throws {
+        let loops = [TestControlLoop(), TestControlLoop()]
+        let rooms = Rooms(
+            planes: [FakeMediaPlane()],
+            limits: RoomLimits(channelsMax: 10),
+            controlLoops: loops
+        )
+        let taken = await withTaskGroup(of: Rooms.Reservation?.self) { group in
+            for name in Self.names {
+                group.addTask { try? await rooms.reserve(JoinRequest(channel: name, role: .sendonly)) }
+            }
+            var taken: [Rooms.Reservation] = []
+            for await reservation in group { if let reservation { taken.append(reservation) } }
+            return taken
+        }
+        #expect(taken.count == 10)
+        #expect(await rooms.counts.sessions == 10)
+        for reservation in taken { await rooms.cancel(reservation) }
+        #expect(await rooms.isEmpty)
+    }
+
+    @Test func `a newcomer to a full node takes the place of one in another channel, which ends there`() async throws {
+        let rooms = Rooms(planes: [FakeMediaPlane()], limits: RoomLimits(participantsMax: 20))
+        let crowd = ClientNetwork(IPAddress("192.0.2.1")!)
+        var crowded: [Rooms.Reservation] = []
+        for _ in 0..<20 {
+            crowded.append(
+                try await rooms.reserve(JoinRequest(channel: Self.names[0], role: .sendonly, network: crowd))
+            )
+        }
+        let newcomer = try await rooms.reserve(JoinRequest(channel: Self.names[1], role: .sendonly))
+        await rooms.settle()
+        #expect(await rooms.admissions.abandoned == [.crowdedOut: 1])
+        #expect(await rooms.prospect(Self.names[0]).members == 19)
+        #expect(await rooms.prospect(Self.names[1]).members == 1)
+        for reservation in crowded + [newcomer] { await rooms.cancel(reservation) }
+        #expect(await rooms.isEmpty)
+    }
+
+    @Test func `the same seed and the same calls give the same identifiers and notices`() async throws {
+        let first = try await Self.trace(seed: 7)
+        #expect(try await Self.trace(seed: 7) == first)
+        #expect(try await Self.trace(seed: 8) != first)
+    }
+
+    /// What a few calls bring about, as text.
+    private static func trace(seed: UInt64) async throws -> [String] {
+        let trace = Mutex<[String]>([])
+        let generator = Mutex(SeededGenerator(seed: seed))
+        let clock = RoomClock { RoomTime(instant: Instant(nanoseconds: 5_000_000_000), unixNanoseconds: 9) }
+        let environment = RoomEnvironment(clock: clock) { generator.withLock { $0.next() } }
+        let rooms = Rooms(planes: [FakeMediaPlane()], environment: environment) { notice in
+            trace.withLock { $0.append("\(notice)") }
+        }
+        let bench = RoomsBench(rooms: { _ in rooms })
+        for role in [Role.recvonly, .sendonly, .sendrecv] {
+            let (id, session) = try await bench.join(role, in: names[0])
+            await bench.report(.connected, from: session.peer)
+            let text = "\(id.value) \(session.local.credentials) \(session.iceVersion)"
+            trace.withLock { $0.append(text) }
+        }
+        await rooms.shutdown()
+        return trace.withLock { $0 }
+    }
+}
