@@ -55,7 +55,6 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],
     targets: [
         .systemLibrary(name: "CUV", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
@@ -68,6 +67,7 @@ let package = Package(
         module("ICE", ["Wire"]),
         module("DTLS", ["Wire", "COpenSSL"]),
         module("SRTP", ["Wire", "COpenSSL", "CSRTP", "CIPSecMB"]),
+        module("Signatures", ["COpenSSL"]),
         module("CongestionControl", ["Wire"]),
         module("Metrics"),
         module("MediaTypes", ["Wire"]),
@@ -80,8 +80,7 @@ let package = Package(
         module(
             "Access",
             [
-                "Wire", "MediaTypes", "JSON", "Room",
-                .product(name: "JWTKit", package: "jwt-kit"),
+                "Wire", "Signatures", "MediaTypes", "JSON", "Room",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -135,6 +134,7 @@ let package = Package(
         tests("ICETests", ["ICE", "Wire"]),
         tests("DTLSTests", ["DTLS", "SRTP", "Wire"]),
         tests("SRTPTests", ["SRTP", "Wire", "COpenSSL"]),
+        tests("SignaturesTests", ["Signatures"]),
         tests("CongestionControlTests", ["CongestionControl", "Wire"]),
         tests("MetricsTests", ["Metrics"]),
         tests("NegotiationTests", ["Negotiation", "MediaTypes", "Wire"]),

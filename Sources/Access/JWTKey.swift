@@ -1,5 +1,5 @@
 public import JSON
-internal import JWTKit
+internal import Signatures
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -34,56 +34,41 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
     public let algorithm: Algorithm
     /// The token's `kid` that the key goes by; a key without one is tried for every token of its algorithm.
     public let id: String?
-    /// Whether tokens can be made with it: a secret or a private key.
-    public let canSign: Bool
-    private let signer: any JWTAlgorithm
+    private let signatureKey: SignatureKey
 
     /// - Parameter text: the secret itself, or a private or public key as PEM.
-    public init(_ algorithm: Algorithm, id: String? = nil, text: String) async throws(Problem) {
+    public init(_ algorithm: Algorithm, id: String? = nil, text: String) throws(Problem) {
         self.algorithm = algorithm
         self.id = id
-        let keys = JWTKeyCollection()
-        let isPrivate = text.contains("PRIVATE KEY-----")
         do {
             switch algorithm {
             case .hs256:
-                let count = text.utf8.count
-                guard count >= Self.secretBytesMin else { throw Problem.secretTooShort(bytes: count) }
-                await keys.add(hmac: HMACKey(from: text), digestAlgorithm: .sha256)
-            case .es256:
-                if isPrivate {
-                    await keys.add(ecdsa: try ES256PrivateKey(pem: text))
-                } else {
-                    await keys.add(ecdsa: try ES256PublicKey(pem: text))
-                }
-            case .edDSA:
-                if isPrivate {
-                    await keys.add(eddsa: try EdDSA.PrivateKey(pem: text))
-                } else {
-                    await keys.add(eddsa: try EdDSA.PublicKey(pem: text))
-                }
+                let secret = Array(text.utf8)
+                guard secret.count >= Self.secretBytesMin else { throw Problem.secretTooShort(bytes: secret.count) }
+                signatureKey = SignatureKey(hmacSecret: secret)
+            case .es256: signatureKey = try SignatureKey(pem: text, algorithm: .ecdsaP256SHA256)
+            case .edDSA: signatureKey = try SignatureKey(pem: text, algorithm: .ed25519)
             }
-            signer = try await keys.getKey()
         } catch let problem as Problem {
             throw problem
         } catch {
             throw .notPEM
         }
-        canSign = isPrivate || algorithm == .hs256
     }
+
+    /// Whether the key makes tokens: a secret or a private key.
+    public var canSign: Bool { signatureKey.canSign }
 
     /// Whether `signature` was made over `input` with this key.
-    func verifies(_ signature: [UInt8], over input: [UInt8]) -> Bool {
-        (try? signer.verify(signature, signs: input)) ?? false
-    }
+    func verifies(_ signature: [UInt8], over input: [UInt8]) -> Bool { signatureKey.verifies(signature, over: input) }
 
-    /// A token with these claims. `nil` when the key only checks.
+    /// A token with these claims. `nil` when the key only verifies.
     public func token(claims: [String: JSONValue]) -> String? {
         var header: [String: JSONValue] = ["alg": .string(algorithm.rawValue), "typ": "JWT"]
         header["kid"] = id.map { .string($0) }
         let input =
             Base64URL.encoded(JSONValue.object(header).bytes) + "." + Base64URL.encoded(JSONValue.object(claims).bytes)
-        guard canSign, let signature = try? signer.sign(Array(input.utf8)) else { return nil }
+        guard let signature = signatureKey.signature(over: Array(input.utf8)) else { return nil }
         return input + "." + Base64URL.encoded(signature)
     }
 

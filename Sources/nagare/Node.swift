@@ -36,7 +36,7 @@ struct Node {
     func run() async throws(StartupError) {
         let shutdown = await Shutdown(graceSeconds: configuration.graceSeconds, logger: logger)
         try Preflight.check(configuration)
-        let keys = try await keys()
+        let keys = try keys()
         FileDescriptorLimit.raise()
         let relay = PeerEventRelay()
         let loops = try await startLoops(relay)
@@ -259,9 +259,9 @@ struct Node {
     }
 
     /// The keys that tokens are checked with, read from their files.
-    private func keys() async throws(StartupError) -> [JWTKey] {
+    private func keys() throws(StartupError) -> [JWTKey] {
         var keys: [JWTKey] = []
-        for source in configuration.jwtKeys { keys.append(try await source.key()) }
+        for source in configuration.jwtKeys { keys.append(try source.key()) }
         return keys
     }
 

@@ -6,7 +6,7 @@ import Room
 import Signaling
 
 /// `nagare token`: makes a signed token for one channel.
-struct TokenCommand: AsyncParsableCommand {
+struct TokenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token",
         abstract: "Make a token that lets its bearer into one channel.",
@@ -57,9 +57,9 @@ struct TokenCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Read jwt-key from this configuration file.", valueName: "file"))
     var config: String?
 
-    func run() async throws {
+    func run() throws {
         let now = Date().timeIntervalSince1970
-        let token = try await token(
+        let token = try token(
             environment: ProcessInfo.processInfo.environment,
             now: Int64(now),
             id: UUID().uuidString.lowercased()
@@ -71,10 +71,10 @@ struct TokenCommand: AsyncParsableCommand {
     /// - Parameters:
     ///   - now: seconds since 1970.
     ///   - id: the token's own name.
-    func token(environment: [String: String], now: Int64, id: String) async throws(StartupError) -> String {
+    func token(environment: [String: String], now: Int64, id: String) throws(StartupError) -> String {
         let claims = try claims(now: now, id: id)
         var keys: [JWTKey] = []
-        for source in try sources(environment) { keys.append(try await source.key()) }
+        for source in try sources(environment) { keys.append(try source.key()) }
         guard !keys.isEmpty else {
             throw .usage(
                 "There is no key to sign with: set --jwt-key, NAGARE_JWT_KEY or jwt-key in the file of --config."

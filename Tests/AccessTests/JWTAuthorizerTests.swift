@@ -20,12 +20,12 @@ extension Authorizer {
         JWTAuthorizer(keys: keys, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, now: { now })
     }
 
-    private func secret(_ id: String? = nil) async throws -> JWTKey {
-        try await JWTKey(.hs256, id: id, text: TokenVectors.secret)
+    private func secret(_ id: String? = nil) throws -> JWTKey {
+        try JWTKey(.hs256, id: id, text: TokenVectors.secret)
     }
 
-    @Test func `claims are read only once the signature is good`() async throws {
-        let key = try await secret()
+    @Test func `claims are read only once the signature is good`() throws {
+        let key = try secret()
         let honest = try #require(key.token(claims: ["channel_id": "lobby"]))
         let parts = honest.split(separator: ".")
         // Nothing that a parser could take: whoever reads it before the signature finds out.
@@ -39,8 +39,8 @@ extension Authorizer {
         #"{"alg":"HS256","x":"\#(String(repeating: "a", count: 1_100))"}"#, #"{"alg":"HS256","x":[[[[1]]]]}"#,
         #"{"alg":"HS256","x":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]}"#,
     ])
-    func `a header of a token that is more than a few short members is refused`(header: String) async throws {
-        let key = try await secret()
+    func `a header of a token that is more than a few short members is refused`(header: String) throws {
+        let key = try secret()
         let honest = try #require(key.token(claims: ["channel_id": "lobby"]))
         let rest = honest.drop { $0 != "." }
         let problem = #expect(throws: TokenProblem.self) {
@@ -50,7 +50,7 @@ extension Authorizer {
     }
 
     @Test func `tokens that another implementation made are taken`() async throws {
-        let keys = try await [
+        let keys = try [
             JWTKey(.hs256, text: TokenVectors.secret), JWTKey(.es256, id: "k1", text: TokenVectors.es256Public),
             JWTKey(.edDSA, text: TokenVectors.edDSAPublic),
         ]
@@ -75,15 +75,15 @@ extension Authorizer {
             case .es256: TokenVectors.es256SEC1
             case .edDSA: TokenVectors.edDSAPrivate
             }
-        let key = try await JWTKey(algorithm, id: "a", text: text)
+        let key = try JWTKey(algorithm, id: "a", text: text)
         #expect(key.canSign)
         let token = try #require(key.token(claims: ["channel_id": "lobby"]))
         #expect(await authorizer([key]).admit(.newcomer(token)).grants != nil)
         #expect(await authorizer([key]).admit(.newcomer(token, channel: "other")).isDenied)
     }
 
-    @Test func `a public key makes no token`() async throws {
-        let key = try await JWTKey(.es256, text: TokenVectors.es256Public)
+    @Test func `a public key makes no token`() throws {
+        let key = try JWTKey(.es256, text: TokenVectors.es256Public)
         #expect(!key.canSign && key.token(claims: [:]) == nil)
     }
 
@@ -117,7 +117,7 @@ extension Authorizer {
         Refusal(claims: ["channel_id": "lobby", "simulcast": "yes"], testDescription: "a grant of the wrong type"),
     ])
     func `what a token does not permit is refused`(refusal: Refusal) async throws {
-        let key = try await secret()
+        let key = try secret()
         let token = try #require(key.token(claims: refusal.claims))
         let request = AccessRequest.newcomer(
             token,
@@ -136,14 +136,14 @@ extension Authorizer {
     func `clocks may differ a little, and what is within the bounds is permitted`(
         claims: [String: JSONValue]
     ) async throws {
-        let key = try await secret()
+        let key = try secret()
         let token = try #require(key.token(claims: claims.merging(["channel_id": "lobby"]) { $1 }))
         let request = AccessRequest.newcomer(token, role: .sendonly, counts: ChannelCounts(sendonly: 2))
         #expect(await authorizer([key]).admit(request).grants != nil)
     }
 
     @Test func `members that are still to connect count against a token's limit`() async throws {
-        let key = try await secret()
+        let key = try secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "max_channel_connections": 1]))
         var request = AccessRequest.newcomer(token)
         #expect(await authorizer([key]).admit(request).grants?.permissions.channelConnectionsMax == 1)
@@ -153,14 +153,14 @@ extension Authorizer {
 
     @Test func `the algorithm is the key's, whatever the token says`() async throws {
         let claims = Base64URL.encoded(Array(#"{"channel_id":"lobby"}"#.utf8))
-        let hmac = try await secret()
-        let ecdsa = try await JWTKey(.es256, text: TokenVectors.es256Public)
+        let hmac = try secret()
+        let ecdsa = try JWTKey(.es256, text: TokenVectors.es256Public)
         let header = { (text: String) in Base64URL.encoded(Array(text.utf8)) }
         // Signed by the secret, and naming something else.
         let honest = try #require(hmac.token(claims: ["channel_id": "lobby"]))
         let signature = honest.split(separator: ".")[2]
         // The public key's text taken as a secret, which is known to everybody.
-        let confused = try await JWTKey(.hs256, text: TokenVectors.es256Public)
+        let confused = try JWTKey(.hs256, text: TokenVectors.es256Public)
         let forged = try #require(confused.token(claims: ["channel_id": "lobby"]))
         let tokens = [
             "\(header(#"{"alg":"none"}"#)).\(claims).", "\(header(#"{"alg":"None"}"#)).\(claims).AA",
@@ -175,7 +175,7 @@ extension Authorizer {
     }
 
     @Test func `a changed token is no token`() async throws {
-        let key = try await secret()
+        let key = try secret()
         let honest = Array(try #require(key.token(claims: ["channel_id": "lobby"])).utf8)
         let symbols = Array("AZaz09-_.=".utf8)
         for index in honest.indices {
@@ -192,20 +192,20 @@ extension Authorizer {
 
     @Test(arguments: ["", ".", "..", "...", "a.b.c", String(repeating: "A", count: 9_000)])
     func `what is no token is refused`(token: String) async throws {
-        let authorizer = try await authorizer([secret()])
+        let authorizer = try authorizer([secret()])
         #expect(await authorizer.admit(.newcomer(token)).isDenied)
     }
 
     @Test func `without a token nobody is let in`() async throws {
-        let authorizer = try await authorizer([secret()])
+        let authorizer = try authorizer([secret()])
         #expect(await authorizer.admit(.newcomer(nil)).isDenied)
         #expect(await authorizer.authorize(.publish(ChannelName("lobby")!), token: nil) == .unauthenticated)
     }
 
     @Test func `a key id chooses among keys, and a key without one fits each`() async throws {
-        let old = try await JWTKey(.hs256, id: "old", text: String(repeating: "o", count: 32))
-        let new = try await JWTKey(.hs256, id: "new", text: String(repeating: "n", count: 32))
-        let plain = try await JWTKey(.hs256, text: String(repeating: "n", count: 32))
+        let old = try JWTKey(.hs256, id: "old", text: String(repeating: "o", count: 32))
+        let new = try JWTKey(.hs256, id: "new", text: String(repeating: "n", count: 32))
+        let plain = try JWTKey(.hs256, text: String(repeating: "n", count: 32))
         let token = try #require(new.token(claims: ["channel_id": "lobby"]))
         #expect(await authorizer([old, new]).admit(.newcomer(token)).grants != nil)
         #expect(await authorizer([old]).admit(.newcomer(token)).isDenied)
@@ -215,7 +215,7 @@ extension Authorizer {
     }
 
     @Test func `whether a session may be controlled does not depend on the time`() async throws {
-        let key = try await secret()
+        let key = try secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "exp": 1, "role": "recvonly"]))
         let late = authorizer([key])
         #expect(await late.authorize(.control(ChannelName("lobby")!), token: token) == .allowed)
@@ -224,24 +224,24 @@ extension Authorizer {
     }
 
     @Test func `a token that permits something else is forbidden, and not unknown`() async throws {
-        let key = try await secret()
+        let key = try secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "role": "recvonly"]))
         #expect(await authorizer([key]).authorize(.publish(ChannelName("lobby")!), token: token) == .forbidden)
         #expect(await authorizer([key]).authorize(.observe(ChannelName("lobby")!), token: token) == .allowed)
         #expect(await authorizer([key]).authorize(.watch(ChannelName("lounge")!), token: token) == .forbidden)
     }
 
-    @Test func `keys that are none are refused`() async {
-        await #expect(throws: JWTKey.Problem.secretTooShort(bytes: 31)) {
-            try await JWTKey(.hs256, text: String(repeating: "x", count: 31))
+    @Test func `keys that are none are refused`() {
+        #expect(throws: JWTKey.Problem.secretTooShort(bytes: 31)) {
+            try JWTKey(.hs256, text: String(repeating: "x", count: 31))
         }
-        await #expect(throws: JWTKey.Problem.notPEM) { try await JWTKey(.es256, text: TokenVectors.edDSAPublic) }
-        await #expect(throws: JWTKey.Problem.notPEM) { try await JWTKey(.edDSA, text: TokenVectors.es256Private) }
-        await #expect(throws: JWTKey.Problem.notPEM) { try await JWTKey(.es256, text: "") }
+        #expect(throws: JWTKey.Problem.notPEM) { try JWTKey(.es256, text: TokenVectors.edDSAPublic) }
+        #expect(throws: JWTKey.Problem.notPEM) { try JWTKey(.edDSA, text: TokenVectors.es256Private) }
+        #expect(throws: JWTKey.Problem.notPEM) { try JWTKey(.es256, text: "") }
     }
 
-    @Test func `a key never shows`() async throws {
-        let key = try await secret("k")
+    @Test func `a key never shows`() throws {
+        let key = try secret("k")
         var dumped = ""
         dump(key, to: &dumped)
         for text in ["\(key)", String(reflecting: key), dumped] { #expect(!text.contains("horse")) }

@@ -13,9 +13,9 @@ import Testing
 struct TokenCommandTests {
     private static let secret = "correct horse battery staple, twice over"
 
-    private func claims(_ arguments: [String], environment: [String: String] = [:]) async throws -> JSONValue {
+    private func claims(_ arguments: [String], environment: [String: String] = [:]) throws -> JSONValue {
         let command = try TokenCommand.parse(arguments)
-        let token = try await command.token(environment: environment, now: 1_000, id: "t")
+        let token = try command.token(environment: environment, now: 1_000, id: "t")
         let parts = token.split(separator: ".")
         #expect(parts.count == 3)
         let padded = parts[1].replacing("-", with: "+").replacing("_", with: "/")
@@ -25,13 +25,13 @@ struct TokenCommandTests {
         return try JSONValue(parsing: Array(bytes))
     }
 
-    @Test func `claims are what was asked for`() async throws {
+    @Test func `claims are what was asked for`() throws {
         let key = ["NAGARE_JWT_KEY": "hs256:\(Self.secret.replacing(",", with: "-"))"]
         #expect(
-            try await claims(["--channel", "lobby"], environment: key)
+            try claims(["--channel", "lobby"], environment: key)
                 == ["channel_id": "lobby", "iat": 1_000, "exp": 4_600, "jti": "t"]
         )
-        let all = try await claims(
+        let all = try claims(
             [
                 "--channel", "ロビー", "--role", "sendonly", "--expires", "90", "--not-before", "2m", "--client-id", "c",
                 "--max-channel-connections", "5", "--claims", #"{"simulcast":true,"channel_id":"other"}"#,
@@ -44,7 +44,7 @@ struct TokenCommandTests {
                 "max_channel_connections": 5, "simulcast": true, "jti": "t",
             ]
         )
-        let forever = try await claims(["--channel", "lobby", "--expires", "never"], environment: key)
+        let forever = try claims(["--channel", "lobby", "--expires", "never"], environment: key)
         #expect(forever["exp"] == nil)
     }
 
@@ -68,19 +68,19 @@ struct TokenCommandTests {
         ),
         (["--channel", "a", "--jwt-key", "es256:x"], "--jwt-key is no private or public ES256 key in PEM."),
     ])
-    func `a mistake is one sentence`(arguments: [String], sentence: String) async throws {
+    func `a mistake is one sentence`(arguments: [String], sentence: String) throws {
         let key = ["NAGARE_JWT_KEY": "hs256:\(Self.secret.replacing(",", with: "-"))"]
         let command = try TokenCommand.parse(arguments)
-        await #expect(throws: StartupError.usage(sentence)) {
-            _ = try await command.token(environment: key, now: 0, id: "t")
+        #expect(throws: StartupError.usage(sentence)) {
+            _ = try command.token(environment: key, now: 0, id: "t")
         }
     }
 
-    @Test func `without a key it says where one may be set`() async throws {
+    @Test func `without a key it says where one may be set`() throws {
         let command = try TokenCommand.parse(["--channel", "a"])
         let sentence = "There is no key to sign with: set --jwt-key, NAGARE_JWT_KEY or jwt-key in the file of --config."
-        await #expect(throws: StartupError.usage(sentence)) {
-            _ = try await command.token(environment: [:], now: 0, id: "t")
+        #expect(throws: StartupError.usage(sentence)) {
+            _ = try command.token(environment: [:], now: 0, id: "t")
         }
     }
 

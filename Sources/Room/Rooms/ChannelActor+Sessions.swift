@@ -84,7 +84,7 @@ extension ChannelActor {
     }
 
     /// ``Rooms/codecsRefused(by:_:)``
-    func codecsRefused(by id: ParticipantID, _ tracks: [OfferedSession.UnsupportedTrack]) {
+    func codecsRefused(by id: ParticipantID, _ tracks: [UnsupportedTrack]) {
         guard let peer = model.participants[id]?.peer else { return }
         for track in tracks { context.notice(.formatUnsupported(peer, slot: track.mid, track.codec)) }
         let refused = tracks.compactMap { track in

@@ -46,7 +46,7 @@ struct JWTKeySource: Equatable, Sendable {
     }
 
     /// Reads the file, if it is one, and makes the key.
-    func key() async throws(StartupError) -> JWTKey {
+    func key() throws(StartupError) -> JWTKey {
         let source: String
         let text: String
         switch self.text {
@@ -61,7 +61,7 @@ struct JWTKeySource: Equatable, Sendable {
             (source, text) = ("\(path) (\(origin))", decoded)
         }
         do throws(JWTKey.Problem) {
-            return try await JWTKey(algorithm, id: id, text: text)
+            return try JWTKey(algorithm, id: id, text: text)
         } catch {
             switch error {
             case .secretTooShort(let bytes):
