@@ -105,6 +105,13 @@ def test_what_a_broken_node_does_fails_on_a_busy_machine_too(mutation: Callable[
         assert any(fault in one for one in faults), f"{wait}: {faults}"
 
 
+def test_a_publisher_that_catches_up_is_not_live() -> None:
+    packets, reports = call()
+    behind = [replace(one, arrival=103 + (one.arrival - 103) / 2) if one.arrival < 103 else one for one in packets]
+    assert all(one.speed == pytest.approx(1, abs=0.01) for one in Arrivals.of(4, packets, reports).streams)
+    assert all(one.speed > 1.3 for one in Arrivals.of(4, behind, reports).streams)
+
+
 def test_lateness_that_the_machine_explains_is_no_fault() -> None:
     packets, reports = call()
     late = [replace(one, arrival=max(one.arrival, 101.5)) if one.arrival > 101 else one for one in packets]
@@ -154,6 +161,7 @@ def test_a_publisher_with_a_wrong_clock_is_noticed(
         options = ("--audio-clock-seconds", str(seconds))
         publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}", "VP8", *options)
         wait_until(receiver.receives_both, "packets and reports of both", 10)
+        receiver.wait_until_live()
         receiver.take(0)
         time.sleep(4)
         arrivals = receiver.take(4)

@@ -39,7 +39,7 @@ def test_a_peer_publishes_and_chromium_plays(
     publisher = peer(kind, "publish", f"{node.origin}/whip/{channel}?name={kind}", codec)
     publisher.wait("connected", 10)
     viewer.watched()
-    time.sleep(1)
+    receiver.wait_until_live()
     playback = observe(viewer.other, 5, receiver)
     # aiortc's sender reports have the time of encoding, not of capture: their streams are in sync with themselves only.
     assert_smooth(playback, in_sync=kind != "aiortc")

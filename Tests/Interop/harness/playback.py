@@ -78,10 +78,10 @@ def observe(
     `transport` watches the same publisher; `sent` returns the publisher's own numbers. `during` runs in a thread of its
     own, and the interval ends so many seconds after it.
     """
+    first, sent_first = look(), sent() if sent else None
     if transport:
         transport.take(0)
-    meter, drops = WaitMeter(), kernel_drops()
-    began, first, sent_first = time.monotonic(), look(), sent() if sent else None
+    meter, drops, began = WaitMeter(), kernel_drops(), time.monotonic()
     skews: list[float] = []
     waits: list[Wait] = []
     unexcused = 0

@@ -13,8 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .peers import Program
+from .waiting import wait_until
 
 CLOCK_RATES = {"video": 90_000, "audio": 48_000}
+# A program in Python on a busy machine may need a few retransmissions of the handshake.
+CONNECT_SECONDS_MAX = 30
+# A publisher is live when its media comes at this speed, within 10 %.
+LIVE_SPEED, LIVE_TOLERANCE = 1.0, 0.1
 # Beyond this a person notices that lips and voice part (ITU-R BT.1359 puts it at +45 to -125 ms).
 SKEW_SECONDS_MAX = 0.125
 # A picture freezes for a viewer when a frame comes 150 ms later than usual (W3C webrtc-stats, freezeCount).
@@ -91,6 +96,12 @@ class Stream:
         """By how many seconds a packet came later after the one before than the timestamps say."""
         gaps = zip(self.packets, self.packets[1:], self.times, self.times[1:])
         return max((b.arrival - a.arrival - (later - earlier) for a, b, earlier, later in gaps), default=0.0)
+
+    @property
+    def speed(self) -> float:
+        """Seconds of media in a second of arrivals: 1, or more while a publisher catches up with its own clock."""
+        elapsed = self.packets[-1].arrival - self.packets[0].arrival
+        return (self.times[-1] - self.times[0]) / elapsed if elapsed > 0 else 0.0
 
     @property
     def transit(self) -> float | None:
@@ -174,7 +185,7 @@ class TransportViewer(Program):
         # The latest packet of each medium, and the latest report of each SSRC, for an interval without one.
         self.latest_packets: dict[str, Packet] = {}
         self.latest_reports: dict[int, SenderReport] = {}
-        self.wait("connected", 15)
+        self.wait("connected", CONNECT_SECONDS_MAX)
 
     def take(self, seconds: float) -> Arrivals:
         """What arrived since the previous call, which was `seconds` ago."""
@@ -192,6 +203,22 @@ class TransportViewer(Program):
         self.take(0)
         ssrcs = [one.ssrc for one in self.latest_packets.values()]
         return len(ssrcs) == len(CLOCK_RATES) and all(ssrc in self.latest_reports for ssrc in ssrcs)
+
+
+    def wait_until_live(self, seconds: float = 20) -> None:
+        """Waits until a second of the publisher's media takes a second.
+
+        A starved encoder falls behind its own clock and then catches up. Its sender reports are wrong until it has.
+        """
+        self.take(0)
+
+        def look() -> bool:
+            arrivals = self.take(1)
+            return {one.kind for one in arrivals.streams} == set(CLOCK_RATES) and all(
+                abs(one.speed - LIVE_SPEED) <= LIVE_TOLERANCE for one in arrivals.streams
+            )
+
+        wait_until(look, "media in real time", seconds, interval=1.0)
 
 
 def kernel_drops() -> int:
