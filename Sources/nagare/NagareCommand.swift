@@ -8,10 +8,12 @@ struct NagareCommand: AsyncParsableCommand {
         commandName: "nagare",
         abstract: "A WebRTC media server: browsers publish and watch through it.",
         version: "nagare \(BuildInformation.version)",
-        subcommands: [ServeCommand.self, LoadCommand.self, TokenCommand.self, LimitsCommand.self]
+        subcommands: [
+            ServeCommand.self, LoadCommand.self, TokenCommand.self, SettingsCommand.self, LimitsCommand.self,
+        ]
     )
 
-    /// The library's own `main` adds the usage to every error; here an error is one sentence.
+    /// Prints an error as one sentence. The library's own `main` adds the usage to each.
     static func main() async {
         do {
             var command = try parseAsRoot()

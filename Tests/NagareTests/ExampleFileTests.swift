@@ -8,11 +8,7 @@ import Testing
 @Suite struct ExampleFileTests {
     private static let machine = Machine(cores: 4, addresses: [], srtpBackends: [.openssl, .libsrtp2])
 
-    private func contents() throws -> String {
-        let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        return try String(contentsOf: root.appendingPathComponent("ops/nagare.example.yaml"), encoding: .utf8)
-    }
+    private func contents() throws -> String { try RepositoryFile.contents("ops/nagare.example.yaml") }
 
     /// The file with every setting in force: a setting is a comment that starts like one, or an item of its list.
     private func uncommented() throws -> String {
@@ -22,6 +18,10 @@ import Testing
             return line.hasPrefix("# ") && (isSetting || text.hasPrefix("  - ")) ? text : String(line)
         }
         .joined(separator: "\n")
+    }
+
+    @Test func `it is what nagare settings prints`() throws {
+        #expect(try contents() == SettingDocuments.exampleFile, "nagare settings > ops/nagare.example.yaml")
     }
 
     @Test func `it can be used as it is`() throws {
@@ -49,32 +49,5 @@ import Testing
             #expect((configuration.webhooks.authenticationURL != nil) == (way == "auth-webhook-url"))
             #expect(configuration.media.count == 2 && configuration.sora.turnURLs.count == 2)
         }
-    }
-
-    @Test func `what it shows as a default is the default`() throws {
-        let text = try uncommented().split(separator: "\n").filter { line in
-            !["token:", "auth-webhook-url:"].contains { line.hasPrefix($0) }
-        }
-        let layer = try ConfigurationLayer.file(path: "example", contents: Array(text.joined(separator: "\n").utf8))
-        let shown = try NodeConfiguration.resolve([layer], machine: Self.machine)
-        let actual = try NodeConfiguration.resolve([.commandLine([.announce: ["203.0.113.7"]])], machine: Self.machine)
-        #expect(shown.isDevelopment == actual.isDevelopment)
-        #expect(shown.http == actual.http)
-        #expect(shown.media.first == actual.media.first)
-        #expect(shown.admin == actual.admin)
-        #expect(shown.loops == actual.loops)
-        #expect(shown.controlLoops == actual.controlLoops)
-        #expect(shown.srtpBackend == actual.srtpBackend)
-        #expect(shown.socketOptions == actual.socketOptions)
-        #expect(shown.logLevel == actual.logLevel)
-        #expect(shown.graceSeconds == actual.graceSeconds)
-        #expect(shown.webhooks.timeoutSeconds == actual.webhooks.timeoutSeconds)
-        #expect(shown.sora.videoCodec == actual.sora.videoCodec)
-        #expect(shown.sora.spotlightNumber == actual.sora.spotlightNumber)
-        #expect(shown.sora.spotlightFocusRID == actual.sora.spotlightFocusRID)
-        #expect(shown.sora.spotlightUnfocusRID == actual.sora.spotlightUnfocusRID)
-        #expect(shown.sora.acceptsBundleID == actual.sora.acceptsBundleID)
-        #expect(shown.sora.pingSeconds == actual.sora.pingSeconds)
-        #expect(shown.sora.label == actual.sora.label)
     }
 }

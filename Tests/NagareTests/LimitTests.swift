@@ -1,4 +1,3 @@
-import Foundation
 import SRTP
 import Testing
 
@@ -48,9 +47,7 @@ import Testing
     }
 
     @Test func `the README lists every limit with its default`() throws {
-        let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
+        let readme = try RepositoryFile.contents("README.md")
         let table = Limit.documentation.joined(separator: "\n")
         #expect(readme.contains("| Limit | Default | Bounds |\n| --- | ---: | --- |\n\(table)\n\n"), "write:\n\(table)")
     }

@@ -1,20 +1,19 @@
 /// One thing that can be configured. Its raw value is its key in the configuration file; the command line's flag and the
-/// environment variable follow from it, so the three never differ.
+/// environment variable follow from it, so the three never differ. ``declaration`` says everything else.
 enum Setting: String, CaseIterable, Sendable {
     case dev
     case http
+    case tlsCertificate = "tls-cert"
+    case tlsKey = "tls-key"
+    case trustedProxy = "trusted-proxy"
+    case proxyHeader = "proxy-header"
     case media
     case announce
-    case admin
     case loops
     case controlLoops = "control-loops"
     case srtpBackend = "srtp-backend"
     case udpGSO = "udp-gso"
     case udpGRO = "udp-gro"
-    case tlsCertificate = "tls-cert"
-    case tlsKey = "tls-key"
-    case trustedProxy = "trusted-proxy"
-    case proxyHeader = "proxy-header"
     case token
     case jwtKey = "jwt-key"
     case authWebhookURL = "auth-webhook-url"
@@ -24,8 +23,8 @@ enum Setting: String, CaseIterable, Sendable {
     case webhookUser = "webhook-user"
     case webhookPassword = "webhook-password"
     case webhookCA = "webhook-ca"
-    case adminOrigin = "admin-origin"
-    case adminHostName = "admin-host-name"
+    case nodeName = "node-name"
+    case label
     case turnURL = "turn-url"
     case turnUsername = "turn-username"
     case turnCredential = "turn-credential"
@@ -35,8 +34,9 @@ enum Setting: String, CaseIterable, Sendable {
     case spotlightUnfocusRID = "spotlight-unfocus-rid"
     case clientBundleID = "client-bundle-id"
     case pingInterval = "ping-interval"
-    case nodeName = "node-name"
-    case label
+    case admin
+    case adminOrigin = "admin-origin"
+    case adminHostName = "admin-host-name"
     case limit
     case logLevel = "log-level"
     case grace
@@ -48,23 +48,27 @@ enum Setting: String, CaseIterable, Sendable {
     var environmentVariable: String { Self.environmentPrefix + rawValue.uppercased().replacing("-", with: "_") }
 
     /// Whether several values may be given: a YAML sequence, a comma-separated variable, a repeated flag.
-    var isList: Bool {
-        switch self {
-        case .media, .announce, .jwtKey, .adminOrigin, .adminHostName, .turnURL, .trustedProxy, .limit: true
-        default: false
-        }
-    }
+    var isList: Bool { declaration.kind == .list }
 
     /// Whether the value is never printed.
-    var isSecret: Bool {
-        switch self {
-        case .token, .jwtKey, .webhookPassword, .turnCredential: true
-        default: false
+    var isSecret: Bool { declaration.isSecret }
+
+    /// The text of `--help`: the declaration's sentence, and what follows from the rest of it.
+    var helpText: String {
+        var text = declaration.help
+        if isList { text += " May be repeated." }
+        if isSecret { text += " Other users of the machine can read flags: prefer \(environmentVariable) or the file." }
+        switch declaration.defaultValue {
+        case .none: return text
+        case .value(let value): return declaration.kind == .flag ? text : "\(text) (default: \(value))"
+        case .described(let words): return "\(text) (default: \(words))"
         }
     }
 
     static let environmentPrefix = "NAGARE_"
 
-    /// The variable that names the configuration file, for `--config`.
+    /// The flag and the variable that name the configuration file. This is no setting: a file does not name another.
     static let fileVariable = "NAGARE_CONFIG"
+    static let fileFlag = "config"
+    static let fileHelp = "Read settings from this YAML file."
 }

@@ -1,0 +1,369 @@
+/// The table of settings. A setting is declared here and read in `NodeConfiguration.resolve`; the command line's flag, the
+/// environment variable, the file's key, `--help`, the README's table and `ops/nagare.example.yaml` follow.
+extension Setting {
+    var declaration: SettingDeclaration {
+        switch self {
+        case .dev:
+            SettingDeclaration(
+                .development,
+                .flag,
+                "",
+                default: .value("false"),
+                "Listen on loopback only, without authentication or configuration.",
+                notes: """
+                    It is for trying things out on one machine. Media also listens on the machine's first address, because \
+                    Firefox never pairs loopback addresses.
+                    """
+            )
+        case .http:
+            SettingDeclaration(
+                .http,
+                .value,
+                "host:port",
+                default: .value("0.0.0.0:8080"),
+                "Serve the page, WHIP, WHEP and Sora signaling here.",
+                notes: "IPv6 needs quotation marks: \"[::]:8080\" takes IPv4 too."
+            )
+        case .tlsCertificate:
+            SettingDeclaration(
+                .http,
+                .value,
+                "file",
+                "Serve HTTPS with this certificate chain, PEM.",
+                notes: """
+                    Browsers give a page camera and microphone only over HTTPS or on localhost: set tls-cert and tls-key, or \
+                    put a proxy that ends TLS in front.
+                    """,
+                examples: ["/etc/nagare/fullchain.pem"]
+            )
+        case .tlsKey:
+            SettingDeclaration(
+                .http,
+                .value,
+                "file",
+                "The private key of the certificate, PEM.",
+                examples: ["/etc/nagare/privkey.pem"]
+            )
+        case .trustedProxy:
+            SettingDeclaration(
+                .http,
+                .list,
+                "ip[/bits]",
+                "Believe what this reverse proxy, or this range of them, says of its clients' addresses.",
+                notes: """
+                    Limits are shared by client address. Behind a proxy that is not listed, all clients share the proxy's \
+                    address.
+                    """,
+                examples: ["127.0.0.1", "10.0.0.0/8"]
+            )
+        case .proxyHeader:
+            SettingDeclaration(
+                .http,
+                .value,
+                "name",
+                default: .value("x-forwarded-for"),
+                "How proxies report addresses: x-forwarded-for or proxy-protocol.",
+                notes: """
+                    x-forwarded-for is a field of each request. proxy-protocol is the header of the PROXY protocol in front \
+                    of each connection.
+                    """
+            )
+        case .media:
+            SettingDeclaration(
+                .media,
+                .list,
+                "host:port",
+                default: .value("0.0.0.0:7000"),
+                "Receive and send media here, UDP; loop i takes port + i.",
+                notes: """
+                    With four loops ports 7000 to 7003 have to be open. One address for IPv4 and one for IPv6 is the usual \
+                    case.
+                    """,
+                examples: ["0.0.0.0:7000", "\"[2001:db8::5]:7000\""]
+            )
+        case .announce:
+            SettingDeclaration(
+                .media,
+                .list,
+                "ip",
+                default: .described("those of the network interfaces"),
+                "Tell clients this address of the media ports.",
+                notes: "Behind a one-to-one NAT, as cloud machines are, it is the public address.",
+                examples: ["203.0.113.7", "\"2001:db8::7\""]
+            )
+        case .loops:
+            SettingDeclaration(
+                .media,
+                .value,
+                "n",
+                default: .described("one per core"),
+                "Run this many media loops, each on a thread of its own.",
+                notes: "A channel that outgrows one loop spans several.",
+                examples: ["4"]
+            )
+        case .controlLoops:
+            SettingDeclaration(
+                .media,
+                .value,
+                "n",
+                default: .value("1"),
+                "Run channels on this many control loops, each on a thread of its own, without media."
+            )
+        case .srtpBackend:
+            SettingDeclaration(
+                .media,
+                .value,
+                "name",
+                default: .value("auto"),
+                "Encrypt media with libsrtp2, openssl or ipsec-mb; auto takes the fastest available.",
+                notes: "Which of them are available depends on the build and on the processor."
+            )
+        case .udpGSO:
+            SettingDeclaration(
+                .media,
+                .value,
+                "on|off",
+                default: .value("on"),
+                "Hand datagrams to one client to the kernel together (UDP GSO).",
+                notes: "This saves most of a system call's cost. Turn it off if a network driver does it wrong."
+            )
+        case .udpGRO:
+            SettingDeclaration(
+                .media,
+                .value,
+                "on|off",
+                default: .value("on"),
+                "Take datagrams of one client from the kernel together (UDP GRO)."
+            )
+        case .token:
+            SettingDeclaration(
+                .access,
+                .value,
+                "token",
+                isSecret: true,
+                "Admit only clients that present this Bearer token.",
+                notes: """
+                    Letters, digits and -._~+/= only. Keep this file readable by the server's user only, or use NAGARE_TOKEN.
+                    """,
+                examples: ["change-me"]
+            )
+        case .jwtKey:
+            SettingDeclaration(
+                .access,
+                .list,
+                "alg[/id]:@file",
+                isSecret: true,
+                "Admit only clients that present a token (JWT) signed with this key: hs256, es256 or eddsa.",
+                notes: """
+                    hs256:@FILE has a secret of at least 32 bytes, es256:@FILE and eddsa:@FILE a private or public key in \
+                    PEM. The key itself may stand in place of @FILE. A key id (kid) follows the algorithm: es256/ID:@FILE. \
+                    Several keys are all valid. WHIP and WHEP clients present the token as "Authorization: Bearer ...", \
+                    Sora clients as metadata.access_token. "nagare token --config FILE --channel NAME" makes one.
+                    """,
+                examples: ["hs256:@/etc/nagare/jwt.secret", "es256/2026-01:@/etc/nagare/jwt.pem"]
+            )
+        case .authWebhookURL:
+            SettingDeclaration(
+                .access,
+                .value,
+                "url",
+                "Ask this server whether to admit each client.",
+                notes: """
+                    The server gets JSON by POST and answers {"allowed": true} with grants, or {"allowed": false, \
+                    "reason": "..."}.
+                    """,
+                examples: ["https://hooks.example.org/auth"]
+            )
+        case .eventWebhookURL:
+            SettingDeclaration(
+                .access,
+                .value,
+                "url",
+                "Report every connection to this server.",
+                examples: ["https://hooks.example.org/events"]
+            )
+        case .sessionWebhookURL:
+            SettingDeclaration(
+                .access,
+                .value,
+                "url",
+                "Report every session to this server.",
+                examples: ["https://hooks.example.org/sessions"]
+            )
+        case .webhookTimeout:
+            SettingDeclaration(
+                .access,
+                .value,
+                "seconds",
+                default: .value("5"),
+                "Wait this long for an answer of a webhook's server.",
+                notes: "A slow server delays new clients and nobody else."
+            )
+        case .webhookUser:
+            SettingDeclaration(
+                .access,
+                .value,
+                "name",
+                "The user for HTTP Basic authentication to those servers.",
+                examples: ["nagare"]
+            )
+        case .webhookPassword:
+            SettingDeclaration(
+                .access,
+                .value,
+                "password",
+                isSecret: true,
+                "The user's password.",
+                examples: ["change-me"]
+            )
+        case .webhookCA:
+            SettingDeclaration(
+                .access,
+                .value,
+                "file",
+                default: .described("the system's"),
+                "Trust the certificates in this file for those servers, PEM.",
+                examples: ["/etc/nagare/hooks-ca.pem"]
+            )
+        case .nodeName:
+            SettingDeclaration(
+                .access,
+                .value,
+                "name",
+                default: .described("the machine's name"),
+                "The node's name in webhooks and Sora signaling.",
+                examples: ["nagare-1"]
+            )
+        case .label:
+            SettingDeclaration(
+                .access,
+                .value,
+                "text",
+                default: .value("Nagare"),
+                "The installation's name in webhooks."
+            )
+        case .turnURL:
+            SettingDeclaration(
+                .sora,
+                .list,
+                "url",
+                "Tell Sora clients this TURN server: turn:HOST:PORT?transport=udp.",
+                notes: "iOS reaches a node only through one, unless the app says otherwise.",
+                examples: ["turn:203.0.113.5:3478?transport=udp", "turns:turn.example.org:443?transport=tcp"]
+            )
+        case .turnUsername:
+            SettingDeclaration(.sora, .value, "name", "The user of the TURN servers.", examples: ["nagare"])
+        case .turnCredential:
+            SettingDeclaration(
+                .sora,
+                .value,
+                "password",
+                isSecret: true,
+                "The password of the TURN servers' user.",
+                examples: ["change-me"]
+            )
+        case .videoCodec:
+            SettingDeclaration(
+                .sora,
+                .value,
+                "codec",
+                default: .value("VP9"),
+                "The codec of Sora clients that choose none: VP8, VP9, AV1, H264 or H265."
+            )
+        case .spotlightNumber:
+            SettingDeclaration(
+                .sora,
+                .value,
+                "n",
+                default: .value("8"),
+                "How many speakers spotlight has in focus, 1 to 8."
+            )
+        case .spotlightFocusRID:
+            SettingDeclaration(
+                .sora,
+                .value,
+                "rid",
+                default: .value("r1"),
+                "The layer of speakers in focus: none, r0, r1 or r2."
+            )
+        case .spotlightUnfocusRID:
+            SettingDeclaration(
+                .sora,
+                .value,
+                "rid",
+                default: .value("r0"),
+                "The layer of all others: none, r0, r1 or r2."
+            )
+        case .clientBundleID:
+            SettingDeclaration(
+                .sora,
+                .value,
+                "on|off",
+                default: .value("on"),
+                "Let clients choose their bundle_id.",
+                notes: "Clients with the same bundle_id do not get each other's media."
+            )
+        case .pingInterval:
+            SettingDeclaration(
+                .sora,
+                .value,
+                "seconds",
+                default: .value("5"),
+                "The time between two pings of a Sora client, 1 to 30."
+            )
+        case .admin:
+            SettingDeclaration(
+                .admin,
+                .value,
+                "host:port",
+                default: .value("127.0.0.1:3000"),
+                "Serve /metrics, /healthz, /readyz and the admin API here.",
+                notes: "Nothing protects them, and the API ends connections: keep them from the public."
+            )
+        case .adminOrigin:
+            SettingDeclaration(
+                .admin,
+                .list,
+                "origin",
+                "Let pages of this web origin, or of any with *, use the admin API.",
+                notes: "Without any, browsers keep every page from it.",
+                examples: ["https://ops.example.org"]
+            )
+        case .adminHostName:
+            SettingDeclaration(
+                .admin,
+                .list,
+                "name",
+                "Accept this Host on a loopback admin listener, besides localhost and IP addresses.",
+                notes: """
+                    Others are refused, so that no web page reaches the listener through a name of its own (DNS rebinding).
+                    """,
+                examples: ["ops.example.org"]
+            )
+        case .limit:
+            SettingDeclaration(
+                .operation,
+                .list,
+                "name=value",
+                "Change a limit on what clients may use; nagare limits lists them.",
+                examples: ["channels=10000", "participants=20000"]
+            )
+        case .logLevel:
+            SettingDeclaration(
+                .operation,
+                .value,
+                "level",
+                default: .value("info"),
+                "Log at this level: trace, debug, info, notice, warning, error or critical."
+            )
+        case .grace:
+            SettingDeclaration(
+                .operation,
+                .value,
+                "seconds",
+                default: .value("10"),
+                "A shutdown has this long to tell clients and close connections."
+            )
+        }
+    }
+}
