@@ -356,15 +356,4 @@ import Wire
             try Self.settings(grants: grants).joinRequest(id: SoraBench.id).notifiesICEState == (isGranted ?? false)
         )
     }
-
-    @Test(arguments: [
-        (Int64(0), "1970-01-01T00:00:00.000000Z"), (-1, "1969-12-31T23:59:59.999999Z"),
-        (951_782_400_000_000_000, "2000-02-29T00:00:00.000000Z"),
-        (1_709_251_199_999_999_999, "2024-02-29T23:59:59.999999Z"),
-        (4_107_542_400_000_001_000, "2100-03-01T00:00:00.000001Z"),
-        (Int64.max, "2262-04-11T23:47:16.854775Z"),
-    ])
-    func `times are RFC 3339 with microseconds`(nanoseconds: Int64, text: String) {
-        #expect(Timestamp.text(unixNanoseconds: nanoseconds) == text)
-    }
 }
