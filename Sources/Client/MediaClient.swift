@@ -224,7 +224,7 @@ package final class MediaClient {
             isConnected = false
             isSending = false
             closedFor = reason
-        case .trackStarted, .trackPaused, .formatUnsupported, .speech, .layerSwitched, .networkChanged: break
+        default: break
         }
     }
 

@@ -367,8 +367,8 @@ actor LoadLoop {
             } else if !expectsEnds {
                 ended[reason, default: 0] += 1
             }
-        // A closed client stays for its counts; its publisher makes nothing any more.
-        case .trackStarted, .trackPaused, .formatUnsupported, .speech, .layerSwitched, .networkChanged: break
+        // Only the server acts on the others. A closed client stays for its counts.
+        default: break
         }
     }
 }
