@@ -1,8 +1,8 @@
-/// What this program is, for `--version` and the metric `nagare_build_info`.
+/// The version and build of this program, for `--version` and the metric `nagare_build_info`.
 enum BuildInformation {
     static let version = "0.1.0"
 
-    /// The compiler's version, as far as the language tells it.
+    /// The compiler's version, as precisely as conditional compilation tells it.
     static var compiler: String {
         #if compiler(>=6.4)
             "6.4 or later"

@@ -185,7 +185,7 @@ struct LoadCommand: AsyncParsableCommand {
     @Flag(help: "Exit with status 1 when anything was lost.")
     var expectLossless = false
 
-    /// What the command line asks for.
+    /// The plan that the options describe.
     var loadConfiguration: LoadConfiguration {
         get throws {
             var configuration = LoadConfiguration()
@@ -256,7 +256,7 @@ struct LoadCommand: AsyncParsableCommand {
         try judge(report)
     }
 
-    /// Finds out before the run whether its report could be written after it.
+    /// Checks before the run that the report can be written after it.
     private func checkJSONFile() throws {
         guard let json, json != "-" else { return }
         let descriptor = unsafe open(json, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)

@@ -1,7 +1,7 @@
 import Room
 import ServiceLifecycle
 
-/// Lets time pass for the rooms, and lets them ask the media loops what they carry, once a second.
+/// Once a second, advances the rooms' time and samples the load of the media loops.
 struct LoadSampler: Service {
     let rooms: Rooms
 

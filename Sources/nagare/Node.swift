@@ -13,7 +13,7 @@ import ServiceLifecycle
 import Signaling
 import Wire
 
-/// One node: its media loops, rooms and listeners, from start to shutdown.
+/// A node from start to shutdown: media loops, rooms and listeners.
 struct Node {
     let configuration: NodeConfiguration
     private let logger: Logger
@@ -30,9 +30,8 @@ struct Node {
         logger = Logger(label: "nagare")
     }
 
-    /// Starts everything, runs until a signal ends it, and takes everything down again.
-    ///
-    /// What cannot be had (a port, a certificate) is the error thrown, and nothing is left running.
+    /// Starts the node, runs it until a signal, and shuts it down.
+    /// - Throws: when the node cannot start, such as for a port that is taken. Nothing is left running then.
     func run() async throws(StartupError) {
         let shutdown = await Shutdown(graceSeconds: configuration.graceSeconds, logger: logger)
         try Preflight.check(configuration)
@@ -43,7 +42,7 @@ struct Node {
         for warning in configuration.warnings { logger.warning("\(warning)") }
         let group = ShutdownTarget()
         let watch = Task { await shutdown.watch { await group.begin() } }
-        // The grace and a second signal hold until the loops have ended too.
+        // The grace period and the second signal also cover the loops' shutdown.
         defer { watch.cancel() }
         do throws(StartupError) {
             try await serve(loops, relay, group, keys)
@@ -102,7 +101,7 @@ struct Node {
 
     // MARK: Signaling
 
-    /// Runs the rooms and the listeners until the shutdown is over.
+    /// Runs the rooms and the listeners until the end of the shutdown.
     private func serve(
         _ loops: MediaLoops,
         _ relay: PeerEventRelay,
@@ -198,7 +197,7 @@ struct Node {
             )
             FileHandle.standardOutput.write(Data("Nagare \(BuildInformation.version) is ready: open \(url)\n".utf8))
         }
-        // Hummingbird's own lines say what ours say, less clearly.
+        // Hummingbird's log lines repeat ours.
         var quiet = Logger(label: "nagare.http")
         quiet.logLevel = max(configuration.logLevel, .notice)
         let srtpBackend = configuration.srtpBackend
@@ -245,7 +244,7 @@ struct Node {
         } catch {
             throw .system(error.sentence)
         }
-        // They end in the reverse order: the public listener first, and the probes answer to the last.
+        // Services shut down in reverse order: the public listener first, the admin listener with its probes last.
         var services: [any Service] = [admin]
         if let webhooks = operations.webhooks { services.append(webhooks) }
         services += [RoomsService(rooms), LoadSampler(rooms: rooms), server] as [any Service]
@@ -253,20 +252,20 @@ struct Node {
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
             logger: quiet
         )
-        // A slow request may not keep the peers from being told within the grace.
+        // Leaves time to notify the peers within the grace period, however slow a request is.
         groupConfiguration.maximumGracefulShutdownDuration = .milliseconds(configuration.graceSeconds * 700)
         return ServiceGroup(configuration: groupConfiguration)
     }
 
-    /// The keys that tokens are checked with, read from their files.
+    /// Reads the keys that verify tokens.
     private func keys() throws(StartupError) -> [JWTKey] {
         var keys: [JWTKey] = []
         for source in configuration.jwtKeys { keys.append(try source.key()) }
         return keys
     }
 
-    /// Whether new clients should be sent here. While no session may begin, newcomers to those that there are still find
-    /// them on this node only; while nobody may join, nobody is to be sent.
+    /// Whether a load balancer should send new clients. It should while existing sessions accept new members, even if no new
+    /// session may begin, because those sessions are on this node only.
     private static func isReady(_ status: NodeStatus, _ rooms: Rooms) async -> Bool {
         guard status.isReady else { return false }
         return await rooms.mode != .blockNewConnections
@@ -293,7 +292,7 @@ struct Node {
     }
 }
 
-/// The limit on open files, of which every HTTP connection takes one.
+/// The limit on open files. Every HTTP connection uses one.
 enum FileDescriptorLimit {
     /// Raises the soft limit to the hard one, which needs no privilege.
     static func raise() {

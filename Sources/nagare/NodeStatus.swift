@@ -1,9 +1,9 @@
 import Synchronization
 
-/// How far the node's life has come, for the readiness probe and for the one line that says that it is ready.
+/// Where the node is between start and shutdown, for the readiness probe and the line that announces readiness.
 final class NodeStatus: Sendable {
     private struct State {
-        /// Listeners that do not accept yet.
+        /// The number of listeners that do not accept yet.
         var awaited: Int
         var pagePort: Int?
         var readySince: ContinuousClock.Instant?
@@ -13,7 +13,7 @@ final class NodeStatus: Sendable {
 
     init(listeners: Int) { state = Mutex(State(awaited: listeners)) }
 
-    /// A listener accepts. Returns the page's port once, when the last of them does.
+    /// Records that a listener accepts. Returns the page's port when all do, once.
     func listening(pagePort: Int? = nil) -> Int? {
         state.withLock { state in
             state.awaited -= 1
@@ -26,7 +26,7 @@ final class NodeStatus: Sendable {
 
     func startDraining() { state.withLock { $0.isDraining = true } }
 
-    /// Whether new clients should be sent here.
+    /// Whether the node accepts new clients.
     var isReady: Bool { state.withLock { $0.readySince != nil && !$0.isDraining } }
 
     var uptimeSeconds: Double {

@@ -4,10 +4,10 @@ import Logging
 import Room
 import Signaling
 
-/// Who may take part, who is told of it, and what is counted: the node's side towards its operator.
+/// The operator's side of the node: authentication, webhooks, statistics and the admin API.
 struct Operations: Sendable {
     let authorizer: any Authorizer
-    /// `nil` without webhooks. It is to be shut down at the end.
+    /// `nil` without webhooks. The owner shuts it down.
     let client: WebhookClient?
     let webhooks: Webhooks?
     let counters = WebhookCounters()
@@ -15,8 +15,8 @@ struct Operations: Sendable {
     let clientStatistics = ClientStatistics()
     private let node: NodeIdentity
 
-    /// - Parameter keys: those of the configuration.
-    /// - Throws: when the certificates for webhooks cannot be used.
+    /// - Parameter keys: the keys that verify tokens.
+    /// - Throws: when the certificates for webhooks are unusable.
     init(_ configuration: NodeConfiguration, keys: [JWTKey], logger: Logger) throws(ServerStartError) {
         node = configuration.sora.identity
         var settings = configuration.webhooks.configuration
@@ -42,7 +42,7 @@ struct Operations: Sendable {
         }
     }
 
-    /// Takes what rooms notice. It returns at once.
+    /// Handles a notice of the rooms without blocking.
     func take(_ notice: Rooms.Notice) {
         switch notice {
         case .report(let report):
@@ -53,7 +53,7 @@ struct Operations: Sendable {
         }
     }
 
-    /// What operators' programs may command.
+    /// The admin API.
     func api(
         _ rooms: Rooms,
         media: @escaping @Sendable () async -> OperatorsAPI.MediaTotals
@@ -68,7 +68,7 @@ struct Operations: Sendable {
         )
     }
 
-    /// For a scrape.
+    /// The metrics of signaling and webhooks.
     var snapshot: SignalingSnapshot {
         SignalingSnapshot(statistics, counters, webhooks, time: Date().timeIntervalSince1970)
     }

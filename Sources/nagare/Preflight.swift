@@ -1,7 +1,7 @@
 import Glibc
 import Wire
 
-/// Finds out what the listeners would fail on, before anything is started.
+/// Checks before the start that certificates are readable and ports are free.
 enum Preflight {
     static func check(_ configuration: NodeConfiguration) throws(StartupError) {
         let paths = [
@@ -15,7 +15,7 @@ enum Preflight {
         try checkTCP(configuration.admin, setting: .admin)
     }
 
-    /// Listens for a moment, as the listener will.
+    /// Binds and closes a socket with the listener's options.
     private static func checkTCP(_ address: TransportAddress, setting: Setting) throws(StartupError) {
         let family = address.ip.isV4 ? AF_INET : AF_INET6
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)

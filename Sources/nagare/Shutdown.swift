@@ -3,23 +3,22 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Turns SIGTERM and SIGINT into the end of the node: the first asks for an orderly one, the second ends it at once.
+/// Handles SIGTERM and SIGINT: the first begins an orderly shutdown, the second ends the process.
 struct Shutdown: Sendable {
     let signals: UnixSignalsSequence
     let graceSeconds: Int
     let logger: Logger
 
-    /// Catches the signals from now on, so that one that arrives during the start is not lost.
+    /// Installs the handlers, so that a signal during the start is not lost.
     init(graceSeconds: Int, logger: Logger) async {
-        // A closed pipe on standard output or a socket is an error of the call, not the end of the process.
+        // Writing to a closed pipe or socket returns an error instead of ending the process.
         _ = signal(SIGPIPE, SIG_IGN)
         signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         self.graceSeconds = graceSeconds
         self.logger = logger
     }
 
-    /// Calls `begin` at the first signal. Ends the process when a second one comes or the grace is over. Returns when
-    /// cancelled.
+    /// Calls `begin` at the first signal. Ends the process at the second or after the grace period. Returns when cancelled.
     func watch(begin: @Sendable () async -> Void) async {
         var hasBegun = false
         await withTaskGroup { group in
@@ -43,11 +42,11 @@ struct Shutdown: Sendable {
 }
 
 extension UnixSignal {
-    /// The number that the shell adds to 128.
+    /// The signal's number, which a shell adds to 128 for the exit status.
     fileprivate var number: Int32 { self == .sigint ? SIGINT : SIGTERM }
 }
 
-/// What an orderly shutdown begins with. A signal may come before the services are there: then it begins with them.
+/// The action that begins an orderly shutdown. A signal that arrives before it is set triggers it when it is.
 actor ShutdownTarget {
     private var action: (@Sendable () async -> Void)?
     private var hasBegun = false

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Reading of a file that an operator named, with the operating system's words when it cannot be read.
+/// Reads a file that an operator named; errors carry the operating system's reason.
 enum SmallFile {
-    /// Configuration and certificates are kilobytes; this stops at the likes of `/dev/zero`.
+    /// Configuration and certificates have kilobytes; the limit ends the reading of `/dev/zero`.
     static let bytesMax = 1 << 20
 
     /// The whole file.

@@ -128,7 +128,7 @@ struct TokenCommand: ParsableCommand {
         return number * (unit ?? 1)
     }
 
-    /// The keys that the command line, the environment or the file name, the first that says something.
+    /// The keys of the command line, or else of the environment, or else of the file.
     private func sources(_ environment: [String: String]) throws(StartupError) -> [JWTKeySource] {
         var layers = [
             ConfigurationLayer.commandLine(jwtKey.isEmpty ? [:] : [.jwtKey: jwtKey]), .environment(environment),

@@ -1,9 +1,9 @@
 import Configuration
 import Synchronization
 
-/// One source of settings: the command line, the environment or the file. Layers are asked in that order.
+/// One source of settings: the command line, the environment or the file, in order of precedence.
 struct ConfigurationLayer: Sendable {
-    /// What a layer says about one setting, and how it is called there, for the sentence when it is wrong.
+    /// A setting's values in one layer, and its name there for error messages.
     struct Entry: Equatable, Sendable {
         let values: [String]
         /// `--loops`, `NAGARE_LOOPS` or `loops in nagare.yaml`.
@@ -16,14 +16,14 @@ struct ConfigurationLayer: Sendable {
     private let key: @Sendable (Setting) -> AbsoluteConfigKey
     private let origin: @Sendable (Setting) -> String
 
-    /// What the layer says about `setting`; `nil` when it says nothing.
+    /// The layer's entry for `setting`; `nil` when it has none.
     func entry(for setting: Setting) throws(StartupError) -> Entry? {
         let key = key(setting)
         let origin = origin(setting)
         if setting.isList, case .stringArray(let values)? = content(key, .stringArray) {
             return Entry(values: values, origin: origin)
         }
-        // A list of one may be written without the list's punctuation.
+        // A list with one element may be written as a plain value.
         if case .string(let value)? = content(key, .string) { return Entry(values: [value], origin: origin) }
         if case .stringArray? = content(key, .stringArray) {
             throw .usage("\(origin) takes one value, not a list.")
@@ -31,14 +31,14 @@ struct ConfigurationLayer: Sendable {
         return nil
     }
 
-    /// The library throws when the value has another shape than the one asked for, which is no answer to this question.
+    /// `nil` also for a value of another type, for which the library throws.
     private func content(_ key: AbsoluteConfigKey, _ type: ConfigType) -> ConfigContent? {
         (try? snapshot.value(forKey: key, type: type))?.value?.content
     }
 }
 
 extension ConfigurationLayer {
-    /// The flags given, each with its values.
+    /// The flags that are set, each with its values.
     static func commandLine(_ flags: [Setting: [String]]) -> Self {
         var values: [AbsoluteConfigKey: ConfigValue] = [:]
         for (setting, texts) in flags {
@@ -66,11 +66,11 @@ extension ConfigurationLayer {
         )
     }
 
-    /// The configuration file. `path` only serves to name it.
+    /// The configuration file. `path` appears in error messages only.
     ///
-    /// A key that is no setting is refused rather than ignored: a mistyped `token` would leave the node open to anyone.
+    /// An unknown key is an error: if a mistyped `token` were ignored, anyone could publish.
     static func file(path: String, contents: [UInt8]) throws(StartupError) -> Self {
-        // The library has no list of keys; it asks about each key that it meets whether its value is a secret.
+        // The library does not list a file's keys, but it asks of each whether its value is a secret.
         let keys = Mutex<[String]>([])
         let options = YAMLSnapshot.ParsingOptions(
             secretsSpecifier: .dynamic { key, _ in
@@ -78,7 +78,7 @@ extension ConfigurationLayer {
                 return Setting(rawValue: key)?.isSecret ?? false
             }
         )
-        // An empty file, or one of comments only, says nothing; the parser wants a mapping.
+        // The parser refuses a file that is empty or has only comments.
         let isBlank = contents.split(separator: UInt8(ascii: "\n")).allSatisfy { line in
             let text = line.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\t") }
             return text.isEmpty || text.first == UInt8(ascii: "#")
@@ -109,21 +109,21 @@ extension ConfigurationLayer {
         )
     }
 
-    /// The parser's explanation without its drawing of the place.
+    /// The first line of the parser's error, without its excerpt of the file.
     private static func oneLine(_ text: String) -> String {
         let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? text
         return line.last == "." || line.last == ":" ? String(line.dropLast()) : line
     }
 }
 
-/// ` (do you mean "token"?)` when one of the known names is a slip of the finger away.
+/// ` (do you mean "token"?)` when a known name differs in at most two characters; otherwise empty.
 func suggestion(for name: String, among known: [String]) -> String {
     let nearest = known.map { (name: $0, distance: editDistance(name, $0)) }.min { $0.distance < $1.distance }
     guard let nearest, nearest.distance <= 2 else { return "" }
     return " (do you mean \"\(nearest.name)\"?)"
 }
 
-/// Levenshtein's distance. Only short names are compared.
+/// The Levenshtein distance of the first 64 bytes.
 private func editDistance(_ left: String, _ right: String) -> Int {
     let right = Array(right.utf8)
     var row = Array(0...right.count)

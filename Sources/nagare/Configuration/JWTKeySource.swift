@@ -11,10 +11,10 @@ struct JWTKeySource: Equatable, Sendable {
     /// The key's id (`kid`); `nil` when it has none.
     let id: String?
     let text: Text
-    /// Where it was set, for the sentence when it cannot be used.
+    /// Where it was set, for error messages.
     let origin: String
 
-    /// Keys that a node has at most: one in use, and those before and after it.
+    /// The maximum number of keys: the current one, and previous and next ones during rotation.
     static let keysMax = 16
 
     static func == (left: Self, right: Self) -> Bool {
@@ -53,7 +53,7 @@ struct JWTKeySource: Equatable, Sendable {
         case .written(let token): (source, text) = (origin, token.secret)
         case .file(let path):
             var contents = try SmallFile.contents(path)
-            // Editors end a file with a line's end, which is no part of a secret.
+            // Editors end a file with a newline, which is not part of the secret.
             while algorithm == .hs256, let last = contents.last, last == 0x0A || last == 0x0D { contents.removeLast() }
             guard let decoded = String(validating: contents, as: UTF8.self) else {
                 throw .usage("\(path) (\(origin)) is no text: keys are text in UTF-8 or PEM.")
@@ -77,7 +77,7 @@ struct JWTKeySource: Equatable, Sendable {
 }
 
 extension SettingReader {
-    /// The keys that are set, none of them read yet.
+    /// The configured keys; their files are not read.
     func jwtKeys() throws(StartupError) -> [JWTKeySource] {
         guard let entry = try entry(.jwtKey) else { return [] }
         guard entry.values.count <= JWTKeySource.keysMax else {

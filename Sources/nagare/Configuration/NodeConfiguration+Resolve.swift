@@ -2,20 +2,20 @@ import Logging
 import SRTP
 import Wire
 
-/// What the configuration needs to know of the machine.
+/// The facts of the machine that defaults depend on.
 struct Machine: Sendable {
-    /// How many cores this process may use.
+    /// The number of cores that this process may use.
     var cores: Int
     /// The addresses of the network interfaces that are up, without loopback and link-local ones.
     var addresses: [IPAddress]
-    /// What the machine is called.
+    /// The host name.
     var hostName = "nagare"
-    /// What can encrypt media here, the fastest first; never empty.
+    /// The available SRTP backends, the fastest first; never empty.
     var srtpBackends: [SRTPBackend]
 }
 
 extension NodeConfiguration {
-    /// Merges the layers, the first that says something about a setting winning, and checks the result.
+    /// Merges the layers, of which the first with an entry for a setting wins, and validates the result.
     static func resolve(
         _ layers: [ConfigurationLayer],
         machine: Machine,
@@ -57,17 +57,17 @@ extension NodeConfiguration {
         return configuration
     }
 
-    /// Media listens everywhere. For development that is loopback and, because Firefox and libnice never pair loopback
-    /// addresses, the first address of the machine. Nobody else gets anything there: only checks with credentials are
-    /// answered, and those come from the loopback page.
+    /// All addresses; for development loopback and the machine's first address, because Firefox and libnice never pair
+    /// loopback addresses. Others cannot connect there: the node answers only checks with credentials, and clients get those
+    /// from the page on loopback.
     private static func defaultMedia(_ isDevelopment: Bool, _ machine: Machine) -> [TransportAddress] {
         guard isDevelopment else { return [TransportAddress(ip: .anyV4, port: 7000)] }
         let own = machine.addresses.first(where: \.isV4)
         return ([.loopbackV4] + (own.map { [$0] } ?? [])).map { TransportAddress(ip: $0, port: 7000) }
     }
 
-    /// The variables that look like settings and are none, for a warning: a Kubernetes service named `nagare` sets some,
-    /// so they are no error.
+    /// The variables with our prefix that name no setting. They are a warning and not an error, because a Kubernetes service
+    /// named `nagare` sets some.
     static func unknownVariables(_ environment: [String: String]) -> [String] {
         let known = Set(Setting.allCases.map(\.environmentVariable) + [Setting.fileVariable])
         return environment.keys.filter { $0.hasPrefix(Setting.environmentPrefix) && !known.contains($0) }.sorted()
@@ -114,7 +114,7 @@ extension NodeConfiguration {
         }
     }
 
-    /// A socket on every address of the machine has none to tell clients, so those of the interfaces are taken.
+    /// Announces the interfaces' addresses when a socket is bound to all of them and none is configured.
     private mutating func resolveAnnounced(_ machine: Machine) throws(StartupError) {
         for ip in announce where !media.contains(where: { Self.serves($0.ip, ip) }) {
             let family = ip.isV4 ? "IPv4" : "IPv6"
@@ -140,7 +140,7 @@ extension NodeConfiguration {
         )
     }
 
-    /// One way to decide who may, or none.
+    /// At most one authentication method may be set.
     private func checkAccess() throws(StartupError) {
         let ways = [
             (Setting.token, token != nil), (.jwtKey, !jwtKeys.isEmpty),

@@ -18,23 +18,23 @@ struct TLSFiles: Equatable, Sendable {
     let keyPath: String
 }
 
-/// Everything that the node is told before it starts, checked as far as it can be without touching the machine.
+/// The validated settings of a node. Files and ports are checked later, when they are used.
 struct NodeConfiguration: Equatable, Sendable {
-    /// Loopback only; nothing needs to be configured.
+    /// Whether the node listens on loopback only and needs no configuration.
     var isDevelopment: Bool
-    /// Where the page, WHIP and WHEP are served.
+    /// The listener of the page, WHIP, WHEP and Sora signaling.
     var http: TransportAddress
     /// The UDP sockets of loop 0. Loop i binds the same addresses, i ports further.
     var media: [TransportAddress]
-    /// The addresses that clients are told, in place of the sockets' own; empty when the sockets' own are right.
+    /// The addresses in candidates in place of the sockets' own; empty when those are right.
     var announce: [IPAddress]
-    /// Where `/metrics`, `/healthz` and `/readyz` are served.
+    /// The listener of `/metrics`, `/healthz`, `/readyz` and the admin API.
     var admin: TransportAddress
-    /// How many media loops, each on a thread of its own.
+    /// The number of media loops, each on a thread of its own.
     var loops: Int
-    /// How many control loops, which run channels and carry no media, each on a thread of its own.
+    /// The number of control loops, which run channels and carry no media, each on a thread of its own.
     var controlLoops = 1
-    /// What encrypts and decrypts media; one that this machine has.
+    /// Encrypts and decrypts media; available on this machine.
     var srtpBackend: SRTPBackend
     /// Whether several datagrams to one client are handed to the kernel as one (UDP generic segmentation offload).
     var usesGSO: Bool
@@ -42,37 +42,37 @@ struct NodeConfiguration: Equatable, Sendable {
     var usesGRO: Bool
     /// HTTPS, when given.
     var tls: TLSFiles?
-    /// The reverse proxies in front of the page, WHIP, WHEP and the signaling.
+    /// The reverse proxies in front of the public listener.
     var proxies: ProxyConfiguration
-    /// What publishers and viewers must present, when given.
+    /// The one Bearer token of all clients, if set.
     var token: Token?
-    /// What their signed tokens are checked with; empty when there are none.
+    /// The keys that verify signed tokens; empty without them.
     var jwtKeys: [JWTKeySource]
     var webhooks: WebhookSettings
-    /// The web origins whose pages may use the operators' API.
+    /// The web origins whose pages may use the admin API.
     var adminOrigins: [String]
-    /// What the admin listener on loopback may be called, besides `localhost` and IP addresses.
+    /// Values of `Host` that an admin listener on loopback accepts, besides `localhost` and IP addresses.
     var adminHostNames: [String]
     var sora: SoraSettings
-    /// How much clients may use.
+    /// The limits on what clients may use.
     var limits: NodeLimits
     var logLevel: Logger.Level
-    /// How long a shutdown may take, in seconds.
+    /// The longest shutdown in seconds.
     var graceSeconds: Int
-    /// What is allowed and probably not meant, one sentence each.
+    /// Warnings about settings that are valid but probably not intended, one sentence each.
     var warnings: [String]
 }
 
 extension NodeConfiguration {
-    /// Of loops: far above the cores of any machine, far below what would exhaust the ports.
+    /// The maximum of ``loops``: above the cores of any machine, below what exhausts the ports.
     static let loopsMax = 256
     /// Of control loops.
     static let controlLoopsMax = 64
     static let graceSecondsMax = 3_600
-    /// Of addresses to listen on or to announce: clients try every one of them.
+    /// The maximum length of a list of addresses. Clients try every announced one.
     static let addressesMax = 16
 
-    /// How the UDP sockets are opened.
+    /// The options of the UDP sockets.
     var socketOptions: SocketOptions { SocketOptions(usesGSO: usesGSO, usesGRO: usesGRO) }
 
     /// The UDP sockets of one loop. Port 0, any free port, stays 0.
@@ -83,8 +83,7 @@ extension NodeConfiguration {
         }
     }
 
-    /// The addresses to tell clients for sockets bound to `bound`: the announced addresses that such a socket can serve,
-    /// or else its own.
+    /// The candidates for sockets bound to `bound`: the announced addresses that such a socket serves, or else its own.
     func candidates(bound: [TransportAddress]) -> [TransportAddress] {
         var candidates: [TransportAddress] = []
         for socket in bound {
@@ -97,12 +96,12 @@ extension NodeConfiguration {
         return candidates
     }
 
-    /// Whether what is sent to `address` can come in on a socket bound to `socket`. `[::]` takes both families.
+    /// Whether a socket bound to `socket` receives what is sent to `address`. `[::]` receives both families.
     static func serves(_ socket: IPAddress, _ address: IPAddress) -> Bool {
         socket == .anyV6 || socket.isV4 == address.isV4
     }
 
-    /// For the one who opens a browser: an address by which this machine itself reaches the page. `port` is the one bound.
+    /// The page's URL for a browser on this machine. `port` is the bound one.
     func pageURL(port: UInt16) -> String {
         let scheme = tls == nil ? "http" : "https"
         if http.ip.isUnspecified { return "\(scheme)://localhost:\(port)/" }

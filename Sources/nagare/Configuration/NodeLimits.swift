@@ -1,7 +1,7 @@
 import Room
 import Signaling
 
-/// How much clients may use of the node: the limits of its modules, as the setting `limit` changes them.
+/// The limits of all modules on what clients may use. The setting `limit` changes them.
 struct NodeLimits: Equatable, Sendable {
     var rooms = RoomLimits()
     var http = HTTPLimits()
@@ -9,12 +9,11 @@ struct NodeLimits: Equatable, Sendable {
     var webhooks = WebhookLimits()
 }
 
-/// One limit as an operator names it. ``all`` is the only list of them: the setting `limit`, `nagare limits` and the README's
-/// table are made from it.
+/// A limit under its name in the settings. The setting `limit`, `nagare limits` and the README's table follow from ``all``.
 struct Limit: Sendable {
     /// As in `--limit NAME=VALUE`.
     let name: String
-    /// What is bounded, in one phrase, with the unit.
+    /// The bounded quantity in one phrase, with its unit.
     let meaning: String
     let range: ClosedRange<Int>
     let value: @Sendable (NodeLimits) -> Int
@@ -203,7 +202,7 @@ extension Limit {
 }
 
 extension SettingReader {
-    /// The limits, with the defaults of those that are not set.
+    /// The limits; those that are not set have their defaults.
     func limits() throws(StartupError) -> NodeLimits {
         var limits = NodeLimits()
         guard let entry = try entry(.limit) else { return limits }

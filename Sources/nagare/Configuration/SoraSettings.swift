@@ -3,7 +3,7 @@ import Room
 import Signaling
 import Wire
 
-/// What Sora's clients are told and given, as it is configured.
+/// The settings of Sora signaling.
 struct SoraSettings: Equatable, Sendable {
     /// TURN servers; empty when there are none.
     var turnURLs: [String] = []
@@ -18,7 +18,7 @@ struct SoraSettings: Equatable, Sendable {
     var nodeName = "nagare"
     var label = "Nagare"
 
-    /// A client of Momo's gives up after 60 s without a ping.
+    /// The client Momo disconnects after 60 s without a ping.
     static let pingSecondsMax = 30
 
     init() {}
@@ -44,7 +44,7 @@ struct SoraSettings: Equatable, Sendable {
         }
     }
 
-    /// The same for the signaling.
+    /// The settings as the module Signaling takes them.
     var configuration: SoraConfiguration {
         var configuration = SoraConfiguration()
         if let turnUsername, let turnCredential {
@@ -64,7 +64,7 @@ struct SoraSettings: Equatable, Sendable {
         return configuration
     }
 
-    /// How the node calls itself.
+    /// The node's name in webhooks and Sora signaling.
     var identity: NodeIdentity {
         NodeIdentity(name: nodeName, label: label, version: BuildInformation.version)
     }

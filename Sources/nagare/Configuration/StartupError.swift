@@ -1,10 +1,10 @@
-/// Why the node cannot start, in one sentence for the one who started it.
+/// Why the node cannot start, in one sentence for the operator.
 struct StartupError: Error, Equatable, CustomStringConvertible {
-    /// Who has to act, which is what the exit status tells.
+    /// The exit status tells them apart.
     enum Kind: Sendable {
-        /// What was asked for is wrong: a flag, a variable, a key or value of the file. `EX_USAGE` of sysexits.
+        /// A wrong flag, variable, or key or value of the file. The exit status is `EX_USAGE` of sysexits.
         case usage
-        /// The machine refuses it: a file that cannot be read, a port that is taken.
+        /// The machine refuses: a file is unreadable, a port is taken.
         case system
     }
     let kind: Kind

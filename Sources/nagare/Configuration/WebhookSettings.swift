@@ -1,7 +1,7 @@
 import Foundation
 import Signaling
 
-/// The operator's own servers, as they are configured.
+/// The settings of webhooks.
 struct WebhookSettings: Equatable, Sendable {
     var authenticationURL: String?
     var eventURL: String?
@@ -9,7 +9,7 @@ struct WebhookSettings: Equatable, Sendable {
     var timeoutSeconds = 5
     var user: String?
     var password: Token?
-    /// Certificates that are trusted in place of the system's, PEM.
+    /// The trusted certificates in place of the system's, PEM.
     var certificateAuthorityPath: String?
 
     static let timeoutSecondsMax = 60
@@ -37,7 +37,7 @@ struct WebhookSettings: Equatable, Sendable {
         }
     }
 
-    /// The same for the signaling.
+    /// The settings as the module Signaling takes them.
     var configuration: WebhookConfiguration {
         var configuration = WebhookConfiguration()
         configuration.authenticationURL = authenticationURL
@@ -53,7 +53,7 @@ struct WebhookSettings: Equatable, Sendable {
 }
 
 extension SettingReader {
-    /// An address of an HTTP server, without user and password.
+    /// An HTTP or HTTPS URL without user and password.
     func url(_ setting: Setting) throws(StartupError) -> String? {
         guard let entry = try entry(setting) else { return nil }
         guard let url = URLComponents(string: entry.value), ["http", "https"].contains(url.scheme?.lowercased()),
@@ -67,7 +67,7 @@ extension SettingReader {
         return entry.value
     }
 
-    /// Names of the admin listener.
+    /// The names that the admin listener accepts in `Host`.
     func hostNames() throws(StartupError) -> [String] {
         guard let entry = try entry(.adminHostName) else { return [] }
         guard entry.values.count <= NodeConfiguration.addressesMax else {
@@ -91,7 +91,7 @@ extension SettingReader {
         return entry.values
     }
 
-    /// The web origins of pages that may use the operators' API.
+    /// The web origins of pages that may use the admin API.
     func origins() throws(StartupError) -> [String] {
         guard let entry = try entry(.adminOrigin) else { return [] }
         guard entry.values.count <= NodeConfiguration.addressesMax else {

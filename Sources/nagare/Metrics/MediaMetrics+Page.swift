@@ -25,13 +25,16 @@ extension MediaMetrics {
             ("nagare_datagrams_sent_bytes_total", "Bytes in UDP datagrams sent.", loop.bytesSent),
             ("nagare_receive_calls_total", "Calls of recvmmsg that returned datagrams.", loop.receiveCalls),
             ("nagare_send_calls_total", "Calls of sendmmsg that sent datagrams.", loop.sendCalls),
-            ("nagare_send_queued_total", "Datagrams that waited for room in the kernel.", loop.sendQueued),
+            (
+                "nagare_send_queued_total", "Datagrams queued because the kernel's send buffer was full.",
+                loop.sendQueued
+            ),
             ("nagare_socket_errors_total", "Errors that the sockets reported.", loop.socketErrors),
         ]
         for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
         page.addGauge(
             "nagare_send_queue_datagrams",
-            help: "Datagrams that wait for room in the kernel.",
+            help: "Datagrams in the send queue.",
             labels: labels,
             queuedDatagrams
         )
@@ -54,7 +57,7 @@ extension MediaMetrics {
         }
     }
 
-    /// How many datagrams go in and out of the kernel together.
+    /// UDP GSO and GRO: datagrams per message and per system call.
     private func addSegmentation(to page: inout MetricsPage, _ labels: [MetricLabel]) {
         let sizes: [(String, String, SizeHistogram)] = [
             (
@@ -116,7 +119,7 @@ extension MediaMetrics {
         for reason in DropReason.allCases {
             page.addCounter(
                 "nagare_packets_dropped_total",
-                help: "Datagrams and packets that went no further.",
+                help: "Datagrams and packets dropped.",
                 labels: labels + [MetricLabel("reason", reason.label)],
                 forwarder[reason]
             )
@@ -124,33 +127,41 @@ extension MediaMetrics {
         for reason in KeyFrameThrottle.allCases {
             page.addCounter(
                 "nagare_key_frame_requests_throttled_total",
-                help: "Key frame requests of viewers that were not passed on at once.",
+                help: "Key frame requests of viewers that were delayed or dropped.",
                 labels: labels + [MetricLabel("reason", reason.label)],
                 forwarder[reason]
             )
         }
         page.addHistogram(
             "nagare_forwarding_latency_seconds",
-            help: "For each datagram sent on: the most that it can have taken from receipt to hand-over to the kernel.",
+            help:
+                "Upper bound of the time from receiving a datagram to handing it to the kernel, for each datagram sent.",
             labels: labels,
             forwardingLatency
         )
     }
 
-    /// Loss and what is done about it.
+    /// Loss, retransmission and key frames.
     private func addFeedback(to page: inout MetricsPage, _ labels: [MetricLabel]) {
         let counts: [(String, String, UInt64)] = [
             (
-                "nagare_publisher_packets_lost_total", "Packets missed from publishers.",
+                "nagare_publisher_packets_lost_total", "Packets from publishers that were lost.",
                 forwarder.packetsLostByPublishers
             ),
             ("nagare_nacks_sent_total", "NACK messages sent to publishers.", forwarder.nacksSent),
-            ("nagare_nacked_packets_total", "Packets asked for again.", forwarder.nackedPacketsRequested),
-            ("nagare_nacks_received_total", "NACK messages received from viewers.", forwarder.nacksReceived),
-            ("nagare_retransmissions_received_total", "Packets that came again.", forwarder.retransmissionsReceived),
-            ("nagare_retransmissions_sent_total", "Packets sent again to viewers.", forwarder.retransmissionsSent),
             (
-                "nagare_retransmissions_missed_total", "Packets that viewers asked for and that were not kept.",
+                "nagare_nacked_packets_total", "Packets requested in NACK messages to publishers.",
+                forwarder.nackedPacketsRequested
+            ),
+            ("nagare_nacks_received_total", "NACK messages received from viewers.", forwarder.nacksReceived),
+            (
+                "nagare_retransmissions_received_total", "Retransmitted packets received from publishers.",
+                forwarder.retransmissionsReceived
+            ),
+            ("nagare_retransmissions_sent_total", "Packets retransmitted to viewers.", forwarder.retransmissionsSent),
+            (
+                "nagare_retransmissions_missed_total",
+                "Packets in NACK messages of viewers that were no longer in the history.",
                 forwarder.retransmissionsMissed
             ),
             ("nagare_plis_sent_total", "Key frame requests (PLI) sent to publishers.", forwarder.pliSent),
@@ -159,12 +170,12 @@ extension MediaMetrics {
                 forwarder.keyFrameRequestsReceived
             ),
             (
-                "nagare_layers_shed_total", "Layers of video left out because their publisher sent more than it may.",
+                "nagare_layers_shed_total", "Video layers dropped because the publisher exceeded its bit rate.",
                 forwarder.layersShed
             ),
-            ("nagare_overloads_total", "Times that a media loop was found overloaded.", forwarder.overloads),
+            ("nagare_overloads_total", "Times that a media loop became overloaded.", forwarder.overloads),
             (
-                "nagare_overload_shed_total", "Layers of video left out because their media loop was overloaded.",
+                "nagare_overload_shed_total", "Video layers dropped because the media loop was overloaded.",
                 forwarder.overloadLayersShed
             ),
             ("nagare_key_frames_received_total", "Key frames received.", forwarder.keyFramesReceived),
@@ -181,10 +192,10 @@ extension MediaMetrics {
     }
 
     private func addPeers(to page: inout MetricsPage, _ labels: [MetricLabel]) {
-        page.addCounter("nagare_peers_added_total", help: "Transports begun.", labels: labels, forwarder.peersAdded)
+        page.addCounter("nagare_peers_added_total", help: "Transports created.", labels: labels, forwarder.peersAdded)
         page.addCounter(
             "nagare_ice_connected_total",
-            help: "Transports that ICE connected.",
+            help: "Transports on which ICE connected.",
             labels: labels,
             forwarder.iceConnected
         )
@@ -195,24 +206,24 @@ extension MediaMetrics {
             forwarder.dtlsConnected
         )
         let paths: [(String, String, UInt64)] = [
-            ("nagare_path_changes_total", "Moves of a peer to another address.", forwarder.pathChanges),
+            ("nagare_path_changes_total", "Changes of a peer's address.", forwarder.pathChanges),
             (
                 "nagare_unproved_nominations_total",
-                "Nominations of an address that had not proved to be the peer's; media stayed where it was.",
+                "Nominations of unverified addresses; media stayed on the previous one.",
                 forwarder.unprovedNominations
             ),
             (
                 "nagare_path_checks_sent_total",
-                "Checks of the node's own to nominated addresses that had not proved to be the peer's.",
+                "Checks sent to verify nominated addresses.",
                 forwarder.pathChecksSent
             ),
             (
-                "nagare_path_checks_answered_total", "Answers to those checks, each of which proves an address.",
+                "nagare_path_checks_answered_total", "Answers to those checks; each verifies an address.",
                 forwarder.pathChecksAnswered
             ),
             (
                 "nagare_handshake_datagrams_held_total",
-                "Datagrams of handshakes that were not sent because too little came from the peer.",
+                "Handshake datagrams held back by the limit against amplification.",
                 forwarder.handshakeDatagramsHeld
             ),
         ]
@@ -220,36 +231,39 @@ extension MediaMetrics {
         for reason in PeerCloseReason.allCases {
             page.addCounter(
                 "nagare_peers_closed_total",
-                help: "Transports ended.",
+                help: "Transports closed.",
                 labels: labels + [MetricLabel("reason", reason.rawValue)],
                 forwarder[reason]
             )
         }
         let present: [(String, String, Int)] = [
             ("nagare_peers", "Transports that exist.", gauges.peers),
-            ("nagare_peers_connected", "Transports that are up.", gauges.connectedPeers),
+            ("nagare_peers_connected", "Transports that are connected.", gauges.connectedPeers),
             ("nagare_tracks_received", "Tracks published.", gauges.receivedTracks),
             ("nagare_slots", "Tracks that viewers negotiated.", gauges.slots),
-            ("nagare_slots_playing", "Tracks that viewers get.", gauges.connectedSlots),
-            ("nagare_tracks_mirrored", "Tracks of other loops that viewers here get.", gauges.mirroredTracks),
+            ("nagare_slots_playing", "Tracks that viewers receive.", gauges.connectedSlots),
             (
-                "nagare_loop_overloaded", "1 while a media loop is overloaded or leaves out video to keep up.",
+                "nagare_tracks_mirrored", "Tracks of other loops that viewers of this loop receive.",
+                gauges.mirroredTracks
+            ),
+            (
+                "nagare_loop_overloaded", "1 while a media loop is overloaded or drops video layers.",
                 gauges.isOverloaded ? 1 : 0
             ),
-            ("nagare_overload_layers", "Layers of video left out to keep up.", gauges.heldLayers),
+            ("nagare_overload_layers", "Video layers that the loop drops because of overload.", gauges.heldLayers),
             ("nagare_history_bytes", "Memory of packets kept for retransmission.", gauges.historyBytes),
-            ("nagare_send_state_bytes", "Memory of what packets to viewers are made with.", gauges.stateBytes),
+            ("nagare_send_state_bytes", "Memory of the send state of viewers' tracks.", gauges.stateBytes),
         ]
         for (name, help, value) in present { page.addGauge(name, help: help, labels: labels, value) }
     }
 
-    /// What goes from loop to loop.
+    /// The relay between loops.
     private func addRelay(to page: inout MetricsPage, _ labels: [MetricLabel]) {
         let counts: [(String, String, UInt64)] = [
             ("nagare_relay_records_sent_total", "Packets and messages sent to other loops.", relay.recordsSent),
             ("nagare_relay_sent_bytes_total", "Bytes of packets and messages sent to other loops.", relay.bytesSent),
             (
-                "nagare_relay_records_received_total", "Packets and messages taken from other loops.",
+                "nagare_relay_records_received_total", "Packets and messages received from other loops.",
                 relay.recordsReceived
             ),
         ]
@@ -263,15 +277,15 @@ extension MediaMetrics {
             )
         }
         let levels: [(String, String, Int)] = [
-            ("nagare_relay_waiting_bytes", "What other loops have not taken yet.", relay.waitingBytes),
-            ("nagare_relay_waiting_bytes_max", "The most that ever waited for one loop.", relay.waitingBytesMax),
+            ("nagare_relay_waiting_bytes", "Bytes in the rings to other loops.", relay.waitingBytes),
+            ("nagare_relay_waiting_bytes_max", "Maximum of the bytes in the ring to one loop.", relay.waitingBytesMax),
             ("nagare_relay_ring_bytes", "Memory of the rings to other loops.", relay.allocatedBytes),
         ]
         for (name, help, value) in levels { page.addGauge(name, help: help, labels: labels, value) }
     }
 
     private func addTurns(to page: inout MetricsPage, _ labels: [MetricLabel]) {
-        page.addCounter("nagare_loop_jobs_total", help: "Actors' jobs run.", labels: labels, loop.jobs)
+        page.addCounter("nagare_loop_jobs_total", help: "Actor jobs run.", labels: labels, loop.jobs)
         page.addCounter(
             "nagare_loop_wakeups_total",
             help: "Times that another thread woke the loop.",

@@ -5,12 +5,12 @@ import Room
 import SRTP
 import Signaling
 
-/// Everything that one scrape shows.
+/// The values of one scrape.
 struct NodeSnapshot: Sendable {
     let srtpBackend: SRTPBackend
     var uptimeSeconds = 0.0
     var isReady = false
-    /// Loop i at place i.
+    /// Indexed by loop.
     var loops: [MediaMetrics] = []
     var rooms = RoomCounts()
     var admissions = AdmissionCounts()
@@ -19,7 +19,7 @@ struct NodeSnapshot: Sendable {
 
     init(srtpBackend: SRTPBackend) { self.srtpBackend = srtpBackend }
 
-    /// The answer to a scrape.
+    /// The scrape in the Prometheus text format.
     var page: MetricsPage {
         var page = MetricsPage()
         page.addGauge(
@@ -33,20 +33,20 @@ struct NodeSnapshot: Sendable {
         )
         page.addGauge(
             "nagare_srtp_backend_info",
-            help: "What encrypts media; always 1.",
+            help: "The SRTP backend; always 1.",
             labels: [MetricLabel("backend", srtpBackend.rawValue)],
             1
         )
         page.addGauge("nagare_uptime_seconds", help: "Time since the node was ready.", uptimeSeconds)
-        page.addGauge("nagare_ready", help: "Whether the node takes new clients.", isReady ? 1 : 0)
-        page.addGauge("nagare_rooms", help: "Channels that somebody is in.", rooms.channels)
+        page.addGauge("nagare_ready", help: "Whether the node accepts new clients.", isReady ? 1 : 0)
+        page.addGauge("nagare_rooms", help: "Channels with participants.", rooms.channels)
         page.addGauge("nagare_publishers", help: "Participants that publish.", rooms.publishers)
         page.addGauge("nagare_viewers", help: "Participants that watch.", rooms.viewers)
-        page.addGauge("nagare_event_streams", help: "Clients that listen to a channel's changes.", rooms.listeners)
+        page.addGauge("nagare_event_streams", help: "Event streams of channels.", rooms.listeners)
         for refusal in JoinRefusal.allCases {
             page.addCounter(
                 "nagare_joins_refused_total",
-                help: "Newcomers that got no place because of a limit.",
+                help: "Joins refused because of a limit.",
                 labels: [MetricLabel("reason", refusal.rawValue)],
                 admissions.refused[refusal] ?? 0
             )
@@ -54,7 +54,7 @@ struct NodeSnapshot: Sendable {
         for reason in AbandonedSetup.allCases {
             page.addCounter(
                 "nagare_setups_abandoned_total",
-                help: "Participants that lost their place before they connected.",
+                help: "Participants removed before they connected.",
                 labels: [MetricLabel("reason", reason.rawValue)],
                 admissions.abandoned[reason] ?? 0
             )
@@ -67,7 +67,7 @@ struct NodeSnapshot: Sendable {
         return page
     }
 
-    /// What the loops have carried, all together.
+    /// The totals of all loops.
     var mediaTotals: OperatorsAPI.MediaTotals {
         var totals = OperatorsAPI.MediaTotals()
         for loop in loops {

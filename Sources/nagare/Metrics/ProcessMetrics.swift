@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Metrics
 
-/// What the kernel knows of this process, under the names that Prometheus' own client libraries use.
+/// The kernel's figures of this process, under the names of Prometheus' client libraries.
 struct ProcessMetrics: Equatable {
     var cpuSeconds: Double
     var residentBytes: Int
@@ -23,7 +23,7 @@ struct ProcessMetrics: Equatable {
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
         var limit = rlimit()
         let known = unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
-        // The listing itself holds one descriptor.
+        // The listing itself uses one descriptor.
         let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count - 1) ?? 0
         return Self(
             cpuSeconds: Double(stat.cpuTicks) / ticks,
@@ -40,7 +40,7 @@ struct ProcessMetrics: Equatable {
         page.addGauge("process_resident_memory_bytes", help: "Memory in use, in bytes.", residentBytes)
         page.addGauge("process_virtual_memory_bytes", help: "Address space in use, in bytes.", virtualBytes)
         page.addGauge("process_open_fds", help: "File descriptors open.", openFileDescriptors)
-        page.addGauge("process_max_fds", help: "File descriptors that may be open at once.", fileDescriptorsMax)
+        page.addGauge("process_max_fds", help: "The limit on open file descriptors.", fileDescriptorsMax)
         page.addGauge("process_start_time_seconds", help: "When the process started, in seconds since 1970.", startTime)
     }
 }

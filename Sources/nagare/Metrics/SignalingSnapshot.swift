@@ -2,15 +2,15 @@ import Forwarding
 import Metrics
 import Signaling
 
-/// What one scrape shows of connections, clients and webhooks.
+/// The metrics of connections, clients and webhooks.
 ///
-/// The names that begin with `sora_` are those of the exporter that dashboards for Sora are made for.
+/// Names with the prefix `sora_` are those of the Sora exporter, for existing dashboards.
 struct SignalingSnapshot: Sendable {
     var counts = SignalingStatistics.Counts()
     var webhooks: [String: WebhookCounters.Counts] = [:]
     var allowed: UInt64 = 0
     var denied: UInt64 = 0
-    /// Events that wait to be told, by webhook.
+    /// Events in the delivery queue of each webhook.
     var waiting: [String: Int] = [:]
     /// Seconds since 1970.
     var time = 0.0
@@ -45,7 +45,7 @@ struct SignalingSnapshot: Sendable {
         for reason in SignalingStatistics.Refusal.allCases {
             page.addCounter(
                 "nagare_signaling_refused_total",
-                help: "Requests, connections and messages refused or cut off because of their cost to others.",
+                help: "Requests, connections and messages refused by rate limits.",
                 labels: [MetricLabel("reason", reason.rawValue)],
                 counts.refusals[reason] ?? 0
             )
@@ -69,7 +69,7 @@ struct SignalingSnapshot: Sendable {
         for (state, value) in states {
             page.addCounter(
                 "sora_connections_total",
-                help: "What happened to connections.",
+                help: "Connections by what happened to them.",
                 labels: [MetricLabel("state", state)],
                 value
             )
