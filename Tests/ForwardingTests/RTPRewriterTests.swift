@@ -118,8 +118,8 @@ import Wire
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         let base = try #require(rewriter.newestSequence).rawValue
-        #expect(rewriter.leaveOut(describe(101)))
-        #expect(rewriter.leaveOut(describe(102)))
+        #expect(rewriter.leaveOut(describe(101)) == true)
+        #expect(rewriter.leaveOut(describe(102)) == true)
         #expect(send(&rewriter, Self.first, describe(103)) == base + 1)
         // The number 102's would be is 103's now.
         #expect(send(&rewriter, Self.first, describe(102)) == nil)
@@ -130,10 +130,10 @@ import Wire
 
     @Test func `a packet is not left out when later ones were sent`() throws {
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
-        #expect(!rewriter.leaveOut(describe(1)))
+        #expect(rewriter.leaveOut(describe(1)) == false)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         _ = send(&rewriter, Self.first, describe(103))
-        for number in [99, 100, 101, 102, 103] as [Int64] { #expect(!rewriter.leaveOut(describe(number))) }
+        for number in [99, 100, 101, 102, 103] as [Int64] { #expect(rewriter.leaveOut(describe(number)) == false) }
         let base = try #require(rewriter.newestSequence).rawValue
         #expect(send(&rewriter, Self.first, describe(102)) == base - 1)
     }
@@ -142,7 +142,7 @@ import Wire
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         let base = try #require(rewriter.newestSequence).rawValue
-        #expect(rewriter.leaveOut(describe(102, timestamp: 3_000)))
+        #expect(rewriter.leaveOut(describe(102, timestamp: 3_000)) == true)
         #expect(send(&rewriter, Self.first, describe(103, timestamp: 6_000)) == base + 2)
         #expect(send(&rewriter, Self.first, describe(101)) == base + 1)
         #expect(send(&rewriter, Self.first, describe(102, timestamp: 3_000)) == nil)
@@ -154,8 +154,8 @@ import Wire
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         let base = try #require(rewriter.newestSequence).rawValue
-        #expect(rewriter.leaveOut(describe(101, timestamp: 3_000)))
-        #expect(rewriter.leaveOut(describe(104, timestamp: 3_000)))
+        #expect(rewriter.leaveOut(describe(101, timestamp: 3_000)) == true)
+        #expect(rewriter.leaveOut(describe(104, timestamp: 3_000)) == true)
         #expect(send(&rewriter, Self.first, describe(105, timestamp: 6_000)) == base + 1)
         #expect(send(&rewriter, Self.first, describe(102, timestamp: 3_000)) == nil)
     }
@@ -191,12 +191,12 @@ import Wire
             }
             begin(&rewriter, Self.first, picture(100, of: 1, tl0: 1, layer: 0), at: .ms(0))
             // Two packets of an upper layer's picture, then one of the base layer.
-            #expect(rewriter.leaveOut(picture(101, of: 2, tl0: 1, layer: 2)))
-            #expect(rewriter.leaveOut(picture(102, of: 2, tl0: 1, layer: 2)))
+            #expect(rewriter.leaveOut(picture(101, of: 2, tl0: 1, layer: 2)) == true)
+            #expect(rewriter.leaveOut(picture(102, of: 2, tl0: 1, layer: 2)) == true)
             let upper = try #require(rewriter.currentSegment)
             #expect(upper.pictureID(3, bits: 15) == (closes ? 2 : 3))
             #expect(upper.tl0(2) == 2)
-            #expect(rewriter.leaveOut(picture(103, of: 3, tl0: 2, layer: 0)))
+            #expect(rewriter.leaveOut(picture(103, of: 3, tl0: 2, layer: 0)) == true)
             let base = try #require(rewriter.currentSegment)
             #expect(base.pictureID(4, bits: 15) == (closes ? 2 : 4))
             #expect(base.tl0(3) == (closes ? 2 : 3))
@@ -372,7 +372,7 @@ import Wire
         let base = try #require(rewriter.newestSequence).rawValue
         var number: Int64 = 0
         for _ in 0..<(RTPRewriter.segmentsMax * 3) {
-            #expect(rewriter.leaveOut(describe(number + 1)))
+            #expect(rewriter.leaveOut(describe(number + 1)) == true)
             number += 2
             _ = send(&rewriter, Self.first, describe(number))
         }

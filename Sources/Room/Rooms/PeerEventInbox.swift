@@ -22,6 +22,7 @@ final class PeerEventInbox: Sendable {
         var pending: [PeerID: Pending] = [:]
     }
     private let state = Mutex(State())
+
     /// Returns whether nothing was waiting.
     func post(_ event: PeerEvent, from peer: PeerID) -> Bool {
         state.withLock { state in

@@ -36,6 +36,21 @@ struct PayloadVP8Tests {
         #expect(isKeyFrameStart(codec: .vp8, payload: unsafe payload.span.bytes) == isKey)
     }
 
+    @Test func `a key frame names its size, and nothing else does`() {
+        // 640 × 720 with a horizontal scale of 1, behind a descriptor of one byte and the frame tag.
+        let keyFrame: [UInt8] = [0x10, 0x10, 0, 0, 0x9D, 0x01, 0x2A, 0x80, 0x42, 0xD0, 0x02]
+        let size = VP8PayloadDescriptor.keyFrameSize(unsafe keyFrame.span.bytes)
+        #expect(size?.width == 640)
+        #expect(size?.height == 720)
+        var delta = keyFrame
+        delta[1] |= 1
+        #expect(VP8PayloadDescriptor.keyFrameSize(unsafe delta.span.bytes) == nil)
+        for count in 0..<keyFrame.count {
+            let part = Array(keyFrame.prefix(count))
+            #expect(VP8PayloadDescriptor.keyFrameSize(unsafe part.span.bytes) == nil)
+        }
+    }
+
     @Test func `a descriptor with nothing behind it is refused`() {
         let valid: [UInt8] = [0x90, 0xE0, 0x92, 0x34, 0x56, 0x60]
         for length in 0...valid.count {
