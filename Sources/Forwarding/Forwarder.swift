@@ -99,7 +99,7 @@ public final class Forwarder {
     /// Encrypts and decrypts for every peer of the core.
     let engine: SRTPEngine
     let slotStates = StateSlab<SlotState>()
-    private let sendStates = StateSlab<PeerSendState>()
+    private let sendStates = StateSlab<EgressState>()
     /// Tracks with packets of this turn that wait to be sent on; peers and mirrors keep them alive.
     var pending: ContiguousArray<Uncounted<ReceivedTrack>> = []
 
@@ -186,8 +186,10 @@ public final class Forwarder {
                 profiles: configuration.srtpProfiles,
                 remote: parameters.remote,
                 engine: engine,
-                slab: sendStates,
-                firstTransportSequence: UInt16(truncatingIfNeeded: configuration.random()),
+                egress: Egress(
+                    slab: sendStates,
+                    firstTransportSequence: UInt16(truncatingIfNeeded: configuration.random())
+                ),
                 allowsRepeats: parameters.send.contains { $0.kind == .video && $0.rtxSSRC == nil },
                 at: now
             )
@@ -554,6 +556,7 @@ public final class Forwarder {
             gauges.slots += peer.slots.count
             gauges.connectedSlots += peer.slots.count { $0.source != nil }
             gauges.historyBytes += peer.streams.reduce(0) { $0 + $1.history.footprintBytes }
+            gauges.stateBytes += peer.transport.egress.footprintBytes
         }
         for mirror in mirrors.values {
             gauges.mirroredTracks += 1
@@ -561,7 +564,7 @@ public final class Forwarder {
         }
         gauges.isOverloaded = overload.controller.isOverloaded
         gauges.heldLayers = overload.controller.held.count
-        gauges.stateBytes = slotStates.footprintBytes + sendStates.footprintBytes
+        gauges.stateBytes += slotStates.footprintBytes + sendStates.footprintBytes
         return gauges
     }
 }

@@ -393,29 +393,18 @@ final class World {
     func sendSecured(_ packet: [UInt8], isRTCP: Bool = false, from host: Host) {
         guard let id = host.client?.id, let transport = host.core.peer(id)?.transport else { return }
         if isRTCP {
-            _ = transport.sendRTCP(packet, into: host.batch)
-        } else if let path = transport.selectedPath {
-            host.batch.append(to: path) { slot in
-                guard packet.count + 32 <= slot.byteCount else { return nil }
-                slot.store(unsafe packet.span.bytes, at: 0)
-                return transport.protectRTP(&slot, length: packet.count)
-            }
+            transport.egress.sendRTCP(packet, into: host.batch)
+        } else {
+            transport.egress.sendRTP(packet, into: host.batch)
         }
         settle(host)
     }
 
     /// Lets the node take packets of a client, encrypted with the keys of its session, in one turn and at once.
     func deliverSecured(_ packets: [[UInt8]], from host: Host) {
-        guard let id = host.client?.id, let transport = host.core.peer(id)?.transport,
-            let path = transport.selectedPath
-        else { return }
+        guard let id = host.client?.id, let transport = host.core.peer(id)?.transport else { return }
         var datagrams: [[UInt8]] = []
-        for packet in packets {
-            host.batch.append(to: path) { slot in
-                slot.store(unsafe packet.span.bytes, at: 0)
-                return transport.protectRTP(&slot, length: packet.count)
-            }
-        }
+        for packet in packets { transport.egress.sendRTP(packet, into: host.batch) }
         host.core.completeBatch()
         for index in 0..<host.batch.count {
             datagrams.append(host.batch.withDatagram(index) { bytes, _ in bytes.array() })

@@ -35,16 +35,17 @@ extension Peer {
 
     func addSlot(_ parameters: SendTrackParameters, seed: UInt64) {
         for ssrc in parameters.ssrcs { usedSSRCs.insert(ssrc) }
+        if parameters.extensions[.transportSequenceNumber] != nil { transport.egress.recordSentPackets() }
         let slot = unsafe SendSlot(
             id: TrackID(peer: id, mid: parameters.slotName),
             parameters: parameters,
             peer: self,
-            sending: transport.sending,
+            egress: transport.egress.state,
             slab: core.slotStates,
             allowsRepeats: transport.allowsRepeats,
             seed: seed
         )
-        if let sender = unsafe transport.sending.pointee.sender { slot.connected(sender) }
+        if let sender = transport.egress.sender { slot.connected(sender) }
         slotTable.append(slot)
     }
 
@@ -58,7 +59,7 @@ extension Peer {
                 source.streams.forEach(core.unregister)
             }
             slot.connect(to: nil, at: now)
-            guard let sender = unsafe transport.sending.pointee.sender else { continue }
+            guard let sender = transport.egress.sender else { continue }
             // Feedback to the peer goes on under its SSRC.
             for ssrc in slot.parameters.ssrcs where ssrc != feedbackSSRC { sender.forget(ssrc) }
         }

@@ -65,7 +65,7 @@ package final class Peer {
     package private(set) var reportedBandwidth: UInt64?
     /// Media may be sent and is accepted.
     @inline(__always)
-    var isConnected: Bool { unsafe transport.sending.pointee.sender != nil }
+    var isConnected: Bool { transport.egress.isOpen }
     /// Where the peer stands among those whose deadlines the core looks at again at the end of the turn; `nil` when it is
     /// not there.
     var dirtyPlace: Int?
@@ -160,7 +160,7 @@ package final class Peer {
     /// Media flows from now on: what was connected before waits for a key frame.
     func becameConnected(at now: Instant) {
         nextReportAt = Self.reportTime(after: now)
-        let sender = unsafe transport.sending.pointee.sender
+        let sender = transport.egress.sender
         for slot in slots {
             if let sender { slot.connected(sender) }
             slot.wantKeyFrame(at: now)
@@ -385,7 +385,7 @@ package final class Peer {
 
     @discardableResult
     private func flushRTCP(into batch: DatagramBatch) -> Bool {
-        guard !core.writer.isEmpty, transport.sendRTCP(core.writer.bytes, into: batch) else { return false }
+        guard !core.writer.isEmpty, transport.egress.sendRTCP(core.writer.bytes, into: batch) else { return false }
         core.counters.rtcpSent &+= 1
         return true
     }

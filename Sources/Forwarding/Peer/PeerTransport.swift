@@ -30,12 +30,11 @@ package final class PeerTransport {
             case .lite(let agent): selectedPath = agent.selectedPath
             case .controlling(let agent): selectedPath = agent.selectedPath
             }
-            refreshSending()
+            egress.setPath(selectedPath)
         }
     }
-    /// What sending reads: path and keys as they are now.
-    let sending: UnsafeMutablePointer<PeerSendState>
-    private let slab: StateSlab<PeerSendState>
+    /// Everything that is sent leaves through it.
+    package let egress: Egress
     private let engine: SRTPEngine
     private let dtls: DTLSConnection
     private let dtlsRole: DTLSRole
@@ -57,10 +56,7 @@ package final class PeerTransport {
     /// Datagrams of handshakes that were not sent for want of allowance, since `takeHeldDatagrams`.
     private var heldDatagrams = 0
     package private(set) var state = State.connecting {
-        didSet {
-            isConnected = state == .connected
-            refreshSending()
-        }
+        didSet { isConnected = state == .connected }
     }
 
     /// ICE and DTLS together must be done by then; a browser gives up after about as long.
@@ -81,14 +77,13 @@ package final class PeerTransport {
         profiles: [SRTPProfile],
         remote: RemoteTransport,
         engine: SRTPEngine,
-        slab: StateSlab<PeerSendState>,
-        firstTransportSequence: UInt16,
+        egress: Egress,
         allowsRepeats: Bool,
         at now: Instant
     ) throws(DTLSError) {
         self.allowsRepeats = allowsRepeats
         self.engine = engine
-        self.slab = slab
+        self.egress = egress
         self.agent = agent
         dtlsRole = remote.localRole
         dtls = try DTLSConnection(
@@ -98,19 +93,9 @@ package final class PeerTransport {
             profiles: profiles
         )
         setupDeadline = now + Self.setupTimeout
-        unsafe sending = slab.make(PeerSendState(transportSequence: firstTransportSequence))
     }
-
-    deinit { unsafe slab.free(sending) }
 
     package private(set) var isConnected = false
-
-    private func refreshSending() {
-        let path = isConnected ? selectedPath : nil
-        unsafe sending.pointee.isSendable = path != nil
-        if let path { unsafe sending.pointee.path = path }
-        unsafe sending.pointee.sender = isConnected ? srtp?.sender : nil
-    }
 
     /// The pair that ICE selected: where media and RTCP are sent. Kept beside the agent because every packet reads it.
     package private(set) var selectedPath: NetworkPath?
@@ -278,6 +263,7 @@ package final class PeerTransport {
             }
             srtp = transform
             state = .connected
+            egress.open(transform, path: selectedPath)
             return .connected
         case .closed: return close(.closedByPeer)
         case .failed(.fingerprintMismatch): return close(.fingerprintMismatch)
@@ -290,8 +276,8 @@ package final class PeerTransport {
     private func close(_ reason: PeerCloseReason) -> Change? {
         guard !isClosed else { return nil }
         state = .closed(reason)
+        egress.close()
         srtp = nil
-        refreshSending()
         return .closed(reason)
     }
 
@@ -335,7 +321,7 @@ package final class PeerTransport {
                 return
             }
             noteFlight(over: path)
-            batch.append(to: path, copying: datagram)
+            egress.sendDTLS(datagram, over: path, into: batch)
         }
     }
 
@@ -356,22 +342,6 @@ package final class PeerTransport {
     package func unprotectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
         guard let srtp else { throw .failed }
         return try srtp.unprotectRTCP(&packet, length: length)
-    }
-
-    /// Encrypts the RTP packet that stands at the start of `packet`; `nil` when that failed.
-    package func protectRTP(_ packet: inout MutableRawSpan, length: Int) -> Int? {
-        guard let srtp else { return nil }
-        return try? srtp.protectRTP(&packet, length: length)
-    }
-
-    /// Encrypts and sends one RTCP packet.
-    package func sendRTCP(_ bytes: [UInt8], into batch: DatagramBatch) -> Bool {
-        guard let srtp, let path = selectedPath else { return false }
-        return batch.append(to: path) { slot in
-            guard bytes.count + SRTPSession.overheadBytesMax <= slot.byteCount else { return nil }
-            slot.store(unsafe bytes.span.bytes, at: 0)
-            return try? srtp.protectRTCP(&slot, length: bytes.count)
-        }
     }
 }
 

@@ -26,9 +26,7 @@ extension Forwarder {
         engine.flush()
     }
 
-    private func makeTurn(at now: Instant) -> SendTurn {
-        SendTurn(now: now, absoluteSendTime: AbsoluteSendTime(ntp(at: now)).rawValue)
-    }
+    func makeTurn(at now: Instant) -> SendTurn { SendTurn(now: now, ntp: ntp(at: now)) }
 
     /// Sends on what waits of one track.
     func fanOut(_ track: ReceivedTrack, at now: Instant, into batch: DatagramBatch) {
@@ -69,7 +67,7 @@ extension Forwarder {
             while next < states.count {
                 let state = unsafe states[next]
                 next += 1
-                guard unsafe state.pointee.peer.pointee.isSendable else { continue }
+                guard unsafe state.pointee.egress.pointee.isSendable else { continue }
                 var index = 0
                 while index < count {
                     unsafe Self.sendOn(backlog + index, state, turn, into: batch, &sent)
@@ -100,7 +98,7 @@ extension Forwarder {
         guard unsafe state.pointee.playing == packet.pointee.streamID else {
             // Another layer than the one that plays concerns the slot when it is the one to come.
             if unsafe state.pointee.wanted == packet.pointee.streamID {
-                unsafe sendSpecially(packet, state, turn, into: batch)
+                unsafe sendSlowPath(packet, state, turn, into: batch)
             }
             return
         }
@@ -110,39 +108,41 @@ extension Forwarder {
             unsafe segment.stream.rawValue == packet.pointee.streamID,
             unsafe packet.pointee.description.sequence >= segment.sourceStart,
             unsafe state.pointee.rewriter.follows(packet.pointee.description.sequence, in: segment),
-            let stream = unsafe state.pointee.stream,
-            let sender = unsafe state.pointee.peer.pointee.sender
+            let stream = unsafe state.pointee.stream
         else {
-            unsafe sendSpecially(packet, state, turn, into: batch)
+            unsafe sendSlowPath(packet, state, turn, into: batch)
             return
         }
         let payloadLength = unsafe Int(packet.pointee.description.payloadLength)
-        guard payloadLength + OutgoingHeader.bytesMax + SRTPSession.overheadBytesMax <= DatagramBatch.slotBytes else {
-            unsafe sendSpecially(packet, state, turn, into: batch)
+        // A longer element than the one-byte form takes is written as its retransmission would be.
+        guard payloadLength + HeaderWriter.oneByteLengthMax + SRTPSession.overheadBytesMax <= DatagramBatch.slotBytes,
+            unsafe state.pointee.extensions.isOneByte,
+            unsafe packet.pointee.description.fitsOneByteForm
+        else {
+            unsafe sendSlowPath(packet, state, turn, into: batch)
             return
         }
         guard let place = unsafe batch.reserve() else { return }
-        let header = unsafe OutgoingHeader.write(packet, segment, state, turn, to: place)
-        guard header > 0 else {
-            unsafe sendSpecially(packet, state, turn, into: batch)
-            return
-        }
+        let header = unsafe writeHeader(packet, segment, state, turn, to: place)
         var payload = unsafe packet.pointee.bytes + Int(packet.pointee.description.payloadOffset)
         if !segment.keepsPayload {
             unsafe (place + header).copyMemory(from: payload, byteCount: payloadLength)
             unsafe segment.renumber(place + header, packet.pointee.description)
             unsafe payload = UnsafeRawPointer(place + header)
         }
-        let length = unsafe sender.protectRTP(
+        let length = unsafe state.pointee.egress.pointee.send(
             stream,
             place,
             headerLength: header,
             payload: payload,
             payloadLength: payloadLength,
-            index: segment.packetIndex(packet.pointee.description.sequence)
+            index: segment.packetIndex(packet.pointee.description.sequence),
+            isNumbered: state.pointee.extensions.transportSequenceNumber != 0,
+            kind: .media,
+            turn,
+            into: batch
         )
         guard length > 0 else { return }
-        unsafe batch.commit(length, to: state.pointee.peer.pointee.path)
         unsafe state.pointee.rewriter.sent(packet.pointee.description, in: segment, at: turn.now)
         unsafe state.pointee.packetsSent &+= 1
         unsafe state.pointee.octetsSent &+= UInt32(truncatingIfNeeded: payloadLength)
@@ -151,15 +151,41 @@ extension Forwarder {
         sent.bytes &+= UInt64(truncatingIfNeeded: length)
     }
 
+    /// Writes the header of a plain packet, in the one-byte form.
+    @inline(__always)
+    private static func writeHeader(
+        _ packet: UnsafePointer<PendingPacket>,
+        _ segment: RTPRewriter.Segment,
+        _ state: UnsafeMutablePointer<SlotState>,
+        _ turn: SendTurn,
+        to place: UnsafeMutableRawPointer
+    ) -> Int {
+        var writer = unsafe HeaderWriter(
+            place,
+            isTwoByte: false,
+            marker: packet.pointee.description.marker,
+            payloadType: state.pointee.outgoingPayloadType,
+            sequence: segment.sequence(packet.pointee.description.sequence).wire,
+            timestamp: segment.timestamp(packet.pointee.description.timestamp),
+            ssrc: state.pointee.ssrc
+        )
+        if unsafe state.pointee.sendsMID && state.pointee.extensions.mid != 0 {
+            unsafe writer.appendMID(state.pointee.extensions)
+        }
+        unsafe state.pointee.egress.pointee.writePerSendElements(state.pointee.extensions, turn, to: &writer)
+        unsafe writer.appendForwarded(packet, segment, state.pointee.extensions)
+        return writer.finish()
+    }
+
     @inline(never)
-    private static func sendSpecially(
+    private static func sendSlowPath(
         _ packet: UnsafePointer<PendingPacket>,
         _ state: UnsafeMutablePointer<SlotState>,
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) {
         unsafe state.pointee.owner?.with {
-            unsafe $0.forward(packet, at: turn.now, into: batch)
+            unsafe $0.forward(packet, turn, into: batch)
         }
     }
 }

@@ -30,8 +30,7 @@ package final class SendSlot {
     private var rtxStream: SRTPOutboundStream?
     private var rtxSequence: ExtendedSequenceNumber
     private var limiter = RetransmissionLimiter()
-    private let midBytes: [UInt8]
-    private let ridBytes: [UInt8]
+    private let names: HeaderNames
     /// Without RTX a retransmission is the same packet under the same SRTP index, and encrypting anything different
     /// under it would give keys away (RFC 7714 §8.4). Such a slot sends only extensions that never change. One that is
     /// added to a peer whose transport refuses repeats has no retransmission at all.
@@ -58,7 +57,7 @@ package final class SendSlot {
         id: TrackID,
         parameters: SendTrackParameters,
         peer: Peer,
-        sending: UnsafeMutablePointer<PeerSendState>,
+        egress: UnsafeMutablePointer<EgressState>,
         slab: StateSlab<SlotState>,
         allowsRepeats: Bool,
         seed: UInt64
@@ -68,12 +67,11 @@ package final class SendSlot {
         unsafe owner = peer
         self.slab = slab
         isRepeatable = parameters.kind == .video && parameters.rtxSSRC == nil && allowsRepeats
-        midBytes = Array(parameters.mid.value.utf8)
-        ridBytes = parameters.rid.map { Array($0.value.utf8) } ?? []
+        names = HeaderNames(parameters)
         rtxSequence = ExtendedSequenceNumber(rawValue: Int64(seed >> 16 & 0x7FFF))
         unsafe state = slab.make(
             SlotState(
-                peer: sending,
+                egress: egress,
                 ssrc: parameters.ssrc,
                 extensions: SentExtensions(parameters, isRepeatable: isRepeatable),
                 rewriter: RTPRewriter(clockRate: parameters.kind.clockRate, seed: seed)
@@ -243,11 +241,11 @@ package final class SendSlot {
     // MARK: - Media
 
     /// Sends one packet of the source on that is not a plain one, if it is this slot's turn for it.
-    func forward(_ packet: UnsafePointer<PendingPacket>, at now: Instant, into batch: DatagramBatch) {
+    func forward(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
+        let now = turn.now
         let description = unsafe packet.pointee.description
         let streamID = unsafe StreamID(rawValue: packet.pointee.streamID)
         let stream = unsafe packet.pointee.stream.object
-        let span = unsafe packet.pointee.span
         if unsafe state.pointee.playing != streamID.rawValue {
             guard unsafe state.pointee.wanted == streamID.rawValue, begin(stream, at: description, now: now)
             else { return }
@@ -274,7 +272,7 @@ package final class SendSlot {
             return
         }
         noteMapping(mapping, of: description.payloadType)
-        guard let length = send(span, description, segment, mapping, at: now, into: batch) else { return }
+        guard let length = unsafe send(packet, segment, mapping, turn, into: batch) else { return }
         unsafe state.pointee.rewriter.noteGap(
             before: description.sequence,
             in: segment,
@@ -372,7 +370,10 @@ package final class SendSlot {
                 ? mapping(of: description.payloadType, in: stream.track)
                 : PayloadMapping(description.payloadType, of: stream.track.parameters, to: parameters)
             guard let mapping else { return false }
-            return send(packet, description, segment, mapping, retransmission: true, at: now, into: batch) != nil
+            let turn = peer.core.makeTurn(at: now)
+            return unsafe stream.withPending(packet, description) { pending in
+                unsafe send(pending, segment, mapping, retransmission: true, turn, into: batch) != nil
+            } ?? false
         }
         if sent == true {
             retransmitted &+= 1
@@ -384,20 +385,18 @@ package final class SendSlot {
 
     // MARK: - Packets
 
-    /// Writes, encrypts and queues one packet.
+    /// Writes one packet and sends it.
     /// - Returns: its length on the wire; `nil` when it could not be sent.
     private func send(
-        _ packet: RawSpan,
-        _ description: PacketDescription,
+        _ packet: UnsafePointer<PendingPacket>,
         _ segment: RTPRewriter.Segment,
         _ mapping: PayloadMapping,
         retransmission: Bool = false,
-        at now: Instant,
+        _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Int? {
-        guard unsafe state.pointee.peer.pointee.isSendable, let sender = unsafe state.pointee.peer.pointee.sender else {
-            return nil
-        }
+        guard unsafe state.pointee.egress.pointee.isSendable else { return nil }
+        let description = unsafe packet.pointee.description
         let outgoing: PayloadType
         var rtx: (payloadType: PayloadType, ssrc: SSRC)?
         switch mapping {
@@ -409,92 +408,66 @@ package final class SendSlot {
         }
         if retransmission, rtx == nil, !isRepeatable { return nil }
         guard let stream = rtx == nil ? unsafe state.pointee.stream : rtxStream else { return nil }
+        let lengthMax =
+            HeaderWriter.lengthMax(description, names: names.count) + 2 + Int(description.payloadLength)
+            + SRTPSession.overheadBytesMax
+        guard lengthMax <= DatagramBatch.slotBytes, let place = unsafe batch.reserve() else { return nil }
         let sequence = segment.sequence(description.sequence).wire
-        let index = rtx == nil ? segment.packetIndex(description.sequence) : UInt64(rtxSequence.rawValue)
-        guard let place = unsafe batch.reserve() else { return nil }
-        var slot = unsafe UnsafeMutableRawBufferPointer(start: place, count: DatagramBatch.slotBytes).mutableBytes
-        RTPHeaderWriter.write(
+        var writer = unsafe HeaderWriter(
+            place,
+            isTwoByte: !(state.pointee.extensions.isOneByte && names.isOneByte && description.fitsOneByteForm),
             marker: description.marker,
-            payloadType: rtx?.payloadType ?? outgoing,
-            sequenceNumber: rtx == nil ? sequence : rtxSequence.wire,
+            payloadType: (rtx?.payloadType ?? outgoing).rawValue,
+            sequence: rtx == nil ? sequence : rtxSequence.wire,
             timestamp: segment.timestamp(description.timestamp),
-            ssrc: rtx?.ssrc ?? parameters.ssrc,
-            into: &slot
+            ssrc: rtx?.ssrc ?? parameters.ssrc
         )
-        let header = writeExtensions(packet, description, segment, isRTX: rtx != nil, at: now, into: &slot)
+        let header = unsafe writeExtensions(packet, segment, turn, isRTX: rtx != nil, to: &writer)
+        var slot = unsafe UnsafeMutableRawBufferPointer(start: place, count: DatagramBatch.slotBytes).mutableBytes
         var offset = header
         if rtx != nil {
             // The original sequence number precedes the payload (RFC 4588 §4).
             slot.store(bigEndian: sequence.rawValue, at: offset)
             offset += 2
         }
-        guard let end = writePayload(packet, description, mapping, at: offset, into: &slot) else { return nil }
+        guard let end = unsafe writePayload(packet.pointee.span, description, mapping, at: offset, into: &slot) else {
+            return nil
+        }
         unsafe segment.renumber(place + offset, description)
-        let length = unsafe sender.protectRTP(
+        let length = unsafe state.pointee.egress.pointee.send(
             stream,
             place,
             headerLength: header,
             payload: place + header,
             payloadLength: end - header,
-            index: index
+            index: rtx == nil ? segment.packetIndex(description.sequence) : UInt64(rtxSequence.rawValue),
+            isNumbered: state.pointee.extensions.transportSequenceNumber != 0,
+            kind: retransmission ? .retransmission : .media,
+            turn,
+            into: batch
         )
         guard length > 0 else { return nil }
-        unsafe batch.commit(length, to: state.pointee.peer.pointee.path)
         if rtx != nil { rtxSequence = rtxSequence.advanced(by: 1) }
         return length
     }
 
+    /// Writes the header extensions behind the fixed header.
+    /// - Returns: the header's length.
     private func writeExtensions(
-        _ packet: RawSpan,
-        _ description: PacketDescription,
+        _ packet: UnsafePointer<PendingPacket>,
         _ segment: RTPRewriter.Segment,
+        _ turn: SendTurn,
         isRTX: Bool,
-        at now: Instant,
-        into slot: inout MutableRawSpan
+        to writer: inout HeaderWriter
     ) -> Int {
-        var writer = HeaderExtensionWriter()
-        let extensions = parameters.extensions
-        // Nobody reports on an RTX stream, so what layer it repeats is said on all of it (RFC 8852 §3.3).
-        let sendsMID = unsafe state.pointee.sendsMID
-        if sendsMID || isRepeatable || (isRTX && parameters.rid != nil), let id = extensions[.mid] {
-            let mid = midBytes
-            writer.append(id, unsafe mid.span.bytes, to: &slot)
-            if parameters.rid != nil, let ridID = extensions[isRTX ? .repairedRTPStreamID : .rtpStreamID] {
-                let rid = ridBytes
-                writer.append(ridID, unsafe rid.span.bytes, to: &slot)
-            }
+        // Nobody reports on an RTX stream, so all of its packets name the layer that they repeat (RFC 8852 §3.3).
+        if unsafe state.pointee.sendsMID || isRepeatable || (isRTX && parameters.rid != nil) {
+            names.append(to: &writer, isRTX: isRTX)
         }
-        if !isRepeatable, let id = extensions[.absoluteSendTime], let range = writer.reserve(id, length: 3, in: &slot) {
-            let time = AbsoluteSendTime(peer.core.ntp(at: now)).rawValue
-            slot.store(UInt8(truncatingIfNeeded: time >> 16), at: range.lowerBound)
-            slot.store(bigEndian: UInt16(truncatingIfNeeded: time), at: range.lowerBound + 1)
-        }
-        if !isRepeatable, let id = extensions[.transportSequenceNumber],
-            let range = writer.reserve(id, length: 2, in: &slot)
-        {
-            let number = unsafe state.pointee.peer.pointee.takeTransportSequence()
-            slot.store(bigEndian: number, at: range.lowerBound)
-        }
-        if let id = extensions[.audioLevel], description.audioLevel.isPresent {
-            writer.append(id, packet.extracting(description.audioLevel.range), to: &slot)
-        }
-        if let id = extensions[.videoOrientation], description.videoOrientation.isPresent {
-            writer.append(id, packet.extracting(description.videoOrientation.range), to: &slot)
-        }
-        if let id = extensions[.playoutDelay], description.playoutDelay.isPresent {
-            writer.append(id, packet.extracting(description.playoutDelay.range), to: &slot)
-        }
-        let dependency = description.dependencyDescriptor
-        if let id = extensions[.dependencyDescriptor], description.hasFrameNumber,
-            let range = writer.reserve(id, length: Int(dependency.length), in: &slot)
-        {
-            slot.store(packet.extracting(dependency.range), at: range.lowerBound)
-            slot.store(
-                bigEndian: segment.frameNumber(description.frameNumber),
-                at: range.lowerBound + DependencyDescriptorHead.frameNumberOffset
-            )
-        }
-        return writer.finish(&slot)
+        let extensions = unsafe state.pointee.extensions
+        unsafe state.pointee.egress.pointee.writePerSendElements(extensions, turn, to: &writer)
+        unsafe writer.appendForwarded(packet, segment, extensions)
+        return writer.finish()
     }
 
     private func writePayload(
@@ -509,7 +482,6 @@ package final class SendSlot {
             guard let primary = REDBlocks.primaryRange(of: packet.extracting(range)) else { return nil }
             range = range.lowerBound + primary.lowerBound..<range.lowerBound + primary.upperBound
         }
-        guard offset + range.count + SRTPOverhead.bytesMax <= slot.byteCount else { return nil }
         slot.store(packet.extracting(range), at: offset)
         if case .red(_, let primary) = mapping {
             REDBlocks.rewritePayloadTypes(in: &slot, from: offset, count: range.count, to: primary)
@@ -548,5 +520,23 @@ package final class SendSlot {
     private static let senderReportPatience = Interval.seconds(5)
 }
 
-/// What SRTP and SRTCP may add to a packet: index, tag and a margin for the largest tag of RFC 7714.
-package enum SRTPOverhead { package static let bytesMax = 32 }
+extension ReceivedStream {
+    /// Lends a kept packet in the form that the fan-out uses.
+    func withPending<Result>(
+        _ packet: RawSpan,
+        _ description: PacketDescription,
+        _ body: (UnsafePointer<PendingPacket>) -> Result
+    ) -> Result? {
+        unsafe packet.withUnsafeBytes { buffer in
+            guard let bytes = buffer.baseAddress else { return nil }
+            var pending = unsafe PendingPacket(
+                description: description,
+                bytes: bytes,
+                length: buffer.count,
+                stream: Uncounted(self),
+                streamID: id.rawValue
+            )
+            return unsafe withUnsafePointer(to: &pending) { unsafe body($0) }
+        }
+    }
+}

@@ -2,30 +2,12 @@ import MediaTypes
 import SRTP
 import Wire
 
-/// What sending to a peer takes, read by every packet: plain memory without references, kept up to date by the peer's
-/// transport.
-struct PeerSendState {
-    /// Where everything is sent; meaningful while `isSendable`.
-    var path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: TransportAddress(ip: .anyV4, port: 0))
-    /// The peer is connected and has a path.
-    var isSendable = false
-    /// Set as long as the peer is connected.
-    var sender: SRTPSender?
-    /// The number that transport-wide congestion control counts the peer's packets by.
-    var transportSequence: UInt16
-
-    @inline(__always)
-    mutating func takeTransportSequence() -> UInt16 {
-        transportSequence &+= 1
-        return transportSequence
-    }
-}
-
 /// What one slot's packets are made with: plain memory beside that of the track's other slots, so that a fan-out walks
 /// through memory in order and counts no references.
 @safe
 struct SlotState {
-    let peer: UnsafeMutablePointer<PeerSendState>
+    /// The state of the peer's ``Egress``.
+    let egress: UnsafeMutablePointer<EgressState>
     let ssrc: SSRC
     let extensions: SentExtensions
     /// MID goes on every packet until a report shows that the receiver knows the SSRC (RFC 8843 §9.2).

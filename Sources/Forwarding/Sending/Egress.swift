@@ -1,0 +1,176 @@
+import SRTP
+package import Wire
+
+/// The way out to one peer: media, retransmissions, RTCP and the records of the handshake all leave through it.
+///
+/// For each packet it writes what differs per send, takes the transport-wide sequence number, encrypts, records the
+/// packet for a bandwidth estimator, and commits it to the batch. Nothing else encrypts for the peer. What the fan-out
+/// needs of it lies in `state`, in plain memory.
+@safe
+package final class Egress {
+    let state: UnsafeMutablePointer<EgressState>
+    private let slab: StateSlab<EgressState>
+    /// Encrypts RTCP; `nil` unless the peer is connected.
+    private var transform: (any SRTPTransform)?
+
+    /// - Parameter firstTransportSequence: random; the number before the first one that is taken.
+    init(slab: StateSlab<EgressState>, firstTransportSequence: UInt16) {
+        self.slab = slab
+        unsafe state = slab.make(EgressState(sentPackets: SentPacketRing(first: firstTransportSequence)))
+    }
+
+    deinit {
+        unsafe state.pointee.sentPackets.deallocate()
+        unsafe slab.free(state)
+    }
+
+    /// The peer is connected: packets can be encrypted.
+    @inline(__always)
+    var isOpen: Bool { unsafe state.pointee.sender != nil }
+    /// Resolves and forgets SRTP streams; `nil` unless the peer is connected.
+    var sender: SRTPSender? { unsafe state.pointee.sender }
+    /// Bytes that the peer's record of sent packets holds of the machine's memory.
+    var footprintBytes: Int { unsafe state.pointee.sentPackets.footprintBytes }
+
+    /// The packet that left with a transport-wide sequence number; `nil` when none did, or too long ago.
+    package func sentPacket(_ number: TransportSequenceNumber) -> SentPacket? {
+        unsafe state.pointee.sentPackets[number]
+    }
+    /// UDP payload bytes of all datagrams that left without a transport-wide sequence number.
+    package var unnumberedBytes: UInt64 { unsafe state.pointee.unnumberedBytes }
+
+    /// Keeps a record of what is sent. To be called once a slot that numbers its packets is added.
+    func recordSentPackets() { unsafe state.pointee.sentPackets.allocate() }
+
+    /// The peer is connected.
+    func open(_ transform: any SRTPTransform, path: NetworkPath?) {
+        self.transform = transform
+        unsafe state.pointee.sender = transform.sender
+        setPath(path)
+    }
+
+    /// The connection ended: nothing is encrypted any more.
+    func close() {
+        transform = nil
+        unsafe state.pointee.sender = nil
+        unsafe state.pointee.isSendable = false
+    }
+
+    /// The selected pair changed. Without one nothing leaves.
+    func setPath(_ path: NetworkPath?) {
+        if let path { unsafe state.pointee.path = path }
+        unsafe state.pointee.isSendable = isOpen && path != nil
+    }
+
+    /// Encrypts and sends one compound RTCP packet. RTCP never waits.
+    /// - Returns: whether it was put into the batch.
+    @discardableResult
+    package func sendRTCP(_ packet: [UInt8], into batch: DatagramBatch) -> Bool {
+        send(packet, into: batch) { transform, slot, length in
+            try? transform.protectRTCP(&slot, length: length)
+        }
+    }
+
+    /// Encrypts and sends one whole RTP packet as it is, without a number of its own: what tests of hostile clients send.
+    /// - Returns: whether it was put into the batch.
+    @discardableResult
+    package func sendRTP(_ packet: [UInt8], into batch: DatagramBatch) -> Bool {
+        send(packet, into: batch) { transform, slot, length in
+            try? transform.protectRTP(&slot, length: length)
+        }
+    }
+
+    private func send(
+        _ packet: [UInt8],
+        into batch: DatagramBatch,
+        _ protect: (any SRTPTransform, inout MutableRawSpan, Int) -> Int?
+    ) -> Bool {
+        guard let transform, unsafe state.pointee.isSendable else { return false }
+        var sent = 0
+        let isAppended = unsafe batch.append(to: state.pointee.path) { slot in
+            guard packet.count + SRTPSession.overheadBytesMax <= slot.byteCount else { return nil }
+            slot.store(unsafe packet.span.bytes, at: 0)
+            guard let length = protect(transform, &slot, packet.count) else { return nil }
+            sent = length
+            return length
+        }
+        if isAppended { unsafe state.pointee.unnumberedBytes &+= UInt64(sent) }
+        return isAppended
+    }
+
+    /// Sends one DTLS datagram as it is. It never waits.
+    /// - Parameter path: the pair that the handshake runs over, which need not be selected yet.
+    func sendDTLS(_ datagram: RawSpan, over path: NetworkPath, into batch: DatagramBatch) {
+        guard batch.append(to: path, copying: datagram) else { return }
+        unsafe state.pointee.unnumberedBytes &+= UInt64(datagram.byteCount)
+    }
+}
+
+/// What sending to a peer reads for every packet: plain memory without references, kept up to date by its `Egress`.
+struct EgressState {
+    /// The selected pair; meaningful while `isSendable`.
+    var path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: TransportAddress(ip: .anyV4, port: 0))
+    /// The peer is connected and has a path.
+    var isSendable = false
+    /// Set as long as the peer is connected.
+    var sender: SRTPSender?
+    /// The transport-wide sequence numbers and what was sent with them.
+    var sentPackets: SentPacketRing
+    /// UDP payload bytes of everything that left without such a number.
+    var unnumberedBytes: UInt64 = 0
+
+    init(sentPackets: SentPacketRing) { self.sentPackets = sentPackets }
+
+    /// Writes the header extensions whose values differ from one sending to the next: abs-send-time and the
+    /// transport-wide sequence number, which `send` takes.
+    @inline(__always)
+    func writePerSendElements(_ extensions: SentExtensions, _ turn: SendTurn, to writer: inout HeaderWriter) {
+        if extensions.absoluteSendTime != 0 {
+            writer.append(extensions.absoluteSendTime, bigEndianUInt24: turn.absoluteSendTime)
+        }
+        if extensions.transportSequenceNumber != 0 {
+            writer.append(extensions.transportSequenceNumber, bigEndianUInt16: sentPackets.next)
+        }
+    }
+
+    /// Encrypts, records and commits one RTP packet.
+    ///
+    /// - Parameters:
+    ///   - place: what the batch reserved last; the header stands there.
+    ///   - index: the SRTP packet index (RFC 3711 §3.3.1).
+    ///   - isNumbered: the header carries the transport-wide sequence number that is next.
+    /// - Returns: the packet's length on the wire; 0 or less when it could not be encrypted. Nothing is taken or sent then.
+    @inline(__always)
+    mutating func send(
+        _ stream: SRTPOutboundStream,
+        _ place: UnsafeMutableRawPointer,
+        headerLength: Int,
+        payload: UnsafeRawPointer,
+        payloadLength: Int,
+        index: UInt64,
+        isNumbered: Bool,
+        kind: SentKind,
+        _ turn: SendTurn,
+        into batch: DatagramBatch
+    ) -> Int {
+        guard let sender else { return 0 }
+        let length = unsafe sender.protectRTP(
+            stream,
+            place,
+            headerLength: headerLength,
+            payload: payload,
+            payloadLength: payloadLength,
+            index: index
+        )
+        guard length > 0 else { return length }
+        if isNumbered {
+            sentPackets.record(
+                SentPacket(sentAtMicroseconds: turn.sentAtMicroseconds, bytes: length, kind: kind)
+            )
+        } else {
+            unnumberedBytes &+= UInt64(truncatingIfNeeded: length)
+        }
+        batch.commit(length, to: path)
+        return length
+    }
+}

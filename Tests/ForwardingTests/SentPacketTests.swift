@@ -1,0 +1,52 @@
+import Testing
+import Wire
+
+@testable import Forwarding
+
+/// The record of what left with a transport-wide sequence number.
+@Suite struct SentPacketTests {
+    private static func packet(_ count: Int) -> SentPacket {
+        let kind = count % 2 == 0 ? SentKind.media : .retransmission
+        return SentPacket(sentAtMicroseconds: UInt32(count), bytes: count % 1_500, kind: kind)
+    }
+
+    @Test func `a record takes a store of eight bytes`() {
+        #expect(MemoryLayout<SentPacket>.stride == 8)
+        #expect(SentPacketRing.capacity.nonzeroBitCount == 1)
+    }
+
+    @Test(arguments: [0, 7, 0xFFF0] as [UInt16])
+    func `the last packets are found by their number, and no others`(first: UInt16) {
+        var ring = SentPacketRing(first: first)
+        ring.allocate()
+        defer { ring.deallocate() }
+        #expect(ring[TransportSequenceNumber(rawValue: first)] == nil)
+        let count = SentPacketRing.capacity + 100
+        for index in 1...count {
+            #expect(ring.next == first &+ UInt16(truncatingIfNeeded: index))
+            ring.record(Self.packet(index))
+        }
+        for index in 0...count + 1 {
+            let number = TransportSequenceNumber(rawValue: first &+ UInt16(truncatingIfNeeded: index))
+            let isKept = index > count - SentPacketRing.capacity && index <= count
+            #expect(ring[number] == (isKept ? Self.packet(index) : nil), "\(index)")
+        }
+    }
+
+    @Test func `a number is taken only by a packet that leaves`() {
+        var ring = SentPacketRing(first: 0xFFFF)
+        #expect(ring.next == 0 && ring.next == 0)
+        ring.record(Self.packet(1))
+        #expect(ring.next == 1)
+    }
+
+    @Test func `without negotiated numbers there is no memory and no record`() {
+        var ring = SentPacketRing(first: 3)
+        ring.record(Self.packet(1))
+        #expect(ring.footprintBytes == 0)
+        #expect(ring[TransportSequenceNumber(rawValue: 4)] == nil)
+        ring.allocate()
+        defer { ring.deallocate() }
+        #expect(ring.footprintBytes == SentPacketRing.capacity * 8)
+    }
+}
