@@ -26,6 +26,10 @@ public enum DropReason: Int, Sendable, CaseIterable {
     case publishRateVideo, publishRateAudio
     /// The loop is overloaded, and the packet is of a video layer that is left out for it.
     case loopOverload
+    /// Too many packets to the peer wait to leave.
+    case sendQueueFull
+    /// The packet waited to leave until it was not kept any more.
+    case expiredInSendQueue
 
     /// The `reason` label in the metrics.
     public var label: String {

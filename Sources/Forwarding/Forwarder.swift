@@ -86,6 +86,8 @@ public final class Forwarder {
     private var peersByPath: PathTable
     private var streams: [StreamID: ReceivedStream] = [:]
     private var deadlines = DeadlineQueue()
+    /// When the packets that wait to leave are looked at, for each peer that has any.
+    var sendSchedule = DeadlineQueue()
     private var dirty: ContiguousArray<Uncounted<Peer>?> = []
     /// Those who are being served.
     private var serving: ContiguousArray<Uncounted<Peer>?> = []
@@ -428,6 +430,7 @@ public final class Forwarder {
         }
         for stream in peer.streams { streams[stream.id] = nil }
         deadlines.set(peer.id, to: nil)
+        sendSchedule.set(peer.id, to: nil)
         forgetDirty(peer)
         counters.close(reason)
         emit(.closed(reason), of: peer.id)
@@ -436,11 +439,14 @@ public final class Forwarder {
     // MARK: - Time
 
     /// When `handleTimeout` is due.
-    public var nextDeadline: Instant? { dirty.isEmpty ? deadlines.next : Instant(nanoseconds: .min) }
+    public var nextDeadline: Instant? {
+        dirty.isEmpty ? earliest(deadlines.next, sendSchedule.next) : Instant(nanoseconds: .min)
+    }
 
     /// Does everything that is due.
     public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
         fanOutAll(at: now, into: batch)
+        while let id = sendSchedule.popDue(at: now) { peers[id]?.sendWaiting(at: now, into: batch) }
         while let id = deadlines.popDue(at: now) {
             guard let peer = peers[id] else { continue }
             service(peer, at: now, into: batch)
@@ -573,7 +579,8 @@ extension Forwarder {
     /// Whether no table holds anything of any peer: what a leak would show in.
     package var isEmpty: Bool {
         peers.isEmpty && peersByFragment.isEmpty && peersByPath.isEmpty && streams.isEmpty
-            && controllingPeers.isEmpty && deadlines.count == 0 && dirty.isEmpty && pending.isEmpty
+            && controllingPeers.isEmpty && deadlines.count == 0 && sendSchedule.count == 0 && dirty.isEmpty
+            && pending.isEmpty
             && mirrors.isEmpty && exportedTracks.isEmpty
     }
 }

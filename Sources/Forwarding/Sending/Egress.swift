@@ -12,6 +12,10 @@ package final class Egress {
     private let slab: StateSlab<EgressState>
     /// Encrypts RTCP; `nil` unless the peer is connected.
     private var transform: (any SRTPTransform)?
+    /// Decides when packets leave.
+    var policy = SendPolicy.immediate { didSet { noteMode() } }
+    /// The packets that may not leave yet.
+    package private(set) var waiting = PacketQueue() { didSet { noteMode() } }
 
     /// - Parameter firstTransportSequence: random; the number before the first one that is taken.
     init(slab: StateSlab<EgressState>, firstTransportSequence: UInt16) {
@@ -36,6 +40,8 @@ package final class Egress {
     package func sentPacket(_ number: TransportSequenceNumber) -> SentPacket? {
         unsafe state.pointee.sentPackets[number]
     }
+    /// The number that the next numbered packet takes.
+    package var nextTransportSequence: UInt16 { unsafe state.pointee.sentPackets.next }
     /// UDP payload bytes of all datagrams that left without a transport-wide sequence number.
     package var unnumberedBytes: UInt64 { unsafe state.pointee.unnumberedBytes }
 
@@ -54,13 +60,55 @@ package final class Egress {
         transform = nil
         unsafe state.pointee.sender = nil
         unsafe state.pointee.isSendable = false
+        waiting.removeAll()
     }
 
     /// The selected pair changed. Without one nothing leaves.
     func setPath(_ path: NetworkPath?) {
         if let path { unsafe state.pointee.path = path }
         unsafe state.pointee.isSendable = isOpen && path != nil
+        noteMode()
     }
+
+    private func noteMode() {
+        unsafe state.pointee.leavesAtOnce = state.pointee.isSendable && policy.isImmediate && waiting.isEmpty
+    }
+
+    // MARK: - Packets that wait
+
+    /// What becomes of a packet.
+    enum Admission {
+        case leaves
+        /// It is in the queue. The queue is to be looked at again at this instant; `nil` when that is known already.
+        case waits(Instant?)
+        /// Too many wait.
+        case refused
+    }
+
+    /// Packets leave without being asked about.
+    @inline(__always)
+    var leavesAtOnce: Bool { unsafe state.pointee.leavesAtOnce }
+
+    /// Asks whether a packet may leave, and queues it when it may not. Behind one that waits every packet waits, so that the
+    /// order is kept.
+    func admit(_ packet: PacketReference, bytes: Int, at now: Instant) -> Admission {
+        var wakesAt: Instant?
+        if waiting.isEmpty {
+            guard case .later(let instant) = decision(packet, bytes: bytes, at: now) else { return .leaves }
+            wakesAt = max(instant, now + Interval(nanoseconds: 1))
+        }
+        return waiting.append(packet) ? .waits(wakesAt) : .refused
+    }
+
+    /// What the policy says of a packet.
+    func decision(_ packet: PacketReference, bytes: Int, at now: Instant) -> SendPolicy.Decision {
+        policy.decision(SendPolicy.Request(kind: packet.kind, bytes: bytes), at: now)
+    }
+
+    func removeFirstWaiting() { waiting.removeFirst() }
+    func removeWaiting(of slot: SSRC) { waiting.removeAll(of: slot) }
+
+    // MARK: - RTCP and DTLS
 
     /// Encrypts and sends one compound RTCP packet. RTCP never waits.
     /// - Returns: whether it was put into the batch.
@@ -112,6 +160,8 @@ struct EgressState {
     var path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: TransportAddress(ip: .anyV4, port: 0))
     /// The peer is connected and has a path.
     var isSendable = false
+    /// It is sendable, and neither does a packet wait nor need one ask the ``SendPolicy``: the plain path.
+    var leavesAtOnce = false
     /// Set as long as the peer is connected.
     var sender: SRTPSender?
     /// The transport-wide sequence numbers and what was sent with them.

@@ -67,7 +67,10 @@ extension Forwarder {
             while next < states.count {
                 let state = unsafe states[next]
                 next += 1
-                guard unsafe state.pointee.egress.pointee.isSendable else { continue }
+                guard unsafe state.pointee.egress.pointee.leavesAtOnce else {
+                    unsafe sendOrQueue(backlog, count, state, turn, into: batch)
+                    continue
+                }
                 var index = 0
                 while index < count {
                     unsafe Self.sendOn(backlog + index, state, turn, into: batch, &sent)
@@ -78,6 +81,21 @@ extension Forwarder {
         counters.rtpSent &+= sent.packets
         counters.rtpBytesSent &+= sent.bytes
         track.clearBacklog()
+    }
+
+    /// Sends the packets of a turn to a slot whose peer has a ``SendPolicy`` or packets that wait.
+    @inline(never)
+    private func sendOrQueue(
+        _ backlog: UnsafePointer<PendingPacket>,
+        _ count: Int,
+        _ state: UnsafeMutablePointer<SlotState>,
+        _ turn: SendTurn,
+        into batch: DatagramBatch
+    ) {
+        guard unsafe state.pointee.egress.pointee.isSendable else { return }
+        unsafe state.pointee.owner?.with { slot in
+            for index in 0..<count { unsafe slot.sendOrQueue(backlog + index, turn, into: batch) }
+        }
     }
 
     struct SentCount {

@@ -104,6 +104,7 @@ package final class SendSlot {
         mappings.removeAll(keepingCapacity: true)
         announcedUnsupported.removeAll(keepingCapacity: true)
         unsafe state.pointee.wanted = 0
+        peer.removeWaiting(of: parameters.ssrc)
         if let before, before !== track { peer.core.noteDetached(before, at: now) }
         guard let track else { return }
         track.attach(self)
@@ -240,6 +241,41 @@ package final class SendSlot {
 
     // MARK: - Media
 
+    /// Sends one packet of the source on, or queues it until the peer's ``SendPolicy`` lets it leave.
+    func sendOrQueue(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
+        let streamID = unsafe packet.pointee.streamID
+        guard unsafe state.pointee.playing == streamID || state.pointee.wanted == streamID else { return }
+        let reference = unsafe PacketReference(
+            slot: parameters.ssrc,
+            stream: StreamID(rawValue: streamID),
+            sequence: packet.pointee.description.sequence
+        )
+        guard unsafe peer.mayLeave(reference, bytes: packet.pointee.length, at: turn.now) else { return }
+        unsafe forward(packet, turn, into: batch)
+    }
+
+    /// Sends a packet that waited and may leave now.
+    func sendWaiting(
+        _ reference: PacketReference,
+        _ packet: RawSpan,
+        _ description: PacketDescription,
+        of stream: ReceivedStream,
+        _ turn: SendTurn,
+        into batch: DatagramBatch
+    ) {
+        if let number = reference.retransmits {
+            let origin = unsafe state.pointee.rewriter.origin(of: number)
+            guard let origin, origin.segment.stream == reference.stream, origin.source == reference.sequence else {
+                peer.core.counters.retransmissionsMissed &+= 1
+                return
+            }
+            let isSent = resend(packet, description, of: stream, origin.segment, turn, into: batch)
+            noteRetransmission(isSent: isSent)
+        } else {
+            _ = unsafe stream.withPending(packet, description) { unsafe forward($0, turn, into: batch) }
+        }
+    }
+
     /// Sends one packet of the source on that is not a plain one, if it is this slot's turn for it.
     func forward(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
         let now = turn.now
@@ -362,20 +398,44 @@ package final class SendSlot {
             peer.core.counters.retransmissionsMissed &+= 1
             return
         }
-        let sent = stream.history.withPacket(sourceSequence) { packet, description in
-            guard now - description.receivedAt <= Self.retransmissionAgeMax else { return false }
-            // The payload types of a source that played before are its own.
-            let mapping =
-                stream.track === source
-                ? mapping(of: description.payloadType, in: stream.track)
-                : PayloadMapping(description.payloadType, of: stream.track.parameters, to: parameters)
-            guard let mapping else { return false }
-            let turn = peer.core.makeTurn(at: now)
-            return unsafe stream.withPending(packet, description) { pending in
-                unsafe send(pending, segment, mapping, retransmission: true, turn, into: batch) != nil
+        let reference = PacketReference(
+            slot: parameters.ssrc,
+            stream: segment.stream,
+            sequence: sourceSequence,
+            retransmits: number
+        )
+        let isSent: Bool? =
+            stream.history.withPacket(sourceSequence) { packet, description -> Bool? in
+                guard peer.mayLeave(reference, bytes: packet.byteCount, at: now) else { return nil }
+                return resend(packet, description, of: stream, segment, peer.core.makeTurn(at: now), into: batch)
             } ?? false
-        }
-        if sent == true {
+        if let isSent { noteRetransmission(isSent: isSent) }
+    }
+
+    /// Sends a packet of the source again.
+    /// - Returns: whether it was sent.
+    private func resend(
+        _ packet: RawSpan,
+        _ description: PacketDescription,
+        of stream: ReceivedStream,
+        _ segment: RTPRewriter.Segment,
+        _ turn: SendTurn,
+        into batch: DatagramBatch
+    ) -> Bool {
+        guard turn.now - description.receivedAt <= Self.retransmissionAgeMax else { return false }
+        // The payload types of a source that played before are its own.
+        let mapping =
+            stream.track === source
+            ? mapping(of: description.payloadType, in: stream.track)
+            : PayloadMapping(description.payloadType, of: stream.track.parameters, to: parameters)
+        guard let mapping else { return false }
+        return unsafe stream.withPending(packet, description) { pending in
+            unsafe send(pending, segment, mapping, retransmission: true, turn, into: batch) != nil
+        } ?? false
+    }
+
+    private func noteRetransmission(isSent: Bool) {
+        if isSent {
             retransmitted &+= 1
             peer.core.counters.retransmissionsSent &+= 1
         } else {

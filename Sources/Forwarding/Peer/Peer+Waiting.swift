@@ -1,0 +1,63 @@
+package import Wire
+
+/// Packets that wait because the peer's ``SendPolicy`` does not let them leave yet.
+extension Peer {
+    /// Replaces the policy. Packets that wait are looked at again in the next turn.
+    package func setSendPolicy(_ policy: SendPolicy, at now: Instant) {
+        transport.egress.policy = policy
+        if !transport.egress.waiting.isEmpty { core.sendSchedule.set(id, to: now) }
+    }
+
+    /// Whether a packet leaves now. Otherwise it waits its turn, or is dropped and counted when too many wait.
+    func mayLeave(_ packet: PacketReference, bytes: Int, at now: Instant) -> Bool {
+        let egress = transport.egress
+        if egress.leavesAtOnce { return true }
+        switch egress.admit(packet, bytes: bytes, at: now) {
+        case .leaves: return true
+        case .waits(let wakesAt):
+            if let wakesAt { core.sendSchedule.set(id, to: wakesAt) }
+            return false
+        case .refused:
+            core.counters.drop(.sendQueueFull)
+            return false
+        }
+    }
+
+    /// Sends what waits, as far as the policy allows, and has the rest looked at later.
+    func sendWaiting(at now: Instant, into batch: DatagramBatch) {
+        let egress = transport.egress
+        let turn = core.makeTurn(at: now)
+        while let packet = egress.waiting.first {
+            guard let slot = slotTable.slot(packet.slot), let stream = core.stream(packet.stream) else {
+                egress.removeFirstWaiting()
+                core.counters.drop(.expiredInSendQueue)
+                continue
+            }
+            let decision = stream.history.withPacket(packet.sequence) { bytes, description -> SendPolicy.Decision in
+                let decision = egress.decision(packet, bytes: bytes.byteCount, at: now)
+                if decision == .now {
+                    egress.removeFirstWaiting()
+                    slot.sendWaiting(packet, bytes, description, of: stream, turn, into: batch)
+                }
+                return decision
+            }
+            switch decision {
+            case .now: break
+            case .later(let instant):
+                core.sendSchedule.set(id, to: max(instant, now + Interval(nanoseconds: 1)))
+                return
+            case nil:
+                egress.removeFirstWaiting()
+                core.counters.drop(.expiredInSendQueue)
+            }
+        }
+        core.sendSchedule.set(id, to: nil)
+    }
+
+    /// Removes the packets of a slot from those that wait.
+    func removeWaiting(of slot: SSRC) {
+        guard !transport.egress.waiting.isEmpty else { return }
+        transport.egress.removeWaiting(of: slot)
+        if transport.egress.waiting.isEmpty { core.sendSchedule.set(id, to: nil) }
+    }
+}

@@ -1,0 +1,137 @@
+import Client
+import Testing
+import Wire
+
+@testable import Forwarding
+
+/// Packets that may not leave at once: the order, the numbers and the bounds of those that wait.
+@Suite struct SendPolicyTests {
+    /// A viewer that plays a publisher's audio and video, after two seconds.
+    private func call(_ seed: UInt64) throws -> (World, viewer: World.Host, publisher: World.Host, Peer) {
+        let world = try World(seed: seed)
+        let publisher = try world.publish()
+        let viewer = try world.watch()
+        try world.connect(viewer, to: publisher)
+        world.run(for: .seconds(2))
+        return (world, viewer, publisher, try #require(world.nodePeer(viewer)))
+    }
+
+    @Test func `packets wait in order and are numbered when they leave`() throws {
+        let (world, viewer, _, peer) = try call(951)
+        let egress = peer.transport.egress
+        let recording = Recording(viewer, .video)
+        world.run(for: .milliseconds(100))
+        let before = recording.packets.count
+        let release = world.now + .milliseconds(300)
+        peer.setSendPolicy(SendPolicy { _, now in now < release ? .later(release) : .now }, at: world.now)
+        let number = egress.nextTransportSequence
+        world.run(for: .milliseconds(250))
+        #expect(egress.nextTransportSequence == number)
+        #expect(egress.waiting.count > 15)
+        let waited = egress.waiting.count
+        world.run(for: .milliseconds(60))
+        #expect(egress.waiting.isEmpty)
+        let left = egress.nextTransportSequence &- number
+        #expect(Int(left) >= waited)
+        for step in 0..<UInt16(waited) {
+            let packet = egress.sentPacket(TransportSequenceNumber(rawValue: number &+ step))
+            #expect(packet?.sentAtMicroseconds ?? 0 >= SentPacket.microseconds(release), "\(step)")
+            #expect(packet?.kind == .media, "\(step)")
+        }
+        world.run(for: .seconds(1))
+        let sequences = recording.packets.dropFirst(before).map(\.sequence)
+        #expect(sequences.count > 20)
+        #expect(zip(sequences, sequences.dropFirst()).allSatisfy { $1 == $0 + 1 })
+        #expect(viewer.client?.video?.duplicates == 0)
+        #expect(world.node.core.counters[.expiredInSendQueue] == 0)
+    }
+
+    @Test func `a rate lets a few leave at a time`() throws {
+        let (world, viewer, _, peer) = try call(952)
+        let recording = Recording(viewer, .video)
+        // One packet a millisecond.
+        var next = world.now
+        peer.setSendPolicy(
+            SendPolicy { _, now in
+                guard now >= next else { return .later(next) }
+                next = now + .milliseconds(1)
+                return .now
+            },
+            at: world.now
+        )
+        let decoded = viewer.client?.video?.framesDecoded ?? 0
+        world.run(for: .seconds(2))
+        #expect(viewer.client?.video?.framesDecoded ?? 0 > decoded + 50)
+        let sequences = recording.packets.map(\.sequence)
+        #expect(zip(sequences, sequences.dropFirst()).allSatisfy { $1 == $0 + 1 })
+        #expect(world.node.core.counters[.sendQueueFull] == 0)
+        // Without a policy the plain path comes back when the last one has left.
+        peer.setSendPolicy(.immediate, at: world.now)
+        world.run(for: .milliseconds(50))
+        #expect(peer.transport.egress.leavesAtOnce)
+    }
+
+    @Test func `a retransmission that waits answers when it leaves`() throws {
+        let (world, viewer, _, peer) = try call(953)
+        let release = world.now + .milliseconds(200)
+        peer.setSendPolicy(
+            SendPolicy { request, now in request.kind == .retransmission && now < release ? .later(release) : .now },
+            at: world.now
+        )
+        world.network.standard = LinkConditions(delay: .milliseconds(10), loss: 0.3)
+        world.run(for: .milliseconds(190))
+        #expect(peer.transport.egress.waiting.count > 0)
+        let sent = world.node.core.counters.retransmissionsSent
+        world.network.standard = LinkConditions(delay: .milliseconds(10))
+        world.run(for: .seconds(1))
+        #expect(world.node.core.counters.retransmissionsSent > sent)
+        #expect(peer.transport.egress.waiting.isEmpty)
+        let decoded = viewer.client?.video?.framesDecoded ?? 0
+        world.run(for: .seconds(2))
+        #expect(viewer.client?.video?.framesDecoded ?? 0 > decoded + 50)
+    }
+
+    @Test func `packets of a slot that goes do not wait on`() throws {
+        let (world, viewer, publisher, peer) = try call(954)
+        let never = world.now + .seconds(3_600)
+        peer.setSendPolicy(SendPolicy { _, _ in .later(never) }, at: world.now)
+        world.run(for: .milliseconds(500))
+        let egress = peer.transport.egress
+        let slots = peer.slots.map(\.parameters)
+        #expect(egress.waiting.count > 30)
+        for slot in slots { try world.changeSlots(of: viewer, add: [], remove: [slot.mid]) }
+        #expect(egress.waiting.isEmpty)
+        #expect(world.node.core.sendSchedule.count == 0)
+        world.remove(viewer)
+        world.remove(publisher)
+        world.run(for: .seconds(1))
+        #expect(world.node.core.isEmpty)
+    }
+
+    @Test func `a peer that goes takes its waiting packets along`() throws {
+        let (world, viewer, publisher, peer) = try call(955)
+        let never = world.now + .seconds(3_600)
+        peer.setSendPolicy(SendPolicy { _, _ in .later(never) }, at: world.now)
+        world.run(for: .milliseconds(500))
+        #expect(world.node.core.sendSchedule.count == 1)
+        world.remove(viewer)
+        world.remove(publisher)
+        world.run(for: .seconds(1))
+        #expect(peer.transport.egress.waiting.isEmpty)
+        #expect(world.node.core.isEmpty)
+    }
+
+    @Test func `the queue is bounded, and what is not kept any more is dropped and counted`() throws {
+        let (world, _, _, peer) = try call(956)
+        let release = world.now + .seconds(40)
+        peer.setSendPolicy(SendPolicy { _, now in now < release ? .later(release) : .now }, at: world.now)
+        world.run(for: .seconds(39))
+        #expect(peer.transport.egress.waiting.count == PacketQueue.packetsMax)
+        let counters = world.node.core.counters
+        #expect(counters[.sendQueueFull] > 0)
+        #expect(counters[.expiredInSendQueue] == 0)
+        world.run(for: .seconds(2))
+        #expect(peer.transport.egress.waiting.isEmpty)
+        #expect(world.node.core.counters[.expiredInSendQueue] > 0)
+    }
+}
