@@ -1,3 +1,4 @@
+import Access
 internal import AsyncHTTPClient
 internal import Foundation
 internal import NIOCore

@@ -4,21 +4,9 @@ import Wire
 
 @testable import Forwarding
 
-/// SplitMix64.
-private struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
-    }
-}
-
 @Suite struct SSRCMemoryTests {
     @Test func `a session's SSRCs are one stretch, however many come and go`() {
-        var generator = SeededGenerator(state: 11)
+        var generator = SeededGenerator(seed: 11)
         var sequence = SSRCSequence(using: &generator)
         let taken: Set<SSRC> = [SSRC(rawValue: 7)]
         var memory = SSRCMemory()
@@ -36,7 +24,7 @@ private struct SeededGenerator: RandomNumberGenerator {
     }
 
     @Test func `SSRCs in any order are remembered like in a set`() {
-        var generator = SeededGenerator(state: 12)
+        var generator = SeededGenerator(seed: 12)
         var memory = SSRCMemory()
         var set: Set<SSRC> = []
         for _ in 0..<5_000 {

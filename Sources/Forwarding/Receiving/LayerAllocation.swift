@@ -1,3 +1,5 @@
+public import MediaTypes
+
 /// What a receiver wishes to get of one source. Room decides it.
 public struct LayerPreference: Hashable, Sendable {
     /// The highest simulcast layer that it may get, or ``LayerChoice/nothing``.

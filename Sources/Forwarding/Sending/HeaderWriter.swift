@@ -1,3 +1,4 @@
+import MediaTypes
 import Wire
 
 /// Writes the outgoing RTP header of a forwarded packet into raw memory: first sendings and retransmissions alike.

@@ -1,3 +1,5 @@
+import Access
+
 /// The table of settings. A setting is declared here and read in `NodeConfiguration.resolve`; the command line's flag, the
 /// environment variable, the file's key, `--help`, the README's table and `ops/nagare.example.yaml` follow.
 extension Setting {
