@@ -1,4 +1,5 @@
 import Client
+import MediaTypes
 import Testing
 import Wire
 
