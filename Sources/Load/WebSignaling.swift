@@ -1,4 +1,3 @@
-import Access
 internal import AsyncHTTPClient
 internal import Foundation
 internal import NIOCore

@@ -140,7 +140,8 @@ package struct RTPRewriter: Sendable {
     /// The ones before it, oldest first. It grows as packets are left out, up to `segmentsMax`.
     private var earlier: ContiguousArray<Segment> = []
     private var output: Output?
-    /// The picture of the newest packet that was left out, by its timestamp; `nil` once another packet was sent after it.
+    /// The picture of the newest packet that was left out, by its timestamp; `nil` before the first since the source began
+    /// or jumped.
     private var leftOutPicture: RTPTimestamp?
     /// Outgoing numbers that may stay unused now. Each packet sent allows for one more, up to `skippedMax`.
     private var skippable = RTPRewriter.skippedMax
@@ -330,15 +331,16 @@ package struct RTPRewriter: Sendable {
     ///
     /// A picture is left out as a whole: the caller decides at its first packet. Where packets before that one are missing, it
     /// does better to send the picture, as nobody knows what it is that is missing.
-    /// - Returns: `false`, changing nothing, when later packets are sent already. The packet may then go out, or `leaveUnused`
-    ///   gives up its number.
+    /// - Returns: `false`, changing nothing, when later packets were sent or left out already. The packet may then go out, or
+    ///   `leaveUnused` gives up its number.
     package mutating func leaveOut(_ packet: PacketDescription) -> Bool {
         guard let segment = currentSegment, let newest = output?.sequence, packet.sequence >= segment.sourceStart,
             segment.sequence(packet.sequence) > newest
         else { return false }
         let isSamePicture = leftOutPicture == packet.timestamp
         // What is missing between two packets of one picture is of the same picture.
-        let sequence = isSamePicture ? segment.outputStart : segment.sequence(packet.sequence)
+        let closesMissing = isSamePicture && newest < segment.outputStart
+        let sequence = closesMissing ? segment.outputStart : segment.sequence(packet.sequence)
         let closesPicture =
             packet.frame.contains(.closesPictureIDs) && packet.pictureIDBits != 0 && !isSamePicture
         append(
@@ -364,7 +366,6 @@ package struct RTPRewriter: Sendable {
             if source > current.sourceStart { earlier.append(current) }
             earlier.append(current.starting(at: source, isUnused: true))
             currentSegment = current.starting(at: next)
-            leftOutPicture = nil
             forgetOldest()
             return current.sequence(source)
         }
@@ -389,7 +390,6 @@ package struct RTPRewriter: Sendable {
     ) {
         let sequence = segment.sequence(packet.sequence)
         guard output.map({ sequence > $0.sequence }) ?? true else { return }
-        leftOutPicture = nil
         var next = output ?? Output(sequence: sequence, timestamp: .init(rawValue: 0), sentAt: now)
         next.sequence = sequence
         next.timestamp = segment.timestamp(packet.timestamp)
@@ -420,8 +420,9 @@ package struct RTPRewriter: Sendable {
     }
 
     private mutating func append(_ segment: Segment) {
-        // A segment that starts where the last one did never mapped a packet.
-        if let current = currentSegment, current.outputStart != segment.outputStart {
+        // A segment that starts there or beyond never mapped a packet that was sent.
+        while let last = earlier.last, last.outputStart >= segment.outputStart { earlier.removeLast() }
+        if let current = currentSegment, current.outputStart < segment.outputStart {
             earlier.append(current)
             forgetOldest()
         }
