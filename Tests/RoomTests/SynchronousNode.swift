@@ -1,5 +1,5 @@
-import MediaTypes
 import Foundation
+import MediaTypes
 import Wire
 
 @testable import Room
