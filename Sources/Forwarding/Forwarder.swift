@@ -175,7 +175,7 @@ public final class Forwarder {
 
     private func addPeer(
         _ parameters: PeerParameters,
-        agent: PeerTransport.Agent,
+        agent: ICEAgent,
         at now: Instant
     ) throws(ForwarderError) {
         guard peers[parameters.id] == nil else { throw .duplicatePeer(parameters.id) }
@@ -192,7 +192,7 @@ public final class Forwarder {
                     slab: sendStates,
                     firstTransportSequence: UInt16(truncatingIfNeeded: configuration.random())
                 ),
-                allowsRepeats: parameters.send.contains { $0.kind == .video && $0.rtxSSRC == nil },
+                retransmitsWithoutRTX: parameters.send.contains { $0.kind == .video && $0.rtxSSRC == nil },
                 at: now
             )
         } catch {

@@ -8,7 +8,7 @@ extension Forwarder {
         return PeerStatistics(
             isConnected: peer.transport.isConnected,
             path: peer.transport.selectedPath,
-            roundTrip: peer.roundTrip,
+            roundTrip: peer.reporting.roundTrip,
             received: peer.streams.map { stream in
                 let parameters = stream.track.parameters
                 return PeerStatistics.Received(

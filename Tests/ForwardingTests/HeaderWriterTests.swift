@@ -67,7 +67,7 @@ import Wire
             historyBytesMax: 0,
             at: .ms(0)
         )
-        let extensions = SentExtensions(parameters, isRepeatable: false)
+        let extensions = SentExtensions(parameters, retransmitsWithoutRTX: false)
         let egress = EgressState(sentPackets: SentPacketRing(first: 0x0405))
         var target = [UInt8](repeating: 0x77, count: 1_536)
         let length = unsafe target.withUnsafeMutableBytes { buffer -> Int? in
@@ -166,7 +166,9 @@ import Wire
         var ids = Self.ids
         ids[.mid] = 20
         let parameters = try Self.parameters(ids)
-        #expect(!SentExtensions(parameters, isRepeatable: false).isOneByte && !HeaderNames(parameters).isOneByte)
+        #expect(
+            !SentExtensions(parameters, retransmitsWithoutRTX: false).isOneByte && !HeaderNames(parameters).isOneByte
+        )
         let (bytes, description) = Self.received(descriptorBytes: 5)
         #expect(
             try Self.write(parameters, bytes, description, isTwoByte: true, isRTX: false)

@@ -16,9 +16,9 @@ extension Peer {
         }
         var down = PacketTally()
         for slot in slots {
-            slot.reports.measure(at: now)
-            guard slot.reports.areFresh(at: now), let report = slot.reports.newest else { continue }
-            slot.reports.add(to: &down)
+            slot.reporter.reports.measure(at: now)
+            guard slot.reporter.reports.areFresh(at: now), let report = slot.reporter.reports.newest else { continue }
+            slot.reporter.reports.add(to: &down)
             guard slot.parameters.kind == .audio else { continue }
             // What came to us unevenly goes on as it came.
             let inherited = slot.source?.streams.first?.statistics.jitterTicks ?? 0
@@ -26,7 +26,9 @@ extension Peer {
             sample.jitter = max(sample.jitter, Interval(ticks: added, of: .audio))
         }
         sample.fractionLost = max(up.fractionLost, down.fractionLost)
-        if let roundTripAt, now - roundTripAt < SlotReports.ageMax { sample.roundTrip = roundTrip ?? .zero }
+        if let roundTripAt = reporting.roundTripAt, now - roundTripAt < SlotReports.ageMax {
+            sample.roundTrip = reporting.roundTrip ?? .zero
+        }
         if let level = network.rate(sample) { core.emit(.networkChanged(level: level), of: id) }
     }
 }

@@ -12,7 +12,7 @@ extension Peer {
     ) throws(PacketRefusal) {
         let plainLength = try decryptRTCP(&datagram, length: length, at: now)
         core.counters.rtcpReceived &+= 1
-        if plainLength >= 8 { noteReporter(SSRC(rawValue: datagram.bytes.bigEndianUInt32(at: 4)), at: now) }
+        if plainLength >= 8 { directory.noteReporter(SSRC(rawValue: datagram.bytes.bigEndianUInt32(at: 4)), at: now) }
         var cursor = RTCPCompoundCursor(datagram.bytes.extracting(0..<plainLength))
         do {
             var budget = Self.retransmissionsPerDatagramMax
@@ -59,8 +59,7 @@ extension Peer {
             var requests = packet.makeFullIntraRequestCursor()
             while let request = requests.next() { requestKeyFrame(of: request.ssrc, at: now) }
         case .transportFeedback: core.counters.transportFeedbackReceived &+= 1
-        case .remb: if let bitrate = packet.rembBitrate { noteBandwidth(bitrate) }
-        case .sourceDescription, .goodbye, .applicationDefined, .extendedReport, .other: break
+        case .remb, .sourceDescription, .goodbye, .applicationDefined, .extendedReport, .other: break
         }
     }
 
@@ -85,7 +84,7 @@ extension Peer {
             if block.lastSR != 0 {
                 let elapsed = core.ntp(at: now).compact &- block.lastSR &- block.delaySinceLastSR
                 // A negative round trip, by the peer's rounding, wraps to a huge one.
-                if elapsed < 0x8000_0000 { noteRoundTrip(Interval(compactNTP: elapsed), at: now) }
+                if elapsed < 0x8000_0000 { reporting.noteRoundTrip(Interval(compactNTP: elapsed), at: now) }
             }
         }
     }

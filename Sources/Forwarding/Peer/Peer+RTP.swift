@@ -41,12 +41,14 @@ extension Peer {
     }
 
     /// Which stream a packet is of: a known SSRC, else what its extensions and the SDP say (RFC 8843 §9.2).
-    private func identify(_ packet: RawSpan, core: Forwarder, at now: Instant) throws(PacketRefusal) -> Source {
+    private func identify(_ packet: RawSpan, core: Forwarder, at now: Instant) throws(PacketRefusal)
+        -> StreamDirectory.Source
+    {
         let view = try parse(packet)
         if let number = transportSequence(of: view) { noteTransportSequence(number, core: core, at: now) }
-        if let source = source(view.ssrc) { return source }
+        if let source = directory.source(view.ssrc) { return source }
         let (stream, isRTX) = try identifyNew(view, at: now)
-        return Source(ssrc: view.ssrc, isRTX: isRTX, stream: Uncounted(stream))
+        return StreamDirectory.Source(ssrc: view.ssrc, isRTX: isRTX, stream: Uncounted(stream))
     }
 
     private func transportSequence(of view: borrowing RTPPacketView) -> TransportSequenceNumber? {
@@ -88,7 +90,7 @@ extension Peer {
                 // Without layers a source that began anew has taken the track over, and this repeats it.
                 ?? (track.parameters.rids.isEmpty && repairedRID == nil ? track.target : nil)
             guard let stream else { throw .drop(.unknownStream) }
-            addRTX(ssrc, of: stream)
+            directory.addRTX(ssrc, of: stream)
             return (stream, true)
         }
         guard track.codec(of: payloadType) != nil else { throw .drop(.unknownPayloadType) }
@@ -155,7 +157,7 @@ extension Peer {
     /// Keeps a packet of a known stream and hands it to every slot that plays its track.
     private func accept(
         _ packet: RawSpan,
-        of source: Source,
+        of source: StreamDirectory.Source,
         core: Forwarder,
         at now: Instant,
         into batch: DatagramBatch

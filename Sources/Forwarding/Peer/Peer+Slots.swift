@@ -42,7 +42,7 @@ extension Peer {
             peer: self,
             egress: transport.egress.state,
             slab: core.slotStates,
-            allowsRepeats: transport.allowsRepeats,
+            retransmitsWithoutRTX: transport.retransmitsWithoutRTX,
             seed: seed
         )
         if let sender = transport.egress.sender { slot.connected(sender) }

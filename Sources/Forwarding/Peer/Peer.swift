@@ -1,4 +1,3 @@
-import CongestionControl
 import ICE
 package import MediaTypes
 import SRTP
@@ -31,38 +30,21 @@ package final class Peer {
     /// Our SSRC in feedback to this peer.
     let feedbackSSRC: SSRC
 
-    private(set) var streams: ContiguousArray<ReceivedStream> = [] {
-        didSet { eachStream = ContiguousArray(streams.map(Uncounted.init)) }
+    /// What the peer sends, by SSRC.
+    var directory: StreamDirectory {
+        _read { yield unsafe receivedDirectory }
+        _modify { yield unsafe &receivedDirectory }
     }
-    /// The same, to be gone through in every turn without counting references.
-    private var eachStream: ContiguousArray<Uncounted<ReceivedStream>> = []
-    /// Which stream the packets of an SSRC are of: all of `streams`, and what repeats them.
-    private var sources: ContiguousArray<Source> = []
-    /// Who sends RTCP and no media, and when each did last.
-    var reporters: [(ssrc: SSRC, heardAt: Instant)] {
-        get { unsafe heardReporters }
-        _modify { yield unsafe &heardReporters }
+    /// Every packet goes through it, in one step at a time, so accesses are not checked.
+    @exclusivity(unchecked) private var receivedDirectory = StreamDirectory()
+    /// When feedback and reports are due.
+    var reporting: ReportSchedule {
+        _read { yield unsafe reportSchedule }
+        _modify { yield unsafe &reportSchedule }
     }
-    /// Every RTCP packet goes through it, in one step at a time, so accesses are not checked.
-    @exclusivity(unchecked) private var heardReporters: [(ssrc: SSRC, heardAt: Instant)] = []
-    /// Where the last packet's source stands; packets of one come in runs.
-    private var lastSource = 0
-
-    /// One SSRC that the peer sends. Its stream is in `streams`, which keeps it alive.
-    struct Source {
-        let ssrc: SSRC
-        let isRTX: Bool
-        let stream: Uncounted<ReceivedStream>
-    }
-    var transportFeedback: TransportFeedbackGenerator?
-    private var nextTickAt: Instant
-    private var nextReportAt: Instant
-    private var wroteLoss: [SequenceNumber] = []
-    /// From our sender reports and the peer's answers; `nil` before the first.
-    package private(set) var roundTrip: Interval?
-    private(set) var roundTripAt: Instant?
+    /// Every numbered packet goes through it, in one step at a time, so accesses are not checked.
+    @exclusivity(unchecked) private var reportSchedule: ReportSchedule
     var network = NetworkQuality()
-    package private(set) var reportedBandwidth: UInt64?
     /// Media may be sent and is accepted.
     @inline(__always)
     var isConnected: Bool { transport.egress.isOpen }
@@ -80,25 +62,6 @@ package final class Peer {
     static let streamsMax = 16
     /// In the client's role there are as many tracks as the server says.
     private var streamsLimit: Int { max(Self.streamsMax, 4 * tracks.count) }
-    /// How often layers are chosen and silence is noticed.
-    static let tickInterval = Interval.milliseconds(250)
-    /// RFC 3550 §6.2 would allow 5 s; browsers report every second.
-    static let reportInterval = Interval.seconds(1)
-    /// A loop's peers report at common times, a few of them each, so that a thousand peers do not wake it a thousand
-    /// times a second for one datagram each.
-    private static let reportSpacing = Interval.milliseconds(50)
-
-    private static func reportTime(after now: Instant) -> Instant {
-        let earliest = (now + reportInterval).nanoseconds
-        return Instant(nanoseconds: earliest - earliest % reportSpacing.nanoseconds)
-    }
-
-    /// Reports gathered into one datagram before it goes out.
-    private static let reportBytesMax = 1_000
-    /// Requests gathered into one datagram before it goes out.
-    private static let requestBytesMax = 256
-    /// One carries hundreds of arrivals; the rest waits for the next turn.
-    private static let feedbackPacketsPerTurnMax = 4
 
     init(
         _ parameters: PeerParameters,
@@ -125,10 +88,9 @@ package final class Peer {
         unsafe limiter = PublishLimiter(bitsPerSecondMax: parameters.publishBitsPerSecondMax)
         share = parameters.share
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
-        nextTickAt = now + Self.tickInterval
-        nextReportAt = now + Self.reportInterval
+        unsafe reportSchedule = ReportSchedule(at: now)
         usernameFragments = [parameters.localCredentials.usernameFragment]
-        if extensions[.transportSequenceNumber] != nil { transportFeedback = TransportFeedbackGenerator() }
+        if extensions[.transportSequenceNumber] != nil { reporting.startTransportFeedback() }
         for slot in parameters.send { addSlot(slot, seed: random()) }
     }
 
@@ -146,12 +108,12 @@ package final class Peer {
     /// When the peer next has something to do by itself.
     var nextDeadline: Instant? {
         guard transport.isConnected else { return transport.nextDeadline }
-        var deadline = earliest(transport.nextDeadline, nextReportAt)
+        var deadline = earliest(transport.nextDeadline, reporting.nextReportAt)
         guard !tracks.isEmpty else { return deadline }
-        deadline = earliest(earliest(deadline, nextTickAt), transportFeedback?.nextDeadline)
+        deadline = earliest(earliest(deadline, reporting.nextTickAt), reporting.nextFeedbackAt)
         var index = 0
-        while index < eachStream.count {
-            deadline = earliest(deadline, eachStream[index].with { $0.nextDeadline })
+        while index < directory.unretained.count {
+            deadline = earliest(deadline, directory.unretained[index].with { $0.nextDeadline })
             index += 1
         }
         return deadline
@@ -159,7 +121,7 @@ package final class Peer {
 
     /// Media flows from now on: what was connected before waits for a key frame.
     func becameConnected(at now: Instant) {
-        nextReportAt = Self.reportTime(after: now)
+        reporting.connected(at: now)
         let sender = transport.egress.sender
         for slot in slots {
             if let sender { slot.connected(sender) }
@@ -188,22 +150,8 @@ package final class Peer {
 
     // MARK: - Streams
 
-    func stream(_ ssrc: SSRC) -> ReceivedStream? { streams.first { $0.ssrc == ssrc } }
-
-    /// The stream of an SSRC, as every packet finds it.
-    @inline(__always)
-    func source(_ ssrc: SSRC) -> Source? {
-        if lastSource < sources.count, sources[lastSource].ssrc == ssrc { return sources[lastSource] }
-        var index = 0
-        while index < sources.count {
-            if sources[index].ssrc == ssrc {
-                lastSource = index
-                return sources[index]
-            }
-            index += 1
-        }
-        return nil
-    }
+    package var streams: ContiguousArray<ReceivedStream> { directory.streams }
+    func stream(_ ssrc: SSRC) -> ReceivedStream? { directory.stream(ssrc) }
 
     func addStream(_ ssrc: SSRC, rid: RID?, to track: ReceivedTrack, at now: Instant) throws(PacketRefusal)
         -> ReceivedStream
@@ -220,173 +168,25 @@ package final class Peer {
             historyBytesMax: core.historyBytesMax,
             at: now
         )
-        streams.append(stream)
-        sources.append(Source(ssrc: ssrc, isRTX: false, stream: Uncounted(stream)))
-        if let rtx = track.parameters.rtxSSRCs[ssrc] { addRTX(rtx, of: stream) }
+        directory.add(stream)
+        if let rtx = track.parameters.rtxSSRCs[ssrc] { directory.addRTX(rtx, of: stream) }
         track.add(stream, at: now)
         core.register(stream)
         return stream
     }
 
-    /// Learns which stream an RTX SSRC repeats.
-    func addRTX(_ ssrc: SSRC, of stream: ReceivedStream) {
-        removeSources(of: stream, rtxOnly: true)
-        // An SSRC that the peer uses for media already keeps meaning that.
-        if source(ssrc) == nil { sources.append(Source(ssrc: ssrc, isRTX: true, stream: Uncounted(stream))) }
-        stream.rtxSSRC = ssrc
-    }
-
-    private func removeSources(of stream: ReceivedStream, rtxOnly: Bool) {
-        sources.removeAll { $0.stream.refers(to: stream) && ($0.isRTX || !rtxOnly) }
-    }
-
     func forget(_ stream: ReceivedStream) {
-        removeSources(of: stream, rtxOnly: false)
-        streams.removeAll { $0 === stream }
+        directory.remove(stream)
         core.unregister(stream)
         transport.forgetSource(stream.ssrc)
         if let rtx = stream.rtxSSRC { transport.forgetSource(rtx) }
     }
 
-    func noteTransportSequence(_ number: TransportSequenceNumber, core: Forwarder, at now: Instant) {
-        transportFeedback?.received(number, at: now)
-        if let deadline = transportFeedback?.nextDeadline { core.wake(self, at: deadline) }
-    }
-
-    func noteRoundTrip(_ sample: Interval, at now: Instant) {
-        guard sample >= .zero, sample < .seconds(30) else { return }
-        roundTripAt = now
-        guard let roundTrip else {
-            self.roundTrip = sample
-            return
-        }
-        self.roundTrip = Interval(nanoseconds: (roundTrip.nanoseconds * 7 + sample.nanoseconds) / 8)
-    }
-
-    func noteBandwidth(_ bitsPerSecond: UInt64) { reportedBandwidth = bitsPerSecond }
-
-    // MARK: - Time
-
-    /// Sends the feedback and reports that are due.
-    func handleTimeout(at now: Instant, into batch: DatagramBatch) {
-        guard transport.isConnected else { return }
-        if !tracks.isEmpty {
-            if now >= nextTickAt {
-                nextTickAt = now + Self.tickInterval
-                tick(at: now)
-            }
-            sendTransportFeedback(at: now, into: batch)
-            sendRequests(at: now, into: batch)
-        }
-        if now >= nextReportAt {
-            nextReportAt = Self.reportTime(after: now)
-            sendReports(at: now, into: batch)
-        }
-    }
-
-    private func tick(at now: Instant) {
-        for track in tracks {
-            if track.streams.count > 1 { track.selectLayers(at: now) }
-            if let isSpeaking = track.noteSilence(at: now) {
-                core.emit(.speech(mid: track.id.mid, isSpeaking: isSpeaking), of: id)
-            }
-            if track.announcedCodec != nil, !track.streams.contains(where: { $0.isFlowing(at: now) }) {
-                track.announcedCodec = nil
-                // Nothing waits: a turn's packets are sent on before anything that is due is done.
-                for stream in track.streams { stream.history.trim() }
-                core.emit(.trackPaused(mid: track.id.mid), of: id)
-            }
-        }
-    }
-
-    private func sendTransportFeedback(at now: Instant, into batch: DatagramBatch) {
-        guard let deadline = transportFeedback?.nextDeadline, deadline <= now else { return }
-        // Packets that belong to no stream count too; feedback is about the transport, whatever source it names.
-        let media = streams.first?.ssrc ?? feedbackSSRC
-        for _ in 0..<Self.feedbackPacketsPerTurnMax {
-            core.writer.removeAll()
-            guard
-                transportFeedback?.makeFeedback(
-                    at: now,
-                    writer: &core.writer,
-                    senderSSRC: feedbackSSRC,
-                    mediaSSRC: media
-                ) == true
-            else { return }
-            if flushRTCP(into: batch) { core.counters.transportFeedbackSent &+= 1 }
-        }
-    }
-
-    /// Asks for missing packets and key frames.
-    private func sendRequests(at now: Instant, into batch: DatagramBatch) {
-        core.writer.removeAll()
-        var index = 0
-        while index < eachStream.count {
-            eachStream[index].with { request(of: $0, at: now) }
-            index += 1
-            // The worst list of one stream is a kilobyte; that of the next one goes into a datagram of its own.
-            if core.writer.count > Self.requestBytesMax {
-                flushRTCP(into: batch)
-                core.writer.removeAll()
-            }
-        }
-        if !core.writer.isEmpty { _ = flushRTCP(into: batch) }
-    }
-
-    /// Writes what is to be asked for of one stream.
-    private func request(of stream: ReceivedStream, at now: Instant) {
-        if let deadline = stream.losses.nextDeadline, deadline <= now {
-            wroteLoss.removeAll(keepingCapacity: true)
-            let (gaveUp, asked) = stream.losses.takeRequests(at: now, into: &wroteLoss)
-            if asked > 0 {
-                core.writer.appendNACK(sender: feedbackSSRC, media: stream.ssrc, lost: wroteLoss)
-                core.counters.nacksSent &+= 1
-                core.counters.nackedPacketsRequested &+= UInt64(asked)
-            }
-            core.counters.packetsLostByPublishers &+= UInt64(gaveUp)
-            if gaveUp > 0, stream.track.parameters.kind == .video { stream.keyFrames.want(at: now) }
-        }
-        if stream.keyFrames.takeRequest(at: now) {
-            core.writer.appendPictureLoss(sender: feedbackSSRC, media: stream.ssrc)
-            core.counters.pliSent &+= 1
-            stream.keyFrameRequests &+= 1
-        }
-    }
-
-    private func sendReports(at now: Instant, into batch: DatagramBatch) {
-        core.writer.removeAll()
-        for slot in slots {
-            slot.tick(at: now)
-            guard let info = slot.senderInfo(at: now) else { continue }
-            core.writer.appendSenderReport(sender: slot.parameters.ssrc, info: info)
-            core.writer.appendSourceDescription(ssrc: slot.parameters.ssrc, cname: slot.parameters.cname)
-            if core.writer.count > Self.reportBytesMax {
-                flushRTCP(into: batch)
-                core.writer.removeAll()
-            }
-        }
-        if !core.writer.isEmpty { _ = flushRTCP(into: batch) }
-        var blocks: [ReportBlock] = []
-        for stream in streams {
-            stream.measureBitrate(at: now)
-            if let block = stream.makeReportBlock(at: now) { blocks.append(block) }
-        }
-        for track in tracks {
-            track.measureLayers(at: now)
-            core.relayLayers(of: track)
-        }
-        rateNetwork(at: now)
-        guard !blocks.isEmpty else { return }
-        core.writer.removeAll()
-        core.writer.appendReceiverReport(sender: feedbackSSRC, blocks: blocks)
-        core.writer.appendSourceDescription(ssrc: feedbackSSRC, cname: "nagare")
-        _ = flushRTCP(into: batch)
-    }
-
-    @discardableResult
-    private func flushRTCP(into batch: DatagramBatch) -> Bool {
-        guard !core.writer.isEmpty, transport.egress.sendRTCP(core.writer.bytes, into: batch) else { return false }
-        core.counters.rtcpSent &+= 1
+    /// Makes room for another SSRC in the SRTP table: that of a reporter that went silent.
+    /// - Returns: whether there is a place now.
+    func forgetSilentReporter(at now: Instant) -> Bool {
+        guard let silent = directory.removeSilentReporter(at: now) else { return false }
+        transport.forgetSource(silent)
         return true
     }
 }

@@ -44,14 +44,14 @@ struct SentExtensions: Sendable {
     /// Every element that is written from here fits the one-byte form (RFC 8285 §4.2), as long as its data does.
     var isOneByte: Bool
 
-    /// - Parameter isRepeatable: the slot repeats packets under their first SRTP index, so nothing that changes from one
-    ///   sending to the next may be in them.
-    init(_ parameters: SendTrackParameters, isRepeatable: Bool) {
+    /// - Parameter retransmitsWithoutRTX: the slot sends packets again under their first SRTP index, so nothing that
+    ///   changes from one sending to the next may be in them.
+    init(_ parameters: SendTrackParameters, retransmitsWithoutRTX: Bool) {
         let map = parameters.extensions
         func id(_ kind: HeaderExtension) -> UInt8 { map[kind]?.rawValue ?? 0 }
         mid = id(.mid)
-        absoluteSendTime = isRepeatable ? 0 : id(.absoluteSendTime)
-        transportSequenceNumber = isRepeatable ? 0 : id(.transportSequenceNumber)
+        absoluteSendTime = retransmitsWithoutRTX ? 0 : id(.absoluteSendTime)
+        transportSequenceNumber = retransmitsWithoutRTX ? 0 : id(.transportSequenceNumber)
         audioLevel = id(.audioLevel)
         videoOrientation = id(.videoOrientation)
         playoutDelay = id(.playoutDelay)

@@ -1,4 +1,3 @@
-import CongestionControl
 package import MediaTypes
 package import Wire
 
@@ -30,9 +29,7 @@ extension Peer {
         for kind in HeaderExtension.allCases where extensions[kind] == nil {
             extensions[kind] = parameters.extensions[kind]
         }
-        if transportFeedback == nil, extensions[.transportSequenceNumber] != nil {
-            transportFeedback = TransportFeedbackGenerator()
-        }
+        if extensions[.transportSequenceNumber] != nil { reporting.startTransportFeedback() }
     }
 
     fileprivate func removeTrack(_ mid: MID, at now: Instant) {
