@@ -88,9 +88,9 @@ public final class Forwarder {
     private var deadlines = DeadlineQueue()
     /// When the packets that wait to leave are looked at, for each peer that has any.
     var sendSchedule = DeadlineQueue()
-    private var dirty: ContiguousArray<Uncounted<Peer>?> = []
+    private var dirty: ContiguousArray<Unretained<Peer>?> = []
     /// Those who are being served.
-    private var serving: ContiguousArray<Uncounted<Peer>?> = []
+    private var serving: ContiguousArray<Unretained<Peer>?> = []
     /// Peers that ended in this turn: whoever works on one may finish with it.
     private var gone: [Peer] = []
     private var events: [(PeerID, PeerEvent)] = []
@@ -103,7 +103,7 @@ public final class Forwarder {
     let slotStates = StateSlab<SlotState>()
     private let sendStates = StateSlab<EgressState>()
     /// Tracks with packets of this turn that wait to be sent on; peers and mirrors keep them alive.
-    var pending: ContiguousArray<Uncounted<ReceivedTrack>> = []
+    var pending: ContiguousArray<Unretained<ReceivedTrack>> = []
 
     /// The ways to other loops.
     var links: [LoopIndex: RelayLink] = [:]
@@ -510,7 +510,7 @@ public final class Forwarder {
     private func markDirty(_ peer: Peer) {
         guard peer.dirtyPlace == nil else { return }
         peer.dirtyPlace = dirty.count
-        dirty.append(Uncounted(peer))
+        dirty.append(Unretained(peer))
     }
 
     /// Takes a peer that goes off the lists, which do not keep it alive.

@@ -8,7 +8,7 @@ import Wire
 struct PathTable: ~Copyable {
     private struct Entry {
         var path: NetworkPath
-        var peer: Uncounted<Peer>
+        var peer: Unretained<Peer>
     }
     private var entries: UnsafeMutablePointer<Entry?>
     private var mask: Int
@@ -28,7 +28,7 @@ struct PathTable: ~Copyable {
 
     /// The peer of a pair. It lives at least as long as it is in the table.
     @inline(__always)
-    subscript(path: NetworkPath) -> Uncounted<Peer>? {
+    subscript(path: NetworkPath) -> Unretained<Peer>? {
         var place = home(of: path)
         while let entry = unsafe entries[place] {
             if entry.path == path { return entry.peer }
@@ -47,7 +47,7 @@ struct PathTable: ~Copyable {
         var place = home(of: path)
         while let entry = unsafe entries[place], entry.path != path { place = (place + 1) & mask }
         if unsafe entries[place] == nil { count += 1 }
-        unsafe entries[place] = Entry(path: path, peer: Uncounted(peer))
+        unsafe entries[place] = Entry(path: path, peer: Unretained(peer))
     }
 
     mutating func remove(_ path: NetworkPath) {

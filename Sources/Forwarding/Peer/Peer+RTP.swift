@@ -48,7 +48,7 @@ extension Peer {
         if let number = transportSequence(of: view) { noteTransportSequence(number, core: core, at: now) }
         if let source = directory.source(view.ssrc) { return source }
         let (stream, isRTX) = try identifyNew(view, at: now)
-        return StreamDirectory.Source(ssrc: view.ssrc, isRTX: isRTX, stream: Uncounted(stream))
+        return StreamDirectory.Source(ssrc: view.ssrc, isRTX: isRTX, stream: Unretained(stream))
     }
 
     private func transportSequence(of view: borrowing RTPPacketView) -> TransportSequenceNumber? {
@@ -120,9 +120,9 @@ extension Peer {
     private func restore(
         _ datagram: inout MutableRawSpan,
         length: Int,
-        of uncounted: Uncounted<ReceivedStream>
+        of unretained: Unretained<ReceivedStream>
     ) throws(PacketRefusal) -> Range<Int> {
-        let stream = uncounted.object
+        let stream = unretained.object
         let original: UInt16
         let headerLength: Int
         let end: Int

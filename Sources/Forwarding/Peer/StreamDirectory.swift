@@ -7,14 +7,14 @@ struct StreamDirectory {
     struct Source {
         let ssrc: SSRC
         let isRTX: Bool
-        let stream: Uncounted<ReceivedStream>
+        let stream: Unretained<ReceivedStream>
     }
 
     private(set) var streams: ContiguousArray<ReceivedStream> = [] {
-        didSet { unretained = ContiguousArray(streams.map(Uncounted.init)) }
+        didSet { unretained = ContiguousArray(streams.map(Unretained.init)) }
     }
     /// The same, to be gone through in every turn without counting references.
-    private(set) var unretained: ContiguousArray<Uncounted<ReceivedStream>> = []
+    private(set) var unretained: ContiguousArray<Unretained<ReceivedStream>> = []
     /// Which stream the packets of an SSRC are of: all of `streams`, and what repeats them.
     private var sources: ContiguousArray<Source> = []
     /// Where the last packet's source stands; packets of one come in runs.
@@ -46,14 +46,14 @@ struct StreamDirectory {
 
     mutating func add(_ stream: ReceivedStream) {
         streams.append(stream)
-        sources.append(Source(ssrc: stream.ssrc, isRTX: false, stream: Uncounted(stream)))
+        sources.append(Source(ssrc: stream.ssrc, isRTX: false, stream: Unretained(stream)))
     }
 
     /// Learns which stream an RTX SSRC repeats.
     mutating func addRTX(_ ssrc: SSRC, of stream: ReceivedStream) {
         sources.removeAll { $0.isRTX && $0.stream.refers(to: stream) }
         // An SSRC that the peer uses for media already keeps meaning that.
-        if source(ssrc) == nil { sources.append(Source(ssrc: ssrc, isRTX: true, stream: Uncounted(stream))) }
+        if source(ssrc) == nil { sources.append(Source(ssrc: ssrc, isRTX: true, stream: Unretained(stream))) }
         stream.rtxSSRC = ssrc
     }
 

@@ -9,7 +9,7 @@ package final class ReceivedStream {
     /// The simulcast layer; `nil` without simulcast.
     package let rid: RID?
     /// The track that the stream is of, which outlives it, as packets find it.
-    let owner: Uncounted<ReceivedTrack>
+    let owner: Unretained<ReceivedTrack>
     package var track: ReceivedTrack { owner.object }
     /// The SSRC that repeats this one's packets (RFC 4588), once known.
     package var rtxSSRC: SSRC?
@@ -71,7 +71,7 @@ package final class ReceivedStream {
         self.id = id
         self.ssrc = ssrc
         self.rid = rid
-        owner = Uncounted(track)
+        owner = Unretained(track)
         layer = rid.flatMap { track.parameters.rids.firstIndex(of: $0) }.map { UInt8(clamping: $0) } ?? .max
         clockRate = track.parameters.codecs.first?.clockRate ?? track.parameters.kind.clockRate
         let limit = track.parameters.kind == .video ? PacketHistory.bytesMax : Self.audioHistoryBytesMax

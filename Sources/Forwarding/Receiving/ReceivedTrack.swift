@@ -292,7 +292,7 @@ package final class ReceivedTrack {
                 description: description,
                 bytes: bytes,
                 length: packet.byteCount,
-                stream: Uncounted(stream),
+                stream: Unretained(stream),
                 streamID: stream.id.rawValue
             )
         )

@@ -23,7 +23,7 @@ extension Forwarder {
             exportedTracks[ExportKey(loop: loop, relay: export.relay)] = nil
         }
         track.exports.removeAll { $0.loop == loop }
-        track.exports.append(RelayExport(relay: relay, loop: loop, link: Uncounted(link)))
+        track.exports.append(RelayExport(relay: relay, loop: loop, link: Unretained(link)))
         exportedTracks[ExportKey(loop: loop, relay: relay)] = track
         for stream in track.streams { relayClock(of: stream) }
         relayLayers(of: track)
@@ -147,7 +147,7 @@ extension Forwarder {
         var generation: UInt16 = 0
         /// The name was given out and its mirror is still to be made.
         var isExpected: Bool
-        var mirror: Uncounted<ReceivedTrack>?
+        var mirror: Unretained<ReceivedTrack>?
     }
 
     /// Makes the mirror of another loop's track, to which slots are connected like to a track of this loop.
@@ -163,7 +163,7 @@ extension Forwarder {
         )
         mirrors[track.id] = mirror
         mirrorPlaces[relay.place].isExpected = false
-        mirrorPlaces[relay.place].mirror = Uncounted(mirror)
+        mirrorPlaces[relay.place].mirror = Unretained(mirror)
     }
 
     /// The slot that let go was perhaps the mirror's last.
@@ -288,7 +288,7 @@ extension Forwarder {
         _ record: RelayRecord,
         to track: ReceivedTrack,
         at now: Instant
-    ) -> Uncounted<ReceivedStream>? {
+    ) -> Unretained<ReceivedStream>? {
         // The origin evicts streams that went silent; what is left here of them gives way.
         while track.streams.count >= ReceivedTrack.streamsMax {
             guard let silent = track.evictSilentStream(at: now) else { return nil }
@@ -306,7 +306,7 @@ extension Forwarder {
         stream.originID = record.streamID
         track.add(stream, at: now)
         register(stream)
-        return Uncounted(stream)
+        return Unretained(stream)
     }
 
     private func receiveClock(_ record: RelayRecord) {
@@ -323,10 +323,10 @@ extension Forwarder {
 
 extension ReceivedTrack {
     /// A mirror's stream by its number at the origin.
-    func relayedStream(_ originID: UInt64) -> Uncounted<ReceivedStream>? {
+    func relayedStream(_ originID: UInt64) -> Unretained<ReceivedStream>? {
         var index = 0
         while index < streams.count {
-            if streams[index].originID == originID { return Uncounted(streams[index]) }
+            if streams[index].originID == originID { return Unretained(streams[index]) }
             index += 1
         }
         return nil

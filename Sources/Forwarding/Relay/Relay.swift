@@ -94,7 +94,7 @@ open class RelayLink {
 struct RelayExport {
     let relay: RelayID
     let loop: LoopIndex
-    let link: Uncounted<RelayLink>
+    let link: Unretained<RelayLink>
     /// What the mirror needs; all until it says.
     var choices = LayerChoices.all
     /// Layers that still play there, by what the mirror said last and by what was the answer to a choice since then.

@@ -5,7 +5,7 @@ import Wire
 /// leaves as one message, and so that a subscriber's state and keys are fetched once for all of it.
 extension Forwarder {
     /// A track has its first packet of the turn waiting.
-    func notePending(_ track: ReceivedTrack) { pending.append(Uncounted(track)) }
+    func notePending(_ track: ReceivedTrack) { pending.append(Unretained(track)) }
 
     /// Sends on everything that waits.
     @inline(__always)

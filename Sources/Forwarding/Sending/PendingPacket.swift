@@ -8,7 +8,7 @@ struct PendingPacket {
     let bytes: UnsafeRawPointer
     let length: Int
     /// The stream that it is of; kept alive by its track.
-    let stream: Uncounted<ReceivedStream>
+    let stream: Unretained<ReceivedStream>
     let streamID: UInt64
 
     /// - Parameter bytes: the whole packet; must stay where it is as long as this is used.
@@ -17,7 +17,7 @@ struct PendingPacket {
         description: PacketDescription,
         bytes: UnsafeRawPointer,
         length: Int,
-        stream: Uncounted<ReceivedStream>,
+        stream: Unretained<ReceivedStream>,
         streamID: UInt64
     ) {
         self.description = description

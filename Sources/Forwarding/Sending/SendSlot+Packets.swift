@@ -122,7 +122,7 @@ extension ReceivedStream {
                 description: description,
                 bytes: bytes,
                 length: buffer.count,
-                stream: Uncounted(self),
+                stream: Unretained(self),
                 streamID: id.rawValue
             )
             return unsafe withUnsafePointer(to: &pending) { unsafe body($0) }

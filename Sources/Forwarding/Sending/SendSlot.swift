@@ -65,7 +65,7 @@ package final class SendSlot {
                 rewriter: RTPRewriter(clockRate: parameters.kind.clockRate, seed: seed)
             )
         )
-        unsafe state.pointee.owner = Uncounted(self)
+        unsafe state.pointee.owner = Unretained(self)
     }
 
     deinit { unsafe slab.free(state) }

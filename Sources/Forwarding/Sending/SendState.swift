@@ -26,7 +26,7 @@ struct SlotState {
     var octetsSent: UInt32 = 0
     var bytesSent: UInt64 = 0
     /// The slot itself, for whatever is not a plain packet. It outlives its state.
-    var owner: Uncounted<SendSlot>?
+    var owner: Unretained<SendSlot>?
 }
 
 /// The header extensions that a slot sends, each with its identifier, or 0: resolved once for a slot.

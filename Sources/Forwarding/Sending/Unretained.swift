@@ -1,6 +1,6 @@
 /// A reference that is not counted, to an object that something else keeps alive for as long: what a packet follows.
 @safe
-struct Uncounted<Object: AnyObject>: BitwiseCopyable {
+struct Unretained<Object: AnyObject>: BitwiseCopyable {
     private let reference: Unmanaged<Object>
 
     @inline(__always)
