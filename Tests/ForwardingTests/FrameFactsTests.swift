@@ -32,7 +32,7 @@ import Wire
             sequence: ExtendedSequenceNumber(rawValue: sequence),
             codec: codec,
             extensions: Self.extensions,
-            templates: templates,
+            templates: templates.map(Unretained.init),
             at: .ms(0)
         )
         return try #require(description)

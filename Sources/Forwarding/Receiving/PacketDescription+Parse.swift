@@ -10,7 +10,7 @@ extension PacketDescription {
         sequence: ExtendedSequenceNumber,
         codec: CodecName,
         extensions: HeaderExtensionMap,
-        templates: DependencyTemplates? = nil,
+        templates: Unretained<DependencyTemplates>? = nil,
         at now: Instant
     ) {
         guard let payloadOffset = UInt16(exactly: packet.headerLength),
@@ -35,7 +35,7 @@ extension PacketDescription {
                 dependencyDescriptor = Field(element.range)
                 guard hasFrameNumber else { continue }
                 if let templates {
-                    templates.read(packet.bytes.extracting(element.range), into: &self)
+                    templates.object.read(packet.bytes.extracting(element.range), into: &self)
                 } else {
                     let place = element.range.lowerBound + DependencyDescriptorHead.frameNumberOffset
                     frameNumber = packet.bytes.bigEndianUInt16(at: place)

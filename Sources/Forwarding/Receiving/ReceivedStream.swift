@@ -29,7 +29,8 @@ package final class ReceivedStream {
 
     package let history: PacketHistory
     /// What the packets' dependency descriptors refer to.
-    let templates = DependencyTemplates()
+    private let dependencyTemplates = DependencyTemplates()
+    var templates: Unretained<DependencyTemplates> { Unretained(dependencyTemplates) }
     package var unwrapper = SequenceUnwrapper()
     package var statistics: ReceiveStatistics
     package var losses = NACKTracker()
@@ -161,7 +162,7 @@ package final class ReceivedStream {
 
     /// Takes the sizes that a key frame's first packet names.
     func noteKeyFrame(_ payload: RawSpan, codec: CodecName) {
-        for (spatialID, size) in templates.resolutions.enumerated() {
+        for (spatialID, size) in dependencyTemplates.resolutions.enumerated() {
             layers.setSize(ofSpatial: spatialID, width: size.width, height: size.height)
         }
         switch codec {

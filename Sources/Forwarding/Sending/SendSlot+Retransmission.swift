@@ -20,7 +20,11 @@ extension SendSlot {
         )
         let isSent: Bool? =
             stream.history.withPacket(sourceSequence) { packet, description -> Bool? in
-                guard peer.mayLeave(reference, bytes: packet.byteCount, at: now) else { return nil }
+                // Plain memory, so that the usual answer counts no references.
+                guard
+                    unsafe state.pointee.egress.pointee.leavesAtOnce
+                        || peer.mayLeave(reference, bytes: packet.byteCount, at: now)
+                else { return nil }
                 return resend(packet, description, of: stream, segment, peer.core.makeTurn(at: now), into: batch)
             } ?? false
         if let isSent { noteRetransmission(isSent: isSent) }

@@ -1,10 +1,10 @@
 /// A reference that is not counted, to an object that something else keeps alive for as long: what a packet follows.
 @safe
-struct Unretained<Object: AnyObject>: BitwiseCopyable {
+package struct Unretained<Object: AnyObject>: BitwiseCopyable {
     private let reference: Unmanaged<Object>
 
     @inline(__always)
-    init(_ object: Object) { unsafe reference = .passUnretained(object) }
+    package init(_ object: Object) { unsafe reference = .passUnretained(object) }
 
     /// The object as a counted reference, where counting does not matter.
     @inline(__always)
