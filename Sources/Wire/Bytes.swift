@@ -45,6 +45,11 @@ extension MutableRawSpan {
     public mutating func store(bigEndian value: UInt32, at offset: Int) {
         storeBytes(of: value.bigEndian, toByteOffset: offset, as: UInt32.self)
     }
+    @inline(__always)
+    @_lifetime(self: copy self)
+    public mutating func store(bigEndian value: UInt64, at offset: Int) {
+        storeBytes(of: value.bigEndian, toByteOffset: offset, as: UInt64.self)
+    }
     /// Copies `source` in, whole, at `offset`.
     @inline(__always)
     @_lifetime(self: copy self)
