@@ -24,8 +24,8 @@ package final class Call {
     private static let turnInterval = Interval.microseconds(33_333)
     /// Turns between two renewals of consent (RFC 7675 §5.1), and about as often as browsers report.
     private static let refreshTurns = 30
-    private static let nearLoop = LoopIndex(rawValue: 0)
-    private static let farLoop = LoopIndex(rawValue: 1)
+    private static let outwardLink = LinkID(rawValue: 0)
+    private static let backLink = LinkID(rawValue: 1)
     private static let certificates = Result {
         (node: try DTLSCertificate.generate(), client: try DTLSCertificate.generate())
     }
@@ -107,11 +107,11 @@ package final class Call {
     private func connect() throws {
         let track = TrackID(peer: publisher.id, mid: Session.mid)
         if shape.crossesLoops {
-            core.setLink(outward, to: Self.farLoop)
-            home.setLink(back, to: Self.nearLoop)
+            core.setLink(outward, as: Self.outwardLink)
+            home.setLink(back, as: Self.backLink)
             let relay = try home.makeRelayID()
-            let relayed = try core.exportTrack(track, as: relay, to: Self.farLoop, at: now)
-            home.addMirror(relayed, as: relay, from: Self.nearLoop, at: now)
+            let relayed = try core.exportTrack(track, as: relay, over: Self.outwardLink, at: now)
+            home.addMirror(relayed, as: relay, from: Self.backLink, at: now)
         }
         for viewer in viewers {
             try home.connect(slot: TrackID(peer: viewer.id, mid: Session.mid), to: track, at: now)
@@ -137,9 +137,9 @@ package final class Call {
         inbox.deliver(to: core, at: now, into: batch)
         core.endTurn(at: now, into: batch)
         if shape.crossesLoops {
-            _ = outward.pass(to: home, from: Self.nearLoop, at: now, into: batch)
+            _ = outward.pass(to: home, from: Self.backLink, at: now, into: batch)
             home.endTurn(at: now, into: batch)
-            _ = back.pass(to: core, from: Self.farLoop, at: now, into: batch)
+            _ = back.pass(to: core, from: Self.outwardLink, at: now, into: batch)
         }
     }
 

@@ -10,10 +10,10 @@ final class RingLink: RelayLink {
     /// Hands over what was sent.
     /// - Returns: how many records.
     @inline(__always)
-    func pass(to core: Forwarder, from loop: LoopIndex, at now: Instant, into batch: DatagramBatch) -> Int {
+    func pass(to core: Forwarder, from link: LinkID, at now: Instant, into batch: DatagramBatch) -> Int {
         _ = ring.publish()
         return ring.drain(.max) { record, bytes in
-            core.receiveRelayed(record, bytes, from: loop, at: now, into: batch)
+            core.receiveRelayed(record, bytes, from: link, at: now, into: batch)
         }
     }
 }

@@ -29,7 +29,7 @@ extension Forwarder {
             slot.connect(to: nil, at: now)
             return
         }
-        guard let track = self.peer(trackID.peer)?.track(trackID.mid) ?? mirrors[trackID] else {
+        guard let track = self.peer(trackID.peer)?.track(trackID.mid) ?? relays.mirrors[trackID]?.track else {
             throw .unknownTrack(trackID)
         }
         guard track.parameters.kind == slot.parameters.kind else {

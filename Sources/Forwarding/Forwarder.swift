@@ -51,7 +51,8 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
     case duplicateSlot(TrackID)
     case ssrcUsed(SSRC)
     case tooManySlots(limit: Int)
-    case unknownLoop(LoopIndex)
+    case unknownLocation(MediaLocation)
+    case unknownLink(LinkID)
     case tooManyPeers(limit: Int)
     case tooManyMirrors(limit: Int)
     case transportSetupFailed
@@ -66,7 +67,8 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
         case .ssrcUsed(let ssrc): "SSRC \(ssrc) was used toward this peer before; a slot needs its own."
         case .tooManySlots(let limit):
             "The peer's slots had \(limit) SSRCs out of order, which is the limit; it must join anew."
-        case .unknownLoop(let loop): "There is no way from here to loop \(loop.rawValue)."
+        case .unknownLocation(let location): "There is no media loop \(location) here."
+        case .unknownLink(let link): "There is no link \(link.rawValue) from this loop."
         case .tooManyPeers(let limit): "This loop carries \(limit) peers, which is its limit."
         case .tooManyMirrors(let limit): "This loop plays \(limit) tracks of other loops, which is its limit."
         case .transportSetupFailed: "The DTLS transport could not be set up; the machine may be out of memory."
@@ -105,13 +107,7 @@ public final class Forwarder {
     /// Tracks with packets of this turn that wait to be sent on; peers and mirrors keep them alive.
     var pending: ContiguousArray<Unretained<ReceivedTrack>> = []
 
-    /// The ways to other loops.
-    var links: [LoopIndex: RelayLink] = [:]
-    var exportedTracks: [ExportKey: ReceivedTrack] = [:]
-    /// Tracks of other loops that are played here.
-    var mirrors: [TrackID: ReceivedTrack] = [:]
-    var mirrorPlaces: ContiguousArray<MirrorPlace> = []
-    var freeMirrorPlaces: [Int] = []
+    let relays = RelayTable()
 
     public internal(set) var counters = ForwarderCounters()
     var overload = OverloadState()
@@ -564,9 +560,9 @@ public final class Forwarder {
             gauges.historyBytes += peer.streams.reduce(0) { $0 + $1.history.footprintBytes }
             gauges.stateBytes += peer.transport.egress.footprintBytes
         }
-        for mirror in mirrors.values {
+        for mirror in relays.mirrors.values {
             gauges.mirroredTracks += 1
-            gauges.historyBytes += mirror.streams.reduce(0) { $0 + $1.history.footprintBytes }
+            gauges.historyBytes += mirror.track.streams.reduce(0) { $0 + $1.history.footprintBytes }
         }
         gauges.isOverloaded = overload.controller.isOverloaded
         gauges.heldLayers = overload.controller.held.count
@@ -580,7 +576,6 @@ extension Forwarder {
     package var isEmpty: Bool {
         peers.isEmpty && peersByFragment.isEmpty && peersByPath.isEmpty && streams.isEmpty
             && controllingPeers.isEmpty && deadlines.count == 0 && sendSchedule.count == 0 && dirty.isEmpty
-            && pending.isEmpty
-            && mirrors.isEmpty && exportedTracks.isEmpty
+            && pending.isEmpty && relays.isEmpty
     }
 }

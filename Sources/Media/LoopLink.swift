@@ -1,10 +1,11 @@
 import EventLoop
 import Forwarding
+import MediaTypes
 import Wire
 
 /// What goes through a ring from one loop to another: the forwarder's record, and when its cause was read from the
 /// network, for the forwarding latency.
-struct RelayMessage: BitwiseCopyable, Sendable {
+struct TimedRelayRecord: BitwiseCopyable, Sendable {
     var record: RelayRecord
     /// Nanoseconds of the monotonic clock; of no meaning for a record without bytes.
     var readAtNanoseconds: Int64
@@ -12,10 +13,12 @@ struct RelayMessage: BitwiseCopyable, Sendable {
 
 /// One of the other loops of a node, as a loop is told of it: the rings to it and from it, and how to wake it.
 struct LoopNeighbour: Sendable {
-    let index: LoopIndex
+    let location: MediaLocation
+    /// What this loop's forwarder calls the link to it.
+    let link: LinkID
     let eventLoop: EventLoop
-    let outgoing: RelayRing<RelayMessage>
-    let incoming: RelayRing<RelayMessage>
+    let outgoing: RelayRing<TimedRelayRecord>
+    let incoming: RelayRing<TimedRelayRecord>
 }
 
 /// When what a loop's turn works on was read from the network. One for the loop and all its links.
@@ -37,7 +40,7 @@ final class TurnCause {
 
 /// The writing end of the way to one other loop. It belongs to the loop that writes.
 final class LoopLink: RelayLink {
-    private let ring: RelayRing<RelayMessage>
+    private let ring: RelayRing<TimedRelayRecord>
     private let receiver: EventLoop
     private let cause: TurnCause
 
@@ -49,7 +52,7 @@ final class LoopLink: RelayLink {
 
     override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
         let readAt = cause.readAt?.nanoseconds ?? EventLoop.now().nanoseconds
-        guard ring.append(RelayMessage(record: record, readAtNanoseconds: readAt), bytes) else { return false }
+        guard ring.append(TimedRelayRecord(record: record, readAtNanoseconds: readAt), bytes) else { return false }
         // A long turn gives the other loop something to do before its end.
         if ring.unpublishedBytes > ring.capacity / 8 { publish() }
         return true
@@ -86,7 +89,7 @@ public struct RelayCounters: Hashable, Sendable {
 
     public init() {}
 
-    mutating func add(_ ring: RelayRing<RelayMessage>) {
+    mutating func add(_ ring: RelayRing<TimedRelayRecord>) {
         guard ring.isAllocated else { return }
         recordsSent &+= ring.counters.records
         bytesSent &+= ring.counters.bytes

@@ -5,23 +5,23 @@ import Wire
 
 /// The loop among the other loops of its node.
 extension MediaLoop {
-    /// Records that one turn takes from all other loops: as many as the datagrams that one readiness of a socket is
-    /// worth. What is left waits for the next turn, behind the sockets.
+    /// Records that one turn takes from all other loops, like the datagrams of one socket. The rest waits for the next turn,
+    /// behind the sockets.
     static let relayRecordsPerTurnMax = 256
-    /// Records that one loop is worth before the next one has its turn.
+    /// Records that are taken from one loop before the next one.
     private static let relayRecordsPerVisitMax = 64
 
     /// Makes the other loops known; once, before there are peers.
-    func link(as index: LoopIndex, to neighbours: [LoopNeighbour], of loops: [MediaLoop]) {
+    func link(to neighbours: [LoopNeighbour], of loops: [MediaLoop]) {
         precondition(links.isEmpty, "a loop is linked once")
-        self.index = index
-        self.loops = loops
+        self.loops = Dictionary(uniqueKeysWithValues: loops.map { ($0.location, $0) })
         for neighbour in neighbours {
             let link = LoopLink(to: neighbour, cause: turnCause)
             links.append(link)
-            forwarder.setLink(link, to: neighbour.index)
+            linkIDs[neighbour.location] = neighbour.link
+            forwarder.setLink(link, as: neighbour.link)
         }
-        relaySources = neighbours.map { RelaySource(loop: $0.index, ring: $0.incoming) }
+        relaySources = neighbours.map { RelaySource(link: $0.link, ring: $0.incoming) }
     }
 
     // MARK: The turn
@@ -32,11 +32,11 @@ extension MediaLoop {
         var budget = Self.relayRecordsPerTurnMax
         var emptyCount = 0
         while budget > 0, emptyCount < relaySources.count {
-            let (loop, ring) = (relaySources[relayNext].loop, relaySources[relayNext].ring)
+            let (link, ring) = (relaySources[relayNext].link, relaySources[relayNext].ring)
             relayNext = (relayNext + 1) % relaySources.count
             let count = ring.drain(min(budget, Self.relayRecordsPerVisitMax)) { message, bytes in
                 if !bytes.isEmpty { turnCause.note(Instant(nanoseconds: message.readAtNanoseconds)) }
-                forwarder.receiveRelayed(message.record, bytes, from: loop, at: now, into: batch)
+                forwarder.receiveRelayed(message.record, bytes, from: link, at: now, into: batch)
             }
             budget -= count
             emptyCount = count == 0 ? emptyCount + 1 : 0
@@ -54,11 +54,13 @@ extension MediaLoop {
 
     /// Lets a track play into a slot of a peer of this loop from its next key frame on, or with `nil` nothing. With the
     /// track that plays there already only the layer changes.
-    /// - Throws: `ForwarderError` when a peer or a track is gone, `EventLoopError.stopped` when a loop was shut down.
+    /// - Throws: `ForwarderError` when a peer or a track is gone, or the location is none of the linked loops;
+    ///   `EventLoopError.stopped` when a loop was shut down.
     public func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice = .richest) async throws {
-        if let source, source.home != Int(index.rawValue) {
+        if let source, source.location != location {
             try beginCall()
-            try await connect(slot: slot, to: source.track, of: loops[source.home], layer: layer)
+            guard let origin = loops[source.location] else { throw ForwarderError.unknownLocation(source.location) }
+            try await connect(slot: slot, to: source.track, of: origin, layer: layer)
         } else {
             try connect(slot: slot, to: source?.track, layer: layer)
         }
@@ -66,7 +68,7 @@ extension MediaLoop {
 
     /// Lets a track of a peer of another loop play into a slot of a peer of this one, from its next key frame on.
     ///
-    /// The track's packets come here once, for all slots that play it, until the last of them lets go of it.
+    /// The track's packets come here once for all slots that play it, until the last of these plays something else.
     public func connect(
         slot: TrackID,
         to track: TrackID,
@@ -85,18 +87,18 @@ extension MediaLoop {
         }
         arriving[track] = []
         defer { for waiting in arriving.removeValue(forKey: track) ?? [] { waiting.resume() } }
+        guard let link = linkIDs[origin.location] else { throw ForwarderError.unknownLocation(origin.location) }
         let relay = try forwarder.makeRelayID()
         let relayed: RelayedTrack
-        let loop: LoopIndex
         do {
-            (relayed, loop) = try await origin.export(track, as: relay, to: index)
+            relayed = try await origin.export(track, as: relay, to: location)
         } catch {
             forwarder.discardRelayID(relay)
             throw error
         }
         try beginCall()
         let now = EventLoop.now()
-        forwarder.addMirror(relayed, as: relay, from: loop, at: now)
+        forwarder.addMirror(relayed, as: relay, from: link, at: now)
         do {
             try forwarder.connect(slot: slot, to: track, layer: layer, at: now)
         } catch {
@@ -106,14 +108,11 @@ extension MediaLoop {
         }
     }
 
-    /// Sends a track of a peer of this loop to another loop from now on. Returns it with this loop's index.
-    private func export(
-        _ track: TrackID,
-        as relay: RelayID,
-        to loop: LoopIndex
-    ) throws -> (RelayedTrack, LoopIndex) {
+    /// Sends a track of a peer of this loop to another loop from now on.
+    private func export(_ track: TrackID, as relay: RelayID, to location: MediaLocation) throws -> RelayedTrack {
         try beginCall()
-        return (try forwarder.exportTrack(track, as: relay, to: loop, at: EventLoop.now()), index)
+        guard let link = linkIDs[location] else { throw ForwarderError.unknownLocation(location) }
+        return try forwarder.exportTrack(track, as: relay, over: link, at: EventLoop.now())
     }
 
     /// What went to and came from other loops.
@@ -127,6 +126,6 @@ extension MediaLoop {
 
 /// The reading end of the way from one other loop.
 struct RelaySource {
-    let loop: LoopIndex
-    let ring: RelayRing<RelayMessage>
+    let link: LinkID
+    let ring: RelayRing<TimedRelayRecord>
 }

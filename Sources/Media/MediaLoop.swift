@@ -8,10 +8,12 @@ public import Wire
 
 /// What a media loop is made with.
 public struct MediaLoopConfiguration: Sendable {
-    /// The loop's name, which its thread bears.
+    /// The name of the loop and its thread.
     public var name: String
     /// Shown to every peer; its fingerprint stands in the SDP.
     public var certificate: DTLSCertificate
+    /// Which loop it is. Loops that are linked have different locations.
+    public var location: MediaLocation
     /// Peers on this loop; more are refused.
     public var peersMax: Int
     /// The sockets' buffers.
@@ -26,6 +28,7 @@ public struct MediaLoopConfiguration: Sendable {
     public init(
         name: String,
         certificate: DTLSCertificate,
+        location: MediaLocation = MediaLocation(loop: LoopIndex(rawValue: 0)),
         peersMax: Int = 10_000,
         socketOptions: SocketOptions = SocketOptions(),
         srtpBackend: SRTPBackend = .preferred,
@@ -34,6 +37,7 @@ public struct MediaLoopConfiguration: Sendable {
     ) {
         self.name = name
         self.certificate = certificate
+        self.location = location
         self.peersMax = peersMax
         self.socketOptions = socketOptions
         self.srtpBackend = srtpBackend
@@ -57,6 +61,7 @@ public actor MediaLoop: MediaPlane {
 
     /// The loop, for other actors to be pinned to.
     public nonisolated let eventLoop: EventLoop
+    public nonisolated let location: MediaLocation
     /// The certificate's fingerprint, for the SDP.
     public nonisolated let fingerprint: Fingerprint
 
@@ -78,10 +83,11 @@ public actor MediaLoop: MediaPlane {
     private var isClosing = false
 
     // The loop among the others of its node; a loop alone has no links.
-    var index = LoopIndex(rawValue: 0)
     var links: [LoopLink] = []
-    /// The node's loops in the order of their indices, this one included, from `link` to `shutdown`.
-    var loops: [MediaLoop] = []
+    /// The node's loops by their locations, this one included, from `link` to `shutdown`.
+    var loops: [MediaLocation: MediaLoop] = [:]
+    /// The forwarder's name of the link to each other loop.
+    var linkIDs: [MediaLocation: LinkID] = [:]
     var relaySources: [RelaySource] = []
     /// The source whose records are taken next.
     var relayNext = 0
@@ -93,7 +99,7 @@ public actor MediaLoop: MediaPlane {
 
     // MARK: Lifecycle
 
-    /// Starts a loop that listens on `addresses`; if one of them cannot be had, nothing is left running.
+    /// Starts a loop that listens on `addresses`. When one of them is not available, nothing is left running.
     ///
     /// A loop that was started must be shut down, else it runs for the process's life.
     /// - Parameter onEvents: gets what happens to peers. It must not block.
@@ -115,6 +121,7 @@ public actor MediaLoop: MediaPlane {
 
     private init(_ configuration: MediaLoopConfiguration, onEvents: @escaping EventHandler) {
         eventLoop = EventLoop(name: configuration.name)
+        location = configuration.location
         fingerprint = configuration.certificate.fingerprint
         socketOptions = configuration.socketOptions
         candidates = configuration.candidates
@@ -133,7 +140,7 @@ public actor MediaLoop: MediaPlane {
     }
 
     private func begin(_ addresses: [TransportAddress]) throws(EventLoopError) {
-        // The loop lets go of its callbacks when it stops, which ends these references in a circle.
+        // The loop releases its callbacks when it stops, which breaks these reference cycles.
         eventLoop.onDatagram = { [self] datagram, length, path, readAt in
             received(&datagram, length: length, path: path, readAt: readAt)
         }
@@ -165,7 +172,7 @@ public actor MediaLoop: MediaPlane {
         }
         await eventLoop.stop()
         // The loops hold one another.
-        loops = []
+        loops = [:]
     }
 
     // MARK: The turn

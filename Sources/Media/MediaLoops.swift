@@ -7,28 +7,29 @@ import Forwarding
 /// slots play it; key frame requests come back the same way. The rings are for media only: which track goes where is
 /// arranged by calls between the loops (``MediaLoop/connect(slot:to:layer:)``).
 public struct MediaLoops: Sendable {
-    /// Loop i at place i; at most 65,536.
+    /// In the order in which they were given; at most 65,536.
     public let loops: [MediaLoop]
 
     /// Links loops that were started and have no peers yet.
+    /// - Parameter loops: each at a location of its own.
     public init(linking loops: [MediaLoop]) async {
         precondition(loops.count <= Int(UInt16.max) + 1, "a loop's index is a 16-bit number")
+        precondition(Set(loops.map(\.location)).count == loops.count, "each loop has a location of its own")
         self.loops = loops
-        let rings = loops.map { _ in loops.map { _ in RelayRing<RelayMessage>() } }
+        let rings = loops.map { _ in loops.map { _ in RelayRing<TimedRelayRecord>() } }
         for (index, loop) in loops.enumerated() {
             let neighbours = loops.indices.filter { $0 != index }.map { other in
                 LoopNeighbour(
-                    index: Self.index(other),
+                    location: loops[other].location,
+                    link: LinkID(rawValue: UInt32(truncatingIfNeeded: other)),
                     eventLoop: loops[other].eventLoop,
                     outgoing: rings[index][other],
                     incoming: rings[other][index]
                 )
             }
-            await loop.link(as: Self.index(index), to: neighbours, of: loops)
+            await loop.link(to: neighbours, of: loops)
         }
     }
-
-    private static func index(_ place: Int) -> LoopIndex { LoopIndex(rawValue: UInt16(truncatingIfNeeded: place)) }
 
     /// Shuts every loop down; returns when all have ended.
     public func shutdown() async {

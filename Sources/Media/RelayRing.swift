@@ -4,9 +4,9 @@ import Wire
 /// A bounded queue of records from one thread to one other, without locks: a byte ring in shared memory.
 ///
 /// A record is a header of a fixed type with some bytes behind it, in one piece and aligned to ``alignment``. The writing
-/// thread appends and, once a turn, publishes what it appended; the reading thread drains. What finds no room is dropped
-/// and counted, so a reader that stalls costs the writer nothing. Records without bytes, which say what goes on, may use
-/// the whole ring; those with bytes, which are packets, leave them an eighth.
+/// thread appends and, once a turn, publishes what it appended; the reading thread drains. A record without room is dropped
+/// and counted, so a reader that stalls costs the writer nothing. Control records, which have no bytes, may use the whole
+/// ring; packets, which have bytes, leave them an eighth.
 ///
 /// The memory is taken when the first record is appended: most pairs of loops never talk.
 @safe
@@ -71,7 +71,7 @@ final class RelayRing<Header: BitwiseCopyable & Sendable>: @unchecked Sendable {
         packetCapacity = capacity / 8 * 7
     }
 
-    /// Both threads have let go of the ring.
+    /// Neither thread uses the ring any more.
     deinit { unsafe storage?.deallocate() }
 
     private static var headerOffset: Int { 16 }

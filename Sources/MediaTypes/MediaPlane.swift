@@ -15,12 +15,12 @@ public struct MediaTransport: Hashable, Sendable {
 /// A published track and the loop of its publisher.
 public struct PlacedTrack: Hashable, Sendable {
     public let track: TrackID
-    /// The index of its media plane among those that the rooms were made with.
-    public let home: Int
+    /// The loop that the publisher lives on.
+    public let location: MediaLocation
 
-    public init(track: TrackID, home: Int) {
+    public init(track: TrackID, location: MediaLocation) {
         self.track = track
-        self.home = home
+        self.location = location
     }
 }
 
@@ -29,6 +29,9 @@ public struct PlacedTrack: Hashable, Sendable {
 /// Events of a peer go to the handler that the plane was made with. Whoever made a peer by `addPeer` calls `removePeer` for it in the
 /// end, unless `PeerEvent.closed` was reported for it before; doing it after that is harmless.
 public protocol MediaPlane: Sendable {
+    /// Which loop it is. Planes of different loops have different locations.
+    var location: MediaLocation { get }
+
     /// The certificate and the addresses that peers of this loop connect to.
     func transport() async -> MediaTransport
 
@@ -45,8 +48,8 @@ public protocol MediaPlane: Sendable {
     /// of a slot that was removed is used by that peer again; a slot to remove that is not there is ignored.
     func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) async throws
 
-    /// Lets `slot`, whose peer lives here, play `source` from its next key frame on, or nothing. The source may live on
-    /// any plane. With the source that the slot has already only the layer changes, at a key frame of the other one.
+    /// Lets `slot`, whose peer lives here, play `source` from its next key frame on, or nothing. The source may live at
+    /// any location. With the source that the slot has already only the layer changes, at a key frame of the other one.
     /// Fails when a peer or a track is gone.
     func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws
 

@@ -1,10 +1,44 @@
 public import Wire
 
-/// A peer on the node: one ICE + DTLS transport with the tracks it receives and sends. Unique for the process's life.
+/// A peer: one ICE + DTLS transport with the tracks it receives and sends. Unique across nodes and their restarts.
 public struct PeerID: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// Bits of ``number``.
+    public static let numberBits = 40
+
+    /// The node's incarnation in the high 24 bits, ``number`` in the low 40.
     public let rawValue: UInt64
     public init(rawValue: UInt64) { self.rawValue = rawValue }
-    public var description: String { "peer-\(rawValue)" }
+
+    /// - Parameters:
+    ///   - node: the incarnation of the node that makes the peer.
+    ///   - number: used once by that incarnation; 1…2^40 - 1.
+    public init(node: NodeIncarnation, number: UInt64) {
+        precondition(number >> Self.numberBits == 0, "a node makes fewer than 2^40 peers")
+        rawValue = UInt64(node.rawValue) << Self.numberBits | number
+    }
+
+    /// The incarnation of the node that made the peer.
+    public var node: NodeIncarnation { NodeIncarnation(truncating: rawValue >> Self.numberBits) }
+    /// The peer's number among those that the incarnation made.
+    public var number: UInt64 { rawValue & (1 << UInt64(Self.numberBits) - 1) }
+
+    /// `peer-17`, or `peer-8f03a1-17` of a node with an incarnation.
+    public var description: String { node == .standalone ? "peer-\(number)" : "peer-\(node)-\(number)" }
+}
+
+/// Makes the peer identifiers of one node.
+public struct PeerIDSequence: Sendable {
+    private let node: NodeIncarnation
+    private var numberNext: UInt64 = 1
+
+    /// - Parameter node: the incarnation that every identifier carries; only one sequence may be made with it.
+    public init(node: NodeIncarnation) { self.node = node }
+
+    /// An identifier that was not used before.
+    public mutating func next() -> PeerID {
+        defer { numberNext += 1 }
+        return PeerID(node: node, number: numberNext)
+    }
 }
 
 /// One m-section of one peer: a published track, or a slot that plays one.

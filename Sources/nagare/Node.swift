@@ -16,11 +16,15 @@ import Wire
 /// A node from start to shutdown: media loops, rooms and listeners.
 struct Node {
     let configuration: NodeConfiguration
+    /// Distinguishes this start of the node from every other one.
+    private let incarnation: NodeIncarnation
     private let logger: Logger
 
     /// Sets up the process's logging, so there can be one node a process.
     init(_ configuration: NodeConfiguration) {
         self.configuration = configuration
+        var generator = SystemRandomNumberGenerator()
+        incarnation = NodeIncarnation(using: &generator)
         let level = configuration.logLevel
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardError(label: label)
@@ -71,6 +75,7 @@ struct Node {
                         MediaLoopConfiguration(
                             name: "media-\(index)",
                             certificate: certificate,
+                            location: MediaLocation(node: incarnation, loop: LoopIndex(rawValue: UInt16(index))),
                             socketOptions: configuration.socketOptions,
                             srtpBackend: configuration.srtpBackend,
                             candidates: configuration.candidates(bound:)
@@ -90,11 +95,14 @@ struct Node {
     }
 
     private func logCandidates(_ loops: MediaLoops) async {
-        for (index, loop) in loops.loops.enumerated() {
+        for loop in loops.loops {
             let candidates = await loop.transport().candidates.map(\.description)
             logger.info(
                 "media",
-                metadata: ["loop": "\(index)", "candidates": "\(candidates.joined(separator: " "))"]
+                metadata: [
+                    "loop": "\(loop.location.loop.rawValue)",
+                    "candidates": "\(candidates.joined(separator: " "))",
+                ]
             )
         }
     }
@@ -155,6 +163,7 @@ struct Node {
         await logCandidates(loops)
         let rooms = Rooms(
             planes: loops.loops,
+            node: incarnation,
             limits: configuration.limits.rooms,
             controlLoops: controlLoops.executors
         ) { notice in

@@ -27,10 +27,15 @@ final class EventLog: Sendable {
 enum MediaBench {
     static func makeLoop(
         _ log: EventLog = EventLog(),
+        loop: UInt16 = 0,
         listeningOn texts: [String] = ["127.0.0.1:0"]
     ) async throws -> MediaLoop {
         try await MediaLoop.start(
-            MediaLoopConfiguration(name: "media", certificate: DTLSCertificate.generate()),
+            MediaLoopConfiguration(
+                name: "media",
+                certificate: DTLSCertificate.generate(),
+                location: MediaLocation(loop: LoopIndex(rawValue: loop))
+            ),
             listeningOn: texts.compactMap { TransportAddress($0) },
             onEvents: log.append
         )

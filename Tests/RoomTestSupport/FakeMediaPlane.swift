@@ -1,10 +1,11 @@
-package import MediaTypes
+public import MediaTypes
 import Room
 package import Wire
 
 /// A media plane that keeps what it was told, and can be made to wait or to fail.
 package actor FakeMediaPlane: MediaPlane {
     package struct Refusal: Error {}
+    package nonisolated let location: MediaLocation
     package private(set) var peers: [PeerID: PeerParameters] = [:]
     package private(set) var sources: [TrackID: PlacedTrack] = [:]
     /// The layer of each slot's source.
@@ -17,12 +18,12 @@ package actor FakeMediaPlane: MediaPlane {
     private var figures: [PeerID: PeerStatistics] = [:]
     private var refuses = false
     private var isGateClosed = false
-    /// The home whose tracks are waited for at the gate; `nil` while none are.
-    private var gatedHome: Int?
+    /// The location whose tracks are waited for at the gate; `nil` while none are.
+    private var gatedLocation: MediaLocation?
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var arrivals: [CheckedContinuation<Void, Never>] = []
 
-    package init() {}
+    package init(_ location: MediaLocation = 0) { self.location = location }
 
     package static let candidate = TransportAddress(ip: .loopbackV4, port: 7000)
 
@@ -67,7 +68,7 @@ package actor FakeMediaPlane: MediaPlane {
 
     package func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws {
         connectCount += 1
-        if let source, source.home == gatedHome { await passGate() }
+        if let source, source.location == gatedLocation { await passGate() }
         guard peers[slot.peer]?.send.contains(where: { $0.mid == slot.mid }) == true else { throw Refusal() }
         sources[slot] = source
         layers[slot] = source == nil ? nil : layer
@@ -99,15 +100,15 @@ package actor FakeMediaPlane: MediaPlane {
 
     package func closeGate() { isGateClosed = true }
 
-    /// From now on connections to tracks of `home` wait at the gate, as do other calls.
-    package func closeGate(forTracksOf home: Int) {
+    /// From now on connections to tracks of `location` wait at the gate, as do other calls.
+    package func closeGate(forTracksOf location: MediaLocation) {
         isGateClosed = true
-        gatedHome = home
+        gatedLocation = location
     }
 
     package func openGate() {
         isGateClosed = false
-        gatedHome = nil
+        gatedLocation = nil
         for continuation in waiting { continuation.resume() }
         waiting = []
     }
@@ -128,5 +129,17 @@ package actor FakeMediaPlane: MediaPlane {
             for arrival in arrivals { arrival.resume() }
             arrivals = []
         }
+    }
+}
+
+/// Locations of a node without an incarnation, written as the loops' indices.
+extension MediaLocation: ExpressibleByIntegerLiteral {
+    public init(integerLiteral index: UInt16) { self.init(loop: LoopIndex(rawValue: index)) }
+}
+
+extension [MediaLocation] {
+    /// The first loops of a node without an incarnation.
+    package static func loops(_ count: Int) -> Self {
+        (0..<count).map { MediaLocation(loop: LoopIndex(rawValue: UInt16($0))) }
     }
 }

@@ -73,7 +73,7 @@ struct ChannelActorTests {
     }
 
     @Test func `a channel whose media plane does not answer delays nobody's join in another`() async throws {
-        let planes = [FakeMediaPlane(), FakeMediaPlane()]
+        let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let loop = TestControlLoop()
         let bench = RoomsBench(rooms: { _ in Rooms(planes: planes, controlLoops: [loop]) })
         await planes[1].carry(LoopLoad(busyShare: 0.9, peers: 100_000))
@@ -81,7 +81,7 @@ struct ChannelActorTests {
         await bench.rooms.settle()
         for _ in 0..<1_000 { _ = try await bench.join(.recvonly) }
         let (_, publisher) = try await bench.join(.sendonly)
-        try #require(publisher.home == 0)
+        try #require(publisher.location == 0)
         await planes[0].carry(LoopLoad(busyShare: 0.9, peers: 1_000))
         await planes[1].carry(LoopLoad(busyShare: 0.01, peers: 10))
         await bench.rooms.sampleLoads()
@@ -93,7 +93,7 @@ struct ChannelActorTests {
         let other = ChannelName("other")!
         let (_, neighbour) = try await bench.join(.sendonly, in: other)
         let (_, viewer) = try await bench.join(.recvonly, in: other)
-        #expect(neighbour.home == 1 && viewer.home == 1)
+        #expect(neighbour.location == 1 && viewer.location == 1)
         await bench.report(.connected, from: neighbour.peer)
         let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
         while await planes[1].sources[slot] == nil { await Task.yield() }

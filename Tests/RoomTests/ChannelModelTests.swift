@@ -1,4 +1,5 @@
 import MediaTypes
+import RoomTestSupport
 import Testing
 import Wire
 
@@ -17,12 +18,12 @@ struct ChannelModelTests {
                 .connect(
                     slot: bench.track(viewer, ModelBench.audio),
                     to: bench.placed(publisher, ModelBench.audio),
-                    home: 0
+                    location: 0
                 ),
                 .connect(
                     slot: bench.track(viewer, ModelBench.video),
                     to: bench.placed(publisher, ModelBench.video),
-                    home: 0
+                    location: 0
                 ),
                 .channelChanged(ModelBench.channel),
             ]
@@ -53,7 +54,8 @@ struct ChannelModelTests {
         let effects = bench.model.left(first, reason: .left).withoutNews
         #expect(
             effects == [
-                .removePeer(bench.peers[first]!, home: 0), .ended(first, .left), .channelChanged(ModelBench.channel),
+                .removePeer(bench.peers[first]!, location: 0), .ended(first, .left),
+                .channelChanged(ModelBench.channel),
             ]
         )
     }
@@ -162,69 +164,69 @@ struct ChannelModelTests {
     }
 
     @Test func `small channels stay on one loop each, and the loops share the channels`() throws {
-        var bench = ModelBench(homeCount: 2)
+        var bench = ModelBench(loopCount: 2)
         let names = (0..<10).map { ChannelName("call-\($0)")! }
-        var homes: [Int] = []
+        var locations: [MediaLocation] = []
         for name in names {
             let caller = try bench.livePublisher(in: name)
             let callee = try bench.viewer(in: name)
-            #expect(bench.home(caller) == bench.home(callee), "a call of two")
-            homes.append(bench.home(caller))
+            #expect(bench.location(caller) == bench.location(callee), "a call of two")
+            locations.append(bench.location(caller))
         }
-        #expect(homes.count { $0 == 0 } == 5)
+        #expect(locations.count { $0 == 0 } == 5)
         #expect(bench.model.placement.members == [10, 10])
     }
 
     @Test(arguments: 2...8)
-    func `a channel of one publisher and a hundred viewers is spread evenly`(homeCount: Int) throws {
-        var bench = ModelBench(homeCount: homeCount)
+    func `a channel of one publisher and a hundred viewers is spread evenly`(loopCount: Int) throws {
+        var bench = ModelBench(loopCount: loopCount)
         let publisher = try bench.livePublisher()
-        var viewers = Array(repeating: 0, count: homeCount)
+        var viewers = Array(repeating: 0, count: loopCount)
         for _ in 0..<100 {
             let viewer = try bench.viewer()
-            viewers[bench.home(viewer)] += 1
+            viewers[Int(bench.location(viewer).loop.rawValue)] += 1
             #expect(bench.sources(of: viewer) == [publisher, publisher])
         }
         #expect(bench.model.placement.members.reduce(0, +) == 101)
-        let share = Double(100) / Double(homeCount)
+        let share = Double(100) / Double(loopCount)
         let difference = (viewers.max() ?? 0) - (viewers.min() ?? 0)
         #expect(Double(difference) <= max(share / 10, Placement.slackMembers + 1), "\(viewers)")
     }
 
     @Test func `a viewer on another loop is told where its source lives`() throws {
-        var bench = ModelBench(homeCount: 2)
+        var bench = ModelBench(loopCount: 2)
         let publisher = try bench.livePublisher()
         var viewers: [ParticipantID] = []
         for _ in 0..<10 { viewers.append(try bench.reserve(.recvonly)) }
-        let far = try #require(viewers.first { bench.home($0) != bench.home(publisher) })
+        let far = try #require(viewers.first { bench.location($0) != bench.location(publisher) })
         let effects = try bench.activate(far)
         #expect(
             effects.contains(
                 .connect(
                     slot: bench.track(far, ModelBench.video),
                     to: bench.placed(publisher, ModelBench.video),
-                    home: 1
+                    location: 1
                 )
             )
         )
         let end = bench.model.left(publisher, reason: .left)
-        #expect(end.contains(.connect(slot: bench.track(far, ModelBench.video), to: nil, home: 1)))
-        #expect(end.contains(.removePeer(bench.peers[publisher]!, home: 0)))
+        #expect(end.contains(.connect(slot: bench.track(far, ModelBench.video), to: nil, location: 1)))
+        #expect(end.contains(.removePeer(bench.peers[publisher]!, location: 0)))
     }
 
     @Test func `who leaves makes room, and a channel that was empty begins anew`() throws {
-        var bench = ModelBench(homeCount: 2)
+        var bench = ModelBench(loopCount: 2)
         let other = ChannelName("other")!
         let first = try bench.livePublisher()
         let second = try bench.livePublisher(in: other)
-        #expect([bench.home(first), bench.home(second)] == [0, 1])
+        #expect([bench.location(first), bench.location(second)] == [0, 1])
         for _ in 0..<2 { _ = try bench.viewer(in: other) }
         #expect(bench.model.placement.members == [1, 3])
         _ = bench.model.left(second, reason: .left)
         _ = bench.receive(.closed(.closedByPeer), from: first)
         #expect(bench.model.placement.members == [0, 2])
         let third = try bench.publisher()
-        #expect(bench.home(third) == 0)
+        #expect(bench.location(third) == 0)
     }
 
     @Test func `a channel lives as long as it has a participant or a listener`() throws {

@@ -1,5 +1,6 @@
 import Foundation
 import MediaTypes
+import RoomTestSupport
 import Testing
 import Wire
 
@@ -164,7 +165,7 @@ extension PropertyWorld {
         expect(!isFull, "who gets a place, connected members or not")
         bundles[id] = request.bundleID.map { "\($0) \(request.network)" } ?? id.value
         peers[id] = place.peer
-        homes[place.peer] = place.home
+        locations[place.peer] = place.location
         if sessions[request.channel] == nil { sessions[request.channel] = Session() }
         people[id] = Person(request: request)
         let seen = visible(to: id)

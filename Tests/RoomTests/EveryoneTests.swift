@@ -1,4 +1,5 @@
 import MediaTypes
+import RoomTestSupport
 import Testing
 import Wire
 
@@ -48,17 +49,23 @@ struct EveryoneTests {
         let sender = try bench.member(.sendonly)
         let viewer = try bench.member(.recvonly) { $0.layer = .level(0) }
         let slots = try bench.see(sender, by: viewer)
-        let home = bench.home(viewer)
+        let location = bench.location(viewer)
         #expect(
             slots.effects == [
-                .connect(slot: slots.audio, to: bench.placed(sender, ModelBench.audio), home: home),
-                .connect(slot: slots.video, to: bench.placed(sender, ModelBench.video), layer: .level(0), home: home),
+                .connect(slot: slots.audio, to: bench.placed(sender, ModelBench.audio), location: location),
+                .connect(
+                    slot: slots.video,
+                    to: bench.placed(sender, ModelBench.video),
+                    layer: .level(0),
+                    location: location
+                ),
             ]
         )
         let end = bench.model.left(sender, reason: .left)
         #expect(
             end.connects == [
-                .connect(slot: slots.audio, to: nil, home: home), .connect(slot: slots.video, to: nil, home: home),
+                .connect(slot: slots.audio, to: nil, location: location),
+                .connect(slot: slots.video, to: nil, location: location),
             ]
         )
         let mids = [slots.audio.mid, slots.video.mid]

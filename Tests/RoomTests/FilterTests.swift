@@ -1,4 +1,5 @@
 import MediaTypes
+import RoomTestSupport
 import Testing
 import Wire
 
@@ -84,7 +85,7 @@ struct FilterListTests {
                 id: ParticipantID(using: &generator),
                 clientID: client,
                 peer: PeerID(rawValue: 1),
-                home: 0,
+                location: 0,
                 publications: [],
                 isFocused: false
             )
@@ -183,7 +184,7 @@ struct FilterTests {
             )
         }
         let connect = { (source: PlacedTrack?) in
-            ChannelModel.Effect.connect(slot: slots.video, to: source, home: bench.home(viewer))
+            ChannelModel.Effect.connect(slot: slots.video, to: source, location: bench.location(viewer))
         }
         #expect(try bench.model.filterCreated(Self.noVideo, in: scope) == [news(true), connect(nil)])
         #expect(bench.slot(slots.audio)?.source != nil)

@@ -32,12 +32,12 @@ struct FollowingPropertyTests {
         mutating func perform(_ effects: [ChannelModel.Effect]) {
             for effect in effects {
                 switch effect {
-                case .connect(let slot, let source, _, let home):
-                    #expect(home == bench.homes[slot.peer])
-                    #expect(source.map(\.home) == source.flatMap { bench.homes[$0.track.peer] })
+                case .connect(let slot, let source, _, let location):
+                    #expect(location == bench.locations[slot.peer])
+                    #expect(source.map(\.location) == source.flatMap { bench.locations[$0.track.peer] })
                     played[slot] = .some(source?.track)
-                case .removePeer(let peer, let home):
-                    #expect(home == bench.homes[peer])
+                case .removePeer(let peer, let location):
+                    #expect(location == bench.locations[peer])
                     #expect(plane.remove(peer) != nil, "each peer is removed once")
                 case .ended, .channelChanged, .streamsChanged, .connected, .notify, .report, .examineTransport: break
                 }
@@ -133,11 +133,11 @@ struct FollowingPropertyTests {
             }
             #expect(plane == Set(members.filter(\.isActive).map { bench.peers[$0.id]! }))
             var carried = [0, 0]
-            for member in members { carried[bench.home(member.id)] += 1 }
+            for member in members { carried[Int(bench.location(member.id).loop.rawValue)] += 1 }
             #expect(bench.model.placement.members == carried)
             for (name, channel) in bench.model.node.channels {
-                let homes = members.filter { $0.channel == name }.map { bench.home($0.id) }
-                #expect(channel.homes == Dictionary(homes.map { ($0, 1) }, uniquingKeysWith: +))
+                let locations = members.filter { $0.channel == name }.map { bench.location($0.id) }
+                #expect(channel.locations == Dictionary(locations.map { ($0, 1) }, uniquingKeysWith: +))
             }
             #expect(bench.model.counts.viewers == members.filter { $0.isActive && $0.role.watches }.count)
             let inUse = Set(members.map(\.channel)).union(listeners.map(\.1))

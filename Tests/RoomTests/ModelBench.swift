@@ -35,13 +35,13 @@ struct ModelBench {
     var generator = SeededGenerator(seed: 1)
     var peers: [ParticipantID: PeerID] = [:]
     /// The loop that each peer was given.
-    var homes: [PeerID: Int] = [:]
+    var locations: [PeerID: MediaLocation] = [:]
     static let channel = ChannelName("lobby")!
     static let audio = MID("0")!
     static let video = MID("1")!
 
-    init(limits: RoomLimits = RoomLimits(), homeCount: Int = 2) {
-        model = SynchronousNode(limits: limits, homeCount: homeCount)
+    init(limits: RoomLimits = RoomLimits(), loopCount: Int = 2) {
+        model = SynchronousNode(limits: limits, loopCount: loopCount)
     }
 
     mutating func reserve(
@@ -56,7 +56,7 @@ struct ModelBench {
         let id = ParticipantID(using: &generator)
         let session = ChannelSessionID(using: &generator)
         let place = try model.joinRequested(request, id: id, session: session)
-        homes[place.peer] = place.home
+        locations[place.peer] = place.location
         peers[id] = place.peer
         return id
     }
@@ -102,9 +102,9 @@ struct ModelBench {
 
     func track(_ id: ParticipantID, _ mid: MID) -> TrackID { TrackID(peer: peers[id]!, mid: mid) }
     func placed(_ id: ParticipantID, _ mid: MID) -> PlacedTrack {
-        PlacedTrack(track: track(id, mid), home: homes[peers[id]!]!)
+        PlacedTrack(track: track(id, mid), location: locations[peers[id]!]!)
     }
-    func home(_ id: ParticipantID) -> Int { homes[peers[id]!]! }
+    func location(_ id: ParticipantID) -> MediaLocation { locations[peers[id]!]! }
 }
 
 // MARK: - Members that follow everyone

@@ -1,43 +1,68 @@
 import MediaTypes
+import RoomTestSupport
 import Testing
 
 @testable import Room
 
+/// A placement over the first loops of a node, which are named by their indices.
+private struct LoopPlacement {
+    var placement: Placement
+
+    init(_ count: Int) { placement = Placement(locations: .loops(count)) }
+
+    private static func location(_ loop: Int) -> MediaLocation {
+        MediaLocation(loop: LoopIndex(rawValue: UInt16(loop)))
+    }
+
+    var members: [Int] { placement.members }
+    var loads: [Double] { placement.loads }
+    var memberShare: Double { placement.memberShare }
+    var isEmpty: Bool { placement.isEmpty }
+
+    mutating func join(near channelMembers: [Int: Int]) -> Int {
+        let near = Dictionary(uniqueKeysWithValues: channelMembers.map { (Self.location($0.key), $0.value) })
+        return Int(placement.join(near: near).loop.rawValue)
+    }
+    mutating func leave(_ loop: Int) { placement.leave(Self.location(loop)) }
+    mutating func measured(_ load: LoopLoad, of loop: Int) { placement.measured(load, of: Self.location(loop)) }
+    mutating func unanswered(by loop: Int) { placement.unanswered(by: Self.location(loop)) }
+}
+
 /// Loops whose members have known loads, measured as a node would measure them.
 private struct MeasuredNode {
-    var placement: Placement
+    var placement: LoopPlacement
     /// Each member's loop, channel and cost, a share of a core.
-    var members: [(home: Int, channel: Int, share: Double)] = []
+    var members: [(loop: Int, channel: Int, share: Double)] = []
 
-    init(homeCount: Int) { placement = Placement(homeCount: homeCount) }
+    init(loopCount: Int) { placement = LoopPlacement(loopCount) }
 
-    func homes(of channel: Int) -> [Int: Int] {
-        Dictionary(members.filter { $0.channel == channel }.map { ($0.home, 1) }, uniquingKeysWith: +)
+    func loops(of channel: Int) -> [Int: Int] {
+        Dictionary(members.filter { $0.channel == channel }.map { ($0.loop, 1) }, uniquingKeysWith: +)
     }
 
     @discardableResult
     mutating func join(_ channel: Int, share: Double) -> Int {
-        let home = placement.join(near: homes(of: channel))
-        members.append((home, channel, share))
-        return home
+        let loop = placement.join(near: loops(of: channel))
+        members.append((loop, channel, share))
+        return loop
     }
 
-    mutating func leave(_ index: Int) { placement.leave(members.remove(at: index).home) }
+    mutating func leave(_ index: Int) { placement.leave(members.remove(at: index).loop) }
 
     /// What the members of a loop cost in truth.
-    func share(of home: Int) -> Double { members.filter { $0.home == home }.reduce(0) { $0 + $1.share } }
+    func share(of loop: Int) -> Double { members.filter { $0.loop == loop }.reduce(0) { $0 + $1.share } }
 
     /// - Parameter noise: what the busy share is off by, for each loop.
     mutating func measure(noise: (Int) -> Double = { _ in 0 }) {
-        for home in placement.members.indices {
-            let share = share(of: home)
+        for loop in placement.members.indices {
+            let share = share(of: loop)
             placement.measured(
                 LoopLoad(
                     packetsPerSecond: share * 1_600_000,
-                    busyShare: share + noise(home),
-                    peers: members.count { $0.home == home }
+                    busyShare: share + noise(loop),
+                    peers: members.count { $0.loop == loop }
                 ),
-                of: home
+                of: loop
             )
         }
     }
@@ -45,23 +70,23 @@ private struct MeasuredNode {
 
 struct PlacementTests {
     @Test func `without measurements the loops share the members`() {
-        var placement = Placement(homeCount: 3)
+        var placement = LoopPlacement(3)
         for _ in 0..<30 { _ = placement.join(near: [:]) }
         #expect(placement.members == [10, 10, 10])
-        for home in 0..<3 { for _ in 0..<10 { placement.leave(home) } }
+        for loop in 0..<3 { for _ in 0..<10 { placement.leave(loop) } }
         #expect(placement.isEmpty)
         #expect(placement.loads == [0, 0, 0])
     }
 
     @Test func `a channel's second member joins the first one wherever that is`() {
-        var placement = Placement(homeCount: 4)
-        for home in 0..<4 { #expect(placement.join(near: [home: 1]) == home) }
+        var placement = LoopPlacement(4)
+        for loop in 0..<4 { #expect(placement.join(near: [loop: 1]) == loop) }
     }
 
     @Test func `a channel that outgrows its loop fills a second one before a third`() {
-        var node = MeasuredNode(homeCount: 8)
-        let homes = (0..<6).map { _ in node.join(0, share: 0.001) }
-        #expect(homes == [0, 0, 0, 1, 1, 1])
+        var node = MeasuredNode(loopCount: 8)
+        let loops = (0..<6).map { _ in node.join(0, share: 0.001) }
+        #expect(loops == [0, 0, 0, 1, 1, 1])
     }
 
     @Test(arguments: [0, 1, 7, 100], [0.000_05, 0.001, 0.004])
@@ -69,7 +94,7 @@ struct PlacementTests {
         period: Int,
         share: Double
     ) {
-        var node = MeasuredNode(homeCount: 2)
+        var node = MeasuredNode(loopCount: 2)
         var generator = SeededGenerator(seed: 5)
         for count in 0..<101 {
             node.join(0, share: share)
@@ -83,55 +108,55 @@ struct PlacementTests {
     }
 
     @Test func `a loop that is busy gets nobody, however few members it has`() {
-        var placement = Placement(homeCount: 2)
+        var placement = LoopPlacement(2)
         placement.measured(LoopLoad(packetsPerSecond: 100_000, busyShare: 0.8, peers: 2), of: 0)
         placement.measured(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.02, peers: 200), of: 1)
         for _ in 0..<50 { #expect(placement.join(near: [:]) == 1) }
     }
 
     @Test func `members that wait for their publisher count too`() {
-        var placement = Placement(homeCount: 2)
+        var placement = LoopPlacement(2)
         for _ in 0..<100 {
             _ = placement.join(near: [0: placement.members[0], 1: placement.members[1]].filter { $0.value > 0 })
-            for home in 0..<2 { placement.measured(LoopLoad(peers: placement.members[home]), of: home) }
+            for loop in 0..<2 { placement.measured(LoopLoad(peers: placement.members[loop]), of: loop) }
         }
         #expect(abs(placement.members[0] - placement.members[1]) <= 3, "\(placement.members)")
     }
 
     @Test func `a join counts until it is measured, and a leave gives the place back`() {
-        var placement = Placement(homeCount: 2)
-        for home in 0..<2 {
-            placement.measured(LoopLoad(packetsPerSecond: 10_000, busyShare: 0.1, peers: 10), of: home)
+        var placement = LoopPlacement(2)
+        for loop in 0..<2 {
+            placement.measured(LoopLoad(packetsPerSecond: 10_000, busyShare: 0.1, peers: 10), of: loop)
         }
         let before = placement.loads
-        let home = placement.join(near: [:])
-        #expect(abs(placement.loads[home] - before[home] - 0.01) < 1e-9, "an average member's load")
-        placement.measured(LoopLoad(packetsPerSecond: 10_000, busyShare: 0.1, peers: 11), of: home)
-        #expect(placement.loads[home] > before[home], "its media need not flow yet")
-        let joined = placement.loads[home]
-        placement.leave(home)
-        #expect(abs(joined - placement.loads[home] - placement.memberShare) < 1e-9)
+        let loop = placement.join(near: [:])
+        #expect(abs(placement.loads[loop] - before[loop] - 0.01) < 1e-9, "an average member's load")
+        placement.measured(LoopLoad(packetsPerSecond: 10_000, busyShare: 0.1, peers: 11), of: loop)
+        #expect(placement.loads[loop] > before[loop], "its media need not flow yet")
+        let joined = placement.loads[loop]
+        placement.leave(loop)
+        #expect(abs(joined - placement.loads[loop] - placement.memberShare) < 1e-9)
     }
 
     @Test func `a small difference in what was measured is chance, and viewers are shared evenly in spite of it`() {
-        var placement = Placement(homeCount: 2)
+        var placement = LoopPlacement(2)
         for viewer in 0..<100 {
             _ = placement.join(near: [0: placement.members[0], 1: placement.members[1]].filter { $0.value > 0 })
             guard viewer % 10 == 9 else { continue }
-            for home in 0..<2 {
+            for loop in 0..<2 {
                 let load = LoopLoad(
                     packetsPerSecond: 900,
-                    busyShare: home == 0 ? 0.04 : 0.01,
-                    peers: placement.members[home]
+                    busyShare: loop == 0 ? 0.04 : 0.01,
+                    peers: placement.members[loop]
                 )
-                placement.measured(load, of: home)
+                placement.measured(load, of: loop)
             }
         }
         #expect(abs(placement.members[0] - placement.members[1]) <= 5, "\(placement.members)")
     }
 
     @Test func `a loop that does not answer is chosen last, and again once it answers`() {
-        var placement = Placement(homeCount: 2)
+        var placement = LoopPlacement(2)
         placement.measured(LoopLoad(packetsPerSecond: 10, busyShare: 1, peers: 1), of: 1)
         placement.unanswered(by: 0)
         #expect(placement.join(near: [0: 5]) == 1)
@@ -147,7 +172,7 @@ struct PlacementTests {
         LoopLoad(packetsPerSecond: -5, busyShare: -0.5, peers: 0),
     ])
     func `a measurement that cannot be is harmless`(load: LoopLoad) {
-        var placement = Placement(homeCount: 2)
+        var placement = LoopPlacement(2)
         for _ in 0..<10 {
             _ = placement.join(near: [:])
             placement.measured(load, of: 0)
@@ -162,24 +187,24 @@ struct PlacementTests {
     @Test(arguments: 0..<50)
     func `any order of joins, leaves and measurements keeps the rules`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        let homeCount = Int.random(in: 1...6, using: &generator)
-        var node = MeasuredNode(homeCount: homeCount)
+        let loopCount = Int.random(in: 1...6, using: &generator)
+        var node = MeasuredNode(loopCount: loopCount)
         for _ in 0..<600 {
             switch Int.random(in: 0..<10, using: &generator) {
             case 0...5:
                 let loads = node.placement.loads
                 let bound = (loads.min() ?? 0) + Placement.slackMembers * node.placement.memberShare
                 let channel = Int.random(in: 0..<5, using: &generator)
-                let own = node.homes(of: channel)
-                let home = node.join(channel, share: Double.random(in: 0.000_1...0.002, using: &generator))
-                #expect(loads[home] <= bound, "seed \(seed)")
+                let own = node.loops(of: channel)
+                let loop = node.join(channel, share: Double.random(in: 0.000_1...0.002, using: &generator))
+                #expect(loads[loop] <= bound, "seed \(seed)")
                 if !own.isEmpty, own.keys.contains(where: { loads[$0] <= bound }) {
-                    #expect(own[home] != nil, "the channel stays together where it may, seed \(seed)")
+                    #expect(own[loop] != nil, "the channel stays together where it may, seed \(seed)")
                 }
             case 6...8:
                 if let index = node.members.indices.randomElement(using: &generator) { node.leave(index) }
             default:
-                let noise = (0..<homeCount).map { _ in Double.random(in: 0...0.01, using: &generator) }
+                let noise = (0..<loopCount).map { _ in Double.random(in: 0...0.01, using: &generator) }
                 node.measure { noise[$0] }
             }
             #expect(node.placement.members.reduce(0, +) == node.members.count)

@@ -1,4 +1,5 @@
 import MediaTypes
+import RoomTestSupport
 import Testing
 import Wire
 
@@ -42,10 +43,10 @@ struct PropertyWorld {
         var usesSpotlight = false
     }
 
-    var model = SynchronousNode(homeCount: 2)
+    var model = SynchronousNode(loopCount: 2)
     var people: [ParticipantID: Person] = [:]
     var peers: [ParticipantID: PeerID] = [:]
-    var homes: [PeerID: Int] = [:]
+    var locations: [PeerID: MediaLocation] = [:]
     var sessions: [ChannelName: Session] = [:]
     var played: [TrackID: (source: PlacedTrack, layer: LayerChoice)] = [:]
     var step = 0
@@ -151,7 +152,7 @@ extension PropertyWorld {
             layer = person.layers[seen.sender] ?? person.request.layer
         }
         guard layer != .nothing else { return nil }
-        let source = PlacedTrack(track: TrackID(peer: peer, mid: track.mid), home: homes[peer]!)
+        let source = PlacedTrack(track: TrackID(peer: peer, mid: track.mid), location: locations[peer]!)
         return (source, track.isSimulcast ? layer : .richest)
     }
 
@@ -205,8 +206,8 @@ extension PropertyWorld {
     mutating func perform(_ effects: [ChannelModel.Effect]) {
         for effect in effects {
             switch effect {
-            case .connect(let slot, let source, let layer, let home):
-                expect(home == homes[slot.peer], "the home of \(slot)")
+            case .connect(let slot, let source, let layer, let location):
+                expect(location == locations[slot.peer], "the location of \(slot)")
                 let isSame = played[slot]?.source == source && (source == nil || played[slot]?.layer == layer)
                 expect(!isSame, "nothing is decided twice")
                 played[slot] = source.map { ($0, layer) }

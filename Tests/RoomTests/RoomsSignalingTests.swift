@@ -80,7 +80,7 @@ struct RoomsSignalingTests {
         try await bench.rooms.changeSlots(of: viewer.id, add: slots, remove: [])
         await bench.rooms.settle()
         let slot = TrackID(peer: viewer.peer, mid: MID("x")!)
-        let source = PlacedTrack(track: TrackID(peer: sender.peer, mid: RoomsBench.mid), home: 0)
+        let source = PlacedTrack(track: TrackID(peer: sender.peer, mid: RoomsBench.mid), location: 0)
         #expect(await bench.plane.sources == [slot: source])
         #expect(await bench.plane.layers == [slot: .richest], "the sender has one layer")
         #expect(await bench.plane.peers[viewer.peer]?.send.map(\.mid.value) == ["x", "y"])

@@ -107,7 +107,7 @@ struct RoomsTests {
         await bench.report(.connected, from: publisher.peer)
         await bench.rooms.settle()
         let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
-        let source = { PlacedTrack(track: TrackID(peer: $0, mid: RoomsBench.mid), home: 0) }
+        let source = { PlacedTrack(track: TrackID(peer: $0, mid: RoomsBench.mid), location: 0) }
         #expect(await bench.plane.sources == [slot: source(publisher.peer)])
         let (_, second) = try await bench.join(.sendonly)
         await bench.report(.connected, from: second.peer)
@@ -239,46 +239,46 @@ struct RoomsTests {
 @Suite(.timeLimit(.minutes(1)))
 struct LoadTests {
     /// Joins as many as are asked for, each to a channel of its own, and returns their loops.
-    private func homes(_ count: Int, in rooms: Rooms, _ name: String) async throws -> [Int] {
-        var homes: [Int] = []
+    private func locations(_ count: Int, in rooms: Rooms, _ name: String) async throws -> [MediaLocation] {
+        var locations: [MediaLocation] = []
         for index in 0..<count {
             let request = JoinRequest(channel: ChannelName("\(name)-\(index)")!, role: .sendonly)
-            homes.append(try await rooms.reserve(request).home)
+            locations.append(try await rooms.reserve(request).location)
         }
-        return homes
+        return locations
     }
 
     @Test func `newcomers go where the planes say that there is room`() async throws {
-        let planes = [FakeMediaPlane(), FakeMediaPlane(), FakeMediaPlane()]
+        let planes = [FakeMediaPlane(0), FakeMediaPlane(1), FakeMediaPlane(2)]
         let rooms = Rooms(planes: planes)
         await planes[0].carry(LoopLoad(packetsPerSecond: 90_000, busyShare: 0.9, peers: 100))
         await planes[1].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.01, peers: 100))
         await planes[2].carry(LoopLoad(packetsPerSecond: 50_000, busyShare: 0.5, peers: 100))
         await rooms.sampleLoads()
         await rooms.settle()
-        #expect(try await homes(20, in: rooms, "a") == Array(repeating: 1, count: 20))
+        #expect(try await locations(20, in: rooms, "a") == Array(repeating: 1, count: 20))
         await planes[1].carry(LoopLoad(packetsPerSecond: 95_000, busyShare: 0.95, peers: 100))
         await rooms.sampleLoads()
         await rooms.settle()
-        #expect(try await homes(20, in: rooms, "b") == Array(repeating: 2, count: 20))
+        #expect(try await locations(20, in: rooms, "b") == Array(repeating: 2, count: 20))
     }
 
     @Test func `a plane that does not answer gets nobody until it does, and holds nobody up`() async throws {
-        let planes = [FakeMediaPlane(), FakeMediaPlane()]
+        let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let rooms = Rooms(planes: planes)
         await planes[1].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.5, peers: 1))
         await planes[0].closeGate()
         await rooms.sampleLoads()
         await planes[0].waitForArrival()
         await rooms.sampleLoads()
-        #expect(try await homes(5, in: rooms, "a") == [1, 1, 1, 1, 1])
+        #expect(try await locations(5, in: rooms, "a") == [1, 1, 1, 1, 1])
         await planes[0].openGate()
         await rooms.settle()
-        #expect(try await homes(5, in: rooms, "b") == [0, 0, 0, 0, 0])
+        #expect(try await locations(5, in: rooms, "b") == [0, 0, 0, 0, 0])
     }
 
     @Test func `a loop that does not hand its tracks over holds up only who wants them`() async throws {
-        let planes = [FakeMediaPlane(), FakeMediaPlane()]
+        let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let bench = RoomsBench(planes: planes)
         let (far, publisher) = try await bench.join(.sendonly)
         await planes[0].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.9, peers: 100))
@@ -289,7 +289,7 @@ struct LoadTests {
         let (_, neighbour) = try await bench.join(.sendonly, in: other)
         let (_, viewer) = try await bench.join(.recvonly, in: other)
         // What follows waits for the second plane, which must have them.
-        try #require([publisher, waiting, neighbour, viewer].map(\.home) == [0, 1, 1, 1])
+        try #require([publisher, waiting, neighbour, viewer].map(\.location) == [0, 1, 1, 1])
         await planes[1].closeGate(forTracksOf: 0)
         await bench.report(.connected, from: publisher.peer)
         await planes[1].waitForArrival()
@@ -324,13 +324,13 @@ struct LoadTests {
     }
 
     @Test func `a viewer's loop is told the loop of the publisher`() async throws {
-        let planes = [FakeMediaPlane(), FakeMediaPlane()]
+        let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let bench = RoomsBench(planes: planes)
         let (first, publisher) = try await bench.join(.sendonly)
         await bench.report(.connected, from: publisher.peer)
         for _ in 0..<20 { _ = try await bench.join(.recvonly) }
         await bench.rooms.settle()
-        let source = PlacedTrack(track: TrackID(peer: publisher.peer, mid: RoomsBench.mid), home: 0)
+        let source = PlacedTrack(track: TrackID(peer: publisher.peer, mid: RoomsBench.mid), location: 0)
         let near = await planes[0].sources
         let far = await planes[1].sources
         #expect(near.count + far.count == 20)

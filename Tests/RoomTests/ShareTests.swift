@@ -185,7 +185,7 @@ struct ShareTests {
         #expect(bench.model.tick(at: Self.at(124)) == [])
         let peer = bench.peers[answered]!
         let looks = bench.model.tick(at: Self.at(125))
-        #expect(looks == [.examineTransport(answered, peer, home: bench.homes[peer]!)])
+        #expect(looks == [.examineTransport(answered, peer, location: bench.locations[peer]!)])
         #expect(bench.model.tick(at: Self.at(150)) == [], "once")
         _ = bench.receive(.connected, from: answered)
         for id in [answered, connected] { _ = bench.model.left(id, reason: .left) }

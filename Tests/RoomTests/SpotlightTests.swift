@@ -1,4 +1,5 @@
 import MediaTypes
+import RoomTestSupport
 import Testing
 import Wire
 
@@ -163,9 +164,21 @@ struct SpotlightTests {
         let effects = speak(&bench, sender, true)
         #expect(
             effects.connects == [
-                .connect(slot: seen.audio, to: bench.placed(sender, ModelBench.audio), home: bench.home(viewer)),
-                .connect(slot: unseen.audio, to: bench.placed(sender, ModelBench.audio), home: bench.home(blind)),
-                .connect(slot: unseen.video, to: bench.placed(sender, ModelBench.video), home: bench.home(blind)),
+                .connect(
+                    slot: seen.audio,
+                    to: bench.placed(sender, ModelBench.audio),
+                    location: bench.location(viewer)
+                ),
+                .connect(
+                    slot: unseen.audio,
+                    to: bench.placed(sender, ModelBench.audio),
+                    location: bench.location(blind)
+                ),
+                .connect(
+                    slot: unseen.video,
+                    to: bench.placed(sender, ModelBench.video),
+                    location: bench.location(blind)
+                ),
             ]
         )
     }

@@ -1,5 +1,6 @@
 import Foundation
 import MediaTypes
+import RoomTestSupport
 import Wire
 
 @testable import Room
@@ -22,8 +23,8 @@ struct SynchronousNode {
     private var retiredWork = 0
     private static let nowhere = ChannelName("nowhere")!
 
-    init(limits: RoomLimits = RoomLimits(), homeCount: Int) {
-        node = NodeModel(limits: limits, homeCount: homeCount)
+    init(limits: RoomLimits = RoomLimits(), loopCount: Int) {
+        node = NodeModel(limits: limits, locations: .loops(loopCount))
     }
 
     /// Hands an event to a channel, and the effects that concern the node to the node.

@@ -228,7 +228,7 @@ import Wire
         }
         var clocks = 0
         world.links[0][1]?.loses = { record in
-            if record.kind == .clock { clocks += 1 }
+            if case .clock = record.message { clocks += 1 }
             return false
         }
         for round in 0..<10 as Range<UInt64> {

@@ -196,7 +196,7 @@ import Wire
         let link = try #require(call.world.links[0][1])
         var carried: [UInt8: Int] = [:]
         link.loses = { record in
-            if !record.isControl { carried[record.layer, default: 0] += 1 }
+            if case .packet(let packet) = record.message { carried[packet.layer, default: 0] += 1 }
             return false
         }
         let near = try watch(call, .level(1))
@@ -263,7 +263,7 @@ import Wire
         #expect(recording.flaws == [])
         var carried: Set<UInt8> = []
         try #require(call.world.links[0][1]).loses = { record in
-            if !record.isControl { carried.insert(record.layer) }
+            if case .packet(let packet) = record.message { carried.insert(packet.layer) }
             return false
         }
         call.world.run(for: .seconds(1))
@@ -277,7 +277,7 @@ import Wire
         func answers(_ home: Int) throws -> LayerChoices {
             let core = call.world.loops[home].core
             let publisher = try #require(call.publisher.client).id
-            let tracks = home == 0 ? core.peer(publisher)?.tracks ?? [] : Array(core.mirrors.values)
+            let tracks = home == 0 ? core.peer(publisher)?.tracks ?? [] : core.relays.mirrors.values.map(\.track)
             let track = try #require(tracks.first { $0.parameters.kind == .video })
             let stream = try #require(track.streams.first { $0.rid == call.rids[1] })
             return track.resolution.choices(of: stream.id.rawValue)
@@ -302,7 +302,7 @@ import Wire
             try #require(tracks.first { $0.parameters.kind == .video }).table
         }
         let origin = try table(call.world.loops[0].core.peer(publisher)?.tracks ?? [])
-        let mirror = try table(Array(call.world.loops[1].core.mirrors.values))
+        let mirror = try table(call.world.loops[1].core.relays.mirrors.values.map(\.track))
         #expect(origin.encodings.map(\.place).sorted() == [0, 1, 2])
         #expect(mirror.encodings.map(\.stream) == origin.encodings.map(\.stream))
         for (told, measured) in zip(mirror.encodings, origin.encodings) {
@@ -314,7 +314,7 @@ import Wire
         #expect(rates == rates.sorted() && rates[0] > 0)
     }
 
-    @Test func `a wish that was lost on the way is told again`() throws {
+    @Test func `a subscription that was lost on the way is sent again`() throws {
         let call = try start(seed: 781, loops: 2)
         let (viewer, recording) = try watch(call, .level(0), loop: 1)
         call.world.run(for: .seconds(4))

@@ -192,22 +192,106 @@ import Wire
         let exported = try origin.exportTrack(
             TrackID(peer: track, mid: mid),
             as: relay,
-            to: LoopIndex(rawValue: 1),
+            over: LinkID(rawValue: 1),
             at: call.world.now
         )
         // The call that makes the mirror takes its time, and packets are faster.
         call.world.run(for: .milliseconds(200))
-        core.addMirror(exported, as: relay, from: LoopIndex(rawValue: 0), at: call.world.now)
+        core.addMirror(exported, as: relay, from: LinkID(rawValue: 0), at: call.world.now)
         let viewer = try call.world.watch(loop: 1)
         try call.world.connect(viewer, to: call.publisher)
         #expect(call.world.run(for: .seconds(2)) { viewer.client?.video?.framesDecoded ?? 0 > 10 })
     }
 
+    /// What a call over two loops came to.
+    private struct Outcome: Equatable {
+        var recordings: [[Int64]] = []
+        var framesDecoded: [Int] = []
+        var carried: [Int] = []
+        var events = ""
+    }
+
+    private func runCall(seed: UInt64, encodesRelays: Bool) throws -> Outcome {
+        let rids = ["q", "h", "f"].compactMap { RID($0) }
+        let world = try World(seed: seed, loops: 2, encodesRelays: encodesRelays)
+        world.network.standard = LinkConditions(delay: .milliseconds(20), jitter: .milliseconds(5), loss: 0.02)
+        let publisher = try world.publish(rids: rids)
+        let viewers = try [0, 1, 1].map { try world.watch(loop: $0) }
+        for (place, viewer) in viewers.enumerated() {
+            try world.connect(viewer, to: publisher, layer: place == 2 ? .level(0) : .richest)
+        }
+        let recordings = viewers.map { Recording($0, .video) }
+        world.run(for: .seconds(6))
+        try world.connect(viewers[2], to: publisher, layer: .level(2))
+        world.run(for: .seconds(6))
+        world.remove(viewers[1])
+        world.run(for: .seconds(2))
+        var outcome = Outcome()
+        outcome.recordings = recordings.map { $0.packets.map(\.sequence) }
+        outcome.framesDecoded = viewers.map { $0.client?.video?.framesDecoded ?? 0 }
+        outcome.carried = [world.links[0][1], world.links[1][0]].map { $0?.packetsCarried ?? 0 }
+        outcome.events = "\(world.nodeEvents)"
+        #expect(outcome.framesDecoded.allSatisfy { $0 > 100 }, "seed \(seed): \(outcome.framesDecoded)")
+        return outcome
+    }
+
+    @Test(arguments: [641, 642, 643] as [UInt64])
+    func `an encoded link gives the same call as the memory of one node`(seed: UInt64) throws {
+        let inMemory = try runCall(seed: seed, encodesRelays: false)
+        #expect(try runCall(seed: seed, encodesRelays: true) == inMemory)
+    }
+
+    @Test func `a mirror knows the bit rates of its layers`() throws {
+        let rids = ["q", "h", "f"].compactMap { RID($0) }
+        let call = try startCall(seed: 631, loops: 2, rids: rids)
+        call.world.run(for: .seconds(5))
+        let mirror = try #require(
+            call.world.loops[1].core.relays.mirrors.values.map(\.track).first { $0.parameters.kind == .video }
+        )
+        let origin = try #require(call.world.loops[0].core.peer(mirror.id.peer)?.track(mirror.id.mid))
+        let stream = try #require(mirror.streams.first { $0.rid == rids[2] })
+        let known = try #require(origin.streams.first { $0.rid == rids[2] })
+        #expect(known.bitrate > 0)
+        #expect(stream.bitrate == known.typicalBitrate)
+    }
+
+    @Test func `garbage over an encoded link is a counted drop`() throws {
+        let call = try startCall(seed: 651, loops: 2)
+        let core = call.world.loops[1].core
+        let relay = try #require(core.relays.mirrors.values.first { $0.track.parameters.kind == .video }?.relay)
+        let before = core.counters[.malformedRTP]
+        let bodies: [[UInt8]] = [[], [0], [0x80, 96], Array(repeating: 0xFF, count: 40)]
+        for number in [Int64.min, -1, 0, Int64.max] {
+            for bytes in bodies {
+                let packet = RelayMessage.Packet(
+                    relay: relay,
+                    stream: 77,
+                    ssrc: SSRC(rawValue: 1),
+                    layer: .max,
+                    choices: .max,
+                    exactChoices: .max,
+                    isRTXRecovered: false,
+                    sequence: ExtendedSequenceNumber(rawValue: number)
+                )
+                core.receiveRelayed(
+                    RelayRecord(.packet(packet)),
+                    unsafe bytes.span.bytes,
+                    from: LinkID(rawValue: 0),
+                    at: call.world.now,
+                    into: call.world.loops[1].batch
+                )
+            }
+        }
+        #expect(core.counters[.malformedRTP] == before + 16)
+        call.world.run(for: .seconds(1))
+        #expect(call.viewers[1].client?.video?.lost == 0)
+    }
+
     @Test func `there is a limit to the mirrors of a loop`() throws {
         let core = try World(seed: 621).node.core
-        let relays = try (0..<Forwarder.mirrorsMax).map { _ in try core.makeRelayID() }
+        let relays = try (0..<RelayTable.mirrorsMax).map { _ in try core.makeRelayID() }
         #expect(Set(relays).count == relays.count)
-        #expect(throws: ForwarderError.tooManyMirrors(limit: Forwarder.mirrorsMax)) { try core.makeRelayID() }
+        #expect(throws: ForwarderError.tooManyMirrors(limit: RelayTable.mirrorsMax)) { try core.makeRelayID() }
         core.discardRelayID(relays[7])
         #expect(try core.makeRelayID().place == relays[7].place)
     }
@@ -215,7 +299,7 @@ import Wire
     @Test func `records of an earlier mirror of the same place mean nothing to the next`() throws {
         let call = try startCall(seed: 601, loops: 2)
         let core = call.world.loops[1].core
-        let first = try #require(core.mirrors.values.first?.origin?.relay)
+        let first = try #require(core.relays.mirrors.values.first?.relay)
         call.world.remove(call.viewers[1])
         call.world.run(for: .milliseconds(50))
         let second = try core.makeRelayID()
@@ -223,10 +307,20 @@ import Wire
         #expect(![second, third].contains(first))
         #expect([second.place, third.place].contains(first.place))
         let bytes = [UInt8](repeating: 0, count: 64)
+        let packet = RelayMessage.Packet(
+            relay: first,
+            stream: 1,
+            ssrc: SSRC(rawValue: 1),
+            layer: .max,
+            choices: 0,
+            exactChoices: 0,
+            isRTXRecovered: false,
+            sequence: ExtendedSequenceNumber(rawValue: 1)
+        )
         core.receiveRelayed(
-            RelayRecord(.packet, first),
+            RelayRecord(.packet(packet)),
             unsafe bytes.span.bytes,
-            from: LoopIndex(rawValue: 0),
+            from: LinkID(rawValue: 0),
             at: call.world.now,
             into: call.world.loops[1].batch
         )

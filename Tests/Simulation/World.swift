@@ -50,7 +50,8 @@ final class World {
     /// Changes what a host sends, as another implementation in its place would send it.
     var alters: ((TransportAddress, [UInt8]) -> [UInt8])?
 
-    init(seed: UInt64, loops count: Int = 1) throws {
+    /// - Parameter encodesRelays: loops exchange messages in their encoded form, as nodes do.
+    init(seed: UInt64, loops count: Int = 1, encodesRelays: Bool = false) throws {
         self.seed = seed
         network = VirtualNetwork(seed: seed)
         generator = SeededGenerator(seed: seed &+ 1)
@@ -63,10 +64,10 @@ final class World {
             )
         }
         for loop in loops { attach(loop) }
-        links = (0..<count).map { from in (0..<count).map { $0 == from ? nil : MemoryLink() } }
+        links = (0..<count).map { from in (0..<count).map { $0 == from ? nil : MemoryLink(isEncoded: encodesRelays) } }
         for from in 0..<count {
             for to in 0..<count {
-                if let link = links[from][to] { loops[from].core.setLink(link, to: LoopIndex(rawValue: UInt16(to))) }
+                if let link = links[from][to] { loops[from].core.setLink(link, as: LinkID(rawValue: UInt32(to))) }
             }
         }
     }
@@ -263,10 +264,10 @@ final class World {
         let exported = try loops[origin].core.exportTrack(
             track,
             as: relay,
-            to: LoopIndex(rawValue: UInt16(home)),
+            over: LinkID(rawValue: UInt32(home)),
             at: now
         )
-        loops[home].core.addMirror(exported, as: relay, from: LoopIndex(rawValue: UInt16(origin)), at: now)
+        loops[home].core.addMirror(exported, as: relay, from: LinkID(rawValue: UInt32(origin)), at: now)
     }
 
     /// Hands over what waits between the loops, which brings forth more perhaps.
@@ -282,7 +283,7 @@ final class World {
                         loops[to].core.receiveRelayed(
                             record,
                             unsafe bytes.span.bytes,
-                            from: LoopIndex(rawValue: UInt16(from)),
+                            from: LinkID(rawValue: UInt32(from)),
                             at: now,
                             into: loops[to].batch
                         )
@@ -358,7 +359,9 @@ final class World {
             guard let host = hosts[datagram.to] else { continue }
             deliver(datagram, to: host)
         }
-        for host in hosts.values.sorted(by: { $0.address.ip.low < $1.address.ip.low }) {
+        for host in hosts.values.sorted(by: {
+            ($0.address.ip.low, $0.address.port) < ($1.address.ip.low, $1.address.port)
+        }) {
             host.client?.handleTimeout(at: now, into: host.batch)
             if let deadline = host.core.nextDeadline, deadline <= now {
                 host.core.handleTimeout(at: now, into: host.batch)
@@ -449,11 +452,23 @@ final class MemoryLink: RelayLink {
     /// Whether a record is lost, asked for each.
     var loses: (RelayRecord) -> Bool = { _ in false }
     private(set) var packetsCarried = 0
+    /// Messages cross as bytes, and nothing but these bytes.
+    private let isEncoded: Bool
+
+    init(isEncoded: Bool = false) { self.isEncoded = isEncoded }
 
     override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
         guard !loses(record) else { return false }
         if !record.isControl { packetsCarried += 1 }
-        records.append((record, bytes.array()))
+        guard isEncoded else {
+            records.append((record, bytes.array()))
+            return true
+        }
+        let encoded = record.message.encoded(bytes)
+        guard let decoded = try? RelayMessage.decode(unsafe encoded.span.bytes) else {
+            preconditionFailure("what was encoded is read")
+        }
+        records.append((RelayRecord(decoded.message), Array(encoded[decoded.bodyOffset...])))
         return true
     }
 

@@ -199,6 +199,12 @@ package final class ReceivedStream {
         }
     }
 
+    /// Of a mirror's stream: takes the bit rate that the origin reports; 0 while the stream does not flow there.
+    func noteBitrate(_ bitsPerSecond: Int) {
+        bitrate = bitsPerSecond
+        if bitsPerSecond > 0 { typicalBitrate = bitsPerSecond }
+    }
+
     /// The earliest time that the stream wants to send feedback of its own.
     package var nextDeadline: Instant? { earliest(losses.nextDeadline, keyFrames.nextDeadline) }
 }

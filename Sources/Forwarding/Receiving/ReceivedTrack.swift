@@ -16,7 +16,7 @@ package final class ReceivedTrack {
     /// Other loops that play the track, each through a mirror.
     var exports: ContiguousArray<RelayExport> = []
     /// Where the track comes from when it is another loop's.
-    let origin: RelayOrigin?
+    let origin: (any TrackOrigin)?
     /// What the track was last announced to carry; `nil` before its first packet and while it is paused.
     package var announcedCodec: CodecName?
     private var lastAnnouncedAt: Instant?
@@ -37,11 +37,15 @@ package final class ReceivedTrack {
     private(set) var backlog: UnsafeMutablePointer<PendingPacket>?
     private(set) var backlogCount = 0
 
-    package init(
+    package convenience init(id: TrackID, parameters: ReceiveTrackParameters, clockOffset: PeerClock) {
+        self.init(id: id, parameters: parameters, clockOffset: clockOffset, origin: nil)
+    }
+
+    init(
         id: TrackID,
         parameters: ReceiveTrackParameters,
         clockOffset: PeerClock,
-        origin: RelayOrigin? = nil
+        origin: (any TrackOrigin)?
     ) {
         self.id = id
         self.clockOffset = clockOffset
@@ -152,7 +156,7 @@ package final class ReceivedTrack {
             guard slotCounts[place] > 0 else { continue }
             for slot in slots where slot.layer.place == place { slot.peer.allocateLayers(to: slot, at: now) }
         }
-        if isChanged { origin?.tellWish(of: self) }
+        if isChanged { origin?.subscribe(self) }
     }
 
     /// Of a mirror: takes what its origin says of a stream.

@@ -44,7 +44,7 @@ extension Forwarder {
 
     /// Hands what waits to other loops before anything is encrypted here, so that they work at the same time.
     private func relayPending() {
-        guard !exportedTracks.isEmpty else { return }
+        guard relays.hasExports else { return }
         var isRelayed = false
         var index = 0
         while index < pending.count {

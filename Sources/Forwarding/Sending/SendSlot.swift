@@ -96,7 +96,7 @@ package final class SendSlot {
         guard let track else { return }
         track.attach(self)
         peer.allocateLayers(to: self, at: now)
-        track.origin?.tellWish(of: track)
+        track.origin?.subscribe(track)
         // One that is still connecting asks when it can be sent something.
         if peer.transport.isConnected { wantKeyFrame(at: now) }
     }
@@ -108,7 +108,7 @@ package final class SendSlot {
         self.preference = preference
         if preference.cap != before.cap { source.noteChoice(preference.cap, before: before.cap) }
         peer.allocateLayers(to: self, at: now)
-        source.origin?.tellWish(of: source)
+        source.origin?.subscribe(source)
     }
 
     /// Takes what the slot is to be sent. Another stream plays from its next key frame on, and until then the one that plays

@@ -31,7 +31,7 @@ extension SendSlot {
     /// To be called about once a second.
     func tick(at now: Instant) {
         reporter.meter.measure(bytesSent, at: now)
-        if let source, let origin = source.origin { origin.refreshWish(of: source, at: now) }
+        if let source, let origin = source.origin { origin.refreshSubscription(of: source, at: now) }
     }
 
     func receivedReport(_ block: ReportBlock) {

@@ -17,7 +17,7 @@ extension ChannelModel {
             participants[id]?.setupSecond = nil
             guard let participant = participants[id] else { continue }
             if participant.isActive {
-                effects.append(.examineTransport(id, participant.peer, home: participant.home))
+                effects.append(.examineTransport(id, participant.peer, location: participant.location))
             } else {
                 effects += left(id, reason: .unanswered)
             }

@@ -141,7 +141,7 @@ extension ChannelModel {
         if participant.role.publishes { forgetPublisher(participant, companions, into: &effects) }
         // While it is being set up, whoever does that finds it gone and ends the peer.
         if participant.isActive, !reason.isOfTransport {
-            effects.append(.removePeer(participant.peer, home: participant.home))
+            effects.append(.removePeer(participant.peer, location: participant.location))
         }
         effects.append(.ended(id, reason))
         announceEnded(participant, companions, reason, into: &effects)

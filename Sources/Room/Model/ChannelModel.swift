@@ -16,10 +16,10 @@ import Wire
 public struct ChannelModel: Sendable, Codable {
     /// What the owner of the model has to do, in this order.
     public enum Effect: Hashable, Sendable {
-        /// The slot lives on `home`, its source wherever it says.
-        case connect(slot: TrackID, to: PlacedTrack?, layer: LayerChoice = .richest, home: Int)
+        /// The slot lives at `location`, its source wherever it says.
+        case connect(slot: TrackID, to: PlacedTrack?, layer: LayerChoice = .richest, location: MediaLocation)
         /// The peer is still up and has to be ended.
-        case removePeer(PeerID, home: Int)
+        case removePeer(PeerID, location: MediaLocation)
         /// ``ChannelModel/visibleStreams(to:)`` has changed.
         case streamsChanged(ParticipantID)
         /// The participant takes part and its transport is up.
@@ -31,7 +31,7 @@ public struct ChannelModel: Sendable, Codable {
         case channelChanged(ChannelName)
         case report(RoomReport)
         /// The time that a transport has for finding a path is over: unless it has one, the participant is to be ended.
-        case examineTransport(ParticipantID, PeerID, home: Int)
+        case examineTransport(ParticipantID, PeerID, location: MediaLocation)
     }
 
     public let name: ChannelName

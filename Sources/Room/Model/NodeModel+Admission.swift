@@ -49,13 +49,13 @@ extension NodeModel {
         let place = ParticipantPlace(
             participant: id,
             peer: nextPeer(),
-            home: placement.join(near: channels[name]?.homes ?? [:]),
+            location: placement.join(near: channels[name]?.locations ?? [:]),
             order: nextOrder()
         )
         let member = Member(place: place, channel: name, network: request.network, createdAt: now)
         if channels[name]?.members.isEmpty ?? true { occupiedChannelCount += 1 }
         channels[name, default: Channel()].members.insert(id, order: place.order)
-        channels[name]?.homes[place.home, default: 0] += 1
+        channels[name]?.locations[place.location, default: 0] += 1
         members[id] = member
         participantOfPeer[place.peer] = id
         networks.joined(member)
@@ -96,14 +96,14 @@ extension NodeModel {
     public mutating func left(_ id: ParticipantID, reason: EndReason) {
         guard let member = members.removeValue(forKey: id) else { return }
         if let abandoned = AbandonedSetup(reason) { admissions.abandoned[abandoned, default: 0] += 1 }
-        let (name, home) = (member.channel, member.place.home)
+        let (name, location) = (member.channel, member.place.location)
         networks.left(member)
-        placement.leave(home)
+        placement.leave(location)
         participantOfPeer[member.place.peer] = nil
         channels[name]?.members.remove(order: member.place.order)
         if member.isConnected { channels[name]?.connectedCount -= 1 }
-        let others = (channels[name]?.homes[home] ?? 1) - 1
-        channels[name]?.homes[home] = others > 0 ? others : nil
+        let others = (channels[name]?.locations[location] ?? 1) - 1
+        channels[name]?.locations[location] = others > 0 ? others : nil
         if channels[name]?.members.isEmpty ?? true { occupiedChannelCount -= 1 }
         removeChannelIfUnused(name)
     }

@@ -5,8 +5,8 @@ import Wire
 public struct ParticipantPlace: Hashable, Sendable {
     public let participant: ParticipantID
     public let peer: PeerID
-    /// The index of the media plane.
-    public let home: Int
+    /// The loop that the peer lives on.
+    public let location: MediaLocation
     /// Grows with every participant of the node, so that iteration has one order everywhere.
     public let order: UInt64
 }
@@ -57,7 +57,7 @@ public struct NodeModel: Sendable {
         var members = ParticipantList()
         var connectedCount = 0
         /// How many participants live on each loop that has any.
-        var homes: [Int: Int] = [:]
+        var locations: [MediaLocation: Int] = [:]
         var listenerCount = 0
         var summary = ChannelSummary()
 
@@ -88,13 +88,16 @@ public struct NodeModel: Sendable {
     var sessions: [SessionID: ParticipantID] = [:]
     private var totals = RoomCounts()
     private var orderNext: UInt64 = 0
-    private var peerNext: UInt64 = 1
+    private var peerIDs: PeerIDSequence
     private var listenerNext: UInt64 = 1
 
-    /// - Parameter homeCount: the number of media loops, at least 1.
-    public init(limits: RoomLimits = RoomLimits(), homeCount: Int) {
+    /// - Parameters:
+    ///   - node: the incarnation that the peers' identifiers carry.
+    ///   - locations: the media loops, at least one.
+    public init(limits: RoomLimits = RoomLimits(), node: NodeIncarnation = .standalone, locations: [MediaLocation]) {
         self.limits = limits
-        placement = Placement(homeCount: homeCount)
+        placement = Placement(locations: locations)
+        peerIDs = PeerIDSequence(node: node)
     }
 
     /// Whether nothing is held: no channel, participant, listener, session or index entry.
@@ -124,11 +127,8 @@ public struct NodeModel: Sendable {
 
     // MARK: Identifiers
 
-    /// Never used before on this node.
-    mutating func nextPeer() -> PeerID {
-        defer { peerNext += 1 }
-        return PeerID(rawValue: peerNext)
-    }
+    /// Never used before.
+    mutating func nextPeer() -> PeerID { peerIDs.next() }
 
     mutating func nextOrder() -> UInt64 {
         defer { orderNext += 1 }
@@ -183,9 +183,11 @@ public struct NodeModel: Sendable {
 
     // MARK: Load
 
-    /// The load that the loop `home` measured.
-    public mutating func loadMeasured(_ load: LoopLoad, of home: Int) { placement.measured(load, of: home) }
+    /// The load that the loop at `location` measured.
+    public mutating func loadMeasured(_ load: LoopLoad, of location: MediaLocation) {
+        placement.measured(load, of: location)
+    }
 
-    /// The loop `home` has not answered the question for its load for a whole period.
-    public mutating func loadUnanswered(by home: Int) { placement.unanswered(by: home) }
+    /// The loop at `location` has not answered the question for its load for a whole period.
+    public mutating func loadUnanswered(by location: MediaLocation) { placement.unanswered(by: location) }
 }

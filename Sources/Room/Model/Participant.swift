@@ -6,7 +6,7 @@ struct Participant: Sendable, Codable {
     let id: ParticipantID
     let peer: PeerID
     let channel: ChannelName
-    let home: Int
+    let location: MediaLocation
     let displayName: String?
     let network: ClientNetwork
     let bundle: Bundle
@@ -50,7 +50,7 @@ struct Participant: Sendable, Codable {
     ) {
         id = place.participant
         peer = place.peer
-        home = place.home
+        location = place.location
         order = place.order
         channel = request.channel
         displayName = request.displayName
@@ -101,7 +101,7 @@ struct Participant: Sendable, Codable {
             id: id,
             clientID: member.clientID,
             peer: peer,
-            home: home,
+            location: location,
             publications: publications,
             isFocused: isFocused
         )

@@ -12,7 +12,7 @@ import MediaTypes
 /// loop that has a viewer of it. So a newcomer goes to a loop that has members of its channel, the one with most of
 /// them first, unless that loop is more than ``slackMembers`` average members above the least loaded one.
 struct Placement: Sendable {
-    private struct Home: Sendable {
+    private struct Loop: Sendable {
         var members = 0
         var measured = LoopLoad()
         /// Joins less leaves since the last measurement.
@@ -20,7 +20,10 @@ struct Placement: Sendable {
         /// It was asked for a measurement and does not answer.
         var isSilent = false
     }
-    private var homes: [Home]
+    private var loops: [Loop]
+    /// The loops' locations, and where each stands in `loops`.
+    private let locations: [MediaLocation]
+    private let indices: [MediaLocation: Int]
 
     /// How far above the least loaded loop a channel's own may be, in members of average load: with two a call of two
     /// never leaves its loop, and a channel that everybody watches is spread evenly to within a few members.
@@ -32,77 +35,89 @@ struct Placement: Sendable {
     /// 160 packets a second, a stream of 1.5 Mbit/s, at 0.6 µs each are about as much.
     static let memberShareMin = 0.000_1
 
-    init(homeCount: Int) {
-        precondition(homeCount > 0, "there is no media without a loop")
-        homes = Array(repeating: Home(), count: homeCount)
+    /// - Parameter locations: the node's loops, at least one. Of equal loops the first is chosen.
+    init(locations: [MediaLocation]) {
+        precondition(!locations.isEmpty, "there is no media without a loop")
+        precondition(Set(locations).count == locations.count, "each loop is named once")
+        self.locations = locations
+        indices = Dictionary(uniqueKeysWithValues: locations.enumerated().map { ($1, $0) })
+        loops = Array(repeating: Loop(), count: locations.count)
     }
 
-    /// Participants by loop.
-    var members: [Int] { homes.map(\.members) }
-    var isEmpty: Bool { homes.allSatisfy { $0.members == 0 } }
+    private func index(of location: MediaLocation) -> Int {
+        guard let index = indices[location] else { preconditionFailure("\(location) is a loop of this node") }
+        return index
+    }
+
+    /// Participants by loop, in the order of the locations.
+    var members: [Int] { loops.map(\.members) }
+    var isEmpty: Bool { loops.allSatisfy { $0.members == 0 } }
 
     /// Takes a newcomer and returns its loop.
     /// - Parameter channelMembers: how many members of the newcomer's channel are on each loop that has any.
-    mutating func join(near channelMembers: [Int: Int]) -> Int {
+    mutating func join(near channelMembers: [MediaLocation: Int]) -> MediaLocation {
         let loads = loads
         let least = loads.indices.min { loads[$0] < loads[$1] } ?? 0
         let bound = loads[least] + Self.slackMembers * memberShare
-        let own = channelMembers.filter { loads[$0.key] <= bound }
-            .max { ($0.value, $1.key) < ($1.value, $0.key) }
-        let home = own?.key ?? least
-        homes[home].members += 1
-        homes[home].joined += 1
-        return home
+        let own = channelMembers.map { (index: index(of: $0.key), members: $0.value) }
+            .filter { loads[$0.index] <= bound }
+            .max { ($0.members, $1.index) < ($1.members, $0.index) }
+        let chosen = own?.index ?? least
+        loops[chosen].members += 1
+        loops[chosen].joined += 1
+        return locations[chosen]
     }
 
-    /// A participant of the loop `home` left.
-    mutating func leave(_ home: Int) {
-        precondition(homes[home].members > 0, "who leaves was there")
-        homes[home].members -= 1
-        homes[home].joined -= 1
+    /// A participant of the loop at `location` left.
+    mutating func leave(_ location: MediaLocation) {
+        let index = index(of: location)
+        precondition(loops[index].members > 0, "only a member leaves")
+        loops[index].members -= 1
+        loops[index].joined -= 1
     }
 
-    /// What the loop `home` measured; the times between two measurements of one loop are to be about equal.
-    mutating func measured(_ load: LoopLoad, of home: Int) {
-        homes[home].measured = LoopLoad(
+    /// Takes what the loop at `location` measured; the times between two measurements of one loop are to be about equal.
+    mutating func measured(_ load: LoopLoad, of location: MediaLocation) {
+        let index = index(of: location)
+        loops[index].measured = LoopLoad(
             packetsPerSecond: load.packetsPerSecond.isFinite ? max(load.packetsPerSecond, 0) : 0,
             busyShare: load.busyShare.isFinite ? min(max(load.busyShare, 0), 1) : 0,
             peers: max(load.peers, 0)
         )
-        homes[home].joined = 0
-        homes[home].isSilent = false
+        loops[index].joined = 0
+        loops[index].isSilent = false
     }
 
-    /// The loop `home` was asked for its load a whole period ago and did not answer. It stalls, so until it does answer
-    /// nobody is sent there as long as there is another loop.
-    mutating func unanswered(by home: Int) { homes[home].isSilent = true }
+    /// The loop at `location` did not answer the question for its load within a period. It stalls, so it gets no newcomers
+    /// until it answers, unless there is no other loop.
+    mutating func unanswered(by location: MediaLocation) { loops[index(of: location)].isSilent = true }
 
     /// Of each loop, in shares of a core.
     var loads: [Double] {
         let packetShare = packetShare
         let memberShare = memberShare
-        return homes.map { home in
-            if home.isSilent { return .infinity }
-            let measured = (home.measured.busyShare + home.measured.packetsPerSecond * packetShare) / 2
-            let beyond = measured - Double(home.measured.peers) * memberShare
+        return loops.map { loop in
+            if loop.isSilent { return .infinity }
+            let measured = (loop.measured.busyShare + loop.measured.packetsPerSecond * packetShare) / 2
+            let beyond = measured - Double(loop.measured.peers) * memberShare
             let significant = max(beyond.magnitude - Self.noiseShare, 0) * (beyond < 0 ? -1 : 1)
             // A loop may have peers that are nobody's members here.
-            let count = max(home.members, home.measured.peers + home.joined)
+            let count = max(loop.members, loop.measured.peers + loop.joined)
             return Double(count) * memberShare + significant
         }
     }
 
     /// The load of an average member of the node.
     var memberShare: Double {
-        let busy = homes.reduce(0) { $0 + $1.measured.busyShare }
-        let peers = homes.reduce(0) { $0 + $1.measured.peers }
+        let busy = loops.reduce(0) { $0 + $1.measured.busyShare }
+        let peers = loops.reduce(0) { $0 + $1.measured.peers }
         return peers > 0 ? max(busy / Double(peers), Self.memberShareMin) : Self.memberShareMin
     }
 
     /// What a packet costs on the average of the node, the loops' other work included.
     private var packetShare: Double {
-        let busy = homes.reduce(0) { $0 + $1.measured.busyShare }
-        let packets = homes.reduce(0) { $0 + $1.measured.packetsPerSecond }
+        let busy = loops.reduce(0) { $0 + $1.measured.busyShare }
+        let packets = loops.reduce(0) { $0 + $1.measured.packetsPerSecond }
         return packets > 0 ? busy / packets : 0
     }
 }

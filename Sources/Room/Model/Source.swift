@@ -6,7 +6,7 @@ struct Source: Sendable {
     let id: ParticipantID
     let clientID: String
     let peer: PeerID
-    let home: Int
+    let location: MediaLocation
     let publications: [Publication]
     /// Whether it is in focus, where there is a spotlight.
     let isFocused: Bool
@@ -17,7 +17,7 @@ struct Source: Sendable {
 /// The track that a slot plays.
 struct Playing: Hashable, Sendable {
     let track: TrackID
-    let home: Int
+    let location: MediaLocation
     let layer: LayerChoice
     /// The layer as it was requested.
     let wish: LayerChoice

@@ -23,7 +23,7 @@ struct Viewer: Sendable, Codable {
     }
     let id: ParticipantID
     let peer: PeerID
-    let home: Int
+    let location: MediaLocation
     let following: Following
     var isActive = false
     /// Whether it is connected and gets notifications.
@@ -45,7 +45,7 @@ struct Viewer: Sendable, Codable {
     init(_ request: JoinRequest, as place: ParticipantPlace, filters: FilterList) {
         id = place.participant
         peer = place.peer
-        home = place.home
+        location = place.location
         following = request.following
         self.filters = filters
         layer = request.layer
@@ -261,9 +261,9 @@ extension Viewer {
         effects.append(
             .connect(
                 slot: TrackID(peer: peer, mid: slot.mid),
-                to: playing.map { PlacedTrack(track: $0.track, home: $0.home) },
+                to: playing.map { PlacedTrack(track: $0.track, location: $0.location) },
                 layer: after.layer,
-                home: home
+                location: location
             )
         )
         return after
@@ -274,7 +274,7 @@ extension Viewer {
         guard layer != .nothing else { return nil }
         return Playing(
             track: TrackID(peer: source.peer, mid: publication.mid),
-            home: source.home,
+            location: source.location,
             layer: publication.isSimulcast ? publication.ranked(layer) : .richest,
             wish: publication.isSimulcast ? layer : .richest
         )

@@ -28,14 +28,14 @@ extension ChannelActor {
 
     private func perform(_ effect: ChannelModel.Effect, _ slowConsumers: inout [ParticipantID]) {
         switch effect {
-        case .connect(let slot, let source, let layer, let home):
+        case .connect(let slot, let source, let layer, let location):
             // Replaces a target that waits: only the last one matters.
             let target = MediaCommandQueue.Target(source: source, layer: layer)
-            if commands[home, default: MediaCommandQueue()].setTarget(target, for: slot) {
-                enqueue(.connect(slot), at: home)
+            if commands[location, default: MediaCommandQueue()].setTarget(target, for: slot) {
+                enqueue(.connect(slot), at: location)
             }
-        case .removePeer(let peer, let home):
-            enqueue(.remove(peer), at: home)
+        case .removePeer(let peer, let location):
+            enqueue(.remove(peer), at: location)
         case .streamsChanged(let id):
             post(.subscriptionsChanged, to: id, &slowConsumers)
         case .connected(let id):
@@ -50,8 +50,8 @@ extension ChannelActor {
             for changes in listeners.values { changes.yield() }
         case .report(let report):
             context.notice(.report(report))
-        case .examineTransport(let id, let peer, let home):
-            unexamined.append((id, peer, home))
+        case .examineTransport(let id, let peer, let location):
+            unexamined.append((id, peer, location))
             if examiner == nil { examiner = Task { await self.examineTransports() } }
         }
     }
@@ -70,7 +70,7 @@ extension ChannelActor {
     /// Ends participants whose transport still has no path. One question at a time: they have waited for long already.
     private func examineTransports() async {
         while let next = unexamined.popLast() {
-            let path = await context.planes[next.home].statistics(of: next.peer)?.path
+            let path = await context.plane(at: next.location).statistics(of: next.peer)?.path
             if path == nil, model.participants[next.id]?.isConnected == false { end(next.id, reason: .unreachable) }
         }
         examiner = nil
@@ -89,36 +89,36 @@ extension ChannelActor {
 // MARK: - Commands of media planes
 
 extension ChannelActor {
-    func enqueue(_ command: MediaCommandQueue.Command, at home: Int) {
-        commands[home, default: MediaCommandQueue()].add(command)
-        if workers[home] == nil { workers[home] = Task { await self.sendCommands(to: home) } }
+    func enqueue(_ command: MediaCommandQueue.Command, at location: MediaLocation) {
+        commands[location, default: MediaCommandQueue()].add(command)
+        if workers[location] == nil { workers[location] = Task { await self.sendCommands(to: location) } }
     }
 
     /// One task a media plane, so that the plane gets the commands about each slot in their order.
-    private func sendCommands(to home: Int) async {
+    private func sendCommands(to location: MediaLocation) async {
         var connections: [PendingConnection] = []
-        while let waiting = commands[home]?.takeCommands(), !waiting.isEmpty {
+        while let waiting = commands[location]?.takeCommands(), !waiting.isEmpty {
             for command in waiting {
                 switch command {
                 case .remove(let peer):
-                    await connect(&connections, at: home)
-                    await context.planes[home].removePeer(peer)
+                    await connect(&connections, at: location)
+                    await context.plane(at: location).removePeer(peer)
                 case .connect(let slot):
                     // While a connection to another loop is under way the slot's next target waits for its end.
-                    guard crossLoopConnects[slot] == nil, let target = commands[home]?.takeTarget(for: slot)
+                    guard crossLoopConnects[slot] == nil, let target = commands[location]?.takeTarget(for: slot)
                     else { continue }
-                    if let source = target.source, source.home != home {
-                        crossLoopConnects[slot] = Task { await self.connectAcrossLoops(slot, target, at: home) }
+                    if let source = target.source, source.location != location {
+                        crossLoopConnects[slot] = Task { await self.connectAcrossLoops(slot, target, at: location) }
                     } else {
                         connections.append((slot, target))
-                        if connections.count == Self.connectionsMax { await connect(&connections, at: home) }
+                        if connections.count == Self.connectionsMax { await connect(&connections, at: location) }
                     }
                 }
             }
-            await connect(&connections, at: home)
+            await connect(&connections, at: location)
         }
-        workers[home] = nil
-        if commands[home]?.isEmpty == true { commands[home] = nil }
+        workers[location] = nil
+        if commands[location]?.isEmpty == true { commands[location] = nil }
         publish()
     }
 
@@ -129,12 +129,12 @@ extension ChannelActor {
     private static let connectionsMax = 256
 
     /// Makes connections within one loop, each of another slot.
-    private func connect(_ connections: inout [PendingConnection], at home: Int) async {
-        let plane = context.planes[home]
+    private func connect(_ connections: inout [PendingConnection], at location: MediaLocation) async {
+        let plane = context.plane(at: location)
         let batch = connections
         connections = []
         guard batch.count > 1 else {
-            for (slot, target) in batch { await connect(slot, target, at: home) }
+            for (slot, target) in batch { await connect(slot, target, at: location) }
             return
         }
         await withTaskGroup(of: (slot: TrackID, error: String)?.self) { group in
@@ -154,16 +154,18 @@ extension ChannelActor {
         }
     }
 
-    private func connectAcrossLoops(_ slot: TrackID, _ target: MediaCommandQueue.Target, at home: Int) async {
-        await connect(slot, target, at: home)
+    private func connectAcrossLoops(_ slot: TrackID, _ target: MediaCommandQueue.Target, at location: MediaLocation)
+        async
+    {
+        await connect(slot, target, at: location)
         crossLoopConnects[slot] = nil
-        if commands[home]?.hasTarget(for: slot) == true { enqueue(.connect(slot), at: home) }
+        if commands[location]?.hasTarget(for: slot) == true { enqueue(.connect(slot), at: location) }
         publish()
     }
 
-    private func connect(_ slot: TrackID, _ target: MediaCommandQueue.Target, at home: Int) async {
+    private func connect(_ slot: TrackID, _ target: MediaCommandQueue.Target, at location: MediaLocation) async {
         do {
-            try await context.planes[home].connect(slot: slot, to: target.source, layer: target.layer)
+            try await context.plane(at: location).connect(slot: slot, to: target.source, layer: target.layer)
         } catch {
             context.notice(.subscriptionFailed(slot: slot, "\(error)"))
         }

@@ -33,7 +33,7 @@ extension ChannelActor {
         }
         context.node.forgetPendingSession(of: name)
         publish()
-        let transport = await context.planes[place.home].transport()
+        let transport = await context.plane(at: place.location).transport()
         return Rooms.Reservation(
             participant: id,
             session: session,
@@ -44,7 +44,7 @@ extension ChannelActor {
                 fingerprint: transport.fingerprint,
                 candidates: transport.candidates
             ),
-            home: place.home,
+            location: place.location,
             publishBitsPerSecondMax: request.publishBitsPerSecondMax ?? context.limits.publishBitsPerSecondMax,
             share: number
         )
@@ -81,13 +81,13 @@ extension ChannelActor {
         beginCall()
         defer { endCall() }
         do {
-            try await context.planes[reservation.home].addPeer(parameters)
+            try await context.plane(at: reservation.location).addPeer(parameters)
         } catch {
             apply { $0.left(id, reason: .setupFailed) }
             throw .media("\(error)")
         }
         guard let participant = model.participants[id] else {
-            enqueue(.remove(reservation.peer), at: reservation.home)
+            enqueue(.remove(reservation.peer), at: reservation.location)
             throw .endedDuringSetup
         }
         return try open(reservation, of: participant, media, owner: owner)
@@ -112,7 +112,7 @@ extension ChannelActor {
             local: reservation.local,
             remoteCredentials: media.remote.credentials,
             iceVersion: context.environment.iceVersion(),
-            home: reservation.home
+            location: reservation.location
         )
         sessions[reservation.session] = session
         sessionOf[id] = reservation.session

@@ -32,7 +32,7 @@ extension ChannelActor {
         beginCall()
         defer { endCall() }
         do {
-            try await context.planes[session.home].restartICE(session.peer, local: local, remote: remote)
+            try await context.plane(at: session.location).restartICE(session.peer, local: local, remote: remote)
         } catch {
             sessions[id]?.isRestarting = false
             throw sessions[id] == nil ? .sessionUnknown : .media("\(error)")
@@ -67,12 +67,12 @@ extension ChannelActor {
         try apply { model throws(RoomError) in try model.slotsChanged(of: id, add: [], remove: mids) }
         guard let participant = model.participants[id] else { throw .participantUnknown }
         for mid in mids {
-            _ = commands[participant.home]?.takeTarget(for: TrackID(peer: participant.peer, mid: mid))
+            _ = commands[participant.location]?.takeTarget(for: TrackID(peer: participant.peer, mid: mid))
         }
         beginCall()
         defer { endCall() }
         do {
-            try await context.planes[participant.home].changeSlots(
+            try await context.plane(at: participant.location).changeSlots(
                 of: participant.peer,
                 add: assigned.map(\.parameters),
                 remove: mids
@@ -96,13 +96,13 @@ extension ChannelActor {
     /// Asks an active participant for a key frame of everything that it sends.
     func requestKeyFrame(of id: ParticipantID) async throws(RoomError) {
         guard let participant = model.participants[id], participant.isActive else { throw .participantUnknown }
-        await context.planes[participant.home].requestKeyFrame(of: participant.peer)
+        await context.plane(at: participant.location).requestKeyFrame(of: participant.peer)
     }
 
     /// `nil` unless the participant is active.
     func statistics(of id: ParticipantID) async -> PeerStatistics? {
         guard let participant = model.participants[id], participant.isActive else { return nil }
-        return await context.planes[participant.home].statistics(of: participant.peer)
+        return await context.plane(at: participant.location).statistics(of: participant.peer)
     }
 }
 

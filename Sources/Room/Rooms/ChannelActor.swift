@@ -9,12 +9,18 @@ import Wire
 actor ChannelActor {
     /// What all channels of a node share.
     struct Context: Sendable {
-        let planes: [any MediaPlane]
+        let planes: [MediaLocation: any MediaPlane]
         let limits: RoomLimits
         let environment: RoomEnvironment
         let node: NodeDirectory
         let executors: ControlExecutors
         let notice: @Sendable (Rooms.Notice) -> Void
+
+        /// The plane of a loop that a participant was placed on.
+        func plane(at location: MediaLocation) -> any MediaPlane {
+            guard let plane = planes[location] else { preconditionFailure("\(location) is a loop of this node") }
+            return plane
+        }
     }
 
     nonisolated let name: ChannelName
@@ -34,13 +40,13 @@ actor ChannelActor {
     var listeners: [ListenerID: AsyncStream<Void>.Continuation] = [:]
 
     /// The commands that wait for each media plane, and the task that sends them.
-    var commands: [Int: MediaCommandQueue] = [:]
-    var workers: [Int: Task<Void, Never>] = [:]
+    var commands: [MediaLocation: MediaCommandQueue] = [:]
+    var workers: [MediaLocation: Task<Void, Never>] = [:]
     /// Connections to sources on other loops that are under way, by slot. Each has a task of its own, so that a loop that
     /// does not answer holds up only the slots that want its tracks.
     var crossLoopConnects: [TrackID: Task<Void, Never>] = [:]
     /// Newcomers whose transports are to be examined, and the task that does it.
-    var unexamined: [(id: ParticipantID, peer: PeerID, home: Int)] = []
+    var unexamined: [(id: ParticipantID, peer: PeerID, location: MediaLocation)] = []
     var examiner: Task<Void, Never>?
     /// Calls that await a media plane.
     var callsUnderWay = 0

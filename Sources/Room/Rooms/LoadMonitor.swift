@@ -5,7 +5,7 @@ actor LoadMonitor {
     private let planes: [any MediaPlane]
     private let node: NodeDirectory
     /// The question that each plane has not answered yet.
-    private var samplers: [Int: Task<Void, Never>] = [:]
+    private var samplers: [MediaLocation: Task<Void, Never>] = [:]
 
     init(planes: [any MediaPlane], node: NodeDirectory) {
         self.planes = planes
@@ -14,19 +14,20 @@ actor LoadMonitor {
 
     /// Asks every plane that has answered the question before. One that has not gets no newcomers until it does.
     func sample() {
-        for home in planes.indices {
-            if samplers[home] != nil {
-                node.withModel { $0.loadUnanswered(by: home) }
+        for plane in planes {
+            let location = plane.location
+            if samplers[location] != nil {
+                node.withModel { $0.loadUnanswered(by: location) }
             } else {
-                samplers[home] = Task { await self.sample(home) }
+                samplers[location] = Task { await self.sample(plane) }
             }
         }
     }
 
-    private func sample(_ home: Int) async {
-        let load = await planes[home].load()
-        node.withModel { $0.loadMeasured(load, of: home) }
-        samplers[home] = nil
+    private func sample(_ plane: any MediaPlane) async {
+        let load = await plane.load()
+        node.withModel { $0.loadMeasured(load, of: plane.location) }
+        samplers[plane.location] = nil
     }
 
     /// Waits until every plane has answered. Returns whether there was anything to wait for.

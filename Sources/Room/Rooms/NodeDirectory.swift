@@ -16,8 +16,8 @@ final class NodeDirectory: Sendable {
     }
     private let state: Mutex<State>
 
-    init(limits: RoomLimits, homeCount: Int) {
-        state = Mutex(State(model: NodeModel(limits: limits, homeCount: homeCount)))
+    init(limits: RoomLimits, node: NodeIncarnation, locations: [MediaLocation]) {
+        state = Mutex(State(model: NodeModel(limits: limits, node: node, locations: locations)))
     }
 
     /// Reads or changes the model. The caller must not use the directory in `body`.

@@ -13,7 +13,7 @@ public final class Rooms: Sendable {
         public let channelSession: ChannelSessionID
         public let peer: PeerID
         public let local: LocalTransport
-        let home: Int
+        let location: MediaLocation
         /// Bit/s that it may publish; `nil` without a limit.
         let publishBitsPerSecondMax: Int?
         /// The number that the channel's media shares a socket under; no other channel has it.
@@ -37,7 +37,7 @@ public final class Rooms: Sendable {
         /// Changes with every ICE restart.
         public internal(set) var iceVersion: ICEVersion
         var isRestarting = false
-        let home: Int
+        let location: MediaLocation
     }
 
     /// An event for logs, webhooks and statistics. It holds no secrets.
@@ -73,19 +73,21 @@ public final class Rooms: Sendable {
 
     /// - Parameters:
     ///   - planes: one per media loop, at least one.
+    ///   - node: the incarnation that the peers' identifiers carry.
     ///   - controlLoops: the executors that channels are pinned to by their names; without any, channels run on the global
     ///     pool.
     ///   - notice: called on the channels' executors, for one channel in the order of its events; it must not block.
     public init(
         planes: [any MediaPlane],
+        node incarnation: NodeIncarnation = .standalone,
         limits: RoomLimits = RoomLimits(),
         environment: RoomEnvironment = .system,
         controlLoops: [any SerialExecutor] = [],
         notice: @escaping @Sendable (Notice) -> Void = { _ in }
     ) {
-        node = NodeDirectory(limits: limits, homeCount: planes.count)
+        node = NodeDirectory(limits: limits, node: incarnation, locations: planes.map(\.location))
         context = ChannelActor.Context(
-            planes: planes,
+            planes: Dictionary(uniqueKeysWithValues: planes.map { ($0.location, $0) }),
             limits: limits,
             environment: environment,
             node: node,

@@ -6,29 +6,30 @@
 /// | 1 | kind |
 /// | 4 | relay |
 /// | … | the fields of the kind, in the order of the declarations |
-/// | … | of a packet: the RTP packet as the publisher sent it |
+/// | … | the body. Of a packet: the RTP packet as the publisher sent it. Of layers: the table of the track's streams |
 ///
 /// A key frame request for all streams has stream 0. The version changes with every change of the layout; a receiver
 /// refuses versions that it does not know, and the nodes of a link agree on one before they use it.
 extension RelayMessage {
     /// The version that is written, and the only one that is read.
     public static let version: UInt8 = 1
-    /// The longest form of a message, without a packet's bytes.
+    /// The longest form of a message, without its body.
     public static let encodedBytesMax = 34
 
     private enum Kind: UInt8 {
         case packet = 1
-        case clock, layer, keyFrameRequest, repairRequest, hold, subscribe, unsubscribe
+        case clock, layers, keyFrameRequest, repairRequest, hold, subscribe, unsubscribe
 
-        /// Bytes of the whole message, without a packet's bytes.
+        var hasBody: Bool { self == .packet || self == .layers }
+
+        /// Bytes of the whole message, without its body.
         var byteCount: Int {
             switch self {
             case .packet: 30
             case .clock: 34
-            case .layer: 18
             case .keyFrameRequest, .repairRequest, .hold: 14
             case .subscribe: 8
-            case .unsubscribe: 6
+            case .layers, .unsubscribe: 6
             }
         }
     }
@@ -37,7 +38,7 @@ extension RelayMessage {
         switch self {
         case .packet: .packet
         case .clock: .clock
-        case .layer: .layer
+        case .layers: .layers
         case .keyFrameRequest: .keyFrameRequest
         case .repairRequest: .repairRequest
         case .hold: .hold
@@ -51,9 +52,8 @@ extension RelayMessage {
         switch self {
         case .packet(let packet): packet.relay
         case .clock(let clock): clock.relay
-        case .layer(let layer): layer.relay
         case .subscribe(let subscription): subscription.relay
-        case .keyFrameRequest(let relay, _), .repairRequest(let relay, _), .hold(let relay, _),
+        case .layers(let relay), .keyFrameRequest(let relay, _), .repairRequest(let relay, _), .hold(let relay, _),
             .unsubscribe(let relay):
             relay
         }
@@ -61,14 +61,14 @@ extension RelayMessage {
 
     // MARK: - Encoding
 
-    /// Writes the message to the start of `target`, with a packet's bytes behind it.
-    /// - Parameter packet: the RTP packet; empty for every other kind.
+    /// Writes the message to the start of `target`, with its body behind it.
+    /// - Parameter body: the RTP packet or the layer table; empty for every other kind.
     /// - Returns: the bytes written; `nil`, with nothing useful written, when they do not fit.
     @_lifetime(target: copy target)
-    public func encode(_ packet: RawSpan, into target: inout MutableRawSpan) -> Int? {
+    public func encode(_ body: RawSpan, into target: inout MutableRawSpan) -> Int? {
         let length = kind.byteCount
-        precondition(kind == .packet || packet.isEmpty, "only a packet has bytes beside it")
-        guard length + packet.byteCount <= target.byteCount else { return nil }
+        precondition(kind.hasBody || body.isEmpty, "only a packet and a layer table have bytes beside the message")
+        guard length + body.byteCount <= target.byteCount else { return nil }
         target.store(Self.version, at: 0)
         target.store(kind.rawValue, at: 1)
         target.store(bigEndian: relay.rawValue, at: 2)
@@ -86,44 +86,41 @@ extension RelayMessage {
             target.store(bigEndian: UInt64(bitPattern: clock.senderNanoseconds), at: 14)
             target.store(bigEndian: clock.timestamp.rawValue, at: 22)
             target.store(bigEndian: UInt64(bitPattern: clock.offsetNanoseconds), at: 26)
-        case .layer(let layer):
-            target.store(bigEndian: layer.stream, at: 6)
-            target.store(bigEndian: layer.bitsPerSecond, at: 14)
         case .keyFrameRequest(_, let stream): target.store(bigEndian: stream ?? 0, at: 6)
         case .repairRequest(_, let stream), .hold(_, let stream): target.store(bigEndian: stream, at: 6)
         case .subscribe(let subscription):
             target.store(subscription.choices, at: 6)
             target.store(subscription.layers.rawValue, at: 7)
-        case .unsubscribe: break
+        case .layers, .unsubscribe: break
         }
-        target.store(packet, at: length)
-        return length + packet.byteCount
+        target.store(body, at: length)
+        return length + body.byteCount
     }
 
     /// The message as an array, for what is not sent in place.
-    /// - Parameter packet: as for ``encode(_:into:)``.
-    public func encoded(_ packet: RawSpan = RawSpan()) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: kind.byteCount + packet.byteCount)
+    /// - Parameter body: as for ``encode(_:into:)``.
+    public func encoded(_ body: RawSpan = RawSpan()) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: kind.byteCount + body.byteCount)
         var span = bytes.mutableSpan
         var target = unsafe span.mutableBytes
-        _ = encode(packet, into: &target)
+        _ = encode(body, into: &target)
         return bytes
     }
 
     // MARK: - Decoding
 
     /// Reads a message.
-    /// - Parameter bytes: the message and nothing else. A packet's bytes begin at `packetOffset` and go to the end; they
-    ///   are not looked at.
+    /// - Parameter bytes: the message and nothing else. The body of a packet or of layers begins at `bodyOffset` and goes to the
+    ///   end; it is not looked at.
     public static func decode(
         _ bytes: RawSpan
-    ) throws(RelayMessageError) -> (message: RelayMessage, packetOffset: Int) {
+    ) throws(RelayMessageError) -> (message: RelayMessage, bodyOffset: Int) {
         try require(bytes, 2)
         guard bytes.byte(at: 0) == version else { throw .version(bytes.byte(at: 0)) }
         guard let kind = Kind(rawValue: bytes.byte(at: 1)) else { throw .kind(bytes.byte(at: 1)) }
         let length = kind.byteCount
         try require(bytes, length)
-        guard kind == .packet || bytes.byteCount == length else { throw .trailingBytes(bytes.byteCount - length) }
+        guard kind.hasBody || bytes.byteCount == length else { throw .trailingBytes(bytes.byteCount - length) }
         return (try read(kind, bytes), length)
     }
 
@@ -139,10 +136,11 @@ extension RelayMessage {
             let layers = LayerSet(rawValue: bytes.byte(at: 7))
             return .subscribe(Subscription(relay: relay, choices: bytes.byte(at: 6), layers: layers))
         case .unsubscribe: return .unsubscribe(relay)
+        case .layers: return .layers(relay)
         case .keyFrameRequest:
             let stream = bytes.bigEndianUInt64(at: 6)
             return .keyFrameRequest(relay, stream: stream == 0 ? nil : stream)
-        case .packet, .clock, .layer, .repairRequest, .hold: break
+        case .packet, .clock, .repairRequest, .hold: break
         }
         let stream = bytes.bigEndianUInt64(at: 6)
         guard stream != 0 else { throw .value }
@@ -171,11 +169,8 @@ extension RelayMessage {
                     offsetNanoseconds: Int64(bitPattern: bytes.bigEndianUInt64(at: 26))
                 )
             )
-        case .layer:
-            let rate = bytes.bigEndianUInt32(at: 14)
-            return .layer(Layer(relay: relay, stream: stream, bitsPerSecond: rate))
         case .hold: return .hold(relay, stream: stream)
-        case .repairRequest, .keyFrameRequest, .subscribe, .unsubscribe:
+        case .repairRequest, .layers, .keyFrameRequest, .subscribe, .unsubscribe:
             return .repairRequest(relay, stream: stream)
         }
     }

@@ -34,8 +34,8 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
     case packet(Packet)
     /// What a sender report of the publisher said, so that the mirror's sender reports keep audio and video together.
     case clock(Clock)
-    /// What a stream of the track carries at the moment.
-    case layer(Layer)
+    /// What layers the track has at the moment. The table of its streams stands beside the message.
+    case layers(RelayID)
     /// Requests a key frame of one of the origin's streams, or with `nil` of all that the mirror plays.
     case keyFrameRequest(RelayID, stream: UInt64?)
     /// Requests a key frame for a receiver that played the stream already, within the origin's budget of such requests.
@@ -112,19 +112,6 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
         }
     }
 
-    public struct Layer: Hashable, Sendable, BitwiseCopyable {
-        public var relay: RelayID
-        public var stream: UInt64
-        /// Bit/s of media that the origin measured last, its headers included.
-        public var bitsPerSecond: UInt32
-
-        public init(relay: RelayID, stream: UInt64, bitsPerSecond: UInt32) {
-            self.relay = relay
-            self.stream = stream
-            self.bitsPerSecond = bitsPerSecond
-        }
-    }
-
     public struct Subscription: Hashable, Sendable, BitwiseCopyable {
         public var relay: RelayID
         /// The layer choices that slots of the mirror made, a bit each.
@@ -148,6 +135,6 @@ public enum RelayMessageError: Error, Hashable, Sendable {
     case kind(UInt8)
     /// A stream number that must not be 0 is 0, or a reserved bit is set.
     case value
-    /// A message that is no packet has bytes behind its end.
+    /// A message without a body has bytes behind its end.
     case trailingBytes(Int)
 }

@@ -3,6 +3,7 @@ import JSON
 import MediaTypes
 import Negotiation
 import Room
+import RoomTestSupport
 import Testing
 import Wire
 
@@ -283,7 +284,7 @@ import Wire
         let session = ChannelSessionID(using: &generator)
         let room = ChannelName("room")!
         let join = JoinRequest(channel: room, role: .recvonly)
-        var node = NodeModel(homeCount: 1)
+        var node = NodeModel(locations: .loops(1))
         var model = ChannelModel(name: room)
         try model.joined(join, as: node.admit(join, id: viewer, at: model.now).result.get(), session: session)
         _ = try model.setupCompleted(viewer, publications: [], slots: [], decodedVideo: [.vp8, .h264])

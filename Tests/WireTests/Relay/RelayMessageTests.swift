@@ -15,6 +15,7 @@ struct RelayMessageTests {
             sequence: ExtendedSequenceNumber(rawValue: -7)
         )
     )
+    static let layers = RelayMessage.layers(relay)
     static let messages: [RelayMessage] = [
         packet,
         .clock(
@@ -26,14 +27,14 @@ struct RelayMessageTests {
                 offsetNanoseconds: .min
             )
         ),
-        .layer(RelayMessage.Layer(relay: relay, stream: 9, bitsPerSecond: 2_500_000)),
+        layers,
         .keyFrameRequest(relay, stream: 3), .keyFrameRequest(relay, stream: nil), .repairRequest(relay, stream: 3),
         .hold(relay, stream: .max),
         .subscribe(RelayMessage.Subscription(relay: relay, choices: 0b11, layers: LayerSet(layer: 1))),
         .unsubscribe(relay),
     ]
 
-    private func decode(_ bytes: [UInt8]) throws(RelayMessageError) -> (message: RelayMessage, packetOffset: Int) {
+    private func decode(_ bytes: [UInt8]) throws(RelayMessageError) -> (message: RelayMessage, bodyOffset: Int) {
         try RelayMessage.decode(unsafe bytes.span.bytes)
     }
 
@@ -43,7 +44,7 @@ struct RelayMessageTests {
         #expect(bytes.count <= RelayMessage.encodedBytesMax)
         let decoded = try decode(bytes)
         #expect(decoded.message == message)
-        #expect(decoded.packetOffset == bytes.count)
+        #expect(decoded.bodyOffset == bytes.count)
         #expect(decoded.message.relay == Self.relay)
     }
 
@@ -58,17 +59,18 @@ struct RelayMessageTests {
         }
     }
 
-    @Test(arguments: messages.dropFirst())
-    func `a message that is no packet ends with its fields`(message: RelayMessage) {
+    @Test(arguments: messages.filter { $0 != packet && $0 != layers })
+    func `a message without a body ends with its fields`(message: RelayMessage) {
         #expect(throws: RelayMessageError.trailingBytes(1)) { try decode(message.encoded() + [0]) }
     }
 
-    @Test func `a packet's bytes stand behind its message`() throws {
+    @Test(arguments: [packet, layers])
+    func `the body stands behind its message`(message: RelayMessage) throws {
         let body: [UInt8] = [0x80, 96, 1, 2, 3]
-        let bytes = Self.packet.encoded(unsafe body.span.bytes)
+        let bytes = message.encoded(unsafe body.span.bytes)
         let decoded = try decode(bytes)
-        #expect(decoded.message == Self.packet)
-        #expect(Array(bytes[decoded.packetOffset...]) == body)
+        #expect(decoded.message == message)
+        #expect(Array(bytes[decoded.bodyOffset...]) == body)
     }
 
     @Test func `the layout is the one that is written down`() {
@@ -122,7 +124,7 @@ struct RelayMessageTests {
             var bytes = (0..<Int(byte() % 48)).map { _ in byte() }
             if bytes.count > 1 { (bytes[0], bytes[1]) = (1, byte() % 10) }
             guard let decoded = try? decode(bytes) else { continue }
-            #expect(decoded.message.encoded(unsafe bytes.span.bytes.extracting(decoded.packetOffset...)) == bytes)
+            #expect(decoded.message.encoded(unsafe bytes.span.bytes.extracting(decoded.bodyOffset...)) == bytes)
         }
     }
 }

@@ -1,0 +1,129 @@
+import MediaTypes
+import Wire
+
+/// One loop that plays a track through a mirror.
+struct RelayExport {
+    let relay: RelayID
+    let linkID: LinkID
+    let link: Unretained<RelayLink>
+    /// The layer choices that the mirror needs; all until its first subscription.
+    var choices = LayerChoices.all
+    /// Layers that still play there, by the mirror's last subscription and by what answered a choice since then.
+    var layers: LayerSet = []
+}
+
+/// What crosses between a core and other loops: its links, the tracks of its peers that go out over them, and the mirrors
+/// of other loops' tracks.
+final class RelayTable {
+    /// A track of another loop that is played here.
+    struct Mirror {
+        let track: ReceivedTrack
+        let relay: RelayID
+    }
+
+    /// A mirror's place, which its ``RelayID`` names.
+    struct Place {
+        var generation: UInt16 = 0
+        /// The name was given out and its mirror is still to be made.
+        var isExpected: Bool
+        var mirror: Unretained<ReceivedTrack>?
+        var createdAt = Instant(nanoseconds: 0)
+    }
+
+    private struct ExportKey: Hashable {
+        let link: LinkID
+        let relay: RelayID
+    }
+
+    /// Mirrors of one core: as many as a ``RelayID`` tells apart.
+    static let mirrorsMax = 0x1_0000
+
+    private(set) var links: [LinkID: RelayLink] = [:]
+    private var exports: [ExportKey: ReceivedTrack] = [:]
+    private(set) var mirrors: [TrackID: Mirror] = [:]
+    private var places: ContiguousArray<Place> = []
+    private var freePlaces: [Int] = []
+
+    /// Whether no track crosses.
+    var isEmpty: Bool { mirrors.isEmpty && exports.isEmpty }
+    var hasExports: Bool { !exports.isEmpty }
+
+    // MARK: - Links
+
+    func setLink(_ link: RelayLink, as id: LinkID) { links[id] = link }
+
+    /// Lets the other loops begin.
+    func flushLinks() {
+        for link in links.values { link.flush() }
+    }
+
+    // MARK: - Tracks that go out
+
+    /// Lets a track go to the mirror `relay` over a link; an earlier export over the same link ends.
+    func export(_ track: ReceivedTrack, as relay: RelayID, over id: LinkID) throws(ForwarderError) {
+        guard let link = links[id] else { throw .unknownLink(id) }
+        for export in track.exports where export.linkID == id { exports[key(of: export)] = nil }
+        track.exports.removeAll { $0.linkID == id }
+        track.exports.append(RelayExport(relay: relay, linkID: id, link: Unretained(link)))
+        exports[ExportKey(link: id, relay: relay)] = track
+    }
+
+    /// The track that goes to a mirror.
+    func exportedTrack(to relay: RelayID, over link: LinkID) -> ReceivedTrack? {
+        exports[ExportKey(link: link, relay: relay)]
+    }
+
+    func endExport(to relay: RelayID, over link: LinkID) {
+        guard let track = exports.removeValue(forKey: ExportKey(link: link, relay: relay)) else { return }
+        track.exports.removeAll { $0.linkID == link && $0.relay == relay }
+    }
+
+    func endExports(of track: ReceivedTrack) {
+        for export in track.exports { exports[key(of: export)] = nil }
+        track.exports.removeAll()
+    }
+
+    private func key(of export: RelayExport) -> ExportKey { ExportKey(link: export.linkID, relay: export.relay) }
+
+    // MARK: - Mirrors
+
+    func makeRelayID() throws(ForwarderError) -> RelayID {
+        if let index = freePlaces.popLast() {
+            places[index].generation &+= 1
+            places[index].isExpected = true
+            return RelayID(place: index, generation: places[index].generation)
+        }
+        guard places.count < Self.mirrorsMax else { throw .tooManyMirrors(limit: Self.mirrorsMax) }
+        places.append(Place(isExpected: true))
+        return RelayID(place: places.count - 1, generation: 0)
+    }
+
+    func discard(_ relay: RelayID) {
+        places[relay.place].isExpected = false
+        places[relay.place].mirror = nil
+        freePlaces.append(relay.place)
+    }
+
+    func addMirror(_ track: ReceivedTrack, as relay: RelayID, at now: Instant) {
+        precondition(mirrors[track.id] == nil, "a track has one mirror on a loop")
+        mirrors[track.id] = Mirror(track: track, relay: relay)
+        places[relay.place].isExpected = false
+        places[relay.place].mirror = Unretained(track)
+        places[relay.place].createdAt = now
+    }
+
+    /// - Returns: whether the track was a mirror of this table.
+    func removeMirror(_ track: ReceivedTrack) -> Bool {
+        guard let mirror = mirrors[track.id], mirror.track === track else { return false }
+        mirrors[track.id] = nil
+        discard(mirror.relay)
+        return true
+    }
+
+    /// `nil` when the name is not in use any more, or by a later mirror.
+    @inline(__always)
+    func place(of relay: RelayID) -> Place? {
+        guard relay.place < places.count, places[relay.place].generation == relay.generation else { return nil }
+        return places[relay.place]
+    }
+}

@@ -1,0 +1,83 @@
+import Wire
+
+/// Where a mirror's packets come from, as the mirror and its slots see it: another loop, of this node or of another one.
+///
+/// Streams are named by their numbers at the origin. Every request may be lost, so callers repeat what they still need.
+protocol TrackOrigin: AnyObject {
+    /// Requests a key frame of one stream.
+    /// - Returns: `false` when the request could not be sent.
+    func requestKeyFrame(of stream: UInt64) -> Bool
+
+    /// Requests a key frame of everything that the mirror plays, while the stream that a slot is to play is not known.
+    func requestKeyFrames(at now: Instant)
+
+    /// Requests a key frame of one stream, for a receiver that played it already.
+    func requestRepair(of stream: UInt64)
+
+    /// Requests that a stream be left out for a while, because this loop is overloaded.
+    func requestHold(of stream: UInt64)
+
+    /// Subscribes to the layers that the mirror needs, if those are more or other than at the last subscription. A layer
+    /// that ceased to play stays subscribed until the next refresh.
+    func subscribe(_ mirror: ReceivedTrack)
+
+    /// Repeats the subscription once a second. It may be called at any time.
+    func refreshSubscription(of mirror: ReceivedTrack, at now: Instant)
+
+    /// Ends the subscription.
+    func unsubscribe()
+}
+
+/// The origin at the other end of a relay link.
+final class RelayOrigin: TrackOrigin {
+    private let relay: RelayID
+    /// `nil` when there is no way back to the origin, which then sends until it learns of the end by itself.
+    private let link: RelayLink?
+    private var requestedAllAt: Instant?
+    /// The newest subscription that was sent, and when it was refreshed last.
+    private var subscribed: (choices: LayerChoices, layers: LayerSet)?
+    private var refreshedAt: Instant
+
+    /// Requests closer than this are for one need: the origin spaces them further.
+    static let requestSpacing = Interval.milliseconds(100)
+    /// A subscription that was lost is made up for after this time.
+    private static let refreshInterval = Interval.seconds(1)
+
+    init(relay: RelayID, link: RelayLink?, at now: Instant) {
+        self.relay = relay
+        self.link = link
+        refreshedAt = now
+    }
+
+    func requestKeyFrame(of stream: UInt64) -> Bool { send(.keyFrameRequest(relay, stream: stream)) }
+
+    func requestKeyFrames(at now: Instant) {
+        if let requestedAllAt, now - requestedAllAt < Self.requestSpacing { return }
+        if send(.keyFrameRequest(relay, stream: nil)) { requestedAllAt = now }
+    }
+
+    func requestRepair(of stream: UInt64) { _ = send(.repairRequest(relay, stream: stream)) }
+
+    func requestHold(of stream: UInt64) { _ = send(.hold(relay, stream: stream)) }
+
+    func subscribe(_ mirror: ReceivedTrack) {
+        let (choices, layers) = (mirror.choices, mirror.playingLayers)
+        guard subscribed?.choices != choices || !layers.subtracting(subscribed?.layers ?? []).isEmpty else { return }
+        subscribe(choices, layers)
+    }
+
+    func refreshSubscription(of mirror: ReceivedTrack, at now: Instant) {
+        guard now - refreshedAt >= Self.refreshInterval else { return }
+        refreshedAt = now
+        subscribe(mirror.choices, mirror.playingLayers)
+    }
+
+    private func subscribe(_ choices: LayerChoices, _ layers: LayerSet) {
+        let subscription = RelayMessage.Subscription(relay: relay, choices: choices.rawValue, layers: layers)
+        if send(.subscribe(subscription)) { subscribed = (choices, layers) }
+    }
+
+    func unsubscribe() { _ = send(.unsubscribe(relay)) }
+
+    private func send(_ message: RelayMessage) -> Bool { link?.send(message) ?? false }
+}
