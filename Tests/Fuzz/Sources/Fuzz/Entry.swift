@@ -23,6 +23,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "dtls-server", lengthMax: 3_000, run: { fuzzDTLS($0, role: .server) }, seeds: seedsDTLS),
         FuzzTarget(name: "dtls-client", lengthMax: 3_000, run: { fuzzDTLS($0, role: .client) }, seeds: seedsDTLS),
         FuzzTarget(name: "srtp", lengthMax: 1_500, run: fuzzSRTP, seeds: seedsSRTP),
+        FuzzTarget(name: "relay", lengthMax: 4_000, run: fuzzRelay, seeds: seedsRelay),
         FuzzTarget(name: "outside", lengthMax: 3_000, run: fuzzOutside, seeds: seedsOutside),
         FuzzTarget(name: "inside", lengthMax: 4_000, run: fuzzInside, seeds: seedsInside),
     ]

@@ -1,0 +1,141 @@
+import DTLS
+import Forwarding
+import MediaTypes
+import Wire
+
+/// Relay messages as they come over a link between nodes: each is read, written again, and taken by a core that has a
+/// mirror and an exported track.
+func fuzzRelay(_ bytes: RawSpan) {
+    var input = FuzzInput(bytes)
+    let scene = RelayScene()
+    while !input.isAtEnd {
+        let isFromOrigin = input.flag()
+        let message = input.chunk()
+        withSpan(message) { scene.receive($0, isFromOrigin: isFromOrigin) }
+    }
+    scene.end()
+}
+
+/// A track on one core and its mirror on another, which nothing but the input joins.
+private final class RelayScene {
+    private static let link = LinkID(rawValue: 1)
+    private static let peer = PeerID(rawValue: 1)
+    private let origin = makeCore()
+    private let edge = makeCore()
+    private let batch = SharedBatch.take()
+    private var now = Instant(nanoseconds: 1_000_000_000)
+
+    init() {
+        origin.setLink(RelayLink(), as: Self.link)
+        edge.setLink(RelayLink(), as: Self.link)
+        do {
+            try origin.addPeer(
+                PeerParameters(
+                    id: Self.peer,
+                    localCredentials: Sample.credentials("nod0", "the node's password"),
+                    remote: RemoteTransport(
+                        credentials: Sample.credentials("cli0", "the client's password"),
+                        fingerprints: [Certificates.far.fingerprint],
+                        localRole: .server
+                    ),
+                    receive: InsideMedia.receive
+                ),
+                at: now
+            )
+            // The first names of a core: places 0, 1, … in their first generation.
+            for track in InsideMedia.receive {
+                let relay = try edge.makeRelayID()
+                let id = TrackID(peer: Self.peer, mid: track.mid)
+                let relayed = try origin.exportTrack(id, as: relay, over: Self.link, at: now)
+                edge.addMirror(relayed, as: relay, from: Self.link, at: now)
+            }
+        } catch {
+            fatalError("no scene: \(error)")
+        }
+    }
+
+    func receive(_ bytes: RawSpan, isFromOrigin: Bool) {
+        let decoded: (message: RelayMessage, bodyOffset: Int)
+        do { decoded = try RelayMessage.decode(bytes) } catch { return }
+        let body = bytes.extracting(decoded.bodyOffset...)
+        let written = decoded.message.encoded(body)
+        require(written == bytes.array(), "what is read is written in the same bytes")
+        let core = isFromOrigin ? edge : origin
+        core.receiveRelayed(RelayRecord(decoded.message), body, from: Self.link, at: now, into: batch)
+        core.endTurn(at: now, into: batch)
+        now += .milliseconds(20)
+        if let deadline = core.nextDeadline, deadline <= now { core.handleTimeout(at: now, into: batch) }
+        batch.removeAll()
+    }
+
+    func end() {
+        for track in InsideMedia.receive { edge.removeUnusedMirror(of: TrackID(peer: Self.peer, mid: track.mid)) }
+        origin.removePeer(Self.peer, at: now, into: batch)
+        origin.endTurn(at: now, into: batch)
+        require(edge.gauges.mirroredTracks == 0 && edge.gauges.historyBytes == 0, "no mirror stays")
+        require(origin.gauges.peers == 0, "no peer stays")
+    }
+}
+
+func seedsRelay() -> [(name: String, bytes: [UInt8])] {
+    let relay = RelayID(place: 0, generation: 0)
+    var rtp: [UInt8] = [0x80, InsideMedia.receive[0].codecs[0].payloadType.rawValue]
+    rtp.append(bigEndian: 1_000 as UInt16)
+    rtp.append(bigEndian: 48_000 as UInt32)
+    rtp.append(bigEndian: 0x0102_0304 as UInt32)
+    rtp += [1, 2, 3, 4, 5, 6, 7, 8]
+    let packet = RelayMessage.packet(
+        RelayMessage.Packet(
+            relay: relay,
+            stream: 1,
+            ssrc: SSRC(rawValue: 0x0102_0304),
+            layer: .max,
+            choices: 0b1_1111,
+            exactChoices: 0b1_1111,
+            isRTXRecovered: false,
+            sequence: ExtendedSequenceNumber(rawValue: 1_000)
+        )
+    )
+    let clock = RelayMessage.clock(
+        RelayMessage.Clock(
+            relay: relay,
+            stream: 1,
+            senderNanoseconds: 3_900_000_000_000_000_000,
+            timestamp: RTPTimestamp(rawValue: 48_000),
+            offsetNanoseconds: 1_000
+        )
+    )
+    // One stream of the table: its number, place, whether it flows, bit/s, and the rates and sizes of its layers.
+    var table: [UInt8] = []
+    table.append(bigEndian: 1 as UInt64)
+    table += [0, 1]
+    table.append(bigEndian: 48_000 as UInt32)
+    table += [UInt8](repeating: 0, count: 80)
+    let layers = withSpan(table) { RelayMessage.layers(relay).encoded($0) }
+    let subscription = RelayMessage.Subscription(relay: relay, choices: 1, layers: LayerSet(layer: 0))
+    let packetBytes = withSpan(rtp) { packet.encoded($0) }
+    return [
+        (
+            "from-origin",
+            SeedWriter.make { writer in
+                for message in [packetBytes, clock.encoded(), layers] {
+                    writer.byte(1)
+                    writer.chunk(message)
+                }
+            }
+        ),
+        (
+            "to-origin",
+            SeedWriter.make { writer in
+                let messages: [RelayMessage] = [
+                    .subscribe(subscription), .keyFrameRequest(relay, stream: nil), .keyFrameRequest(relay, stream: 1),
+                    .repairRequest(relay, stream: 1), .hold(relay, stream: 1), .unsubscribe(relay),
+                ]
+                for message in messages {
+                    writer.byte(0)
+                    writer.chunk(message.encoded())
+                }
+            }
+        ),
+    ]
+}
