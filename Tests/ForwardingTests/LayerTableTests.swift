@@ -46,16 +46,21 @@ import Wire
     }
 
     @Test func `encodings read the same after a hand-over`() throws {
-        let bytes = Self.table.encoded()
-        #expect(LayerTable.decodeEncodings(unsafe bytes.span.bytes) == Self.table.encodings)
-        let none: [UInt8] = []
-        #expect(LayerTable.decodeEncodings(unsafe none.span.bytes) == [])
+        var bytes: [UInt8] = []
+        LayerTable.encode(Self.table.encodings, to: &bytes)
+        var encodings: [LayerTable.Encoding] = []
+        #expect(LayerTable.decode(unsafe bytes.span.bytes, into: &encodings))
+        #expect(encodings == Self.table.encodings)
         for count in 1..<bytes.count / 2 {
             let part = Array(bytes.prefix(count))
-            #expect(LayerTable.decodeEncodings(unsafe part.span.bytes) == nil)
+            #expect(!LayerTable.decode(unsafe part.span.bytes, into: &encodings))
         }
         let tooMany = Array([bytes, bytes, bytes].joined())
-        #expect(LayerTable.decodeEncodings(unsafe tooMany.span.bytes) == nil)
+        #expect(!LayerTable.decode(unsafe tooMany.span.bytes, into: &encodings))
+        #expect(encodings == Self.table.encodings)
+        let none: [UInt8] = []
+        #expect(LayerTable.decode(unsafe none.span.bytes, into: &encodings))
+        #expect(encodings.isEmpty)
     }
 
     // MARK: - Allocation

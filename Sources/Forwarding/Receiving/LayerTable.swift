@@ -82,10 +82,9 @@ struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
 extension LayerTable {
     private static let bytesPerEncoding = 8 + 1 + 1 + 4 + 4 * 16 + 4 * 4
 
-    /// The encodings as bytes, big-endian. The resolution goes with the packets.
-    func encoded() -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(encodings.count * Self.bytesPerEncoding)
+    /// Appends encodings to `bytes`, big-endian. The resolution goes with the packets.
+    static func encode(_ encodings: [Encoding], to bytes: inout [UInt8]) {
+        bytes.reserveCapacity(bytes.count + encodings.count * bytesPerEncoding)
         for encoding in encodings {
             bytes.append(bigEndian: encoding.stream)
             bytes.append(UInt8(clamping: encoding.place))
@@ -93,23 +92,29 @@ extension LayerTable {
             bytes.append(bigEndian: UInt32(clamping: encoding.bitrate))
             encoding.layers.append(to: &bytes)
         }
-        return bytes
     }
 
-    /// Reads encodings; `nil` when the bytes are none.
-    static func decodeEncodings(_ bytes: RawSpan) -> [Encoding]? {
+    /// Reads encodings into an array, in place of what it held and within its capacity.
+    /// - Returns: `false`, and nothing changed, when the bytes are no encodings.
+    static func decode(_ bytes: RawSpan, into encodings: inout [Encoding]) -> Bool {
         guard bytes.byteCount.isMultiple(of: bytesPerEncoding),
             bytes.byteCount / bytesPerEncoding <= ReceivedTrack.streamsMax
-        else { return nil }
-        return stride(from: 0, to: bytes.byteCount, by: bytesPerEncoding).map { offset in
-            Encoding(
-                stream: bytes.bigEndianUInt64(at: offset),
-                place: Int(bytes.byte(at: offset + 8)),
-                bitrate: Int(bytes.bigEndianUInt32(at: offset + 10)),
-                isFlowing: bytes.byte(at: offset + 9) != 0,
-                layers: EncodingLayers(bytes, at: offset + 14)
+        else { return false }
+        encodings.removeAll(keepingCapacity: true)
+        var offset = 0
+        while offset < bytes.byteCount {
+            encodings.append(
+                Encoding(
+                    stream: bytes.bigEndianUInt64(at: offset),
+                    place: Int(bytes.byte(at: offset + 8)),
+                    bitrate: Int(bytes.bigEndianUInt32(at: offset + 10)),
+                    isFlowing: bytes.byte(at: offset + 9) != 0,
+                    layers: EncodingLayers(bytes, at: offset + 14)
+                )
             )
+            offset += bytesPerEncoding
         }
+        return true
     }
 }
 

@@ -105,7 +105,7 @@ package final class ReceivedTrack {
     /// Measures the layers and resolves each choice again.
     package func selectLayers(at now: Instant) {
         guard origin == nil else { return }
-        encodings = measuredEncodings(at: now)
+        measureEncodings(at: now)
         selector.update(encodings)
         adopt(selector.resolution, at: now)
     }
@@ -116,25 +116,34 @@ package final class ReceivedTrack {
     /// Brings the table's bit rates up to date, after those of the streams.
     func measureLayers(at now: Instant) {
         guard origin == nil, parameters.kind == .video else { return }
-        encodings = measuredEncodings(at: now)
+        measureEncodings(at: now)
     }
 
-    /// Of a mirror: takes what its origin tells of the track's layers.
-    func noteEncodings(_ encodings: [LayerTable.Encoding]) {
-        guard origin != nil else { return }
-        self.encodings = encodings
+    /// Of a mirror: takes the layers of the track from a message of its origin.
+    func receiveEncodings(_ bytes: RawSpan) {
+        guard origin != nil, LayerTable.decode(bytes, into: &encodings) else { return }
+        for encoding in encodings {
+            relayedStream(encoding.stream)?.with { $0.noteBitrate(encoding.isFlowing ? encoding.bitrate : 0) }
+        }
     }
 
-    private func measuredEncodings(at now: Instant) -> [LayerTable.Encoding] {
+    /// Appends the layers of the track to a message for its mirrors.
+    func appendEncodings(to bytes: inout [UInt8]) { LayerTable.encode(encodings, to: &bytes) }
+
+    /// Writes the encodings anew, within the array's capacity.
+    private func measureEncodings(at now: Instant) {
         let newest = streams.lazy.map(\.lastPacketAt).max() ?? now
-        return streams.map { stream in
-            LayerTable.Encoding(
-                stream: stream.id.rawValue,
-                place: Int(stream.layer),
-                bitrate: stream.typicalBitrate,
-                isFlowing: now - stream.lastPacketAt < ReceivedStream.silenceMax
-                    && newest - stream.lastPacketAt < Self.layerSilenceMax && !stream.shedding.isActive,
-                layers: stream.layers
+        encodings.removeAll(keepingCapacity: true)
+        for stream in streams {
+            encodings.append(
+                LayerTable.Encoding(
+                    stream: stream.id.rawValue,
+                    place: Int(stream.layer),
+                    bitrate: stream.typicalBitrate,
+                    isFlowing: now - stream.lastPacketAt < ReceivedStream.silenceMax
+                        && newest - stream.lastPacketAt < Self.layerSilenceMax && !stream.shedding.isActive,
+                    layers: stream.layers
+                )
             )
         }
     }

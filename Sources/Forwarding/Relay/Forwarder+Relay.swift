@@ -90,7 +90,11 @@ extension Forwarder {
     /// Tells mirrors what layers a track has. A message that gets lost is followed by the next one a second later.
     func relayLayers(of track: ReceivedTrack) {
         guard !track.exports.isEmpty, track.parameters.kind == .video else { return }
-        let bytes = track.table.encoded()
+        var bytes: [UInt8] = []
+        swap(&bytes, &relays.layerBytes)
+        defer { swap(&bytes, &relays.layerBytes) }
+        bytes.removeAll(keepingCapacity: true)
+        track.appendEncodings(to: &bytes)
         for export in track.exports {
             let record = RelayRecord(.layers(export.relay))
             _ = export.link.with { $0.send(record, unsafe bytes.span.bytes) }
@@ -321,15 +325,7 @@ extension Forwarder {
     }
 
     private func receiveLayers(of relay: RelayID, _ bytes: RawSpan) {
-        guard let mirror = relays.place(of: relay)?.mirror, let encodings = LayerTable.decodeEncodings(bytes) else {
-            return
-        }
-        mirror.with { track in
-            track.noteEncodings(encodings)
-            for encoding in encodings {
-                track.relayedStream(encoding.stream)?.with { $0.noteBitrate(encoding.isFlowing ? encoding.bitrate : 0) }
-            }
-        }
+        relays.place(of: relay)?.mirror?.with { $0.receiveEncodings(bytes) }
     }
 }
 

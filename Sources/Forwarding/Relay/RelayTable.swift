@@ -38,6 +38,9 @@ final class RelayTable {
     /// Mirrors of one core: as many as a ``RelayID`` tells apart.
     static let mirrorsMax = 0x1_0000
 
+    /// The layers of a track, written for its mirrors; one for all tracks, so that it is allocated once.
+    var layerBytes: [UInt8] = []
+
     private(set) var links: [LinkID: RelayLink] = [:]
     private var exports: [ExportKey: ReceivedTrack] = [:]
     private(set) var mirrors: [TrackID: Mirror] = [:]

@@ -12,12 +12,23 @@ struct PayloadTable {
         announcedUnsupported.removeAll(keepingCapacity: true)
     }
 
-    mutating func mapping(
-        of payloadType: PayloadType,
-        in track: ReceiveTrackParameters,
+    /// The mapping of a payload type that was resolved before.
+    func known(_ payloadType: PayloadType) -> PayloadMapping? {
+        // An index instead of an iterator, which would retain the array for each packet.
+        var index = 0
+        while index < mappings.count {
+            if mappings[index].0 == payloadType { return mappings[index].1 }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Resolves a payload type of the source.
+    mutating func resolve(
+        _ payloadType: PayloadType,
+        of track: ReceiveTrackParameters,
         to slot: SendTrackParameters
     ) -> PayloadMapping {
-        for (known, mapping) in mappings where known == payloadType { return mapping }
         guard let mapping = PayloadMapping(payloadType, of: track, to: slot) else {
             return .unsupported(track.codecs.first?.name ?? .vp8)
         }

@@ -346,6 +346,6 @@ package final class SendSlot {
     }
 
     func mapping(of payloadType: PayloadType, in track: ReceivedTrack) -> PayloadMapping {
-        unsafe payloads.mapping(of: payloadType, in: track.parameters, to: parameters)
+        unsafe payloads.known(payloadType) ?? payloads.resolve(payloadType, of: track.parameters, to: parameters)
     }
 }
