@@ -46,7 +46,7 @@ package final class Egress {
     package var unnumberedBytes: UInt64 { unsafe state.pointee.unnumberedBytes }
 
     /// Keeps a record of what is sent. To be called once a slot that numbers its packets is added.
-    func recordSentPackets() { unsafe state.pointee.sentPackets.allocate() }
+    func recordSentPackets() { unsafe state.pointee.sentPackets.isRecording = true }
 
     /// The peer is connected.
     func open(_ transform: any SRTPTransform, path: NetworkPath?) {

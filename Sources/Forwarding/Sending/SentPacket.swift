@@ -51,18 +51,22 @@ package struct SentPacketRing {
     package var footprintBytes: Int { isAllocated ? Self.capacity * MemoryLayout<SentPacket>.stride : 0 }
     package var isAllocated: Bool { unsafe records != nil }
 
-    /// Allocates the ring, the first time that numbers are negotiated.
-    package mutating func allocate() {
-        guard !isAllocated else { return }
+    /// Whether packets are recorded. The ring is allocated with the first of them, so that an idle subscriber has none.
+    package var isRecording = false
+
+    @inline(never)
+    private mutating func allocate() -> UnsafeMutablePointer<SentPacket> {
         let memory = UnsafeMutablePointer<SentPacket>.allocate(capacity: Self.capacity)
         unsafe memory.initialize(
             repeating: SentPacket(sentAtMicroseconds: 0, bytes: 0, kind: .media),
             count: Self.capacity
         )
         unsafe records = memory
+        return unsafe memory
     }
 
     package mutating func deallocate() {
+        isRecording = false
         unsafe records?.deallocate()
         unsafe records = nil
     }
@@ -76,7 +80,7 @@ package struct SentPacketRing {
     @inline(__always)
     package mutating func record(_ packet: SentPacket) {
         newest &+= 1
-        guard let records = unsafe records else { return }
+        guard let records = unsafe records ?? (isRecording ? allocate() : nil) else { return }
         unsafe records[Int(truncatingIfNeeded: newest) & (Self.capacity - 1)] = packet
     }
 
