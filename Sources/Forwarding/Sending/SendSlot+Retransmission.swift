@@ -21,19 +21,13 @@ extension SendSlot {
         let isSent: Bool? =
             stream.history.withPacket(sourceSequence) { packet, description -> Bool? in
                 // Plain memory, so that the usual answer counts no references.
-                guard unsafe state.pointee.egress.pointee.leavesAtOnce || mayLeave(reference, packet, at: now) else {
-                    return nil
-                }
+                guard
+                    unsafe state.pointee.egress.pointee.leavesAtOnce
+                        || peer.mayLeave(reference, bytes: packet.byteCount, at: now)
+                else { return nil }
                 return resend(packet, description, of: stream, segment, peer.core.makeTurn(at: now), into: batch)
             } ?? false
         if let isSent { noteRetransmission(isSent: isSent) }
-    }
-
-    /// Whether the peer's ``SendPolicy`` lets a packet leave now; otherwise it waits or is dropped. Apart from the usual
-    /// case, which it would make count references.
-    @inline(never)
-    private func mayLeave(_ reference: PacketReference, _ packet: RawSpan, at now: Instant) -> Bool {
-        peer.mayLeave(reference, bytes: packet.byteCount, at: now)
     }
 
     /// Sends a packet of the source again.
