@@ -119,10 +119,10 @@ final class SendQueue {
 
     var isEmpty: Bool { count == 0 }
 
-    /// Media is what RFC 7983 §7 takes for RTP or RTCP and whose second byte is no packet type of RTCP (RFC 5761 §4);
-    /// SRTP and SRTCP leave these bytes in the clear.
+    /// Media is RTP by its first byte, and its second byte is no packet type of RTCP (RFC 5761 §4); SRTP and SRTCP leave
+    /// these bytes in the clear.
     static func kind(of bytes: UnsafeRawBufferPointer) -> Kind {
-        guard let first = unsafe bytes.first, (128...191).contains(first) else { return .control }
+        guard let first = unsafe bytes.first, PacketProtocol(firstByte: first) == .rtp else { return .control }
         guard bytes.count > 1 else { return .media }
         return unsafe (192...223).contains(bytes[1]) ? .control : .media
     }

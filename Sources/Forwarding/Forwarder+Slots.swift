@@ -45,7 +45,7 @@ extension Forwarder {
     /// Lets media that is made on this side play into a slot.
     package func connect(slot slotID: TrackID, to source: LocalSource, at now: Instant) throws(ForwarderError) {
         guard let slot = peer(slotID.peer)?.slot(slotID.mid) else { throw .unknownTrack(slotID) }
-        register(source.stream)
+        streams.add(source.stream)
         source.core = self
         slot.connect(to: source.track, at: now)
     }
@@ -71,6 +71,14 @@ extension Forwarder {
         for stream in peer.streams where stream.track.parameters.kind == .video && stream.isFlowing(at: now) {
             stream.keyFrames.want(at: now)
         }
-        markDirty(id)
+        schedule.markDirty(peer)
+    }
+
+    /// Whose media a packet is that goes to a path, as ``PeerParameters/share`` says, and whether it is audio.
+    /// - Parameter packet: an SRTP packet of ours.
+    public func share(of packet: RawSpan, to path: NetworkPath) -> (share: UInt64, isAudio: Bool) {
+        guard let peer = directory.peer(over: path)?.object, packet.byteCount >= 12 else { return (0, false) }
+        let slot = peer.slotTable.slot(SSRC(rawValue: packet.bigEndianUInt32(at: 8)))
+        return (peer.share, slot?.parameters.kind == .audio)
     }
 }

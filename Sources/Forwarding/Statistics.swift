@@ -47,6 +47,35 @@ extension Forwarder {
     }
 }
 
+extension Forwarder {
+    /// What the core carries now.
+    public var gauges: ForwarderGauges {
+        var gauges = ForwarderGauges()
+        for peer in directory.peers {
+            gauges.peers += 1
+            gauges.connectedPeers += peer.transport.isConnected ? 1 : 0
+            gauges.receivedTracks += peer.tracks.count { $0.announcedCodec != nil }
+            gauges.slots += peer.slots.count
+            gauges.connectedSlots += peer.slots.count { $0.source != nil }
+            gauges.historyBytes += peer.streams.reduce(0) { $0 + $1.history.footprintBytes }
+            gauges.stateBytes += peer.transport.egress.footprintBytes
+        }
+        for mirror in relays.mirrors.values {
+            gauges.mirroredTracks += 1
+            gauges.historyBytes += mirror.track.streams.reduce(0) { $0 + $1.history.footprintBytes }
+        }
+        gauges.isOverloaded = overload.controller.isOverloaded
+        gauges.heldLayers = overload.controller.held.count
+        gauges.stateBytes += sending.footprintBytes
+        return gauges
+    }
+
+    /// Whether no table holds anything of any peer: a leak would show here.
+    package var isEmpty: Bool {
+        directory.isEmpty && schedule.isEmpty && streams.isEmpty && pending.isEmpty && relays.isEmpty
+    }
+}
+
 extension Interval {
     /// A time in ticks of the RTP clock of a kind of media.
     init(ticks: UInt32, of kind: MediaKind) {

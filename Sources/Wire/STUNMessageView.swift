@@ -16,7 +16,7 @@ public struct STUNMessageView: ~Escapable {
     /// Whether a datagram is STUN rather than DTLS or SRTP: a first byte of 0…3 (RFC 7983 §7) and the magic cookie
     /// (RFC 8489 §5). Says nothing about the rest of it. Methods above 0xFF, of which none is assigned, do not pass.
     public static func isSTUN(_ bytes: RawSpan) -> Bool {
-        bytes.byteCount >= STUNFormat.headerBytes && bytes.byte(at: 0) < 4
+        bytes.byteCount >= STUNFormat.headerBytes && PacketProtocol(firstByte: bytes.byte(at: 0)) == .stun
             && bytes.bigEndianUInt32(at: 4) == STUNFormat.magicCookie
     }
 

@@ -293,7 +293,8 @@ import Wire
             world.inject(try check(world, viewer, nominates: false, id: UInt64(number) + 10), from: address(number))
         }
         world.run(for: .milliseconds(200))
-        #expect(world.nodePeer(viewer)?.paths.count == Forwarder.pathsPerPeerMax)
+        let peer = try #require(world.nodePeer(viewer))
+        #expect(world.node.core.directory.pathCount(of: peer.id) == PeerDirectory.pathsPerPeerMax)
         #expect(world.nodePath(viewer) == viewer.address)
         world.run(for: .seconds(1))
         #expect(viewer.client?.video?.lost == 0)

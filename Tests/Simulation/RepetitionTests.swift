@@ -15,7 +15,9 @@ import Wire
         private(set) var repeated = 0
 
         func note(_ bytes: [UInt8]) {
-            guard bytes.count > 12, (128...191).contains(bytes[0]), !(192...223).contains(bytes[1]) else { return }
+            guard bytes.count > 12, PacketProtocol(firstByte: bytes[0]) == .rtp, !(192...223).contains(bytes[1]) else {
+                return
+            }
             let source = bytes[8..<12].reduce(0) { $0 << 8 | UInt64($1) }
             let key = source << 16 | UInt64(bytes[2]) << 8 | UInt64(bytes[3])
             if let known = packets[key] {

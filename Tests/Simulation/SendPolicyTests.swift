@@ -102,7 +102,7 @@ import Wire
         #expect(egress.waiting.count > 30)
         for slot in slots { try world.changeSlots(of: viewer, add: [], remove: [slot.mid]) }
         #expect(egress.waiting.isEmpty)
-        #expect(world.node.core.sendSchedule.count == 0)
+        #expect(world.node.core.schedule.waitingPeerCount == 0)
         world.remove(viewer)
         world.remove(publisher)
         world.run(for: .seconds(1))
@@ -114,7 +114,7 @@ import Wire
         let never = world.now + .seconds(3_600)
         peer.setSendPolicy(SendPolicy { _, _ in .later(never) }, at: world.now)
         world.run(for: .milliseconds(500))
-        #expect(world.node.core.sendSchedule.count == 1)
+        #expect(world.node.core.schedule.waitingPeerCount == 1)
         world.remove(viewer)
         world.remove(publisher)
         world.run(for: .seconds(1))

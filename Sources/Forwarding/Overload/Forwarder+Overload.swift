@@ -40,11 +40,11 @@ extension Forwarder {
     private func beginMeasuring() {
         overload.receivedAtMeasure = counters.datagramsReceived
         overload.foreignAtMeasure = foreign
-        for stream in receivedStreams { stream.packetsAtMeasure = stream.packetsReceived }
+        for stream in streams.all { stream.packetsAtMeasure = stream.packetsReceived }
     }
 
     private func shed(at now: Instant) {
-        let loads = receivedStreams.map { stream in
+        let loads = streams.all.map { stream in
             let track = stream.track
             // A mirror's peer is on another loop.
             let share = peer(track.id.peer)?.share ?? track.slots.first?.peer.share ?? 0
@@ -65,7 +65,7 @@ extension Forwarder {
         counters.overloadLayersShed &+= UInt64(chosen.count)
         overload.renewedAt = now
         for id in chosen {
-            if let stream = stream(id) { hold(stream, at: now) }
+            if let stream = streams[id] { hold(stream, at: now) }
         }
     }
 
@@ -73,9 +73,9 @@ extension Forwarder {
     private func renewHolds(at now: Instant) {
         guard overload.controller.holdsAny, now - overload.renewedAt >= OverloadState.renewalInterval else { return }
         overload.renewedAt = now
-        overload.controller.forget { stream($0) == nil }
+        overload.controller.forget { streams[$0] == nil }
         for id in overload.controller.held {
-            if let stream = stream(id) { hold(stream, at: now) }
+            if let stream = streams[id] { hold(stream, at: now) }
         }
     }
 

@@ -31,7 +31,7 @@ extension Peer {
         relieveLimiter(at: now)
         core.counters.layersShed &+= 1
         victim.track.selectLayers(at: now)
-        core.markDirty(id)
+        core.schedule.markDirty(self)
         return victim === stream ? .publishRateVideo : nil
     }
 
@@ -55,7 +55,7 @@ extension Peer {
         }
         guard description.startsKeyFrame, takeIn(bytes: bytes, at: now) else {
             stream.keyFrames.want(at: now)
-            core.markDirty(id)
+            core.schedule.markDirty(self)
             return false
         }
         stream.shedding.end()

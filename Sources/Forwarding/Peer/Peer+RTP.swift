@@ -248,7 +248,7 @@ extension Peer {
         if stream.losses.received(sequence, at: now) == .gapTooWide, format.codec.kind == .video {
             stream.keyFrames.want(at: now)
         }
-        if let deadline = stream.nextDeadline { core.wake(self, at: deadline) }
+        if let deadline = stream.nextDeadline { core.schedule.wake(self, at: deadline) }
     }
 
     @_lifetime(copy packet)

@@ -12,7 +12,7 @@ extension Peer {
 
     func noteTransportSequence(_ number: TransportSequenceNumber, core: Forwarder, at now: Instant) {
         reporting.received(number, at: now)
-        if let deadline = reporting.nextFeedbackAt { core.wake(self, at: deadline) }
+        if let deadline = reporting.nextFeedbackAt { core.schedule.wake(self, at: deadline) }
     }
 
     /// Sends the feedback and reports that are due.

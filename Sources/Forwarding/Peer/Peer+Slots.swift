@@ -30,7 +30,7 @@ extension Peer {
         }
         removeSlots(Set(remove), at: now)
         for parameters in add { addSlot(parameters, seed: random()) }
-        core.markDirty(id)
+        core.schedule.markDirty(self)
     }
 
     func addSlot(_ parameters: SendTrackParameters, seed: UInt64) {
@@ -41,7 +41,7 @@ extension Peer {
             parameters: parameters,
             peer: self,
             egress: transport.egress.state,
-            slab: core.slotStates,
+            slab: core.sending.slotStates,
             retransmitsWithoutRTX: transport.retransmitsWithoutRTX,
             seed: seed
         )
@@ -52,11 +52,11 @@ extension Peer {
     private func removeSlots(_ names: Set<MID>, at now: Instant) {
         guard !names.isEmpty else { return }
         // Packets that a multi-buffer backend has put off are finished before what they are made with goes.
-        core.engine.flush()
+        core.sending.engine.flush()
         for slot in slotTable.remove(names) {
-            // A source made on this side has no peer that would take it along.
+            // No peer owns a source made on this side, so its streams go with the slot.
             if let source = slot.source, source.id.peer == id, track(source.id.mid) !== source {
-                source.streams.forEach(core.unregister)
+                for stream in source.streams { core.streams.remove(stream) }
             }
             slot.connect(to: nil, at: now)
             guard let sender = transport.egress.sender else { continue }

@@ -5,7 +5,7 @@ extension Peer {
     /// Replaces the policy. Packets that wait are looked at again in the next turn.
     package func setSendPolicy(_ policy: SendPolicy, at now: Instant) {
         transport.egress.policy = policy
-        if !transport.egress.waiting.isEmpty { core.sendSchedule.set(id, to: now) }
+        if !transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: now) }
     }
 
     /// Whether a packet leaves now. Otherwise it waits its turn, or is dropped and counted when too many wait.
@@ -15,7 +15,7 @@ extension Peer {
         switch egress.admit(packet, bytes: bytes, at: now) {
         case .leaves: return true
         case .waits(let wakesAt):
-            if let wakesAt { core.sendSchedule.set(id, to: wakesAt) }
+            if let wakesAt { core.schedule.setSendTime(of: id, to: wakesAt) }
             return false
         case .refused:
             core.counters.drop(.sendQueueFull)
@@ -28,7 +28,7 @@ extension Peer {
         let egress = transport.egress
         let turn = core.makeTurn(at: now)
         while let packet = egress.waiting.first {
-            guard let slot = slotTable.slot(packet.slot), let stream = core.stream(packet.stream) else {
+            guard let slot = slotTable.slot(packet.slot), let stream = core.streams[packet.stream] else {
                 egress.removeFirstWaiting()
                 core.counters.drop(.expiredInSendQueue)
                 continue
@@ -44,20 +44,20 @@ extension Peer {
             switch decision {
             case .now: break
             case .later(let instant):
-                core.sendSchedule.set(id, to: max(instant, now + Interval(nanoseconds: 1)))
+                core.schedule.setSendTime(of: id, to: max(instant, now + Interval(nanoseconds: 1)))
                 return
             case nil:
                 egress.removeFirstWaiting()
                 core.counters.drop(.expiredInSendQueue)
             }
         }
-        core.sendSchedule.set(id, to: nil)
+        core.schedule.setSendTime(of: id, to: nil)
     }
 
     /// Removes the packets of a slot from those that wait.
     func removeWaiting(of slot: SSRC) {
         guard !transport.egress.waiting.isEmpty else { return }
         transport.egress.removeWaiting(of: slot)
-        if transport.egress.waiting.isEmpty { core.sendSchedule.set(id, to: nil) }
+        if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: nil) }
     }
 }

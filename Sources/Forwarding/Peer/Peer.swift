@@ -48,15 +48,8 @@ package final class Peer {
     /// Media may be sent and is accepted.
     @inline(__always)
     var isConnected: Bool { transport.egress.isOpen }
-    /// Where the peer stands among those whose deadlines the core looks at again at the end of the turn; `nil` when it is
-    /// not there.
-    var dirtyPlace: Int?
-    /// When the core will look at the peer by itself.
-    var wakesAt: Instant?
-    /// The validated pairs under which the core knows the peer, the newest last.
-    var paths: [(path: NetworkPath, checkedAt: Instant)] = []
-    /// The user name fragments under which checks find the peer: the current and, after a restart, the one before.
-    var usernameFragments: [String]
+    /// Where the peer stands in the core's schedule.
+    var turn = PeerTurn()
 
     /// Streams of one peer that publishes: two tracks of four layers, each with RTX, and as many again.
     static let streamsMax = 16
@@ -89,21 +82,11 @@ package final class Peer {
         share = parameters.share
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
         unsafe reportSchedule = ReportSchedule(at: now)
-        usernameFragments = [parameters.localCredentials.usernameFragment]
         if extensions[.transportSequenceNumber] != nil { reporting.startTransportFeedback() }
         for slot in parameters.send { addSlot(slot, seed: random()) }
     }
 
     package func track(_ mid: MID) -> ReceivedTrack? { tracks.first { $0.id.mid == mid } }
-
-    /// Notes an authenticated connectivity check.
-    func noteCheck(on path: NetworkPath, at now: Instant) {
-        for index in paths.indices where paths[index].path == path { paths[index].checkedAt = now }
-    }
-
-    func lastCheck(on path: NetworkPath) -> Instant {
-        paths.first { $0.path == path }?.checkedAt ?? Instant(nanoseconds: .min / 2)
-    }
 
     /// When the peer next has something to do by itself.
     var nextDeadline: Instant? {
@@ -161,7 +144,7 @@ package final class Peer {
             forget(silent)
         }
         let stream = ReceivedStream(
-            id: core.makeStreamID(),
+            id: core.streams.makeID(),
             ssrc: ssrc,
             rid: rid,
             track: track,
@@ -171,13 +154,13 @@ package final class Peer {
         directory.add(stream)
         if let rtx = track.parameters.rtxSSRCs[ssrc] { directory.addRTX(rtx, of: stream) }
         track.add(stream, at: now)
-        core.register(stream)
+        core.streams.add(stream)
         return stream
     }
 
     func forget(_ stream: ReceivedStream) {
         directory.remove(stream)
-        core.unregister(stream)
+        core.streams.remove(stream)
         transport.forgetSource(stream.ssrc)
         if let rtx = stream.rtxSSRC { transport.forgetSource(rtx) }
     }

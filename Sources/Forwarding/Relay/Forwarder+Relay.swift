@@ -147,7 +147,7 @@ extension Forwarder {
         guard relays.removeMirror(track) else { return }
         track.origin?.unsubscribe()
         dropPending(track)
-        for stream in track.streams { unregister(stream) }
+        for stream in track.streams { streams.remove(stream) }
     }
 
     /// How long a mirror waits for its first slot, which the call that made it connects next.
@@ -296,11 +296,11 @@ extension Forwarder {
         // The origin evicts streams that went silent; what is left here of them gives way.
         while track.streams.count >= ReceivedTrack.streamsMax {
             guard let silent = track.evictSilentStream(at: now) else { return nil }
-            unregister(silent)
+            streams.remove(silent)
         }
         let layers = track.parameters.rids
         let stream = ReceivedStream(
-            id: makeStreamID(),
+            id: streams.makeID(),
             ssrc: packet.ssrc,
             rid: Int(packet.layer) < layers.count ? layers[Int(packet.layer)] : nil,
             track: track,
@@ -309,7 +309,7 @@ extension Forwarder {
         )
         stream.originID = packet.stream
         track.add(stream, at: now)
-        register(stream)
+        streams.add(stream)
         return Unretained(stream)
     }
 

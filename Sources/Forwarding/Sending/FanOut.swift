@@ -23,7 +23,13 @@ extension Forwarder {
             index += 1
         }
         pending.removeAll(keepingCapacity: true)
-        engine.flush()
+        sending.engine.flush()
+    }
+
+    /// Forgets the waiting packets of a track that goes.
+    func dropPending(_ track: ReceivedTrack) {
+        pending.removeAll { $0.refers(to: track) }
+        track.clearBacklog()
     }
 
     func makeTurn(at now: Instant) -> SendTurn { SendTurn(now: now, ntp: ntp(at: now)) }
@@ -39,7 +45,7 @@ extension Forwarder {
         }
         sendBacklog(of: track, makeTurn(at: now), into: batch)
         // The ring may overwrite what a multi-buffer backend still reads.
-        engine.flush()
+        sending.engine.flush()
     }
 
     /// Hands what waits to other loops before anything is encrypted here, so that they work at the same time.

@@ -6,7 +6,7 @@ extension SendSlot {
     /// Answers a NACK for one packet from the source's history.
     func retransmit(_ number: SequenceNumber, at now: Instant, into batch: DatagramBatch) {
         guard let (segment, sourceSequence) = unsafe state.pointee.rewriter.origin(of: number),
-            let stream = source?.stream(segment.stream) ?? peer.core.stream(segment.stream),
+            let stream = source?.stream(segment.stream) ?? peer.core.streams[segment.stream],
             retransmitter.allow(number, at: now)
         else {
             peer.core.counters.retransmissionsMissed &+= 1

@@ -29,6 +29,17 @@ struct SlotState {
     var owner: Unretained<SendSlot>?
 }
 
+/// What the peers of one core send with: the engine that encrypts and decrypts for all of them, and the memory of their
+/// slots' and egresses' states.
+struct SendResources {
+    let engine: SRTPEngine
+    let slotStates = StateSlab<SlotState>()
+    let egressStates = StateSlab<EgressState>()
+
+    /// Bytes that the states hold of the machine's memory.
+    var footprintBytes: Int { slotStates.footprintBytes + egressStates.footprintBytes }
+}
+
 /// The header extensions that a slot sends, each with its identifier, or 0: resolved once for a slot.
 struct SentExtensions: Sendable {
     var mid: UInt8

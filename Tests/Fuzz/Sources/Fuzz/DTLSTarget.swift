@@ -131,7 +131,8 @@ private final class DTLSRun {
 
     private func check(_ datagram: RawSpan) {
         require((13...1_200).contains(datagram.byteCount), "a datagram is a record and fits the MTU")
-        require((20...63).contains(datagram.byte(at: 0)), "a datagram is demultiplexed as DTLS (RFC 7983 §7)")
+        let isDTLS = PacketProtocol(firstByte: datagram.byte(at: 0)) == .dtls
+        require(isDTLS, "a datagram is demultiplexed as DTLS (RFC 7983 §7)")
     }
 
     /// A record around `fragment`.

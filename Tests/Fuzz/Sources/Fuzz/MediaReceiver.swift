@@ -13,7 +13,7 @@ struct MediaReceiver {
 
     mutating func received(_ datagram: RawSpan, with transform: LibSRTPTransform) {
         require(datagram.byteCount <= 1_500, "a datagram fits an Ethernet frame")
-        guard (128...191).contains(datagram.byte(at: 0)) else { return }
+        guard PacketProtocol(firstByte: datagram.byte(at: 0)) == .rtp else { return }
         let isRTCP = RTPPacketView.isRTCP(datagram)
         let bytes = datagram.array()
         let plain = unprotect(bytes, room: 0, isRTCP: isRTCP, with: transform)

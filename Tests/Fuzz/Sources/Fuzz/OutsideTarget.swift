@@ -151,7 +151,7 @@ private final class OutsideRun {
         for index in 0..<batch.count {
             batch.withDatagram(index) { datagram, path in
                 require(proven.contains(path), "nothing is sent where nobody proved a password")
-                if (20...63).contains(datagram.byte(at: 0)), clientOutput.count < 32 {
+                if PacketProtocol(firstByte: datagram.byte(at: 0)) == .dtls, clientOutput.count < 32 {
                     _ = client?.receive(datagram, at: now)
                     client?.drainOutput { clientOutput.append($0.array()) }
                 }

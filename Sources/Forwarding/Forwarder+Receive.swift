@@ -1,0 +1,140 @@
+import ICE
+import MediaTypes
+public import Wire
+
+/// Datagrams that come in: which protocol each is of, and which peer it is for.
+extension Forwarder {
+    /// Takes one datagram, decrypting in place.
+    ///
+    /// Its first byte tells the protocol. Only authenticated STUN makes an address known.
+    /// - Parameters:
+    ///   - datagram: the datagram at the start of a buffer.
+    ///   - length: its bytes.
+    public func receive(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        counters.datagramsReceived &+= 1
+        counters.bytesReceived &+= UInt64(length)
+        guard length >= 1, length <= datagram.byteCount else {
+            counters.drop(.unknownProtocol)
+            return
+        }
+        switch PacketProtocol(firstByte: datagram.bytes.byte(at: 0)) {
+        case .stun: receivedSTUN(datagram.bytes.extracting(0..<length), path: path, at: now, into: batch)
+        case .dtls: receivedDTLS(datagram.bytes.extracting(0..<length), path: path, at: now, into: batch)
+        case .rtp: receivedMedia(&datagram, length: length, path: path, at: now, into: batch)
+        case .zrtp, .turnChannel, .quic, nil: counters.drop(.unknownProtocol)
+        }
+    }
+
+    private func receivedSTUN(_ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
+        let message: STUNMessageView
+        do {
+            message = try STUNMessageView(datagram)
+        } catch {
+            counters.drop(.malformedSTUN)
+            return
+        }
+        guard let peer = directory.peer(of: message, over: path) else {
+            counters.drop(.unknownUsername)
+            return
+        }
+        do {
+            let wasSelected = peer.transport.selectedPath != nil
+            let change = try peer.transport.receivedSTUN(message, path: path, at: now, into: batch)
+            if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
+            let proofs = peer.transport.takePathProofs()
+            counters.unprovedNominations &+= UInt64(proofs.nominations)
+            counters.pathChecksSent &+= UInt64(proofs.checks)
+            counters.pathChecksAnswered &+= UInt64(proofs.answers)
+            // An indication is not authenticated and proves nothing.
+            if message.messageClass != .indication, peer.transport.isValidated(path) {
+                directory.noteCheck(over: path, of: peer, at: now)
+            }
+            handle(change, of: peer, at: now, into: batch)
+        } catch {
+            counters.drop(DropReason(error))
+        }
+    }
+
+    private func receivedDTLS(_ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
+        guard let peer = directory.peer(over: path)?.object else {
+            counters.drop(.unvalidatedAddress)
+            return
+        }
+        let wasSelected = peer.transport.selectedPath != nil
+        let change = peer.transport.receivedDTLS(datagram, path: path, at: now, into: batch)
+        if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
+        counters.handshakeDatagramsHeld &+= UInt64(peer.transport.takeHeldDatagrams())
+        for _ in 0..<min(peer.transport.takeMalformedRecords(), 16) { counters.drop(.malformedDTLS) }
+        handle(change, of: peer, at: now, into: batch)
+    }
+
+    private func receivedMedia(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        guard let peer = directory.peer(over: path) else {
+            counters.drop(.unvalidatedAddress)
+            return
+        }
+        // Its media removes no peer, so the directory keeps this one alive.
+        let refusal = peer.with { peer in
+            receivedMedia(&datagram, length: length, of: peer, at: now, into: batch)
+        }
+        if let refusal { counters.drop(refusal) }
+    }
+
+    @inline(__always)
+    private func receivedMedia(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        of peer: Peer,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) -> DropReason? {
+        guard peer.isConnected else { return .notSecured }
+        do {
+            if RTPPacketView.isRTCP(datagram.bytes.extracting(0..<length)) {
+                try peer.receivedRTCP(&datagram, length: length, at: now, into: batch)
+            } else {
+                try peer.receivedRTP(&datagram, length: length, core: self, at: now, into: batch)
+            }
+            return nil
+        } catch {
+            switch error {
+            case .drop(let reason): return reason
+            }
+        }
+    }
+
+    /// Acts on what the transport reported.
+    func handle(
+        _ change: PeerTransport.Change?,
+        of peer: Peer,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        switch change {
+        case .connected:
+            counters.dtlsConnected &+= 1
+            peer.becameConnected(at: now)
+            emit(.connected, of: peer.id)
+            schedule.markDirty(peer)
+        case .closed(let reason):
+            fanOutAll(at: now, into: batch)
+            tearDown(peer, reason, at: now)
+        case .pathChanged:
+            counters.pathChanges &+= 1
+            schedule.markDirty(peer)
+        case nil: if !peer.transport.isConnected { schedule.markDirty(peer) }
+        }
+    }
+}
