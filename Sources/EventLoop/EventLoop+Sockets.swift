@@ -56,7 +56,7 @@ extension EventLoop {
         return (0..<socketCount).reduce(0) { $0 + socket(at: $1).queuedCount }
     }
 
-    /// Sends everything in `batch`, each datagram out of its path's socket, and empties it.
+    /// Sends everything in `batch`, each datagram from its path's socket, and empties it.
     ///
     /// Nothing is awaited and nothing fails: what the kernel has no room for waits in a bounded queue of its socket,
     /// what that cannot take and what the system refuses is dropped and counted. Datagrams to one path leave in their
@@ -73,14 +73,13 @@ extension EventLoop {
         var touchedCount = 0
         for index in 0..<batch.runCount {
             let run = batch.run(at: index)
-            let socketIndex = Int(run.path.socket.rawValue)
-            guard socketIndex < socketCount else {
-                unsafe counters.pointee.sendErrorDrops &+= UInt64(run.count)
+            guard let socketIndex = run.path.local.socket?.rawValue, socketIndex < socketCount else {
+                unsafe counters.pointee.sendEndpointDrops &+= UInt64(run.count)
                 continue
             }
-            unsafe socketTable[socketIndex]._withUnsafeGuaranteedRef { socket in
+            unsafe socketTable[Int(socketIndex)]._withUnsafeGuaranteedRef { socket in
                 if socket.isIdle {
-                    unsafe touched[touchedCount] = run.path.socket.rawValue
+                    unsafe touched[touchedCount] = socketIndex
                     touchedCount += 1
                 }
                 unsafe socket.add(run, at: base + run.offset)

@@ -56,6 +56,8 @@ public struct LoopCounters: Hashable, Sendable {
     public var sendQueueLateDrops: UInt64 = 0
     /// Datagrams that the system refused: no route, wrong address family, too long, forbidden.
     public var sendErrorDrops: UInt64 = 0
+    /// Datagrams whose path does not begin at one of the loop's UDP sockets.
+    public var sendEndpointDrops: UInt64 = 0
 
     public init() {}
 
@@ -88,5 +90,6 @@ public struct LoopCounters: Hashable, Sendable {
         sendQueueAudioDrops &+= other.sendQueueAudioDrops
         sendQueueLateDrops &+= other.sendQueueLateDrops
         sendErrorDrops &+= other.sendErrorDrops
+        sendEndpointDrops &+= other.sendEndpointDrops
     }
 }

@@ -140,7 +140,7 @@ public struct ICELiteAgent: Sendable {
         text.append(bigEndian: path.remote.ip.high)
         text.append(bigEndian: path.remote.ip.low)
         text.append(bigEndian: path.remote.port)
-        text.append(bigEndian: path.socket.rawValue)
+        text.append(bigEndian: path.local.rawValue)
         text.append(bigEndian: UInt64(truncatingIfNeeded: generation))
         var key: [UInt8] = []
         key.append(bigEndian: pathSecret)

@@ -91,7 +91,9 @@ struct LoadTally: Sendable {
     var bytes: Int { video.bytes + audio.bytes }
     var lost: Int { video.lost + audio.lost }
     var silentTracks: Int { video.silentTracks + audio.silentTracks }
-    var sendDrops: UInt64 { sockets.sendQueueDrops + sockets.sendErrorDrops + UInt64(batchDrops) }
+    var sendDrops: UInt64 {
+        sockets.sendQueueDrops + sockets.sendErrorDrops + sockets.sendEndpointDrops + UInt64(batchDrops)
+    }
 
     mutating func merge(_ other: Self) {
         takenAt = max(takenAt, other.takenAt)
@@ -119,6 +121,7 @@ struct LoadTally: Sendable {
         difference.sockets.sendQueued &-= earlier.sockets.sendQueued
         difference.sockets.sendQueueDrops &-= earlier.sockets.sendQueueDrops
         difference.sockets.sendErrorDrops &-= earlier.sockets.sendErrorDrops
+        difference.sockets.sendEndpointDrops &-= earlier.sockets.sendEndpointDrops
         difference.nackedPackets -= earlier.nackedPackets
         difference.copiesDropped -= earlier.copiesDropped
         difference.keyFrameRequests -= earlier.keyFrameRequests

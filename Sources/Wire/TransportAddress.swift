@@ -166,15 +166,55 @@ public struct SocketIndex: RawRepresentable, Hashable, Sendable {
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 }
 
-/// One of our sockets and one remote address: the pair that ICE validates and everything else is sent on.
+/// The local end of a path, which ICE calls a base (RFC 8445 §5.1.1): what sends and receives for a local candidate.
+public struct LocalEndpoint: Hashable, Sendable, CustomStringConvertible {
+    public enum Kind: UInt8, Sendable, CaseIterable {
+        /// A UDP socket.
+        case udp
+        /// A TCP listener with its connections (RFC 6544); the path's remote address tells which one.
+        case tcp
+        /// A relayed transport address, allocated on a TURN server (RFC 8656 §2).
+        case relayed
+    }
+    /// Endpoints of one kind on one loop.
+    public static let indexMax = 0xFF_FFFF
+
+    /// The kind above 24 bits of index, so that two paths are compared and hashed by one number.
+    private let bits: UInt32
+
+    /// - Parameter index: 0...`indexMax`, among the loop's endpoints of the kind.
+    public init(_ kind: Kind, index: Int) {
+        precondition((0...Self.indexMax).contains(index), "an index has 24 bits")
+        bits = UInt32(kind.rawValue) << 24 | UInt32(index)
+    }
+
+    /// One of the loop's UDP sockets.
+    public static func udp(_ socket: SocketIndex) -> Self { Self(.udp, index: Int(socket.rawValue)) }
+
+    public var kind: Kind { Kind(rawValue: UInt8(bits >> 24)) ?? .udp }
+    public var index: Int { Int(bits & UInt32(Self.indexMax)) }
+    /// Kind and index as one number, different for each endpoint of a loop.
+    public var rawValue: UInt32 { bits }
+    /// `nil` unless it is a UDP socket.
+    public var socket: SocketIndex? { UInt16(exactly: bits).map(SocketIndex.init(rawValue:)) }
+
+    public var description: String { "\(kind) \(index)" }
+}
+
+/// One of our endpoints and one remote address: the pair that ICE validates and everything else is sent on.
 public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
-    public let socket: SocketIndex
+    public let local: LocalEndpoint
     public let remote: TransportAddress
 
-    public init(socket: SocketIndex, remote: TransportAddress) {
-        self.socket = socket
+    public init(local: LocalEndpoint, remote: TransportAddress) {
+        self.local = local
         self.remote = remote
     }
 
-    public var description: String { "\(remote) on socket \(socket.rawValue)" }
+    /// The path from one of the loop's UDP sockets.
+    public init(socket: SocketIndex, remote: TransportAddress) {
+        self.init(local: .udp(socket), remote: remote)
+    }
+
+    public var description: String { "\(remote) on \(local)" }
 }

@@ -89,7 +89,7 @@ struct PathTable: ~Copyable {
     private func home(of path: NetworkPath) -> Int {
         let remote = path.remote
         var hash = (remote.ip.low ^ seed) &* 0x9E37_79B9_7F4A_7C15
-        hash ^= remote.ip.high &+ UInt64(remote.port) << 16 &+ UInt64(path.socket.rawValue)
+        hash ^= remote.ip.high &+ UInt64(remote.port) << 16 &+ UInt64(path.local.rawValue) << 32
         hash = (hash ^ hash >> 32) &* (seed &* 0xD6E8_FEB8_6659_FD93 | 1)
         return Int(truncatingIfNeeded: hash >> 32) & mask
     }

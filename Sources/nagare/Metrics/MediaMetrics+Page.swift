@@ -44,7 +44,7 @@ extension MediaMetrics {
             ("send_queue", loop.sendQueueDrops &- loop.sendQueueControlDrops &- loop.sendQueueAudioDrops),
             ("send_queue_audio", loop.sendQueueAudioDrops),
             ("send_queue_control", loop.sendQueueControlDrops), ("send_queue_late", loop.sendQueueLateDrops),
-            ("send_error", loop.sendErrorDrops),
+            ("send_error", loop.sendErrorDrops), ("send_endpoint", loop.sendEndpointDrops),
             ("batch", UInt64(clamping: batchOverflows)),
         ]
         for (reason, value) in drops {
