@@ -139,7 +139,7 @@ extension Forwarder {
         }
         let payloadLength = unsafe Int(packet.pointee.description.payloadLength)
         // A longer element than the one-byte form takes is written as its retransmission would be.
-        guard payloadLength + HeaderWriter.oneByteLengthMax + SRTPSession.overheadBytesMax <= DatagramBatch.slotBytes,
+        guard HeaderWriter.fitsDatagram(headerLengthMax: HeaderWriter.oneByteLengthMax, payloadLength: payloadLength),
             unsafe state.pointee.extensions.isOneByte,
             unsafe packet.pointee.description.fitsOneByteForm
         else {

@@ -1,4 +1,5 @@
 import MediaTypes
+import SRTP
 import Wire
 
 /// Writes the outgoing RTP header of a forwarded packet into raw memory: first sendings and retransmissions alike.
@@ -7,9 +8,6 @@ import Wire
 /// the two-byte form (§4.3). The caller makes sure of the room.
 @safe
 struct HeaderWriter {
-    /// The longest header in the one-byte form without RID.
-    static let oneByteLengthMax = 12 + 4 + 17 + 4 + 3 + 4 * 17 + 4
-
     private let target: UnsafeMutableRawPointer
     private let isTwoByte: Bool
     /// One past the last byte written. The first element stands behind the fixed header and the block's head.
@@ -35,14 +33,33 @@ struct HeaderWriter {
         unsafe target.storeBytes(of: ssrc.rawValue.bigEndian, toByteOffset: 8, as: UInt32.self)
     }
 
-    /// An upper bound of a header's length, for any form.
+    /// The longest header in the one-byte form without RID, of any packet.
+    @inline(__always)
+    static var oneByteLengthMax: Int { lengthMax(headBytes: 1, names: 16, copied: 4 * 16) }
+
+    /// The longest header of one packet, in any form.
     /// - Parameter names: bytes of MID and RID together.
     static func lengthMax(_ packet: PacketDescription, names: Int) -> Int {
         let copied =
             Int(packet.audioLevel.length) + Int(packet.videoOrientation.length) + Int(packet.playoutDelay.length)
             + Int(packet.dependencyDescriptor.length)
-        // Eight elements with two bytes of head each, abs-send-time, the sequence number, and padding.
-        return 16 + 8 * 2 + names + 3 + 2 + copied + 3
+        return lengthMax(headBytes: 2, names: names, copied: copied)
+    }
+
+    /// - Parameters:
+    ///   - headBytes: of each element.
+    ///   - names: bytes of MID and RID together.
+    ///   - copied: bytes of the elements that the packet brings.
+    @inline(__always)
+    private static func lengthMax(headBytes: Int, names: Int, copied: Int) -> Int {
+        // Fixed header and block head, eight elements, abs-send-time, the transport-wide number, a word of padding.
+        16 + 8 * headBytes + names + 3 + 2 + copied + 4
+    }
+
+    /// Whether a packet fits a datagram of the batch, encrypted and behind a header of the greatest length.
+    @inline(__always)
+    static func fitsDatagram(headerLengthMax: Int, payloadLength: Int) -> Bool {
+        headerLengthMax + payloadLength + SRTPSession.overheadBytesMax <= DatagramBatch.slotBytes
     }
 
     /// Writes an element's head. An identifier above 14 or data of more than 16 bytes needs the two-byte form.

@@ -27,10 +27,11 @@ extension SendSlot {
         }
         if retransmission, rtx == nil, !retransmitter.retransmitsWithoutRTX { return nil }
         guard let stream = rtx == nil ? unsafe state.pointee.stream : retransmitter.rtxStream else { return nil }
-        let lengthMax =
-            HeaderWriter.lengthMax(description, names: names.count) + 2 + Int(description.payloadLength)
-            + SRTPSession.overheadBytesMax
-        guard lengthMax <= DatagramBatch.slotBytes, let place = unsafe batch.reserve() else { return nil }
+        let fits = HeaderWriter.fitsDatagram(
+            headerLengthMax: HeaderWriter.lengthMax(description, names: names.count),
+            payloadLength: Int(description.payloadLength) + (rtx == nil ? 0 : 2)
+        )
+        guard fits, let place = unsafe batch.reserve() else { return nil }
         let sequence = segment.sequence(description.sequence).wire
         var writer = unsafe HeaderWriter(
             place,
