@@ -102,30 +102,6 @@ public enum PeerCloseReason: String, Hashable, Sendable, CaseIterable {
     case fingerprintMismatch = "fingerprint_mismatch"
 }
 
-/// What the forwarding core tells whoever owns a peer.
-public enum PeerEvent: Sendable, Equatable {
-    /// ICE and DTLS are up: media flows.
-    case connected
-    /// The peer is gone and its resources are freed; the last event of a peer.
-    case closed(PeerCloseReason)
-    /// A published track's first packet arrived, or its codec changed.
-    case trackStarted(mid: MID, codec: CodecName)
-    /// Nothing of the track arrived for a while.
-    case trackPaused(mid: MID)
-    /// A slot's source sends a format that the peer did not negotiate, so it sees nothing.
-    case formatUnsupported(slot: MID, codec: CodecName)
-    /// Somebody began or ceased to speak into a published track, by the audio levels that its packets tell (RFC 6464);
-    /// only where that extension was negotiated.
-    case speech(mid: MID, isSpeaking: Bool)
-    /// A slot plays another simulcast layer of its source from now on. `current` is `nil` when nothing is to be sent,
-    /// `previous` when nothing of the source was sent before. `isWished` is false when the layer that the slot's
-    /// ``LayerChoice`` names does not flow and the nearest one plays instead.
-    case layerSwitched(slot: MID, current: RID?, previous: RID?, isWished: Bool)
-    /// The network between the peer and us became more or less stable, by what both sides report of it: 0 stable,
-    /// 1 slightly unstable, 2 unstable, 3 very unstable. It begins as 0, and changes every two seconds at most.
-    case networkChanged(level: Int)
-}
-
 extension SendTrackParameters {
     /// What names the slot among its peer's: its MID, and with simulcast the layer.
     package var slotName: MID { rid.flatMap { MID("\(mid).\($0)") } ?? mid }
