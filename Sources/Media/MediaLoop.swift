@@ -1,50 +1,9 @@
-public import DTLS
+import DTLS
 public import EventLoop
 import Forwarding
 public import MediaTypes
 import Metrics
-public import SRTP
 public import Wire
-
-/// What a media loop is made with.
-public struct MediaLoopConfiguration: Sendable {
-    /// The name of the loop and its thread.
-    public var name: String
-    /// Shown to every peer; its fingerprint stands in the SDP.
-    public var certificate: DTLSCertificate
-    /// Which loop it is. Loops that are linked have different locations.
-    public var location: MediaLocation
-    /// Peers on this loop; more are refused.
-    public var peersMax: Int
-    /// The sockets' buffers.
-    public var socketOptions: SocketOptions
-    /// What encrypts and decrypts media; one of `SRTPBackend.available`.
-    public var srtpBackend: SRTPBackend
-    /// The host candidates of the loop, most preferred first, for the addresses that its sockets are bound to.
-    public var candidates: @Sendable (_ bound: [TransportAddress]) -> [TransportAddress]
-    /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
-    public var random: @Sendable () -> UInt64
-
-    public init(
-        name: String,
-        certificate: DTLSCertificate,
-        location: MediaLocation = MediaLocation(loop: LoopIndex(rawValue: 0)),
-        peersMax: Int = 10_000,
-        socketOptions: SocketOptions = SocketOptions(),
-        srtpBackend: SRTPBackend = .preferred,
-        candidates: @escaping @Sendable (_ bound: [TransportAddress]) -> [TransportAddress] = { $0 },
-        random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
-    ) {
-        self.name = name
-        self.certificate = certificate
-        self.location = location
-        self.peersMax = peersMax
-        self.socketOptions = socketOptions
-        self.srtpBackend = srtpBackend
-        self.candidates = candidates
-        self.random = random
-    }
-}
 
 /// The media of one event loop: its sockets, and a `Forwarder` that everything which arrives goes through.
 ///

@@ -22,10 +22,10 @@ extension Peer {
                 throw .duplicateSlot(TrackID(peer: id, mid: name))
             }
             for ssrc in parameters.ssrcs {
-                guard !usedSSRCs.contains(ssrc), ssrcs.insert(ssrc).inserted else { throw .ssrcUsed(ssrc) }
+                guard !slotTable.usedSSRCs.contains(ssrc), ssrcs.insert(ssrc).inserted else { throw .ssrcUsed(ssrc) }
             }
         }
-        guard usedSSRCs.stretchCount + ssrcs.count <= SSRCMemory.stretchesMax else {
+        guard slotTable.usedSSRCs.stretchCount + ssrcs.count <= SSRCMemory.stretchesMax else {
             throw .tooManySlots(limit: SSRCMemory.stretchesMax)
         }
         removeSlots(Set(remove), at: now)
@@ -34,7 +34,6 @@ extension Peer {
     }
 
     func addSlot(_ parameters: SendTrackParameters, seed: UInt64) {
-        for ssrc in parameters.ssrcs { usedSSRCs.insert(ssrc) }
         if parameters.extensions[.transportSequenceNumber] != nil { transport.egress.recordSentPackets() }
         let slot = unsafe SendSlot(
             id: TrackID(peer: id, mid: parameters.slotName),

@@ -13,8 +13,6 @@ package final class Peer {
     var core: Forwarder { unsafe owner }
     package internal(set) var tracks: [ReceivedTrack]
     var slotTable = SlotTable()
-    /// Every SSRC that a slot of the peer has or had.
-    var usedSSRCs = SSRCMemory()
     /// Equal for all m-sections of one BUNDLE group (RFC 8843 §9.2); a packet is read before its section is known.
     var extensions: HeaderExtensionMap {
         get { unsafe negotiatedExtensions }

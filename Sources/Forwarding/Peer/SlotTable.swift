@@ -4,6 +4,8 @@ import Wire
 /// The slots of one peer, in the order in which they came: a few for a viewer of one publisher, hundreds in a large room.
 struct SlotTable {
     private(set) var all: ContiguousArray<SendSlot> = []
+    /// Every SSRC that a slot of the peer has or had.
+    private(set) var usedSSRCs = SSRCMemory()
     private var bySSRC: [SSRC: SendSlot] = [:]
     private var byName: [MID: SendSlot] = [:]
 
@@ -22,6 +24,7 @@ struct SlotTable {
 
     mutating func append(_ slot: SendSlot) {
         all.append(slot)
+        for ssrc in slot.parameters.ssrcs { usedSSRCs.insert(ssrc) }
         bySSRC[slot.parameters.ssrc] = slot
         byName[slot.id.mid] = slot
     }
