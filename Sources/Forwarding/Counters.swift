@@ -119,6 +119,13 @@ public struct ForwarderCounters: Sendable {
 
     public subscript(_ reason: KeyFrameThrottle) -> UInt64 { throttledKeyFrames[reason.rawValue] }
 
+    mutating func note(_ outcome: SendSlot.RetransmissionOutcome) {
+        switch outcome {
+        case .sent: retransmissionsSent &+= 1
+        case .missed: retransmissionsMissed &+= 1
+        case .deferred: break
+        }
+    }
     mutating func throttleKeyFrame(_ reason: KeyFrameThrottle) { throttledKeyFrames[reason.rawValue] &+= 1 }
     mutating func drop(_ reason: DropReason) { drops[reason.rawValue] &+= 1 }
     mutating func close(_ reason: PeerCloseReason) { closed[Self.index(reason)] &+= 1 }

@@ -95,11 +95,13 @@ extension Peer {
         at now: Instant,
         into batch: DatagramBatch
     ) {
+        let core = core
         core.counters.nacksReceived &+= 1
         guard let media = packet.mediaSSRC, let slot = slotTable.slot(media) else { return }
+        let turn = core.makeTurn(at: now)
         var lost = packet.makeLostSequenceCursor()
         while budget > 0, let number = lost.next() {
-            slot.retransmit(number, at: now, into: batch)
+            core.counters.note(slot.retransmit(number, turn, into: batch))
             budget -= 1
         }
     }

@@ -248,6 +248,17 @@ package final class ReceivedTrack {
 
     package func stream(_ id: StreamID) -> ReceivedStream? { streams.first { $0.id == id } }
 
+    /// A stream as packets find it: an index instead of an iterator retains nothing.
+    @inline(__always)
+    func unretainedStream(where matches: (ReceivedStream) -> Bool) -> Unretained<ReceivedStream>? {
+        var index = 0
+        while index < streams.count {
+            if matches(streams[index]) { return Unretained(streams[index]) }
+            index += 1
+        }
+        return nil
+    }
+
     package func attach(_ slot: SendSlot) {
         slot.place = slots.count
         slots.append(slot)

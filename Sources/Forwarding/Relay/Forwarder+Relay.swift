@@ -332,12 +332,7 @@ extension Forwarder {
 extension ReceivedTrack {
     /// A mirror's stream by its number at the origin.
     func relayedStream(_ originID: UInt64) -> Unretained<ReceivedStream>? {
-        var index = 0
-        while index < streams.count {
-            if streams[index].originID == originID { return Unretained(streams[index]) }
-            index += 1
-        }
-        return nil
+        unretainedStream { $0.originID == originID }
     }
 }
 

@@ -3,31 +3,40 @@ import Wire
 
 /// Answers to NACKs.
 extension SendSlot {
-    /// Answers a NACK for one packet from the source's history.
-    func retransmit(_ number: SequenceNumber, at now: Instant, into batch: DatagramBatch) {
+    /// What became of a packet that was asked for again.
+    enum RetransmissionOutcome {
+        case sent
+        /// It waits to leave, as the peer's ``SendPolicy`` says.
+        case deferred
+        /// It is not kept any more, too old, or asked for too often.
+        case missed
+    }
+
+    /// Answers a NACK for one packet from the source's history. No reference is counted on the usual way.
+    func retransmit(_ number: SequenceNumber, _ turn: SendTurn, into batch: DatagramBatch) -> RetransmissionOutcome {
         guard let (segment, sourceSequence) = unsafe state.pointee.rewriter.origin(of: number),
-            let stream = source?.stream(segment.stream) ?? peer.core.streams[segment.stream],
-            retransmitter.allow(number, at: now)
-        else {
-            peer.core.counters.retransmissionsMissed &+= 1
-            return
+            let stream = sourceStream(segment.stream), retransmitter.allow(number, at: turn.now)
+        else { return .missed }
+        return stream.with { stream in
+            stream.history.withPacket(sourceSequence) { packet, description -> RetransmissionOutcome in
+                if unsafe !state.pointee.egress.pointee.leavesAtOnce {
+                    let reference = PacketReference(
+                        slot: parameters.ssrc,
+                        stream: segment.stream,
+                        sequence: sourceSequence,
+                        retransmits: number
+                    )
+                    guard peer.mayLeave(reference, bytes: packet.byteCount, at: turn.now) else { return .deferred }
+                }
+                return resend(packet, description, of: stream, segment, turn, into: batch) ? .sent : .missed
+            } ?? .missed
         }
-        let reference = PacketReference(
-            slot: parameters.ssrc,
-            stream: segment.stream,
-            sequence: sourceSequence,
-            retransmits: number
-        )
-        let isSent: Bool? =
-            stream.history.withPacket(sourceSequence) { packet, description -> Bool? in
-                // Plain memory, so that the usual answer counts no references.
-                guard
-                    unsafe state.pointee.egress.pointee.leavesAtOnce
-                        || peer.mayLeave(reference, bytes: packet.byteCount, at: now)
-                else { return nil }
-                return resend(packet, description, of: stream, segment, peer.core.makeTurn(at: now), into: batch)
-            } ?? false
-        if let isSent { noteRetransmission(isSent: isSent) }
+    }
+
+    /// A stream of the source that plays or of one that played before.
+    private func sourceStream(_ id: StreamID) -> Unretained<ReceivedStream>? {
+        if let stream = source?.unretainedStream(where: { $0.id == id }) { return stream }
+        return peer.core.streams[id].map(Unretained.init)
     }
 
     /// Sends a packet of the source again.
@@ -41,23 +50,18 @@ extension SendSlot {
         into batch: DatagramBatch
     ) -> Bool {
         guard turn.now - description.receivedAt <= Retransmitter.ageMax else { return false }
-        // The payload types of a source that played before are its own.
-        let mapping =
-            stream.track === source
-            ? mapping(of: description.payloadType, in: stream.track)
-            : PayloadMapping(description.payloadType, of: stream.track.parameters, to: parameters)
-        guard let mapping else { return false }
-        return unsafe stream.withPending(packet, description) { pending in
-            unsafe send(pending, segment, mapping, retransmission: true, turn, into: batch) != nil
-        } ?? false
-    }
-
-    func noteRetransmission(isSent: Bool) {
-        if isSent {
-            retransmitter.noteSent()
-            peer.core.counters.retransmissionsSent &+= 1
-        } else {
-            peer.core.counters.retransmissionsMissed &+= 1
+        let mapping = stream.owner.with { track -> PayloadMapping? in
+            // The payload types of a source that played before are its own.
+            track === source
+                ? self.mapping(of: description.payloadType, in: track)
+                : PayloadMapping(description.payloadType, of: track.parameters, to: parameters)
         }
+        guard let mapping else { return false }
+        let isSent = unsafe stream.withPending(packet, description) { pending in
+            unsafe send(pending, segment, mapping, retransmission: true, turn, into: batch) != nil
+        }
+        guard isSent == true else { return false }
+        retransmitter.noteSent()
+        return true
     }
 }

@@ -233,11 +233,11 @@ package final class SendSlot {
         if let number = reference.retransmits {
             let origin = unsafe state.pointee.rewriter.origin(of: number)
             guard let origin, origin.segment.stream == reference.stream, origin.source == reference.sequence else {
-                peer.core.counters.retransmissionsMissed &+= 1
+                peer.core.counters.note(.missed)
                 return
             }
             let isSent = resend(packet, description, of: stream, origin.segment, turn, into: batch)
-            noteRetransmission(isSent: isSent)
+            peer.core.counters.note(isSent ? .sent : .missed)
         } else {
             _ = unsafe stream.withPending(packet, description) { unsafe forward($0, turn, into: batch) }
         }
