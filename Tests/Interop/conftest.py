@@ -12,7 +12,7 @@ from playwright.sync_api import Playwright, sync_playwright
 
 from harness.chromium import Chromium, ChromiumPage
 from harness.firefox import Firefox
-from harness.hooks import Hooks
+from harness.webhooks import WebhookServer
 from harness.members import SoraMember
 from harness.node import BINARY, Node, running
 from harness.peers import Peer, Program
@@ -26,12 +26,12 @@ numbers = itertools.count(1)
 def pytest_sessionstart() -> None:
     ARTIFACTS.mkdir(exist_ok=True)
     if not BINARY.is_file():
-        pytest.exit(f"there is no node at {BINARY}: build it, or name it in NAGARE_BINARY", returncode=2)
+        pytest.exit(f"there is no program at {BINARY}: build it, or set NAGARE_BINARY", returncode=2)
 
 
 @pytest.fixture(scope="session")
 def artifacts() -> Path:
-    """A folder for pictures and logs, kept after the run."""
+    """A folder for screenshots and logs, kept after the run."""
     return ARTIFACTS
 
 
@@ -137,9 +137,9 @@ def join(node: Node, channel: str) -> Iterator[Callable[..., SoraMember]]:
 
 
 @pytest.fixture
-def hooks() -> Iterator[Hooks]:
+def hooks() -> Iterator[WebhookServer]:
     """A server for webhooks."""
-    server = Hooks()
+    server = WebhookServer()
     yield server
     server.close()
 

@@ -23,12 +23,12 @@ StartTransport = Callable[..., TransportViewer]
 
 
 def call(open_page: OpenPage, node: Node, channel: str, **publication: object) -> tuple[Page, Page]:
-    """One page watches, another publishes: both pages, once the first frame is shown."""
+    """Returns a page that watches and a page that publishes, once the first frame is shown."""
     meter = WaitMeter()
     viewer, publisher = watch_and_publish(open_page, node.origin, channel, **publication)
     shown = wait_until(lambda: viewer.other().get("firstFrameAt"), "a frame on the screen", 5, describe=viewer.stats)
     delay, wait = (shown - publisher.published()["clickedAt"]) / 1000, meter.lap().waited
-    assert delay <= FIRST_FRAME_SECONDS_MAX + wait, f"first frame {delay:.2f} s after the press, {wait:.2f} s of it waiting"
+    assert delay <= FIRST_FRAME_SECONDS_MAX + wait, f"first frame {delay:.2f} s after the click, {wait:.2f} s of it waiting"
     return viewer, publisher
 
 
@@ -104,7 +104,7 @@ def test_a_viewer_before_its_publisher_stays_through_reload_and_replacement(
     successor.goto(f"{node.origin}/?channel={channel}")
     successor.publish("VP9", source="synthetic")
     wait_until(
-        lambda: viewer.look().get("codec") == "video/VP9", "the change to the newcomer's codec", 5, describe=viewer.look
+        lambda: viewer.look().get("codec") == "video/VP9", "the second publisher's codec", 5, describe=viewer.look
     )
     time.sleep(1)
     assert_smooth(observe(viewer.look, 3, receiver))
@@ -116,7 +116,7 @@ def test_a_viewer_before_its_publisher_stays_through_reload_and_replacement(
     after = viewer.look()
     viewer.wait_for_frames(after["frames"] + 30, "the first publisher's picture again", 5)
     assert (after["state"], after["negotiations"]) == ("connected", 1)
-    assert after["ssrc"] == before["ssrc"], "the viewer was given another stream instead of a continued one"
+    assert after["ssrc"] == before["ssrc"], "the viewer's stream has another SSRC"
 
 
 UFRAGS = (
@@ -126,7 +126,7 @@ UFRAGS = (
 
 
 @pytest.mark.parametrize("side", ["publisher", "viewer"])
-def test_an_ice_restart_keeps_the_media_going(
+def test_media_continues_through_an_ice_restart(
     open_page: OpenPage, transport: StartTransport, node: Node, channel: str, side: str
 ) -> None:
     receiver = transport()
@@ -140,7 +140,7 @@ def test_an_ice_restart_keeps_the_media_going(
         assert after[0] != before[0], "the browser did not restart ICE"
         assert after[1] != before[1], "the restart gave no new ETag"
         assert_smooth(observe(viewer.other, 4, receiver, publisher.published))
-    # The restarted browser has another port, and answered the node's own check of it.
+    # The restarted browser has another port, and answered the node's check of the new path.
     moves = node.total("nagare_path_changes_total") - moved
     assert moves >= 1
     assert node.total("nagare_path_checks_answered_total") - answered >= moves
@@ -149,7 +149,7 @@ def test_an_ice_restart_keeps_the_media_going(
     assert (numbers["state"], numbers["connections"]) == ("live", 1)
 
 
-def test_stop_ends_the_session_and_the_others_see_it_go(open_page: OpenPage, node: Node, channel: str) -> None:
+def test_stop_ends_the_session_and_removes_its_tile_elsewhere(open_page: OpenPage, node: Node, channel: str) -> None:
     viewer, publisher = call(open_page, node, channel)
     (location,) = publisher.evaluate("window.nagare.sessions().map((one) => one.location)")
     publisher.stop_publishing()
@@ -195,15 +195,15 @@ def test_muting_and_camera_off_reach_the_viewer(open_page: OpenPage, node: Node,
     publisher.click("#mute")
     time.sleep(1)
     silent = observe(viewer.other, 2)
-    assert silent.energy < 1e-4, f"muted, and still heard: {silent}"
+    assert silent.energy < 1e-4, f"audible while muted: {silent}"
     assert silent.frames_per_second > 10, f"muting stopped the picture: {silent}"
     publisher.click("#mute")
     time.sleep(0.5)
-    assert observe(viewer.other, 2).energy > 1e-4, "unmuted, and not heard"
+    assert observe(viewer.other, 2).energy > 1e-4, "not audible after unmuting"
 
 
-def test_a_latecomer_sees_the_picture_at_once(open_page: OpenPage, node: Node, channel: str) -> None:
-    """Browsers may nominate their ICE pair after media could flow: the key frame must not be lost until then."""
+def test_a_late_viewer_sees_the_picture_immediately(open_page: OpenPage, node: Node, channel: str) -> None:
+    """A browser may nominate its ICE pair only after media can flow. The key frame must not be lost before that."""
     publisher = open_page(node.origin)
     publisher.open_channel(channel)
     publisher.publish("VP8")

@@ -1,4 +1,4 @@
-"""FFmpeg 8 publishes by WHIP: PyAV carries its muxer, built with GnuTLS, whose certificate is on P-224."""
+"""FFmpeg 8 publishes over WHIP. PyAV includes its muxer, built with GnuTLS, whose certificate uses the curve P-224."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AUDIO_RATE, AUDIO_SAMPLES = 48000, 960
 
 
 class Publisher:
-    """Encodes and sends in a thread of its own, until it is told to end."""
+    """Encodes and sends in a thread of its own, until `end`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -32,7 +32,7 @@ class Publisher:
     def run(self) -> None:
         try:
             self.publish()
-        except Exception as failure:  # What FFmpeg says is for the test to tell.
+        except Exception as failure:  # The test reports FFmpeg's errors.
             self.failure = failure
 
     def publish(self) -> None:
@@ -69,7 +69,7 @@ class Publisher:
 
 
 def test_ffmpeg_publishes(node: Node) -> None:
-    assert "whip" in av.formats_available, "PyAV carries FFmpeg 8"
+    assert "whip" in av.formats_available, "PyAV does not include FFmpeg 8"
     failed = node.total("nagare_peers_closed_total", "handshake_failed")
     publisher = Publisher(f"{node.origin}/whip/ffmpeg?name=ffmpeg")
 
@@ -78,9 +78,9 @@ def test_ffmpeg_publishes(node: Node) -> None:
             pytest.fail(f"FFmpeg could not publish: {publisher.failure}")
         return node.total("nagare_packets_received_total", "protocol=rtp") > 100
 
-    wait_until(connected, "media from FFmpeg", 20, describe=node.said)
+    wait_until(connected, "media from FFmpeg", 20, describe=node.log_tail)
     assert len(node.publishing("ffmpeg")) == 1, node.channel("ffmpeg")
-    # A viewer is offered what FFmpeg sends.
+    # A viewer can subscribe to FFmpeg's codecs.
     answer = httpx.post(
         f"{node.origin}/whep/ffmpeg", content=offer("recvonly"), headers=SDP, timeout=5
     )

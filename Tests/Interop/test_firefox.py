@@ -1,4 +1,4 @@
-"""Firefox and Chromium with each other: VP8, VP9 and AV1, since Debian's Firefox gets H.264 by a download only."""
+"""Firefox and Chromium with each other: VP8, VP9 and AV1. Debian's Firefox has to download H.264, so it is not tested."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_chromium_publishes_and_firefox_plays(
     play(open_page(node.origin), firefox_page, transport(), channel, codec)
 
 
-def test_an_ice_restart_of_firefox_keeps_the_media_going(
+def test_media_continues_through_an_ice_restart_of_firefox(
     firefox_page: FirefoxPage, open_page: OpenPage, transport: StartTransport, node: Node, channel: str
 ) -> None:
     receiver = transport()

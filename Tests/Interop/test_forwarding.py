@@ -12,7 +12,6 @@ from harness.load import run_load
 from harness.node import BINARY, ENVIRONMENT, Node
 from harness.waiting import wait_until
 
-# 1,000 bytes to the kilobyte.
 IDLE_SUBSCRIBER_BYTES_MAX = 64_000
 
 
@@ -31,8 +30,8 @@ def backends() -> list[str]:
 
 @pytest.mark.parametrize("profile", ["gcm", "gcm256", "cm"])
 @pytest.mark.parametrize("backend", ["libsrtp2", "openssl", "ipsec-mb"])
-def test_every_backend_carries_every_profile(own_node: Callable[..., Node], backend: str, profile: str) -> None:
-    assert backend in backends(), "the machines that this runs on have all three"
+def test_every_backend_works_with_every_profile(own_node: Callable[..., Node], backend: str, profile: str) -> None:
+    assert backend in backends(), "the test machine must have all three backends"
     node = own_node("--srtp-backend", backend)
     assert node.total("nagare_srtp_backend_info", f"backend={backend}") == 1
     report = run_load(
@@ -45,7 +44,7 @@ def test_every_backend_carries_every_profile(own_node: Callable[..., Node], back
 
 
 @pytest.mark.parametrize("options", [("--udp-gso", "off"), ("--udp-gro", "off"), ("--udp-gso", "off", "--udp-gro", "off")])
-def test_without_segmentation_offload_nothing_is_lost(own_node: Callable[..., Node], options: tuple[str, ...]) -> None:
+def test_without_segmentation_offload_no_packet_is_lost(own_node: Callable[..., Node], options: tuple[str, ...]) -> None:
     node = own_node(*options)
     run_load(node, *("--subscribers", "30", "--video-kbps", "1500", "--audio", "--duration", "3", "--expect-lossless"))
 
@@ -55,10 +54,10 @@ def test_two_loops_share_a_room(own_node: Callable[..., Node]) -> None:
     options = ("--subscribers", "60", "--video-kbps", "1500", "--audio", "--duration", "8", "--expect-lossless")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run_load, node, *options)
-        wait_until(lambda: node.total("nagare_slots{") == 2 * 60, "the last viewer", 20, describe=node.said)
+        wait_until(lambda: node.total("nagare_slots{") == 2 * 60, "the last viewer", 20, describe=node.log_tail)
         slots = [node.total("nagare_slots{", f"loop={loop}") for loop in (0, 1)]
         assert running.result()["subscribersConnected"] == 60
-    assert min(slots) >= 0.9 * max(slots), f"tracks that each loop's viewers get: {slots}"
+    assert min(slots) >= 0.9 * max(slots), f"tracks that each loop's viewers receive: {slots}"
     assert node.total("nagare_relay_records") > 0
 
 

@@ -11,7 +11,7 @@ from typing import Callable, Iterator
 import httpx
 import pytest
 
-from attacks.strangers import DATAGRAMS, KINDS, SEED, datagrams, send_all
+from attacks.datagrams import DATAGRAMS, KINDS, SEED, datagrams, send_all
 from harness.chromium import ChromiumPage
 from harness.node import LOOPBACK, Node
 from harness.offers import SDP, offer
@@ -41,7 +41,7 @@ def call(
     yield while_playing
 
 
-def test_strangers_datagrams_change_nothing_and_are_counted(
+def test_datagrams_of_unknown_senders_are_dropped_and_counted(
     node: Node, call: Callable[[Callable[[], None]], Playback]
 ) -> None:
     answered: dict[str, int] = {}
@@ -57,7 +57,7 @@ def test_strangers_datagrams_change_nothing_and_are_counted(
 
     call(attack)
     assert not uncounted, f"of {DATAGRAMS} datagrams each, only these were counted as dropped: {uncounted}"
-    # The node must not amplify: it answers a stranger with no more than the stranger sent.
+    # The node must not amplify: it answers an unknown sender with at most as many datagrams as it received.
     assert answered["ClientHello"] == answered["RTP"] == answered["RTCP"] == answered["garbage"] == 0, answered
     assert max(answered.values()) <= DATAGRAMS, answered
 
@@ -86,11 +86,11 @@ def garbage_over_tcp(port: int) -> None:
             except OSError:
                 continue
             assert not answer or answer.startswith(b"HTTP/1.1 ") or answer.startswith(bytes(2)), answer[:80]
-            # An HTTP/2 preface or an invalid line gets a 4xx or a closed connection.
+            # An HTTP/2 preface or an invalid line gets a 4xx answer or a closed connection.
             assert b" 500 " not in answer[:20], answer[:200]
 
 
-def test_garbage_over_tcp_changes_nothing(node: Node, call: Callable[[Callable[[], None]], Playback]) -> None:
+def test_garbage_over_tcp_does_not_affect_a_call(node: Node, call: Callable[[Callable[[], None]], Playback]) -> None:
     def attack() -> None:
         garbage_over_tcp(node.http_port)
         garbage_over_tcp(node.admin_port)
@@ -130,7 +130,7 @@ def test_megabytes_of_sdp_are_refused(node: Node, call: Callable[[Callable[[], N
     assert statuses[:4] == [413] * 4, statuses
 
 
-def test_connections_that_say_nothing_keep_nobody_out(
+def test_idle_connections_do_not_block_other_clients(
     node: Node, call: Callable[[Callable[[], None]], Playback]
 ) -> None:
     idle = [socket.create_connection((LOOPBACK, node.http_port), timeout=5) for _ in range(200)]

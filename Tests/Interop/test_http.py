@@ -1,4 +1,4 @@
-"""The rows of RFC 9725 (WHIP) and draft-ietf-wish-whep that need no media, against the real node."""
+"""The requirements of RFC 9725 (WHIP) and draft-ietf-wish-whep that need no media, against a node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def http(node: Node) -> Iterator[httpx.Client]:
 
 @pytest.fixture(params=SIDES, ids=lambda side: side[0])
 def session(request: pytest.FixtureRequest, http: httpx.Client, channel: str) -> Iterator[httpx.Response]:
-    """A session of either side, as its 201."""
+    """The 201 response of a WHIP and of a WHEP session."""
     protocol, direction = request.param
     response = http.post(f"/{protocol}/{channel}", headers=SDP, content=offer(direction))
     assert response.status_code == 201, response.text
@@ -46,7 +46,7 @@ def patch(
 
 
 @pytest.mark.parametrize("protocol, direction", SIDES)
-def test_a_post_is_answered_with_201_and_all_it_must_have(
+def test_a_post_is_201_with_all_required_headers_and_attributes(
     http: httpx.Client, channel: str, protocol: str, direction: str
 ) -> None:
     response = http.post(f"/{protocol}/{channel}", headers=SDP, content=offer(direction))
@@ -89,7 +89,7 @@ def test_case_and_parameters_of_the_content_type_do_not_matter(
     "headers",
     [{}, {"Content-Type": "text/plain"}, {"Content-Type": "application/sdpx"}, {"Content-Type": "application/json"}],
 )
-def test_another_content_type_is_415(
+def test_an_unsupported_content_type_is_415(
     http: httpx.Client, channel: str, protocol: str, direction: str, headers: dict[str, str]
 ) -> None:
     response = http.post(f"/{protocol}/{channel}", headers=headers, content=offer(direction))
@@ -100,29 +100,29 @@ GARBAGE = {
     "nothing": b"",
     "words": b"hello",
     "bytes": bytes(range(256)),
-    "a version and no more": b"v=0\r\n",
+    "a version only": b"v=0\r\n",
     "no media": b"v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n",
-    "a media line cut short": b"v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=video\r\n",
-    "NUL within": offer("sendrecv").encode().replace(b"opus", b"op\0us"),
+    "a truncated media line": b"v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=video\r\n",
+    "a NUL byte": offer("sendrecv").encode().replace(b"opus", b"op\0us"),
 }
 
 
 @pytest.mark.parametrize("protocol", ["whip", "whep"])
 @pytest.mark.parametrize("body", GARBAGE.values(), ids=GARBAGE.keys())
-def test_what_is_no_offer_is_400(http: httpx.Client, channel: str, protocol: str, body: bytes) -> None:
+def test_a_body_that_is_not_an_offer_is_400(http: httpx.Client, channel: str, protocol: str, body: bytes) -> None:
     response = http.post(f"/{protocol}/{channel}", headers=SDP, content=body)
     assert response.status_code in (400, 422), response.text
-    assert response.text.strip(), "the refusal does not say why"
+    assert response.text.strip(), "the refusal has no reason"
 
 
 REFUSED = {
-    "WHIP, nothing sent": ("whip", offer("recvonly")),
+    "WHIP, recvonly": ("whip", offer("recvonly")),
     "WHIP, inactive": ("whip", offer("inactive")),
-    "WHEP, nothing received": ("whep", offer("sendonly")),
+    "WHEP, sendonly": ("whep", offer("sendonly")),
     "WHEP, inactive": ("whep", offer("inactive")),
-    "WHIP, two video lines": ("whip", offer("sendonly", ("audio", "video", "video"))),
-    "WHIP, two audio lines": ("whip", offer("sendonly", ("audio", "audio", "video"))),
-    "WHIP, an unknown codec alone": ("whip", offer("sendonly", codec="H261/90000")),
+    "WHIP, two video sections": ("whip", offer("sendonly", ("audio", "video", "video"))),
+    "WHIP, two audio sections": ("whip", offer("sendonly", ("audio", "audio", "video"))),
+    "WHIP, only an unknown codec": ("whip", offer("sendonly", codec="H261/90000")),
     "WHIP, no fingerprint": ("whip", re.sub(r"a=fingerprint:.*\r\n", "", offer("sendonly"))),
     "WHIP, no ICE credentials": ("whip", re.sub(r"a=ice-(ufrag|pwd):.*\r\n", "", offer("sendonly"))),
     "WHIP, no rtcp-mux": ("whip", offer("sendonly").replace("a=rtcp-mux\r\n", "")),
@@ -130,16 +130,16 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("protocol, body", REFUSED.values(), ids=REFUSED.keys())
-def test_an_offer_that_cannot_be_served_is_refused_whole(
+def test_an_unacceptable_offer_is_refused_and_leaves_no_session(
     http: httpx.Client, channel: str, protocol: str, body: str
 ) -> None:
     response = http.post(f"/{protocol}/{channel}", headers=SDP, content=body)
     assert response.status_code in (400, 406, 422), response.text
-    assert http.get(f"/api/channels/{channel}").json().get("participants", []) == [], "half a session stayed behind"
+    assert http.get(f"/api/channels/{channel}").json().get("participants", []) == [], "a participant is left"
 
 
 @pytest.mark.parametrize("protocol, direction", [("whip", "sendrecv"), ("whep", "sendrecv")])
-def test_an_offer_in_both_directions_is_taken(http: httpx.Client, channel: str, protocol: str, direction: str) -> None:
+def test_an_offer_in_both_directions_is_accepted(http: httpx.Client, channel: str, protocol: str, direction: str) -> None:
     response = http.post(f"/{protocol}/{channel}", headers=SDP, content=offer(direction))
     assert response.status_code == 201, response.text
     http.delete(response.headers["Location"])
@@ -154,7 +154,7 @@ def test_an_active_client_is_answered_passively_and_a_passive_one_actively(http:
 
 
 @pytest.mark.parametrize("protocol", ["whip", "whep"])
-def test_options_tells_what_is_accepted(http: httpx.Client, channel: str, protocol: str) -> None:
+def test_options_lists_the_accepted_content_type(http: httpx.Client, channel: str, protocol: str) -> None:
     response = http.options(f"/{protocol}/{channel}")
     assert response.status_code in (200, 204)
     assert response.headers["Accept-Post"] == "application/sdp"
@@ -176,7 +176,7 @@ def test_a_preflight_is_answered_for_any_origin(http: httpx.Client, channel: str
     assert {"authorization", "content-type", "if-match", "link"} <= allowed
 
 
-def test_an_answer_across_origins_shows_its_headers(http: httpx.Client, channel: str) -> None:
+def test_a_cross_origin_answer_exposes_its_headers(http: httpx.Client, channel: str) -> None:
     origin = {"Origin": "https://studio.example"}
     response = http.post(f"/whip/{channel}", headers={**SDP, **origin}, content=offer("sendonly"))
     assert response.headers["Access-Control-Allow-Origin"] in ("*", "https://studio.example")
@@ -188,12 +188,12 @@ def test_an_answer_across_origins_shows_its_headers(http: httpx.Client, channel:
 
 
 @pytest.mark.parametrize("protocol", ["whip", "whep"])
-def test_get_is_a_2xx_with_nothing_in_it(http: httpx.Client, channel: str, protocol: str) -> None:
+def test_get_is_an_empty_2xx(http: httpx.Client, channel: str, protocol: str) -> None:
     response = http.get(f"/{protocol}/{channel}")
     assert response.is_success and response.content == b""
 
 
-def test_head_shows_that_this_is_whep(http: httpx.Client, channel: str) -> None:
+def test_head_of_whep_has_the_content_type(http: httpx.Client, channel: str) -> None:
     response = http.head(f"/whep/{channel}")
     assert response.status_code == 200
     assert response.headers["Content-Type"] == "application/sdp"
@@ -201,13 +201,13 @@ def test_head_shows_that_this_is_whep(http: httpx.Client, channel: str) -> None:
 
 @pytest.mark.parametrize("protocol", ["whip", "whep"])
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
-def test_another_method_is_405_with_allow(http: httpx.Client, channel: str, protocol: str, method: str) -> None:
+def test_an_unsupported_method_is_405_with_allow(http: httpx.Client, channel: str, protocol: str, method: str) -> None:
     response = http.request(method, f"/{protocol}/{channel}")
     assert response.status_code == 405
     assert "POST" in response.headers["Allow"]
 
 
-def test_watching_a_participant_who_is_not_there_is_refused(http: httpx.Client, channel: str) -> None:
+def test_watching_an_unknown_participant_is_refused(http: httpx.Client, channel: str) -> None:
     response = http.post(f"/whep/{channel}/{'a' * 26}", headers=SDP, content=offer("recvonly"))
     assert response.status_code in (404, 409), response.text
 
@@ -222,7 +222,7 @@ def test_new_candidates_are_204_without_etag(http: httpx.Client, session: httpx.
     assert "ETag" not in response.headers
 
 
-def test_candidates_nobody_can_use_are_dropped_silently(http: httpx.Client, session: httpx.Response) -> None:
+def test_unusable_candidates_are_ignored(http: httpx.Client, session: httpx.Response) -> None:
     body = fragment(
         "abcd",
         "abcdefghijklmnopqrstuvwx",
@@ -246,7 +246,7 @@ def test_patch_with_another_etag_is_412(http: httpx.Client, session: httpx.Respo
     assert patch(http, session, body, tag.format(etag=session.headers["ETag"])).status_code == 412
 
 
-def test_patch_of_another_type_is_415(http: httpx.Client, session: httpx.Response) -> None:
+def test_patch_with_an_unsupported_content_type_is_415(http: httpx.Client, session: httpx.Response) -> None:
     body = fragment("abcd", "abcdefghijklmnopqrstuvwx", CANDIDATE)
     response = http.patch(
         session.headers["Location"], headers={**SDP, "If-Match": session.headers["ETag"]}, content=body
@@ -286,12 +286,12 @@ def test_delete_ignores_if_match_and_the_second_is_404(http: httpx.Client, sessi
     assert patch(http, session, body, session.headers["ETag"]).status_code == 404
 
 
-def test_get_of_a_session_is_a_2xx_with_nothing_in_it(http: httpx.Client, session: httpx.Response) -> None:
+def test_get_of_a_session_is_an_empty_2xx(http: httpx.Client, session: httpx.Response) -> None:
     response = http.get(session.headers["Location"])
     assert response.is_success and response.content == b""
 
 
-def test_another_method_on_a_session_is_405_with_allow(http: httpx.Client, session: httpx.Response) -> None:
+def test_an_unsupported_method_on_a_session_is_405_with_allow(http: httpx.Client, session: httpx.Response) -> None:
     response = http.put(session.headers["Location"], headers=SDP, content=b"")
     assert response.status_code == 405
     assert {"PATCH", "DELETE"} <= {one.strip() for one in response.headers["Allow"].split(",")}
@@ -302,7 +302,7 @@ def test_another_method_on_a_session_is_405_with_allow(http: httpx.Client, sessi
 
 @pytest.fixture
 def guarded(own_node: Callable[..., Node]) -> Iterator[httpx.Client]:
-    """A client of a node that wants a token."""
+    """A client of a node that requires a token."""
     with httpx.Client(base_url=own_node("--token", "open-sesame").origin, timeout=10) as client:
         yield client
 
@@ -337,7 +337,7 @@ def test_the_page_needs_no_token(guarded: httpx.Client) -> None:
 # The page's own interface.
 
 
-def test_the_channel_says_who_is_in_it(http: httpx.Client, node: Node, channel: str) -> None:
+def test_the_channel_lists_its_participants(http: httpx.Client, node: Node, channel: str) -> None:
     assert http.get(f"/api/channels/{channel}").json()["participants"] == []
     made = http.post(f"/whip/{channel}?name=Ada%20L", headers=SDP, content=offer("sendonly"))
     state = http.get(f"/api/channels/{channel}").json()
@@ -362,5 +362,5 @@ def test_the_page_is_served_with_a_strict_policy(http: httpx.Client, path: str, 
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/..%2f..%2fetc/passwd", "/whip", "/whip/", "/sessions/unknown", "/%zz"])
-def test_a_path_that_leads_nowhere_is_a_4xx(http: httpx.Client, path: str) -> None:
+def test_an_unknown_path_is_a_4xx(http: httpx.Client, path: str) -> None:
     assert http.get(path).status_code in (400, 404)

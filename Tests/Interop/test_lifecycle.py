@@ -1,4 +1,4 @@
-"""Start, errors at the start, shutdown, metrics, and leaks."""
+"""Start, start errors, shutdown, metrics and leaks."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def fail_to_start(*options: str) -> str:
     assert (
         result.returncode > 0
     ), f"exit code {result.returncode} (a signal is negative): {result.stdout}{result.stderr}"
-    said = result.stderr.strip()
-    assert said, "it failed without a message"
+    errors = result.stderr.strip()
+    assert errors, "the node failed without a message"
     for trap in ("Fatal error", "Backtrace", "crashed"):
-        assert trap not in said, said
-    return said
+        assert trap not in errors, errors
+    return errors
 
 
 def ports() -> dict[str, str]:
@@ -54,7 +54,7 @@ def flat(options: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize("flag", ["--http", "--admin", "--media"])
-def test_a_taken_port_is_named_and_nothing_is_half_started(flag: str) -> None:
+def test_a_port_in_use_is_named_in_one_sentence(flag: str) -> None:
     options = ports()
     port = int(options[flag].rpartition(":")[2])
     kind = socket.SOCK_DGRAM if flag == "--media" else socket.SOCK_STREAM
@@ -62,33 +62,33 @@ def test_a_taken_port_is_named_and_nothing_is_half_started(flag: str) -> None:
         holder.bind((LOOPBACK, port))
         if kind == socket.SOCK_STREAM:
             holder.listen()
-        said = fail_to_start(*flat(options))
-    assert str(port) in said, said
-    assert len(said.splitlines()) == 1, f"more than one sentence: {said}"
+        errors = fail_to_start(*flat(options))
+    assert str(port) in errors, errors
+    assert len(errors.splitlines()) == 1, f"more than one sentence: {errors}"
 
 
-WRONG = {
+INVALID = {
     "an unknown flag": (["--bogus"], "--bogus"),
-    "a port that is none": (["--http", "127.0.0.1:99999"], "99999"),
-    "an address that is none": (["--media", "nowhere:7000"], "nowhere"),
+    "an invalid port": (["--http", "127.0.0.1:99999"], "99999"),
+    "an invalid address": (["--media", "nowhere:7000"], "nowhere"),
     "a missing value": (["--http"], "--http"),
-    "a number that is none": (["--loops", "many"], "many"),
-    "no loops at all": (["--loops", "0"], "--loops"),
-    "an announced address that is none": (["--announce", "here"], "here"),
+    "an invalid number": (["--loops", "many"], "many"),
+    "zero loops": (["--loops", "0"], "--loops"),
+    "an invalid announced address": (["--announce", "here"], "here"),
     "a missing file": (["--config", "/nonexistent/nagare.yaml"], "/nonexistent/nagare.yaml"),
     "a missing certificate": (["--tls-cert", "/nonexistent/c.pem", "--tls-key", "/nonexistent/k.pem"], "/nonexistent/"),
     "a certificate without its key": (["--tls-cert", "/nonexistent/c.pem"], "tls-key"),
-    "a level that is none": (["--log-level", "loud"], "loud"),
+    "an invalid log level": (["--log-level", "loud"], "loud"),
 }
 
 
-@pytest.mark.parametrize("options, named", WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_setting_is_named(options: list[str], named: str) -> None:
+@pytest.mark.parametrize("options, named", INVALID.values(), ids=INVALID.keys())
+def test_an_invalid_setting_is_named(options: list[str], named: str) -> None:
     assert named in fail_to_start(*options)
 
 
 @pytest.mark.parametrize("text", ["http: [", "bogus: 1\n", "loops: many\n", "\0\1\2"])
-def test_a_wrong_file_is_named(tmp_path: Path, text: str) -> None:
+def test_an_invalid_file_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "nagare.yaml"
     path.write_text(text)
     assert "nagare.yaml" in fail_to_start("--config", str(path))
@@ -98,21 +98,21 @@ def test_a_file_that_is_a_folder_is_named(tmp_path: Path) -> None:
     assert str(tmp_path) in fail_to_start("--config", str(tmp_path))
 
 
-def test_sigterm_during_a_call_ends_it_in_order(
+def test_sigterm_during_a_call_stops_the_node_cleanly(
     open_page: Callable[..., ChromiumPage], own_node: Callable[..., Node], channel: str
 ) -> None:
     node = own_node()
     viewer, publisher = watch_and_publish(open_page, node.origin, channel, codec="VP8")
     code, seconds = node.terminate()
-    assert code == 0, node.said()
+    assert code == 0, node.log_tail()
     assert seconds <= GRACE_SECONDS_MAX, f"it took {seconds:.1f} s"
-    said = node.said()
-    assert "stopped" in said and "the grace is over" not in said, said
+    log = node.log_tail()
+    assert "stopped" in log and "the grace is over" not in log, log
     wait_until(
-        lambda: "does not answer" in publisher.words(),
-        "plain words on the publisher's page",
+        lambda: "does not answer" in publisher.status_text(),
+        "an error message on the publisher's page",
         10,
-        describe=publisher.words,
+        describe=publisher.status_text,
     )
 
 
@@ -126,19 +126,19 @@ def test_sigterm_closes_everything(own_node: Callable[..., Node]) -> None:
         again.bind((LOOPBACK, node.media_port))
 
 
-def test_a_second_node_takes_the_place_of_the_first_at_once(own_node: Callable[..., Node]) -> None:
+def test_a_second_node_can_use_the_same_ports_immediately(own_node: Callable[..., Node]) -> None:
     first = own_node()
     assert first.terminate()[0] == 0
     assert own_node(ports=first.ports).ready()
 
 
-def test_health_and_readiness_are_told(node: Node) -> None:
+def test_health_and_readiness_are_served(node: Node) -> None:
     assert httpx.get(f"{node.admin}/healthz").status_code == 200
     assert httpx.get(f"{node.admin}/readyz").status_code == 200
     assert httpx.get(f"{node.origin}/metrics").status_code == 404, "the public port shows the metrics"
 
 
-def test_metrics_parse_and_tell_what_they_should(node: Node) -> None:
+def test_metrics_are_valid_and_complete(node: Node) -> None:
     response = httpx.get(f"{node.admin}/metrics")
     assert response.headers["Content-Type"].startswith(("text/plain", "application/openmetrics-text"))
     names = {name.partition("{")[0] for name in node.metrics()}
@@ -193,7 +193,7 @@ def join_and_leave(client: httpx.Client, times: int) -> None:
         assert client.delete(response.headers["Location"]).status_code == 200
 
 
-def test_a_thousand_joins_and_leaves_leave_nothing_behind(own_node: Callable[..., Node]) -> None:
+def test_a_thousand_joins_and_leaves_leak_nothing(own_node: Callable[..., Node]) -> None:
     node = own_node()
     with httpx.Client(base_url=node.origin, timeout=10) as client:
         join_and_leave(client, 400)
@@ -213,18 +213,18 @@ def run_viewers(node: Node, viewers: int, seconds: int, *more: str) -> dict:
     return run_load(node, "--publishers", "1", *options, "--join-rate", "50", *more)
 
 
-def test_a_hundred_viewers_of_one_publisher_lose_nothing(own_node: Callable[..., Node]) -> None:
+def test_a_hundred_viewers_of_one_publisher_lose_no_packet(own_node: Callable[..., Node]) -> None:
     node = own_node()
     run_viewers(node, 100, 20, "--expect-lossless")
     assert node.total("nagare_packets_sent", "protocol=rtp") > 100 * 20 * 150
 
 
-def test_connected_viewers_leave_no_memory_behind(own_node: Callable[..., Node]) -> None:
+def test_connected_viewers_leak_no_memory(own_node: Callable[..., Node]) -> None:
     node = own_node()
     resident = []
     for _ in range(10):
         run_viewers(node, 100, 1)
-        wait_until(lambda: node.total("nagare_peers{") == 0, "the last peer's end", 5, describe=node.said)
+        wait_until(lambda: node.total("nagare_peers{") == 0, "the last peer's end", 5, describe=node.log_tail)
         resident.append(node.resident_kibibytes())
     assert node.total("nagare_slots") == 0
     # The first runs fill pools and the allocator's arenas, and fragmentation grows a little after that. One leaked viewer

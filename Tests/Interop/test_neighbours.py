@@ -1,5 +1,5 @@
-"""An attack does not affect other clients: each attack runs during a call with 20 viewers, while other clients join. The
-tests of each limit check the attack itself."""
+"""Attacks do not affect other clients: each attack runs during a call with 20 viewers, while other clients join. Unit tests
+of the limits check how the node handles the attack itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Callable
 import pytest
 
 import attacks
-from harness.neighbours import VIEWERS, beside_a_call
+from harness.neighbours import VIEWERS, attack_during_a_call
 from harness.node import Node
 
 JOIN_SECONDS_MAX = 1.0
@@ -30,15 +30,15 @@ ATTACKS = all_attacks()
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_call_and_newcomers_notice_nothing_of(name: str, own_node: Callable[..., Node]) -> None:
+def test_a_call_and_newcomers_are_not_affected_by(name: str, own_node: Callable[..., Node]) -> None:
     node = own_node(*OPTIONS)
-    report, newcomers = beside_a_call(node, ATTACKS[name])
+    report, newcomers = attack_during_a_call(node, ATTACKS[name])
     assert report["subscribersConnected"] == VIEWERS
     assert not report["disconnections"], report["disconnections"]
     for kind in ("video", "audio"):
         media = report["window"][kind]
         assert media["packetsReceived"] > 0 and media["packetsLost"] == 0, f"{kind}: {media}"
-    assert not newcomers.failures, f"of {len(newcomers.seconds)} newcomers, refused: {newcomers.failures[:5]}"
+    assert not newcomers.failures, f"{len(newcomers.seconds)} newcomers joined, and some failed: {newcomers.failures[:5]}"
     assert len(newcomers.seconds) >= 5, newcomers.seconds
     slowest = max(newcomers.seconds)
     assert slowest < JOIN_SECONDS_MAX, f"a join took {slowest:.2f} s; all: {sorted(newcomers.seconds)[-5:]}"

@@ -18,13 +18,15 @@ OpenPage = Callable[..., ChromiumPage]
 VIEWPORTS = {"phone": {"width": 360, "height": 740}, "desktop": {"width": 1280, "height": 860}}
 
 
-def wait_for_words(page: ChromiumPage, *words: str, seconds: float = 8) -> None:
-    wait_until(lambda: all(word in page.words() for word in words), f"the words {words}", seconds, describe=page.words)
+def wait_for_text(page: ChromiumPage, *texts: str, seconds: float = 8) -> None:
+    wait_until(
+        lambda: all(text in page.status_text() for text in texts), f"the texts {texts}", seconds, describe=page.status_text
+    )
 
 
 @pytest.mark.parametrize("size", VIEWPORTS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_the_screen(
+def test_the_page_fits_the_screen(
     open_page: OpenPage, node: Node, channel: str, artifacts: Path, size: str, scheme: str
 ) -> None:
     page = open_page(node.origin, viewport=VIEWPORTS[size], color_scheme=scheme)
@@ -66,7 +68,7 @@ def test_every_control_has_a_name_and_can_be_reached_by_keyboard(open_page: Open
             break
     assert {"channel", "watch", "codec", "size", "publish"} <= reached
     page.tab.keyboard.press("Enter")
-    wait_for_words(page, "You are live")
+    wait_for_text(page, "You are live")
     assert page.evaluate("document.querySelector('#status').getAttribute('aria-live')") == "polite"
 
 
@@ -75,7 +77,7 @@ def test_the_channel_is_remembered(open_page: OpenPage, node: Node, channel: str
     page.goto(node.origin + "/")
     page.tab.fill("#channel", channel)
     page.click("#watch")
-    wait_until(lambda: page.stats()["events"] == "open", "the event stream", 5, describe=page.words)
+    wait_until(lambda: page.stats()["events"] == "open", "the event stream", 5, describe=page.status_text)
     assert f"channel={channel}" in page.evaluate("location.href")
     page.goto(node.origin + "/")
     assert page.evaluate("document.querySelector('#channel').value") == channel
@@ -87,15 +89,15 @@ def test_a_wrong_token_shows_an_error_and_the_right_one_works(
     node = own_node("--token", "open-sesame")
     page = open_page(node.origin)
     page.goto(f"{node.origin}/?channel={channel}")
-    wait_for_words(page, "asks for an access token")
+    wait_for_text(page, "asks for an access token")
     page.click("summary")
     page.tab.fill("#token", "open-barley")
     page.click("#publish")
-    wait_for_words(page, "did not accept the access token")
+    wait_for_text(page, "did not accept the access token")
     assert page.evaluate("document.querySelector('#publish').textContent") == "Publish"
     page.tab.fill("#token", "open-sesame")
     page.click("#publish")
-    wait_for_words(page, "You are live")
+    wait_for_text(page, "You are live")
     viewer = open_page(node.origin)
     viewer.goto(node.origin + "/")
     viewer.click("summary")
@@ -110,13 +112,13 @@ def test_the_page_reconnects_to_a_restarted_node(open_page: OpenPage, own_node: 
     viewer, publisher = watch_and_publish(open_page, node.origin, channel, codec="VP8")
     former = set(viewer.stats()["watch"])
     node.close()
-    wait_for_words(publisher, "does not answer", "Trying again", seconds=20)
+    wait_for_text(publisher, "does not answer", "Trying again", seconds=20)
     own_node(ports=node.ports)
     wait_until(
         lambda: (publisher.stats()["publish"] or {}).get("state") == "live",
         "the publisher's return",
         30,
-        describe=publisher.words,
+        describe=publisher.status_text,
     )
     # Each page reconnects after its own backoff, and shows the last picture until then.
     wait_until(
@@ -132,17 +134,17 @@ def test_the_page_reconnects_to_a_restarted_node(open_page: OpenPage, own_node: 
 def test_an_unreachable_media_port_shows_an_error(
     open_page: OpenPage, own_node: Callable[..., Node], channel: str
 ) -> None:
-    # Another address of the loopback range than the one that the node listens on: nothing answers there.
+    # A loopback address that the node does not listen on.
     node = own_node("--announce", "127.99.0.1")
     page = open_page(node.origin)
     page.open_channel(channel)
     page.publish()
-    wait_for_words(page, "UDP media port", "Trying again", seconds=25)
+    wait_for_text(page, "UDP media port", "Trying again", seconds=25)
 
 
 @pytest.fixture
 def strict_chromium(playwright: Playwright):
-    """Chromium that refuses the camera, and one that has none."""
+    """Starts Chromium with some of the usual flags removed, so that it has no camera or refuses access to it."""
     browsers: list[Chromium] = []
 
     def start(*left_out: str, added: tuple[str, ...] = ()) -> Chromium:
@@ -160,9 +162,9 @@ def test_a_refused_permission_offers_the_synthetic_picture(
     page = strict_chromium("--use-fake-ui").page(node.origin)
     page.open_channel(channel)
     page.publish(source="camera")
-    wait_for_words(page, "Permission for camera and microphone was refused")
+    wait_for_text(page, "Permission for camera and microphone was refused")
     page.click("#remedy")
-    wait_for_words(page, "You are live")
+    wait_for_text(page, "You are live")
     assert page.errors == []
 
 
@@ -174,7 +176,7 @@ def test_without_a_camera_the_synthetic_picture_is_chosen(
     chosen = "document.querySelector('input[name=source]:checked').value"
     wait_until(lambda: page.evaluate(chosen) == "synthetic", "the choice of the synthetic picture", 3)
     page.click("#publish")
-    wait_for_words(page, "You are live")
+    wait_for_text(page, "You are live")
 
 
 def test_a_button_unmutes_where_autoplay_is_blocked(
@@ -185,7 +187,7 @@ def test_a_button_unmutes_where_autoplay_is_blocked(
     publisher.publish(source="synthetic")
     browser = strict_chromium("--autoplay-policy", added=("--autoplay-policy=user-gesture-required",))
     viewer = browser.page(node.origin)
-    # The page itself reports the button: an evaluation from outside would count as user activation.
+    # The page reports the button by a console message: `evaluate` would count as user activation.
     viewer.tab.add_init_script(
         "addEventListener('DOMContentLoaded', () => { const button = document.querySelector('#unmute');"
         " new MutationObserver(() => { if (!button.hidden) console.log('button shown'); })"
@@ -207,7 +209,7 @@ def test_a_codec_that_the_browser_cannot_play_is_named_on_the_tile(
     viewer, publisher = open_page(node.origin), open_page(node.origin)
     for page in (viewer, publisher):
         page.open_channel(channel)
-    # A browser with no decoder but VP8's.
+    # A browser that decodes VP8 only.
     viewer.evaluate(
         "(() => { const add = RTCPeerConnection.prototype.addTransceiver;"
         " RTCPeerConnection.prototype.addTransceiver = function (kind, options) {"
@@ -217,9 +219,9 @@ def test_a_codec_that_the_browser_cannot_play_is_named_on_the_tile(
         "   return one; }; })()"
     )
     publisher.publish("VP9", source="synthetic")
-    wait_for_words(viewer, "cannot play VP9", seconds=15)
+    wait_for_text(viewer, "cannot play VP9", seconds=15)
     publisher.stop_publishing()
-    wait_until(lambda: "cannot play" not in viewer.words(), "the end of the tile", 10, describe=viewer.words)
+    wait_until(lambda: "cannot play" not in viewer.status_text(), "the end of the tile", 10, describe=viewer.status_text)
     publisher.publish("VP8", source="synthetic")
     viewer.watched()
-    assert "cannot play" not in viewer.words()
+    assert "cannot play" not in viewer.status_text()

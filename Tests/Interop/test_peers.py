@@ -41,11 +41,11 @@ def test_a_peer_publishes_and_chromium_plays(
     viewer.watched()
     receiver.wait_until_live()
     playback = observe(viewer.other, 5, receiver)
-    # aiortc's sender reports have the time of encoding, not of capture: their streams are in sync with themselves only.
+    # aiortc's sender reports have the time of encoding, not of capture, so video and audio are not in sync.
     assert_smooth(playback, in_sync=kind != "aiortc")
     assert (playback.last["codec"], playback.last["audioCodec"]) == (SHOWN[codec], "Opus")
     assert playback.last["name"] == kind
-    # A later viewer needs a requested key frame: these encoders make none by themselves for ten seconds.
+    # A later viewer needs a key frame request: these encoders make a key frame by themselves only every ten seconds.
     latecomer = open_page(node.origin)
     latecomer.open_channel(channel)
     latecomer.watched(seconds=4)
@@ -78,5 +78,5 @@ def test_a_publisher_without_consent_is_removed(peer: StartPeer, node: Node, cha
     publisher.kill()
     killed = time.monotonic()
     wait_until(lambda: not node.publishing(channel), "the removal of a publisher without consent", CONSENT_SECONDS_MAX)
-    # The node's own timer: no browser is involved, so the limit is the same on every machine.
+    # The node's timer alone decides, so the limit is the same on every machine.
     assert time.monotonic() - killed <= CONSENT_SECONDS_MAX

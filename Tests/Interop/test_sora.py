@@ -15,7 +15,7 @@ import websockets
 import websockets.sync.client
 
 from harness.chromium import ChromiumPage
-from harness.hooks import Hooks
+from harness.webhooks import WebhookServer
 from harness.load import run_load
 from harness.members import Join
 from harness.node import BINARY, Node
@@ -42,14 +42,14 @@ def test_one_sends_and_another_receives(join: Join, codec: str) -> None:
     assert (seen["width"], seen["height"]) == (640, 360) or seen["width"] >= 320, seen
 
 
-def test_without_a_wish_the_codec_is_vp9(join: Join) -> None:
+def test_the_default_codec_is_vp9(join: Join) -> None:
     sender = join("sendonly").connected()
     sdp = sender.offer()["sdp"]
     assert "VP9/90000" in sdp and "VP8/90000" not in sdp
     assert sender.offer()["mid"].keys() == {"audio", "video"}
 
 
-def test_the_receiver_may_be_there_first(join: Join) -> None:
+def test_the_receiver_may_join_first(join: Join) -> None:
     receiver = join("recvonly").connected()
     time.sleep(1)
     sender = join("sendonly", video_codec_type="VP8").connected()
@@ -94,7 +94,7 @@ def test_four_members_see_each_other_one_leaves_and_another_joins(join: Join) ->
                 member.sees(other, frames=10)
     # The newcomer reuses the media section of the member that left.
     green = newcomer.streams[members[0].connection]["colour"]
-    assert green[0] > green[1], "the newcomer sees red where red is sent"
+    assert green[0] > green[1], "the newcomer does not see the first member's red picture"
 
 
 def test_members_of_one_bundle_do_not_receive_each_other(join: Join) -> None:
@@ -133,7 +133,7 @@ def test_members_are_announced_with_their_metadata(join: Join, channel: str) -> 
 # Disconnects.
 
 
-def test_a_disconnect_is_answered_in_order(join: Join, node: Node, channel: str) -> None:
+def test_a_disconnect_closes_the_websocket_cleanly(join: Join, node: Node, channel: str) -> None:
     member = join("sendonly").connected()
     began = time.monotonic()
     assert member.end()["finished"]
@@ -154,7 +154,7 @@ def test_an_operator_disconnects(join: Join, node: Node, channel: str) -> None:
     assert stays.closed() == (1000, "DISCONNECTED-API")
 
 
-def test_a_client_that_vanishes_is_let_go(join: Join) -> None:
+def test_a_client_that_vanishes_is_removed(join: Join) -> None:
     watcher = join("recvonly").connected()
     sender = join("sendonly").connected()
     watcher.sees(sender)
@@ -163,7 +163,7 @@ def test_a_client_that_vanishes_is_let_go(join: Join) -> None:
     watcher.await_notification("connection.destroyed", 10, connection_id=gone)
 
 
-def test_a_stopping_node_says_so(own_node: StartNode, join: Join) -> None:
+def test_a_stopping_node_closes_its_websockets_with_a_reason(own_node: StartNode, join: Join) -> None:
     node = own_node()
     member = join("sendonly", at=node).connected()
     code, _ = node.terminate()
@@ -174,7 +174,7 @@ def test_a_stopping_node_says_so(own_node: StartNode, join: Join) -> None:
 # Refusals.
 
 
-def test_a_token_decides(own_node: StartNode, join: Join, channel: str) -> None:
+def test_a_shared_token_is_required(own_node: StartNode, join: Join, channel: str) -> None:
     node = own_node("--token", "correct-horse")
     refused = join("sendonly", at=node, metadata='{"access_token": "wrong"}')
     assert refused.closed() == (4490, "AUTHENTICATION-FAILURE")
@@ -219,7 +219,7 @@ def test_a_role_that_does_not_exist_is_refused(node: Node, channel: str) -> None
 # Webhooks.
 
 
-def test_webhooks_decide_and_are_told(own_node: StartNode, join: Join, channel: str, hooks: Hooks) -> None:
+def test_webhooks_authorize_clients_and_receive_events(own_node: StartNode, join: Join, channel: str, hooks: WebhookServer) -> None:
     node = own_node(
         "--auth-webhook-url", hooks.url("auth"), "--event-webhook-url", hooks.url("event"),
         "--session-webhook-url", hooks.url("session"), "--webhook-timeout", "2",
@@ -269,7 +269,7 @@ def test_two_hundred_members_join_at_once(node: Node, channel: str) -> None:
     assert (result["tracksMissing"], result["window"]["video"]["packetsLost"]) == (0, 0), result["window"]
 
 
-def test_in_a_call_of_sixteen_everybody_gets_everybody(node: Node, channel: str) -> None:
+def test_in_a_call_of_sixteen_all_members_receive_all_others(node: Node, channel: str) -> None:
     result = load(node, channel, "--conference", "16", "--video-kbps", "100", "--audio")
     assert result["tracksMissing"] == 0
     for kind in ("video", "audio"):
@@ -308,7 +308,7 @@ def test_a_browser_on_the_built_in_page_and_an_sdk_client_see_each_other(
 # Statistics of the admin API.
 
 
-def test_an_operator_sees_a_connection_s_figures(join: Join, node: Node, channel: str) -> None:
+def test_the_admin_api_returns_statistics_of_a_connection(join: Join, node: Node, channel: str) -> None:
     sender = join("sendonly", video_codec_type="VP8").connected()
     receiver = join("recvonly").connected()
     receiver.sees(sender, frames=60)

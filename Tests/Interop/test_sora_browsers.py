@@ -14,7 +14,7 @@ from harness.waiting import wait_until
 OpenPage = Callable[..., ChromiumPage]
 
 
-def test_three_chromium_members_see_each_other_and_one_comes_back(
+def test_three_chromium_members_see_each_other_and_one_rejoins(
     open_page: OpenPage, node: Node, channel: str
 ) -> None:
     def member() -> BrowserMember:
@@ -29,7 +29,7 @@ def test_three_chromium_members_see_each_other_and_one_comes_back(
     assert members.pop().disconnect() == (1000, "TYPE-DISCONNECT")
     wait_until(
         lambda: any(n["event_type"] == "connection.destroyed" for n in members[0].sample()["notifications"]),
-        "the notice that one left", 10,
+        "the notification that a member left", 10,
     )  # fmt: skip
     newcomer = member().connected()
     for one in members:
@@ -39,7 +39,7 @@ def test_three_chromium_members_see_each_other_and_one_comes_back(
     assert members[0].sample()["sections"] <= sections + 2
     wait_until(lambda: members[0].sample()["pings"] > 0, "a ping", 10)
     node.operate("20160711.PushChannel", channel_id=channel, data={"hello": ["world", 1]})
-    wait_until(lambda: newcomer.sample()["pushed"] == {"hello": ["world", 1]}, "what the operator pushes", 5)
+    wait_until(lambda: newcomer.sample()["pushed"] == {"hello": ["world", 1]}, "the operator's push message", 5)
 
 
 def test_a_browser_s_three_layers(open_page: OpenPage, join: Join, node: Node, channel: str) -> None:
@@ -53,7 +53,7 @@ def test_a_browser_s_three_layers(open_page: OpenPage, join: Join, node: Node, c
     high.sees(sender.id, seconds=40, width=1280)
 
 
-def test_firefox_is_a_member_too(firefox: Firefox, join: Join, node: Node, channel: str) -> None:
+def test_firefox_sends_and_receives_as_a_member(firefox: Firefox, join: Join, node: Node, channel: str) -> None:
     other = join("sendrecv", video_codec_type="VP8").connected()
     page = firefox.page(node.origin)
     member = BrowserMember(page, node, channel, "sendrecv", video={"codec_type": "VP8"}).connected(20)

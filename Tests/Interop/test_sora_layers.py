@@ -9,7 +9,7 @@ from harness.node import Node
 from harness.waiting import wait_until
 
 
-def test_receivers_get_the_layers_that_they_ask_for(join: Join, node: Node, channel: str) -> None:
+def test_receivers_get_the_layers_that_they_request(join: Join, node: Node, channel: str) -> None:
     # Three layers need 960 × 540 and feedback about bandwidth.
     sender = join("sendonly", "simulcast", video_codec_type="VP8", video_bit_rate=3000, size="960x540").connected()
     low = join("recvonly", "simulcast", simulcast_rid="r0").connected()
@@ -42,24 +42,24 @@ def test_the_offer_announces_three_layers(join: Join) -> None:
     assert "a=simulcast:recv r0;r1;r2" in offer["sdp"]
 
 
-def test_spotlight_follows_who_speaks(join: Join) -> None:
+def test_spotlight_follows_the_speaker(join: Join) -> None:
     options = {"spotlight_number": 1, "size": "320x240", "video_codec_type": "VP8"}
     quiet = join("sendrecv", "spotlight", "simulcast", "silent", **options).connected()
     other = join("sendrecv", "spotlight", "simulcast", "silent", **options).connected()
     viewer = join("recvonly", "spotlight", "simulcast").connected()
     viewer.sees(quiet)
     viewer.sees(other)
-    quiet.tell("speak")
+    quiet.send_command("unmute")
     viewer.await_notification("spotlight.focused", connection_id=quiet.connection)
     viewer.hears(quiet)
-    quiet.tell("hush")
-    other.tell("speak")
+    quiet.send_command("mute")
+    other.send_command("unmute")
     viewer.await_notification("spotlight.focused", connection_id=other.connection)
     viewer.await_notification("spotlight.unfocused", connection_id=quiet.connection)
     viewer.hears(other)
 
 
-def test_an_operator_focuses(join: Join, node: Node, channel: str) -> None:
+def test_an_operator_fixes_the_focus(join: Join, node: Node, channel: str) -> None:
     options = {"spotlight_number": 1, "size": "640x360", "video_codec_type": "VP8", "video_bit_rate": 1500}
     sender = join("sendonly", "spotlight", "simulcast", "silent", **options).connected()
     viewer = join("recvonly", "spotlight", "simulcast").connected()

@@ -1,6 +1,6 @@
 """Attacks by a connected viewer: ICE checks with a spoofed source, and invalid DTLS.
 
-Addresses of 127.0.0.0/8 stand for spoofed sources; everything goes to the node.
+Addresses of 127.0.0.0/8 represent spoofed sources. All packets go to the node.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SOURCES = [f"127.0.0.{number}" for number in range(50, 62)]
 
 
 async def connected(node: Node, channel: str) -> RTCPeerConnection:
-    """A viewer of a channel whose handshake is complete."""
+    """A viewer of a channel, after the DTLS handshake."""
     connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     connection.addTransceiver("video", direction="recvonly")
     connection.addTransceiver("audio", direction="recvonly")
@@ -44,7 +44,7 @@ async def connected(node: Node, channel: str) -> RTCPeerConnection:
 
 
 def agent(connection: RTCPeerConnection):
-    """The viewer's ICE agent, for its credentials and its pair."""
+    """The viewer's ICE agent, with its credentials and its candidate pair."""
     return connection.getTransceivers()[0].receiver.transport.transport._connection
 
 
@@ -54,7 +54,7 @@ def target(connection: RTCPeerConnection) -> tuple[str, int]:
 
 
 def check(connection: RTCPeerConnection, nominates: bool = True) -> bytes:
-    """A connectivity check that authenticates, as the viewer's own agent makes it."""
+    """A valid connectivity check with the viewer's credentials."""
     ice = agent(connection)
     request = stun.Message(message_method=stun.Method.BINDING, message_class=stun.Class.REQUEST)
     request.attributes["USERNAME"] = f"{ice.remote_username}:{ice.local_username}"
@@ -93,7 +93,7 @@ async def checks_from_false_sources(node: Node, connection: RTCPeerConnection) -
     while time.monotonic() < end:
         for one in sockets:
             one.sendto(check(connection), target(connection))
-            # Copies of earlier ones as well.
+            # Replayed checks as well.
             one.sendto(random.choice(kept), target(connection))
         await asyncio.sleep(0.05)
     for one in sockets:

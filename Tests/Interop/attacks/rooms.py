@@ -41,15 +41,15 @@ def _until(deadline: float, work: Callable[[int], None]) -> None:
 
 
 def _addresses() -> Iterator[str]:
-    """Five addresses in turn, for a node that trusts a proxy's client addresses."""
+    """Five client addresses in turn, for the X-Forwarded-For header."""
     number = 0
     while True:
         yield f"198.51.100.{number % 5 + 1}"
         number += 1
 
 
-def channels_for_nothing(node: Node) -> None:
-    """Publishes to one new channel after the other, and never sends a datagram."""
+def channels_without_media(node: Node) -> None:
+    """Publishes to one new channel after another, and never sends media."""
     body = offer("sendonly")
     addresses = _addresses()
     lock = threading.Lock()
@@ -59,7 +59,7 @@ def channels_for_nothing(node: Node) -> None:
             with lock:
                 address = next(addresses)
             client.post(
-                f"{node.origin}/whip/for-nothing-{number}",
+                f"{node.origin}/whip/without-media-{number}",
                 content=body,
                 headers={"Content-Type": "application/sdp", "X-Forwarded-For": address},
             )
@@ -108,7 +108,7 @@ def _filters(rules: int, filters: int) -> list[dict]:
 
 
 def filters_of_many_rules(node: Node) -> None:
-    """Members with as many rules as a message holds, half of them with the most that is taken, and speakers."""
+    """Joins with forwarding filters: half of the members with too many rules, half with the most that are allowed."""
     deadline = time.monotonic() + SECONDS
     sockets: list[websockets.sync.client.ClientConnection] = []
     many, few = _filters(RULES, FILTERS), _filters(64, 1)
@@ -134,21 +134,21 @@ def filters_of_many_rules(node: Node) -> None:
 
 
 def joins_of_one_channel(node: Node) -> None:
-    """Comes to one channel and goes, as fast as it can: each is something to tell a webhook."""
+    """Joins and leaves one channel as fast as possible. Each join and each leave is a webhook event."""
     body = offer("sendonly")
     with httpx.Client(timeout=5) as client:
 
-        def come_and_go(_: int) -> None:
+        def join_and_leave(_: int) -> None:
             headers = {"Content-Type": "application/sdp", "X-Forwarded-For": "198.51.100.7"}
-            answer = client.post(f"{node.origin}/whip/come-and-go", content=body, headers=headers)
+            answer = client.post(f"{node.origin}/whip/join-and-leave", content=body, headers=headers)
             if answer.status_code == 201:
                 client.delete(node.origin + answer.headers["location"])
 
-        _until(time.monotonic() + SECONDS, come_and_go)
+        _until(time.monotonic() + SECONDS, join_and_leave)
 
 
 ATTACKS: dict[str, Callable[[Node], None]] = {
-    "channels for nothing": channels_for_nothing,
+    "channels without media": channels_without_media,
     "offers unanswered": offers_unanswered,
     "filters of many rules": filters_of_many_rules,
     "joins of one channel": joins_of_one_channel,

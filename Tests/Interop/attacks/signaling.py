@@ -1,4 +1,4 @@
-"""Attacks on the public listener by clients that nobody let in."""
+"""Attacks on the public listener by clients that are not authenticated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attacks import ATTACKER, SECONDS
 from harness.node import LOOPBACK, Node
 
 
-# Clients on plain sockets: libraries would cost the machine more than the node.
+# Clients on plain sockets. A client library would use more CPU time than the node.
 
 
 def connected(node: Node, timeout: float = 2) -> socket.socket:
@@ -24,7 +24,7 @@ def connected(node: Node, timeout: float = 2) -> socket.socket:
 
 
 def websocket(node: Node, timeout: float = 2) -> socket.socket:
-    """A WebSocket of the signaling, of which nothing was read but the answer."""
+    """A new WebSocket for signaling."""
     one = connected(node, timeout)
     key = base64.b64encode(os.urandom(16)).decode()
     one.sendall(
@@ -43,7 +43,7 @@ def websocket(node: Node, timeout: float = 2) -> socket.socket:
 
 
 def frame(opcode: int, payload: bytes = b"", last: bool = True) -> bytes:
-    """A frame with a mask of zeros."""
+    """A masked WebSocket frame. The mask is zero."""
     head = bytes([(0x80 if last else 0) | opcode])
     if len(payload) < 126:
         head += bytes([0x80 | len(payload)])
@@ -55,7 +55,7 @@ def frame(opcode: int, payload: bytes = b"", last: bool = True) -> bytes:
 
 
 def in_parallel(count: int, act: Callable[[float], None]) -> None:
-    """Calls `act` with the end of the attack, over and over, in so many threads. To be refused is no failure."""
+    """Calls `act` repeatedly in `count` threads until the end of the attack. Refused connections are expected."""
     end = time.monotonic() + SECONDS
 
     def run() -> None:
@@ -73,7 +73,7 @@ def in_parallel(count: int, act: Callable[[float], None]) -> None:
 
 
 def flood(node: Node, frames: bytes, bits_per_second: int = 6_000_000) -> None:
-    """Two WebSockets, at a rate that a slow line has; a closed one is opened again."""
+    """Sends frames on two WebSockets, at the rate of a slow line. A closed WebSocket is opened again."""
 
     def act(end: float) -> None:
         with websocket(node) as one:
@@ -89,7 +89,7 @@ def flood(node: Node, frames: bytes, bits_per_second: int = 6_000_000) -> None:
 
 
 def messages(node: Node, payload: bytes) -> None:
-    """First messages, each on a WebSocket of its own."""
+    """Sends the payload as a first message, on a new WebSocket each time."""
 
     def act(end: float) -> None:
         with websocket(node) as one:
@@ -118,7 +118,7 @@ def encoded(text: bytes) -> str:
     return base64.urlsafe_b64encode(text).decode().rstrip("=")
 
 
-# JSON before anybody is let in.
+# JSON before authentication.
 
 
 def zeros(node: Node) -> None:
@@ -126,7 +126,7 @@ def zeros(node: Node) -> None:
 
 
 def wide_characters(node: Node) -> None:
-    """Brackets in UTF-16, every second byte of which is zero."""
+    """Brackets in UTF-16. Every second byte is zero."""
     messages(node, nested("[]", 60_000, 20).decode().encode("utf-16-be"))
 
 
@@ -139,7 +139,7 @@ def deep_arrays(node: Node) -> None:
 
 
 def long_names(node: Node) -> None:
-    """Combining marks, by which a string is long to hash."""
+    """Member names of combining marks, which are slow to hash."""
     name = "\u0301\u0316" * 15_000
     messages(node, json.dumps({"type": "connect", name: 1}, ensure_ascii=False).encode())
 
@@ -151,7 +151,7 @@ def unsigned_tokens(node: Node) -> None:
     in_parallel(4, lambda end: get(node, "/api/channels/attack", token))
 
 
-# WebSockets that are never let in.
+# WebSockets without a connect message.
 
 
 def pings(node: Node) -> None:
@@ -174,7 +174,7 @@ def frames_behind_a_close(node: Node) -> None:
 
 
 def hold(sockets: list[socket.socket]) -> None:
-    """Keeps sockets open for what remains of the attack, and reads nothing."""
+    """Keeps sockets open until the end of the attack, and reads nothing."""
     time.sleep(SECONDS / 2)
     for one in sockets:
         one.close()
@@ -193,7 +193,7 @@ def idle_connections(node: Node) -> None:
         try:
             sockets.append(connected(node, 1.5))
         except OSError:
-            # The queue of connections that nobody accepted yet is full.
+            # The listen queue is full.
             time.sleep(0.05)
     hold(sockets)
 
@@ -210,7 +210,7 @@ def idle_event_streams(node: Node) -> None:
             )
             sockets.append(one)
         except OSError:
-            # The queue of connections that nobody accepted yet is full.
+            # The listen queue is full.
             time.sleep(0.05)
     hold(sockets)
 
@@ -232,7 +232,7 @@ def connect_message(channel: str, metadata_bytes: int) -> bytes:
 
 
 def slow_readers(node: Node) -> None:
-    """Members that read nothing, and others that come and go with large metadata, so that there is much to tell."""
+    """Members that read nothing, while others join and leave with large metadata, which causes many notifications."""
     channel = f"attack-{os.getpid()}"
     sockets: list[socket.socket] = []
     try:
@@ -243,12 +243,12 @@ def slow_readers(node: Node) -> None:
     except OSError:
         pass
 
-    def come_and_go(end: float) -> None:
+    def join_and_leave(end: float) -> None:
         with websocket(node) as other:
             other.sendall(frame(1, connect_message(channel, 4_000)))
             other.recv(1024)
 
-    in_parallel(4, come_and_go)
+    in_parallel(4, join_and_leave)
     for one in sockets:
         one.close()
 

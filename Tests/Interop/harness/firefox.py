@@ -79,12 +79,12 @@ class Firefox:
         """Waits for the log line with the browser's address."""
         deadline = time.monotonic() + COMMAND_SECONDS
         while time.monotonic() < deadline:
-            said = (self.profile / "stderr.log").read_text(errors="replace")
-            found = re.search(r"WebDriver BiDi listening on (ws://\S+)", said)
+            log = (self.profile / "stderr.log").read_text(errors="replace")
+            found = re.search(r"WebDriver BiDi listening on (ws://\S+)", log)
             if found:
                 return found.group(1)
             if self.process.poll() is not None:
-                raise AssertionError(f"Firefox ended at once ({self.process.returncode}): {said[-500:]}")
+                raise AssertionError(f"Firefox ended during its start ({self.process.returncode}): {log[-500:]}")
             time.sleep(0.1)
         raise AssertionError(f"Firefox did not start within {COMMAND_SECONDS} s")
 

@@ -1,5 +1,6 @@
-// A member of a channel in a browser, with the manners of Sora's JavaScript SDK: a throw-away offer in `connect`, the
-// offer's `config` handed to the browser as it is, own tracks on the sections that `mid` names, remote ones by stream id.
+// A member of a channel in a browser that behaves like Sora's JavaScript SDK: it sends a temporary offer in `connect`, passes
+// the offer's `config` to the browser unchanged, sends its tracks on the media sections in `mid`, and identifies senders by
+// stream id.
 (() => {
   class Member {
     constructor(url, channel, role, options) {
@@ -90,7 +91,7 @@
           this.error = `a ${track.kind} track of the stream ${id}`;
           return;
         }
-        // Sound is decoded only where it is played.
+        // Browsers decode audio only while it is played.
         if (track.kind === "audio") Object.assign(new Audio(), { srcObject: new MediaStream([track]) }).play();
         const entry = this.remote.get(id) ?? {};
         entry[track.kind] = transceiver;
@@ -104,7 +105,7 @@
           await transceiver.sender.replaceTrack(track);
           if (kind === "video" && offer.simulcast) {
             const parameters = transceiver.sender.getParameters();
-            if (parameters.encodings.length !== offer.encodings.length) throw new Error("the encodings are not the rids");
+            if (parameters.encodings.length !== offer.encodings.length) throw new Error("encodings and rids differ");
             parameters.encodings = offer.encodings;
             await transceiver.sender.setParameters(parameters);
           }
@@ -124,7 +125,7 @@
       this.send({ type: "disconnect", reason: "NO-ERROR" });
     }
 
-    // What is received now, by the sender's stream id.
+    // Statistics of the received streams, by the sender's stream id.
     async sample() {
       const streams = {};
       for (const [id, entry] of this.remote) {

@@ -102,14 +102,14 @@ class SoraMember(Program):
         time.sleep(seconds)
         return {name: stream[figure] - before.get(name, 0) for name, stream in self.streams.items()}
 
-    def tell(self, command: str) -> None:
-        """`speak` or `hush`."""
+    def send_command(self, command: str) -> None:
+        """Sends a command, `unmute` or `mute`, to the client."""
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
 
     def described(self) -> object:
         others = [one for one in self.reports if one["event"] not in ("stats", "offer")][-8:]
-        return self.streams, others, "".join(self.said[-10:])
+        return self.streams, others, "".join(self.output[-10:])
 
 
 Join = Callable[..., SoraMember]

@@ -22,8 +22,8 @@ VIEWERS = 20
 # Media is measured before, during and after the attack.
 MEASURED_SECONDS = 7
 ATTACK_SECONDS_MAX = 30
-# A real attacker has a machine of its own. Here it yields the processor to the node and to the honest clients, so that the
-# test judges the node and not the kernel's scheduling.
+# A real attacker has a machine of its own. Here it has a lower priority than the node and the honest clients, so that the
+# kernel's scheduling does not affect the result.
 ATTACKER_NICENESS = 15
 
 
@@ -68,15 +68,15 @@ def _attack(act: Callable[[Node], None], node: Node) -> None:
     act(node)
 
 
-def beside_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict, Newcomers]:
-    """Runs an attack in a process of its own during a call; the report of the call and the newcomers' join times."""
+def attack_during_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict, Newcomers]:
+    """Runs an attack in a process of its own during a call. Returns the report of the call, and the newcomers."""
     options = ("--subscribers", str(VIEWERS), "--video-kbps", "1000", "--audio", "--duration", str(MEASURED_SECONDS))
     command = load_command(node, *options, "--join-rate", "50", channel="neighbour")
     load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
     newcomers = None
     attacker = multiprocessing.get_context("fork").Process(target=_attack, args=(act, node))
     try:
-        wait_until(lambda: node.total("nagare_slots{") >= 2 * VIEWERS, "the call", 20, describe=node.said)
+        wait_until(lambda: node.total("nagare_slots{") >= 2 * VIEWERS, "the call", 20, describe=node.log_tail)
         newcomers = Newcomers(node)
         attacker.start()
         attacker.join(ATTACK_SECONDS_MAX)

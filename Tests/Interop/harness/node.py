@@ -82,7 +82,7 @@ class Node:
         ]
         with log.open("ab") as output:
             self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT, env=ENVIRONMENT)
-        wait_until(self.ready, "the node's readiness", START_SECONDS, describe=self.said)
+        wait_until(self.ready, "the node's readiness", START_SECONDS, describe=self.log_tail)
 
     @property
     def ports(self) -> tuple[int, int, int]:
@@ -90,13 +90,13 @@ class Node:
 
     def ready(self) -> bool:
         if self.process.poll() is not None:
-            raise AssertionError(f"the node ended with {self.process.returncode}: {self.said()}")
+            raise AssertionError(f"the node ended with {self.process.returncode}: {self.log_tail()}")
         try:
             return httpx.get(f"{self.admin}/readyz", timeout=2).status_code == 200
         except httpx.TransportError:
             return False
 
-    def said(self) -> str:
+    def log_tail(self) -> str:
         """The end of the node's log."""
         return self.log_path.read_text(errors="replace")[-3000:]
 
@@ -147,16 +147,16 @@ class Node:
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(10)
-            raise AssertionError(f"the node was still there {STOP_SECONDS} s after SIGTERM: {self.said()}") from None
+            raise AssertionError(f"the node was still there {STOP_SECONDS} s after SIGTERM: {self.log_tail()}") from None
         return code, time.monotonic() - began
 
     def close(self) -> None:
         """Stops the node as a service manager does; its exit code must be 0."""
         if self.process.poll() is None:
             code, _ = self.terminate()
-            assert code == 0, f"the node ended with {code} after SIGTERM: {self.said()}"
+            assert code == 0, f"the node ended with {code} after SIGTERM: {self.log_tail()}"
         else:
-            assert self.process.returncode == 0, f"the node ended with {self.process.returncode}: {self.said()}"
+            assert self.process.returncode == 0, f"the node ended with {self.process.returncode}: {self.log_tail()}"
 
 
 def running(log: Path, *options: str) -> Iterator[Node]:

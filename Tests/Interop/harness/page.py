@@ -41,7 +41,7 @@ class Page(ABC):
         """Opens the page so that it watches `channel`."""
         self.goto(f"{self.origin}/?channel={channel}")
         wait_until(
-            lambda: self.stats()["events"] == "open", "the page's event stream", 5, describe=lambda: self.words()
+            lambda: self.stats()["events"] == "open", "the page's event stream", 5, describe=lambda: self.status_text()
         )
 
     def choose(self, selector: str, value: str) -> None:
@@ -83,7 +83,7 @@ class Page(ABC):
             return others if len(others) == count and all((one.get("frames") or 0) > 0 for one in others) else None
 
         return wait_until(
-            look, f"a picture of {count} other(s)", seconds, describe=lambda: (self.words(), self.stats())
+            look, f"a picture of {count} other(s)", seconds, describe=lambda: (self.status_text(), self.stats())
         )
 
     def other(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Page(ABC):
         """The numbers of the page's own publication, measured now."""
         return self.sample()["publish"]
 
-    def words(self) -> str:
+    def status_text(self) -> str:
         """The text that the page shows now."""
         return self.evaluate(
             "[...document.querySelectorAll('#status, #problem, #presence-text, .veil')]"

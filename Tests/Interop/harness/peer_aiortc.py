@@ -63,7 +63,7 @@ class Tone(AudioStreamTrack):
 
 
 class Seen:
-    """What a viewer has decoded."""
+    """The numbers of frames that a viewer decoded."""
 
     frames = 0
     width = height = 0
@@ -90,7 +90,7 @@ class Seen:
 
 
 def falsify_audio_clock(seconds: float) -> None:
-    """Makes the sender reports of the sound wrong by a time, as a server with a broken clock would."""
+    """Shifts the NTP time in the audio's sender reports, like a server with a broken clock."""
 
     send = RTCRtpSender._send_rtcp
 

@@ -1,4 +1,4 @@
-"""What every peer program shares: the HTTP side of a session, and reports as lines of JSON. Standard library only."""
+"""Shared code of the peer programs: WHIP and WHEP over HTTP, and reports as lines of JSON. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import urllib.request
 
 
 class HTTPSession:
-    """A WHIP or WHEP session without trickling."""
+    """A WHIP or WHEP session without trickle ICE."""
 
     def __init__(self, endpoint: str, token: str | None) -> None:
         self.endpoint = endpoint
@@ -37,7 +37,7 @@ class HTTPSession:
 
 
 def report(event: str, **values: object) -> None:
-    """One line for the test that started this program."""
+    """Writes a line for the test that started this program."""
     sys.stdout.write(json.dumps({"event": event, **values}) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""GStreamer's webrtcbin as publisher or viewer. Runs under the system's Python, which has GStreamer's bindings."""
+"""GStreamer's webrtcbin as publisher or viewer. Runs with the system's Python, which has GStreamer's bindings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMATS = {
     "H264": "application/x-rtp,media=video,encoding-name=H264,payload=96,clock-rate=90000,"
     "packetization-mode=(string)1,profile-level-id=(string)42e01f",
 }
-# The payloader itself says which profile the encoder really chose.
+# The payloader sets the profile that the encoder chose.
 SENT_FORMATS = {"VP8": FORMATS["VP8"], "H264": FORMATS["H264"].rpartition(",profile-level-id")[0]}
 DECODERS = {"VP8": "rtpvp8depay ! vp8dec", "H264": "rtph264depay ! avdec_h264"}
 OPUS = "application/x-rtp,media=audio,encoding-name=OPUS,payload=97,clock-rate=48000,encoding-params=(string)2"
@@ -65,7 +65,7 @@ class WebRTCPeer:
             transceivers = [self.peer.emit("get-transceiver", index) for index in range(2)]
             for one in transceivers:
                 one.set_property("direction", direction.SENDONLY)
-        # Retransmission for the picture only: nobody repairs Opus this way.
+        # Retransmission for video only, as in browsers.
         transceivers[0].set_property("do-nack", True)
 
     @staticmethod
@@ -79,8 +79,8 @@ class WebRTCPeer:
         )
 
     def _keep_to_loopback(self) -> None:
-        """libnice ties a socket to the interface of its address, so that only one on 127.0.0.1 reaches the node."""
-        # Kept for good: the bin's own reference is a floating one, which Python takes over.
+        """libnice binds a socket to the interface of its address, so only one on 127.0.0.1 reaches the node."""
+        # Keep this reference: that of the bin is a floating one, which Python takes over.
         self.ice = self.peer.get_property("ice-agent")
         self.ice.emit("add-local-ip-address", "127.0.0.1")
         self.ice.get_property("agent").set_property("upnp", False)
@@ -145,8 +145,8 @@ class WebRTCPeer:
             self.audio += 1
             self.loud += int(max(message.get_structure().get_value("rms")) > LOUD_DECIBELS)
 
-    def tell(self) -> bool:
-        """Reports the numbers now and asks for newer ones; called again and again by the main loop."""
+    def report_stats(self) -> bool:
+        """Reports the latest numbers and requests new ones. The main loop calls this periodically."""
 
         def counted(promise: Gst.Promise) -> None:
             total = 0
@@ -182,7 +182,7 @@ def main() -> None:
         GLib.idle_add(loop.quit)
 
     threading.Thread(target=wait_for_end, daemon=True).start()
-    GLib.timeout_add(250, peer.tell)
+    GLib.timeout_add(250, peer.report_stats)
     peer.start()
     loop.run()
     if peer.failure:

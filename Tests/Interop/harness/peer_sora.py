@@ -1,8 +1,8 @@
 """The Sora Python SDK (libwebrtc) as a member of a channel, unmodified: `python -m harness.peer_sora ROLE URL CHANNEL`.
 
-Reports are lines of JSON on the output; commands are lines on the input: `speak`, `hush`, `stats`. The end of the input
-disconnects. Only callbacks that hold Python's lock are set, sound is polled, and the process ends without destroying
-the SDK's objects: the SDK does not survive anything else.
+It writes reports as lines of JSON to standard output, and reads the commands `unmute` and `mute` from standard input. It
+disconnects at the end of the input. It sets only callbacks that hold Python's lock, polls audio, and exits without
+destroying the SDK's objects, because the SDK crashes otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COLOURS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200), 
 
 
 class Stream:
-    """What arrives from one sender."""
+    """The media received from one sender."""
 
     def __init__(self) -> None:
         self.frames = self.width = self.height = self.loud = 0
@@ -40,7 +40,7 @@ class Stream:
         self.frames += 1
         self.height, self.width = picture.shape[:2]
         if self.frames % 10 == 1:
-            # Blue, green, red is the order of the SDK's frames.
+            # The SDK's frames are in the order blue, green, red.
             middle = picture[self.height // 4 : self.height // 2, : self.width // 4].reshape(-1, 3).mean(axis=0)
             self.colour = [int(value) for value in middle[::-1]]
 
@@ -104,7 +104,7 @@ class Member:
         self.connection.on_disconnect = self.on_disconnect
         self.connection.on_ws_close = self.on_ws_close
 
-    # Every callback catches what it raises: an exception in one ends the process.
+    # An exception in a callback would end the process.
     def guarded(self, work) -> None:
         try:
             work()
@@ -140,7 +140,7 @@ class Member:
             stream.sinks.append(sink)
         report("track", stream=track.stream_id, kind=track.kind)
 
-    def say_stats(self) -> None:
+    def report_stats(self) -> None:
         with self.lock:
             for stream in self.streams.values():
                 stream.listen()
@@ -181,17 +181,17 @@ class Member:
         threading.Thread(target=self.watch, daemon=True).start()
         for line in sys.stdin:
             command = line.strip()
-            if command in ("speak", "hush"):
-                self.speaking = command == "speak"
+            if command in ("unmute", "mute"):
+                self.speaking = command == "unmute"
         if not self.ended.is_set():
             self.connection.disconnect()
         finished = self.ended.wait(10)
-        self.say_stats()
+        self.report_stats()
         report("ended", finished=finished)
 
     def watch(self) -> None:
         while not self.ended.is_set():
-            self.guarded(self.say_stats)
+            self.guarded(self.report_stats)
             time.sleep(0.25)
 
 

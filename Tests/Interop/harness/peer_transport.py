@@ -1,7 +1,7 @@
 """A WHEP viewer that decodes nothing and records the packets at its transport.
 
-It sends no NACK and no receiver report, so that lost packets stay lost. A line on standard input asks for the records since
-the previous one.
+It sends no NACK and no receiver report, so lost packets are not retransmitted. A line on standard input requests the records
+since the previous one.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ INTERPRETERS = {"aiortc": sys.executable, "gstreamer": "/usr/bin/python3"}
 
 
 class Program:
-    """A running peer. It reports in lines of JSON, and ends when its input is closed."""
+    """A running peer. It writes reports as lines of JSON, and ends when its input is closed."""
 
     def __init__(self, kind: str, command: list[str]) -> None:
         self.kind = kind
@@ -34,7 +34,7 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.said: list[str] = []
+        self.output: list[str] = []
         self.threads = [threading.Thread(target=one, daemon=True) for one in (self._read, self._read_errors)]
         for thread in self.threads:
             thread.start()
@@ -44,11 +44,11 @@ class Program:
             try:
                 self.reports.append(json.loads(line))
             except ValueError:
-                self.said.append(line)
+                self.output.append(line)
 
     def _read_errors(self) -> None:
         for line in self.process.stderr:
-            self.said.append(line)
+            self.output.append(line)
 
     def last(self, event: str) -> dict[str, Any] | None:
         """The latest report of an event."""
@@ -59,15 +59,15 @@ class Program:
 
         def look() -> dict[str, Any] | None:
             if self.process.poll() is not None and not self.last(event):
-                raise AssertionError(f"{self.kind} ended with {self.process.returncode}: {''.join(self.said[-15:])}")
+                raise AssertionError(f"{self.kind} ended with {self.process.returncode}: {''.join(self.output[-15:])}")
             found = self.last(event)
             return found if found and all(found.get(key, 0) >= value for key, value in at_least.items()) else None
 
         what = f"{self.kind}: {event} with {at_least}"
-        return wait_until(look, what, seconds, describe=lambda: (self.reports[-1:], "".join(self.said[-10:])))
+        return wait_until(look, what, seconds, describe=lambda: (self.reports[-1:], "".join(self.output[-10:])))
 
     def ask(self, event: str, seconds: float = 10) -> dict[str, Any]:
-        """Sends an empty line and waits for the report that answers it."""
+        """Sends an empty line and waits for the report with the answer."""
         before = sum(one["event"] == event for one in self.reports)
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -75,25 +75,25 @@ class Program:
             lambda: sum(one["event"] == event for one in self.reports) > before,
             f"{self.kind}: {event}",
             seconds,
-            describe=lambda: "".join(self.said[-10:]),
+            describe=lambda: "".join(self.output[-10:]),
         )
         return self.last(event)
 
     def end(self) -> dict[str, Any]:
-        """Ends the session regularly; the final report. Over WHIP and WHEP its `status` is that of the DELETE."""
+        """Ends the session and returns the final report. Over WHIP and WHEP its `status` is that of the DELETE."""
         self.process.stdin.close()
         try:
             self.process.wait(15)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.kind} did not end: {''.join(self.said[-10:])}") from None
+            raise AssertionError(f"{self.kind} did not end: {''.join(self.output[-10:])}") from None
         for thread in self.threads:
             thread.join(5)
         final = self.last("ended")
-        assert final is not None, f"{self.kind} ended with {self.process.returncode}: {''.join(self.said[-15:])}"
+        assert final is not None, f"{self.kind} ended with {self.process.returncode}: {''.join(self.output[-15:])}"
         return final
 
     def kill(self) -> None:
-        """Kills the program, so that the server is not informed."""
+        """Kills the program, so that it does not end its session."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(10)

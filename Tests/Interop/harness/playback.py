@@ -1,8 +1,8 @@
-"""Judges what the node sent apart from how the browser played it.
+"""Checks separately what the node sent and how the browser played it.
 
-The node is judged at the transport, with the same bounds on every machine: by a viewer that decodes nothing
-(`harness.transport`) and by the packets and frames that the browser received. Decoding and rendering need a processor, so
-the bounds on them grow by the time that the programs of the test waited for one (`harness.machine`).
+The checks of the node are at the transport, with the same bounds on every machine: a viewer that decodes nothing
+(`harness.transport`), and the packets and frames that the browser received. Decoding and rendering need a processor, so their
+bounds grow by the time that the programs of the test waited for one (`harness.machine`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FREEZE_SECONDS = 0.15
 
 @dataclass
 class Playback:
-    """What happened between two looks at a viewer."""
+    """The changes of a viewer's statistics in an interval."""
 
     seconds: float
     frames: int
@@ -73,10 +73,10 @@ def observe(
     sent: Look | None = None,
     during: Callable[[], None] | None = None,
 ) -> Playback:
-    """Looks at one tile's numbers at the beginning, once a second, and at the end.
+    """Samples a viewer's statistics with `look` at the start, once a second, and at the end.
 
-    `transport` watches the same publisher; `sent` returns the publisher's own numbers. `during` runs in a thread of its
-    own, and the interval ends so many seconds after it.
+    `transport` watches the same publisher, and `sent` returns the publisher's statistics. `during` runs in a thread of its
+    own, and the interval ends `seconds` after it.
     """
     first, sent_first = look(), sent() if sent else None
     if transport:
@@ -128,12 +128,12 @@ def observe(
 
 
 def grown(first: dict[str, Any], last: dict[str, Any], key: str) -> Any:
-    """By how much a number grew; a number that is missing is 0."""
+    """The growth of a number. A missing number is 0."""
     return (last.get(key) or 0) - (first.get(key) or 0)
 
 
 def transport_faults(playback: Playback) -> list[str]:
-    """What a broken node did."""
+    """Faults of the node."""
     found: list[str] = []
     if playback.lost > playback.kernel_drops:
         found.append(f"the browser lost {playback.lost} packets, {playback.kernel_drops} dropped by the kernel")
@@ -150,7 +150,7 @@ def transport_faults(playback: Playback) -> list[str]:
 
 
 def rendering_faults(playback: Playback, in_sync: bool = True) -> list[str]:
-    """What the browser did worse than the processor time that it got explains."""
+    """Faults of the playback that no wait for a processor explains."""
     share, found = playback.waited_share, []
     if playback.frames_per_second < FRAMES_PER_SECOND_MIN * (1 - share):
         found.append("too few frames")
@@ -161,16 +161,16 @@ def rendering_faults(playback: Playback, in_sync: bool = True) -> list[str]:
     if playback.samples < playback.seconds * 48000 * SOUND_SHARE_MIN * (1 - share):
         found.append("sound is missing")
     if playback.concealed > playback.samples * (CONCEALED_SHARE_MAX + share):
-        found.append("sound was made up for lost packets")
+        found.append("sound was concealed")
     if in_sync and playback.skew is not None and abs(playback.skew) > SKEW_SECONDS_MAX + playback.worst_wait:
         found.append(f"picture and sound are played {playback.skew * 1000:+.0f} ms apart")
     return found
 
 
 def assert_smooth(playback: Playback, in_sync: bool = True) -> None:
-    """The node sent everything in order and in sync, and the browser played it.
+    """Asserts that the node sent everything in order and in sync, and that the browser played it.
 
-    `in_sync` is false for a publisher whose own sender reports do not say when its media was captured.
+    `in_sync` is false for a publisher whose sender reports do not have the time of capture.
     """
     faults = transport_faults(playback) + rendering_faults(playback, in_sync)
     assert not faults, f"{'; '.join(faults)}: {playback}"

@@ -1,4 +1,4 @@
-"""Judges what the node sent, at the transport of a receiver that decodes nothing.
+"""Checks what the node sent, at the transport of a receiver that decodes nothing.
 
 Loss, duplication, order and the clock of the sender reports do not depend on how fast a program runs, so their bounds are
 the same on an idle and on a busy machine. Only the bound on stalls depends on timing: it grows by the time that the
@@ -18,11 +18,11 @@ from .waiting import wait_until
 CLOCK_RATES = {"video": 90_000, "audio": 48_000}
 # A program in Python on a busy machine may need a few retransmissions of the handshake.
 CONNECT_SECONDS_MAX = 30
-# A publisher is live when its media comes at this speed, within 10 %.
+# A publisher is live when its media arrives at this speed, within 10 %.
 LIVE_SPEED, LIVE_TOLERANCE = 1.0, 0.1
-# Beyond this a person notices that lips and voice part (ITU-R BT.1359 puts it at +45 to -125 ms).
+# Beyond this a viewer notices that audio and video are out of sync (ITU-R BT.1359: +45 to -125 ms).
 SKEW_SECONDS_MAX = 0.125
-# A picture freezes for a viewer when a frame comes 150 ms later than usual (W3C webrtc-stats, freezeCount).
+# A frame that comes 150 ms later than usual is a freeze (W3C webrtc-stats, freezeCount).
 STALL_SECONDS_MAX = 0.15
 
 
@@ -33,7 +33,7 @@ def distance(older: int, newer: int, bits: int) -> int:
 
 
 def unwrapped(numbers: list[int], bits: int) -> list[int]:
-    """Numbers that wrap around as numbers that do not; the first stays as it is."""
+    """The numbers without wrap-around. The first is unchanged."""
     result: list[int] = []
     for number in numbers:
         result.append(result[-1] + distance(result[-1], number, bits) if result else number)
@@ -53,7 +53,7 @@ class Packet:
 
 @dataclass(frozen=True)
 class SenderReport:
-    """What a sender report says of the clocks (RFC 3550 §6.4.1); `ntp` is in seconds."""
+    """The NTP and RTP times in a sender report (RFC 3550 §6.4.1). `ntp` is in seconds."""
 
     ssrc: int
     ntp: float
@@ -62,7 +62,7 @@ class SenderReport:
 
 @dataclass
 class Stream:
-    """What arrived of one SSRC."""
+    """The packets and sender reports of one SSRC."""
 
     packets: list[Packet]
     reports: list[SenderReport]
@@ -93,13 +93,13 @@ class Stream:
 
     @property
     def longest_stall(self) -> float:
-        """By how many seconds a packet came later after the one before than the timestamps say."""
+        """The most seconds that a packet came later than its timestamp, relative to the previous packet."""
         gaps = zip(self.packets, self.packets[1:], self.times, self.times[1:])
         return max((b.arrival - a.arrival - (later - earlier) for a, b, earlier, later in gaps), default=0.0)
 
     @property
     def speed(self) -> float:
-        """Seconds of media in a second of arrivals: 1, or more while a publisher catches up with its own clock."""
+        """Seconds of media per second of arrivals. It is above 1 while a publisher catches up with its clock."""
         elapsed = self.packets[-1].arrival - self.packets[0].arrival
         return (self.times[-1] - self.times[0]) / elapsed if elapsed > 0 else 0.0
 
@@ -107,8 +107,8 @@ class Stream:
     def transit(self) -> float | None:
         """The shortest time from a packet's capture, by the sender reports' clock, to its arrival.
 
-        The clocks of the two ends differ by a constant that is the same for all streams of a sender. The shortest time
-        is that of a packet that waited nowhere, so that it does not depend on how busy the machine is.
+        The clocks of sender and receiver differ by a constant that is the same for all streams of a sender. The shortest
+        time is that of a packet that waited nowhere, so it does not depend on the load of the machine.
         """
         if not self.reports:
             return None
@@ -121,7 +121,7 @@ class Stream:
 
 @dataclass
 class Arrivals:
-    """What arrived in an interval of so many seconds."""
+    """The streams that arrived in an interval of `seconds`."""
 
     seconds: float
     streams: list[Stream]
@@ -143,17 +143,17 @@ class Arrivals:
 
     @property
     def skew(self) -> float | None:
-        """How much later a picture comes than the sound of the same instant, in seconds."""
+        """The delay of video against audio captured at the same time, in seconds."""
         transits = {one.kind: one.transit for one in self.streams}
         if transits.get("video") is None or transits.get("audio") is None:
             return None
         return transits["video"] - transits["audio"]
 
     def faults(self, worst_wait: float = 0.0, kernel_drops: int = 0) -> list[str]:
-        """What a broken node did.
+        """Faults of the node.
 
-        `worst_wait` is how long programs waited for a processor at the worst, in seconds. `kernel_drops` is how many
-        datagrams the kernel dropped at full sockets; a publisher that repeats one sends it out of order.
+        `worst_wait` is the longest wait of a program for a processor, in seconds. `kernel_drops` is the number of datagrams
+        that the kernel dropped at full sockets. A retransmitted packet arrives out of order.
         """
         found: list[str] = []
         for kind in CLOCK_RATES:
@@ -177,7 +177,7 @@ class Arrivals:
 
 
 class TransportViewer(Program):
-    """A WHEP viewer that writes down what arrives (`harness.peer_transport`)."""
+    """A WHEP viewer that records the packets (`harness.peer_transport`)."""
 
     def __init__(self, endpoint: str, *options: str) -> None:
         command = [sys.executable, "-m", "harness.peer_transport", "watch", endpoint, *options]
@@ -188,7 +188,7 @@ class TransportViewer(Program):
         self.wait("connected", CONNECT_SECONDS_MAX)
 
     def take(self, seconds: float) -> Arrivals:
-        """What arrived since the previous call, which was `seconds` ago."""
+        """The arrivals since the previous call, which was `seconds` ago."""
         answer = self.ask("records")
         packets = [Packet(*one) for one in answer["packets"]]
         reports = [SenderReport(*one) for one in answer["reports"]]
@@ -206,9 +206,9 @@ class TransportViewer(Program):
 
 
     def wait_until_live(self, seconds: float = 20) -> None:
-        """Waits until a second of the publisher's media takes a second.
+        """Waits until the publisher's media arrives in real time.
 
-        A starved encoder falls behind its own clock and then catches up. Its sender reports are wrong until it has.
+        A starved encoder falls behind its clock and then catches up. Until then its sender reports are wrong.
         """
         self.take(0)
 

@@ -19,8 +19,8 @@ def wait_until(
 ) -> Value:
     """Calls `look` until it returns something true, and returns that.
 
-    Fails the test after `seconds` with a sentence that says what was awaited and what was there instead. On a machine
-    without a free processor the limit is up to four times as long (`PatientClock`).
+    Fails the test after `seconds`, with a message about the expected and the last seen value. On a machine without a free
+    processor the limit is up to four times as long (`PatientClock`).
     """
     clock = PatientClock()
     while True:

@@ -1,4 +1,4 @@
-"""The judges of the other tests: a broken node fails on any machine, a starved browser does not fail a good node."""
+"""Tests of the checks in `harness`: faults of the node fail on any machine, and a starved browser does not fail a test."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from harness.proxy import Proxy
 from harness.transport import Arrivals, Packet, SenderReport, TransportViewer
 from harness.waiting import wait_until
 
-# As long as a program waits in a second beside two others that never rest, on two cores.
+# The wait in a second for a processor on two cores, next to two programs that are always busy.
 BUSY = 0.5
 
 
 def call(seconds: float = 4.0) -> tuple[list[Packet], list[SenderReport]]:
-    """A call without a fault: 50 audio packets and 30 frames of 3 packets a second, with numbers that wrap around."""
+    """A call without faults: 50 audio packets and 30 frames of 3 packets a second, with numbers that wrap around."""
     packets: list[Packet] = []
     reports: list[SenderReport] = []
     for number in range(int(seconds * 50)):
@@ -58,15 +58,15 @@ def hold_back_for_two_seconds(packets: list[Packet], reports: list[SenderReport]
     return [replace(one, arrival=max(one.arrival, 103.0)) if one.arrival > 101 else one for one in packets], reports
 
 
-def falsify_the_sound_s_clock(packets: list[Packet], reports: list[SenderReport]) -> Call:
+def falsify_the_audio_clock(packets: list[Packet], reports: list[SenderReport]) -> Call:
     return packets, [replace(one, ntp=one.ntp + 0.2) if one.ssrc == 1 else one for one in reports]
 
 
-def delay_the_sound(packets: list[Packet], reports: list[SenderReport]) -> Call:
+def delay_the_audio(packets: list[Packet], reports: list[SenderReport]) -> Call:
     return [replace(one, arrival=one.arrival + 0.2) if one.kind == "audio" else one for one in packets], reports
 
 
-def leave_the_reports_out(packets: list[Packet], _: list[SenderReport]) -> Call:
+def remove_the_reports(packets: list[Packet], _: list[SenderReport]) -> Call:
     return packets, []
 
 
@@ -74,7 +74,7 @@ def change_the_stream(packets: list[Packet], reports: list[SenderReport]) -> Cal
     return [replace(one, ssrc=3) if one.kind == "video" and one.arrival > 102 else one for one in packets], reports
 
 
-def leave_the_sound_out(packets: list[Packet], reports: list[SenderReport]) -> Call:
+def remove_the_audio(packets: list[Packet], reports: list[SenderReport]) -> Call:
     return [one for one in packets if one.kind == "video"], reports
 
 
@@ -92,14 +92,14 @@ def test_a_call_without_a_fault_passes() -> None:
         (repeat_one, "repeated"),
         (reorder_two, "audio reordered"),
         (hold_back_for_two_seconds, "stalled for"),
-        (falsify_the_sound_s_clock, "picture +204 ms after the sound"),
-        (delay_the_sound, "picture -196 ms after the sound"),
-        (leave_the_reports_out, "no sender reports"),
+        (falsify_the_audio_clock, "picture +204 ms after the sound"),
+        (delay_the_audio, "picture -196 ms after the sound"),
+        (remove_the_reports, "no sender reports"),
         (change_the_stream, "2 streams of video"),
-        (leave_the_sound_out, "0 streams of audio"),
+        (remove_the_audio, "0 streams of audio"),
     ],
 )
-def test_what_a_broken_node_does_fails_on_a_busy_machine_too(mutation: Callable[..., Call], fault: str) -> None:
+def test_faults_of_the_node_are_found_on_a_busy_machine_too(mutation: Callable[..., Call], fault: str) -> None:
     for wait in (0.0, BUSY):
         faults = Arrivals.of(4, *mutation(*call())).faults(wait)
         assert any(fault in one for one in faults), f"{wait}: {faults}"
@@ -112,7 +112,7 @@ def test_a_publisher_that_catches_up_is_not_live() -> None:
     assert all(one.speed > 1.3 for one in Arrivals.of(4, behind, reports).streams)
 
 
-def test_lateness_that_the_machine_explains_is_no_fault() -> None:
+def test_a_delay_within_the_wait_for_a_processor_is_no_fault() -> None:
     packets, reports = call()
     late = [replace(one, arrival=max(one.arrival, 101.5)) if one.arrival > 101 else one for one in packets]
     arrivals = Arrivals.of(4, late, reports)
@@ -121,7 +121,7 @@ def test_lateness_that_the_machine_explains_is_no_fault() -> None:
 
 
 def playback(waited: float = 0.0, **changes: object) -> Playback:
-    """Ten seconds of a browser that plays well."""
+    """Ten seconds of good playback."""
     numbers: dict[str, object] = {
         **{"seconds": 10.0, "frames": 300, "frames_received": 300, "freezes": 0, "unexcused_freezes": 0, "lost": 0},
         **{"energy": 1.0, "samples": 480_000, "concealed": 0, "skew": 0.03, "last": {}, "kernel_drops": 0},
@@ -140,22 +140,22 @@ def playback(waited: float = 0.0, **changes: object) -> Playback:
         {"skew": -0.3},
     ],
 )
-def test_a_browser_may_render_badly_only_while_it_waits_for_a_processor(changes: dict[str, object]) -> None:
+def test_bad_rendering_is_excused_only_by_waits_for_a_processor(changes: dict[str, object]) -> None:
     assert transport_faults(playback(0, **changes)) == []
     assert rendering_faults(playback(0, **changes))
     assert rendering_faults(playback(BUSY, **changes)) == []
 
 
 @pytest.mark.parametrize("changes", [{"lost": 3}, {"frames_received": 240}, {"energy": 0.0}, {"unexcused_freezes": 1}])
-def test_no_wait_excuses_what_did_not_arrive(changes: dict[str, object]) -> None:
+def test_no_wait_excuses_missing_media(changes: dict[str, object]) -> None:
     starved = playback(BUSY, **changes)
     assert transport_faults(starved) + rendering_faults(starved)
 
 
-def test_a_publisher_with_a_wrong_clock_is_noticed(
+def test_a_publisher_with_a_wrong_clock_is_found(
     peer: Callable[..., Peer], transport: Callable[..., TransportViewer], node: Node, channel: str
 ) -> None:
-    """What a node with broken sender reports would send: the same packets with the sound's clock 300 ms off."""
+    """Sender reports with an audio clock that is 300 ms off, as from a broken node."""
     for seconds in (0.0, 0.3):
         receiver = transport()
         options = ("--audio-clock-seconds", str(seconds))
@@ -166,13 +166,13 @@ def test_a_publisher_with_a_wrong_clock_is_noticed(
         time.sleep(4)
         arrivals = receiver.take(4)
         assert arrivals.skew == pytest.approx(seconds, abs=0.1)
-        apart = [one for one in arrivals.faults(BUSY) if "after the sound" in one]
-        assert len(apart) == (1 if seconds else 0), arrivals.faults(BUSY)
+        skewed = [one for one in arrivals.faults(BUSY) if "after the sound" in one]
+        assert len(skewed) == (1 if seconds else 0), arrivals.faults(BUSY)
         publisher.end()
         receiver.end()
 
 
-def test_packets_that_a_node_drops_are_noticed(
+def test_packets_that_a_node_drops_are_found(
     peer: Callable[..., Peer], transport: Callable[..., TransportViewer], node: Node, channel: str
 ) -> None:
     """A proxy between the node and one of two viewers drops a run of packets each second."""

@@ -1,4 +1,4 @@
-"""Datagrams of a stranger: what anybody can throw at the media port."""
+"""Datagrams of unknown senders to the media port."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import Callable
 from harness.node import LOOPBACK, Node
 
 DATAGRAMS = 2000
-# Bounded, so that the kernel's queue is not what drops them.
+# Slow enough that the kernel's receive queue does not drop any.
 DATAGRAMS_PER_SECOND = 2000
 SEED = 20260101
 
 
 def send_all(node: Node, datagrams: list[bytes]) -> list[bytes]:
-    """Sends datagrams from one fresh socket to the media port; what came back."""
+    """Sends datagrams from a new socket to the media port, and returns the replies."""
     replies: list[bytes] = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-        stranger.bind((LOOPBACK, 0))
-        stranger.setblocking(False)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.bind((LOOPBACK, 0))
+        sender.setblocking(False)
         for index, datagram in enumerate(datagrams):
-            stranger.sendto(datagram, (LOOPBACK, node.media_port))
+            sender.sendto(datagram, (LOOPBACK, node.media_port))
             if index % 50 == 49:
                 time.sleep(50 / DATAGRAMS_PER_SECOND)
         time.sleep(0.5)
         try:
             while True:
-                replies.append(stranger.recv(2048))
+                replies.append(sender.recv(2048))
         except BlockingIOError:
             pass
     return replies
 
 
 def stun_request(username: bytes) -> bytes:
-    """A binding request with a user name, a MESSAGE-INTEGRITY of nobody's and no FINGERPRINT."""
+    """A binding request with a user name, an invalid MESSAGE-INTEGRITY and no FINGERPRINT."""
     padded = username + bytes(-len(username) % 4)
     attributes = struct.pack("!HH", 0x0006, len(username)) + padded + struct.pack("!HH", 0x0008, 20) + bytes(20)
     return struct.pack("!HHI", 0x0001, len(attributes), 0x2112A442) + os.urandom(12) + attributes
@@ -59,15 +59,15 @@ def datagrams(kind: str) -> list[bytes]:
     if kind == "truncated STUN":
         whole = stun_request(b"abcd:efgh")
         return [whole[: chance.randrange(1, len(whole))] for _ in range(DATAGRAMS)]
-    if kind == "STUN of nobody":
+    if kind == "STUN with an unknown user name":
         return [stun_request(chance.randbytes(4).hex().encode() + b":abcd") for _ in range(DATAGRAMS)]
-    if kind == "STUN with lying lengths":
-        lies = []
+    if kind == "STUN with false lengths":
+        messages = []
         for _ in range(DATAGRAMS):
             message = bytearray(stun_request(b"abcd:efgh"))
             struct.pack_into("!H", message, chance.choice([2, 22, 36]), chance.randrange(0, 65536))
-            lies.append(bytes(message))
-        return lies
+            messages.append(bytes(message))
+        return messages
     if kind == "ClientHello":
         return [client_hello() for _ in range(DATAGRAMS)]
     if kind == "RTP":
@@ -85,12 +85,12 @@ def datagrams(kind: str) -> list[bytes]:
     raise ValueError(kind)
 
 
-KINDS = ["garbage", "truncated STUN", "STUN of nobody", "STUN with lying lengths", "ClientHello", "RTP", "RTCP"]
+KINDS = ["garbage", "truncated STUN", "STUN with an unknown user name", "STUN with false lengths", "ClientHello", "RTP", "RTCP"]
 
 
-def throw_everything(node: Node) -> None:
+def send_every_kind(node: Node) -> None:
     for kind in KINDS:
         send_all(node, datagrams(kind))
 
 
-ATTACKS: dict[str, Callable[[Node], None]] = {"datagrams of every kind": throw_everything}
+ATTACKS: dict[str, Callable[[Node], None]] = {"datagrams of every kind": send_every_kind}

@@ -1,4 +1,4 @@
-"""An application server that receives the node's webhooks."""
+"""A server that receives the node's webhooks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Callable
 from .node import LOOPBACK
 
 
-class Hooks:
-    """Records the posted bodies by the name of the hook, and answers with `answers[name]`, or with an empty object."""
+class WebhookServer:
+    """Records the posted bodies by the webhook's name, and answers with `answers[name]`, or with an empty object."""
 
     def __init__(self) -> None:
         self.received: dict[str, list[dict[str, Any]]] = {"auth": [], "event": [], "session": []}
