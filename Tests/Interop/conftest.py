@@ -118,10 +118,10 @@ def peer() -> Iterator[Callable[..., Peer]]:
 
 @pytest.fixture
 def transport(node: Node, channel: str) -> Iterator[Callable[..., TransportViewer]]:
-    """Starts viewers that record the packets at their transport. They watch the test's own channel, or another path."""
+    """Starts viewers that record the packets at their transport. They watch the test's own channel and node, or others."""
 
-    def make(path: str = channel, *options: str) -> TransportViewer:
-        return TransportViewer(f"{node.origin}/whep/{path}", *options)
+    def make(path: str = channel, *options: str, at: Node | None = None) -> TransportViewer:
+        return TransportViewer(f"{(at or node).origin}/whep/{path}", *options)
 
     yield from starting(make)
 

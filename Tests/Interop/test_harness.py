@@ -16,6 +16,8 @@ from harness.proxy import Proxy
 from harness.transport import Arrivals, Packet, SenderReport, TransportViewer
 from harness.waiting import wait_until
 
+# A small picture, because aiortc's sender reports have the time of encoding, and encoding takes long on a busy machine.
+SMALL = ("--size", "160x90")
 # The wait in a second for a processor on two cores, next to two programs that are always busy.
 BUSY = 0.5
 
@@ -158,7 +160,7 @@ def test_a_publisher_with_a_wrong_clock_is_found(
     """Sender reports with an audio clock that is 300 ms off, as from a broken node."""
     for seconds in (0.0, 0.3):
         receiver = transport()
-        options = ("--audio-clock-seconds", str(seconds))
+        options = ("--audio-clock-seconds", str(seconds), *SMALL)
         publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}", "VP8", *options)
         wait_until(receiver.receives_both, "packets and reports of both", 10)
         receiver.wait_until_live()
@@ -173,12 +175,14 @@ def test_a_publisher_with_a_wrong_clock_is_found(
 
 
 def test_packets_that_a_node_drops_are_found(
-    peer: Callable[..., Peer], transport: Callable[..., TransportViewer], node: Node, channel: str
+    peer: Callable[..., Peer], transport: Callable[..., TransportViewer], own_node: Callable[..., Node], channel: str
 ) -> None:
     """A proxy between the node and one of two viewers drops a run of packets each second."""
+    # With one loop the node has one media port, so that the proxy reaches every session.
+    node = own_node("--loops", "1")
     with Proxy(node.media_port) as proxy:
-        intact, broken = transport(), transport(channel, "--proxy-port", str(proxy.port))
-        publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}")
+        intact, broken = transport(at=node), transport(channel, "--proxy-port", str(proxy.port), at=node)
+        publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}", "VP8", *SMALL)
         for receiver in (intact, broken):
             wait_until(receiver.receives_both, "packets and reports of both", 10)
             receiver.take(0)

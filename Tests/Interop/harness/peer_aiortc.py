@@ -23,19 +23,23 @@ from av import AudioFrame, VideoFrame
 from .aiortc_session import start_session
 from .peer_common import parser, report
 
-WIDTH, HEIGHT = 640, 360
+
 AUDIO_RATE, AUDIO_SAMPLES = 48000, 960
 
 
 class MovingBar(VideoStreamTrack):
     """A bright bar that moves over a grey ramp."""
 
-    count = 0
+    def __init__(self, width: int, height: int) -> None:
+        super().__init__()
+        self.width, self.height = width, height
+        self.count = 0
 
     async def recv(self) -> VideoFrame:
         timestamp, time_base = await self.next_timestamp()
-        picture = numpy.tile(numpy.linspace(40, 120, WIDTH, dtype=numpy.uint8)[None, :, None], (HEIGHT, 1, 3))
-        left = self.count * 6 % (WIDTH - 40)
+        ramp = numpy.linspace(40, 120, self.width, dtype=numpy.uint8)
+        picture = numpy.tile(ramp[None, :, None], (self.height, 1, 3))
+        left = self.count * 6 % (self.width - 40)
         picture[:, left : left + 40] = (240, 200, 90)
         self.count += 1
         frame = VideoFrame.from_ndarray(numpy.ascontiguousarray(picture), format="rgb24")
@@ -106,14 +110,16 @@ def falsify_audio_clock(seconds: float) -> None:
 async def run() -> None:
     options = parser()
     options.add_argument("--audio-clock-seconds", type=float, default=0.0)
+    options.add_argument("--size", default="640x360")
     chosen = options.parse_args()
+    width, height = (int(part) for part in chosen.size.split("x"))
     if chosen.audio_clock_seconds:
         falsify_audio_clock(chosen.audio_clock_seconds)
     connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     seen = Seen()
     publishing = chosen.role == "publish"
     video = connection.addTransceiver(
-        MovingBar() if publishing else "video", direction="sendonly" if publishing else "recvonly"
+        MovingBar(width, height) if publishing else "video", direction="sendonly" if publishing else "recvonly"
     )
     connection.addTransceiver(Tone() if publishing else "audio", direction="sendonly" if publishing else "recvonly")
     known = (RTCRtpSender if publishing else RTCRtpReceiver).getCapabilities("video").codecs
