@@ -1,7 +1,7 @@
 public import Wire
 
 /// RTCP feedback that a codec was negotiated with (RFC 4585, RFC 5104, transport-wide congestion control, REMB).
-public struct FeedbackTypes: OptionSet, Hashable, Sendable {
+public struct FeedbackTypes: OptionSet, Hashable, Sendable, Codable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
     public static let nack = Self(rawValue: 1)
@@ -12,7 +12,7 @@ public struct FeedbackTypes: OptionSet, Hashable, Sendable {
 }
 
 /// One negotiated payload format: what its payload type means toward one peer.
-public struct CodecParameters: Hashable, Sendable {
+public struct CodecParameters: Hashable, Sendable, Codable {
     public var name: CodecName
     public var payloadType: PayloadType
     /// The retransmission payload type that is associated with it by `apt` (RFC 4588 §8.6), if negotiated.
@@ -48,7 +48,7 @@ public struct CodecParameters: Hashable, Sendable {
 }
 
 /// One `key=value` of an `a=fmtp` line.
-public struct FormatParameter: Hashable, Sendable {
+public struct FormatParameter: Hashable, Sendable, Codable {
     public var key: String
     public var value: String
     public init(key: String, value: String) {

@@ -1,7 +1,7 @@
 public import Wire
 
 /// A peer: one ICE + DTLS transport with the tracks it receives and sends. Unique across nodes and their restarts.
-public struct PeerID: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+public struct PeerID: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
     /// Bits of ``number``.
     public static let numberBits = 40
 
@@ -42,7 +42,7 @@ public struct PeerIDSequence: Sendable {
 }
 
 /// One m-section of one peer: a published track, or a slot that plays one.
-public struct TrackID: Hashable, Sendable, CustomStringConvertible {
+public struct TrackID: Hashable, Sendable, Codable, CustomStringConvertible {
     public let peer: PeerID
     public let mid: MID
     public init(peer: PeerID, mid: MID) {

@@ -1,9 +1,9 @@
-import Wire
+public import Wire
 
 /// A channel's name as its users chose it: 1…255 bytes of UTF-8 without control characters.
 ///
 /// Names compare byte by byte: two spellings of one character are two channels, on every node alike.
-public struct ChannelName: Hashable, Sendable, CustomStringConvertible {
+public struct ChannelName: Hashable, Sendable, TextCodable, CustomStringConvertible {
     /// The longest name in bytes of UTF-8.
     public static let bytesMax = 255
 
@@ -52,7 +52,7 @@ struct CrockfordUUID: Hashable, Sendable, BitwiseCopyable {
 /// A participant's public name: a version 4 UUID in 26 symbols of Crockford's Base32.
 ///
 /// Everybody in a channel may learn it; it opens nothing.
-public struct ParticipantID: Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
+public struct ParticipantID: Hashable, Sendable, TextCodable, BitwiseCopyable, CustomStringConvertible {
     private let uuid: CrockfordUUID
     public var value: String { uuid.text }
 
@@ -71,7 +71,7 @@ public struct ParticipantID: Hashable, Sendable, BitwiseCopyable, CustomStringCo
 }
 
 /// Names a channel's life from its first participant to its last, in the form of a ``ParticipantID``. It is public.
-public struct ChannelSessionID: Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
+public struct ChannelSessionID: Hashable, Sendable, TextCodable, BitwiseCopyable, CustomStringConvertible {
     private let uuid: CrockfordUUID
     public var value: String { uuid.text }
 
@@ -107,7 +107,7 @@ public struct SessionID: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// One open view of a channel's membership.
-public struct ListenerID: RawRepresentable, Hashable, Sendable {
+public struct ListenerID: RawRepresentable, Hashable, Sendable, Codable {
     public let rawValue: UInt64
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }

@@ -1,8 +1,8 @@
 /// What a track carries.
-public enum MediaKind: String, Hashable, Sendable, CaseIterable { case audio, video }
+public enum MediaKind: String, Hashable, Sendable, Codable, CaseIterable { case audio, video }
 
 /// A payload format that the server recognises, by its SDP encoding name. Others are never negotiated.
-public enum CodecName: String, Hashable, Sendable, BitwiseCopyable, CaseIterable {
+public enum CodecName: String, Hashable, Sendable, Codable, BitwiseCopyable, CaseIterable {
     case opus, red
     case vp8 = "VP8"
     case vp9 = "VP9"

@@ -58,7 +58,7 @@ public struct RTPTimestamp: RawRepresentable, Hashable, Sendable, BitwiseCopyabl
 }
 
 /// A 7-bit RTP payload type (RFC 3551 §6), 0…127.
-public struct PayloadType: RawRepresentable, Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
+public struct PayloadType: RawRepresentable, Hashable, Sendable, Codable, BitwiseCopyable, CustomStringConvertible {
     public let rawValue: UInt8
     /// `nil` above 127.
     public init?(rawValue: UInt8) {
@@ -82,7 +82,7 @@ public struct HeaderExtensionID: RawRepresentable, Hashable, Sendable, CustomStr
 }
 
 /// A media identification tag, `a=mid` (RFC 5888) and the sdes:mid extension (RFC 9143): 1…32 token characters.
-public struct MID: Hashable, Sendable, CustomStringConvertible {
+public struct MID: Hashable, Sendable, TextCodable, CustomStringConvertible {
     public let value: String
     /// `nil` when the text is empty, longer than 32 bytes, or not an RFC 4566 token.
     public init?(_ value: some StringProtocol) {
@@ -94,7 +94,7 @@ public struct MID: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// A restriction identifier, `a=rid` (RFC 8851 §10) and rtp-stream-id (RFC 8852): 1…32 of letters, digits, `-`, `_`.
-public struct RID: Hashable, Sendable, CustomStringConvertible {
+public struct RID: Hashable, Sendable, TextCodable, CustomStringConvertible {
     public let value: String
     /// `nil` when the text is empty, longer than 32 bytes, or has another character.
     public init?(_ value: some StringProtocol) {

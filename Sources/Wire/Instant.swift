@@ -28,7 +28,7 @@ public struct Interval: Hashable, Comparable, Sendable, BitwiseCopyable, CustomS
 /// A point on the monotonic clock, in nanoseconds since an arbitrary start.
 ///
 /// The sans-IO modules never read a clock: the caller hands an instant in.
-public struct Instant: Hashable, Comparable, Sendable, BitwiseCopyable, CustomStringConvertible {
+public struct Instant: Hashable, Comparable, Sendable, Codable, BitwiseCopyable, CustomStringConvertible {
     public var nanoseconds: Int64
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
