@@ -130,15 +130,17 @@ let package = Package(
             swiftSettings: settings
         ),
 
-        tests("WireTests", ["Wire"]),
-        tests("ICETests", ["ICE", "Wire"]),
-        tests("DTLSTests", ["DTLS", "SRTP", "Wire"]),
-        tests("SRTPTests", ["SRTP", "Wire", "COpenSSL"]),
+        // What the targets of tests share.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        tests("WireTests", ["TestSupport", "Wire"]),
+        tests("ICETests", ["ICE", "TestSupport", "Wire"]),
+        tests("DTLSTests", ["DTLS", "SRTP", "TestSupport", "Wire"]),
+        tests("SRTPTests", ["SRTP", "TestSupport", "Wire", "COpenSSL"]),
         tests("SignaturesTests", ["Signatures"]),
-        tests("CongestionControlTests", ["CongestionControl", "Wire"]),
+        tests("CongestionControlTests", ["CongestionControl", "TestSupport", "Wire"]),
         tests("MetricsTests", ["Metrics"]),
-        tests("NegotiationTests", ["Negotiation", "MediaTypes", "Wire"]),
-        tests("ForwardingTests", ["Forwarding", "MediaTypes", "Negotiation", "Wire"]),
+        tests("NegotiationTests", ["Negotiation", "MediaTypes", "TestSupport", "Wire"]),
+        tests("ForwardingTests", ["Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"]),
         tests("EventLoopTests", ["EventLoop", "Wire"]),
         tests("MediaTests", ["Media", "EventLoop", "Forwarding", "MediaTypes", "DTLS", "Metrics", "Wire"]),
         // The fake media plane of both RoomTests and SignalingTests.
@@ -148,8 +150,8 @@ let package = Package(
             path: "Tests/RoomTestSupport",
             swiftSettings: settings
         ),
-        tests("RoomTests", ["Room", "RoomTestSupport", "MediaTypes", "Wire"]),
-        tests("JSONTests", ["JSON"]),
+        tests("RoomTests", ["Room", "RoomTestSupport", "MediaTypes", "TestSupport", "Wire"]),
+        tests("JSONTests", ["JSON", "TestSupport"]),
         // What both AccessTests and SignalingTests ask about.
         .target(
             name: "AccessTestSupport",
@@ -168,7 +170,7 @@ let package = Package(
             "SignalingTests",
             [
                 "Signaling", "Access", "AccessTestSupport", "JSON", "Room", "RoomTestSupport", "MediaTypes",
-                "Negotiation", "Wire",
+                "Negotiation", "TestSupport", "Wire",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
@@ -202,7 +204,7 @@ let package = Package(
                 .product(name: "NIOWebSocket", package: "swift-nio"),
             ]
         ),
-        tests("Simulation", ["Client", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Wire"]),
+        tests("Simulation", ["Client", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"]),
         tests("TidyTests", []),
     ]
 )

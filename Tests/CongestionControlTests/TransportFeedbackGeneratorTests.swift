@@ -1,4 +1,5 @@
 import CongestionControl
+import TestSupport
 import Testing
 import Wire
 
@@ -210,7 +211,7 @@ struct TransportFeedbackGeneratorTests {
     }
 
     @Test func `no packet is larger than asked for and nothing is left out`() throws {
-        var random = RTPRandom(seed: 17)
+        var random = SeededGenerator(seed: 17)
         for bytesMax in [64, 200, 1200] {
             var generator = TransportFeedbackGenerator(bytesMax: bytesMax)
             var sent: [(number: UInt16, milliseconds: Int)] = []
@@ -231,7 +232,7 @@ struct TransportFeedbackGeneratorTests {
     }
 
     @Test func `any sequence of numbers and times is survived`() throws {
-        var random = RTPRandom(seed: 19)
+        var random = SeededGenerator(seed: 19)
         var generator = TransportFeedbackGenerator()
         var now = Self.start
         for round in 0..<40_000 {
@@ -241,18 +242,5 @@ struct TransportFeedbackGeneratorTests {
             generator.received(TransportSequenceNumber(rawValue: step), at: now)
             if let deadline = generator.nextDeadline, now >= deadline { _ = try drain(&generator, at: now) }
         }
-    }
-}
-
-/// SplitMix64.
-private struct RTPRandom {
-    var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,4 +1,5 @@
 import DTLS
+import TestSupport
 import Testing
 import Wire
 

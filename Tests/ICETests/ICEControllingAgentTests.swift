@@ -1,4 +1,5 @@
 import ICE
+import TestSupport
 import Testing
 import Wire
 
@@ -11,7 +12,7 @@ private struct ControllingScene {
     let batch = DatagramBatch(capacity: 64)
 
     init(candidates: [NetworkPath]) {
-        var generator = SeededGenerator(state: 9)
+        var generator = SeededGenerator(seed: 9)
         agent = ICEControllingAgent(
             local: Self.client,
             remote: Self.server,

@@ -1,4 +1,5 @@
 import ICE
+import TestSupport
 import Testing
 import Wire
 
@@ -28,7 +29,7 @@ private struct Link {
     let batch = DatagramBatch(capacity: 64)
 
     init(seed: UInt64) {
-        generator = SeededGenerator(state: seed)
+        generator = SeededGenerator(seed: seed)
         controlling = ICEControllingAgent(
             local: Self.client,
             remote: Self.server,

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import JSON
@@ -112,7 +113,7 @@ import Testing
     }
 
     @Test func `any value is read back from its text`() throws {
-        var generator = OperatorsGenerator(seed: 19)
+        var generator = SeededGenerator(seed: 19)
         for _ in 0..<500 {
             let value = JSONValue.random(depth: 5, using: &generator)
             #expect(try JSONValue(parsing: value.bytes) == value)
@@ -145,7 +146,7 @@ import Testing
 
     @Test func `cut and changed texts are refused or understood, never a trap`() throws {
         let text = Array(#"{"a":[1,-2.5e3,"x\u00e9\ud83d\ude00"],"b":{"c":null,"d":[true,false]}}"#.utf8)
-        var generator = OperatorsGenerator(seed: 7)
+        var generator = SeededGenerator(seed: 7)
         for _ in 0..<2_000 {
             var changed = text
             for _ in 0..<Int.random(in: 1...3, using: &generator) {
@@ -163,7 +164,7 @@ import Testing
 
 extension JSONValue {
     /// Any value, with texts of every kind of character.
-    fileprivate static func random(depth: Int, using generator: inout OperatorsGenerator) -> Self {
+    fileprivate static func random(depth: Int, using generator: inout SeededGenerator) -> Self {
         func text() -> String {
             var text = ""
             for _ in 0..<Int.random(in: 0...8, using: &generator) {
@@ -191,18 +192,5 @@ extension JSONValue {
             }
             return .object(members)
         }
-    }
-}
-
-/// A generator with a seed, for tests that can be repeated.
-struct OperatorsGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

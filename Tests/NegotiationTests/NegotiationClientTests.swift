@@ -1,4 +1,5 @@
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
@@ -13,7 +14,7 @@ import Wire
 
     @Test(arguments: CodecName.allCases.filter { $0 != .red })
     func `a client publishes each codec`(name: CodecName) throws {
-        var generator = NegotiationGenerator(state: 3)
+        var generator = SeededGenerator(seed: 3)
         let offer =
             name.kind == .audio
             ? ClientOffer.publish(transport: client, audio: [.standard(name)], video: [], using: &generator)
@@ -39,7 +40,7 @@ import Wire
     }
 
     @Test func `a client publishes audio and three layers`() throws {
-        var generator = NegotiationGenerator(state: 4)
+        var generator = SeededGenerator(seed: 4)
         let rids = ["q", "h", "f"].compactMap { RID($0) }
         let offer = ClientOffer.publish(transport: client, rids: rids, using: &generator)
         let server = try NegotiationServer.publish(offer.text)
@@ -58,7 +59,7 @@ import Wire
     }
 
     @Test func `a client watches with every codec`() throws {
-        var generator = NegotiationGenerator(state: 5)
+        var generator = SeededGenerator(seed: 5)
         let offer = ClientOffer.watch(transport: client, using: &generator)
         let server = try NegotiationServer.watch(offer.text)
         let answer = try offer.parse(answer: server.answer)
@@ -79,7 +80,7 @@ import Wire
         ("m=audio", "m=video"), ("a=fingerprint", "a=finger"),
     ])
     func `a client refuses an answer that does not fit its offer`(line: String, replacement: String) throws {
-        var generator = NegotiationGenerator(state: 6)
+        var generator = SeededGenerator(seed: 6)
         let offer = ClientOffer.publish(transport: client, using: &generator)
         let good = try NegotiationServer.publish(offer.text).answer
         var parts = good.split(separator: "\r\n").map(String.init)

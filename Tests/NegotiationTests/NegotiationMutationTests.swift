@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Wire
 
@@ -17,7 +18,7 @@ import Wire
 
     /// Negotiates in every role; an answer that comes of it must be a description that reads.
     private func negotiate(_ text: String, origin: String) {
-        var generator = NegotiationGenerator(state: 9)
+        var generator = SeededGenerator(seed: 9)
         let answers = [
             try? NegotiationServer.publish(text).answer,
             try? negotiateWatch(
@@ -45,7 +46,7 @@ import Wire
     @Test(.timeLimit(.minutes(2)), arguments: samples)
     func `a mutated sample is answered or refused`(sample: SampleOffer) {
         for seed in 0..<60 as Range<UInt64> {
-            var generator = NegotiationGenerator(state: seed)
+            var generator = SeededGenerator(seed: seed)
             let text =
                 seed.isMultiple(of: 2)
                 ? NegotiationMutation.bytes(sample.text, using: &generator)
@@ -57,7 +58,7 @@ import Wire
 
 /// Ways to spoil a description.
 enum NegotiationMutation {
-    static func bytes(_ text: String, using generator: inout NegotiationGenerator) -> String {
+    static func bytes(_ text: String, using generator: inout SeededGenerator) -> String {
         var bytes = Array(text.utf8)
         for _ in 0..<Int.random(in: 1...12, using: &generator) {
             let index = Int.random(in: 0..<bytes.count, using: &generator)
@@ -71,7 +72,7 @@ enum NegotiationMutation {
     }
 
     /// Lines removed, doubled, moved, and numbers made extreme: what keeps the syntax and breaks the sense.
-    static func lines(_ text: String, using generator: inout NegotiationGenerator) -> String {
+    static func lines(_ text: String, using generator: inout SeededGenerator) -> String {
         let numbers = ["0", "-1", "127", "128", "255", "256", "65535", "65536", "4294967295", "99999999999999999999"]
         var lines = text.split(separator: "\n").map(String.init)
         for _ in 0..<Int.random(in: 1...12, using: &generator) {

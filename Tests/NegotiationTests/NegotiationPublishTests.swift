@@ -1,4 +1,5 @@
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
@@ -17,20 +18,8 @@ enum NegotiationServer {
     }
 
     static func watch(_ offer: String, stream: String = "live") throws(NegotiationError) -> WatchNegotiation {
-        var generator = NegotiationGenerator(state: 7)
+        var generator = SeededGenerator(seed: 7)
         return try negotiateWatch(offer: offer, local: local, streamID: stream, sessionID: 42, using: &generator)
-    }
-}
-
-/// A generator with a seed, so that a failure can be made again.
-struct NegotiationGenerator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
     }
 }
 

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Wire
 
@@ -162,7 +163,7 @@ private let broken: [BrokenOffer] = [
     }
 
     @Test func `to watch, an offer must receive`() {
-        var generator = NegotiationGenerator(state: 1)
+        var generator = SeededGenerator(seed: 1)
         #expect(throws: NegotiationError.self) {
             try negotiateWatch(
                 offer: PublishOffers.chromium.text,

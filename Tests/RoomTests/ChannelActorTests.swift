@@ -2,6 +2,7 @@ import Dispatch
 import MediaTypes
 import RoomTestSupport
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 

@@ -1,6 +1,7 @@
 import Foundation
 import MediaTypes
 import RoomTestSupport
+import TestSupport
 import Testing
 import Wire
 

@@ -1,5 +1,6 @@
 import MediaTypes
 import RoomTestSupport
+import TestSupport
 import Testing
 import Wire
 

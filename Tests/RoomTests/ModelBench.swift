@@ -1,21 +1,9 @@
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
 @testable import Room
-
-/// A generator with a known sequence (SplitMix64), so that a failure can be repeated by its seed.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
-}
 
 extension [ChannelModel.Effect] {
     /// What is to be done, without what is to be told to members and webhooks.

@@ -1,6 +1,7 @@
 import MediaTypes
 import RoomTestSupport
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 

@@ -1,5 +1,6 @@
 import Glibc
 import SRTP
+import TestSupport
 import Testing
 import Wire
 
@@ -15,18 +16,6 @@ final class BackendDifference {
             2_000_000
         #endif
     }()
-
-    struct Generator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var value = state
-            value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-            value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-            return value ^ value >> 31
-        }
-        mutating func below(_ limit: Int) -> Int { Int(truncatingIfNeeded: next() >> 33) % limit }
-    }
 
     /// One stream of one peer.
     private struct Stream {
@@ -70,7 +59,7 @@ final class BackendDifference {
     /// Random bytes that headers and payloads are cut from.
     private let noise: UnsafeMutableRawPointer
     private var peers: [Peer] = []
-    private var generator: Generator
+    private var generator: SeededGenerator
     private var nextSSRC: UInt32 = 1
     private(set) var sent = 0
     private(set) var accepted = 0
@@ -86,7 +75,7 @@ final class BackendDifference {
         unsafe plains = .allocate(byteCount: Self.arenaBytes, alignment: 64)
         unsafe scratch = .allocate(byteCount: 4_096, alignment: 64)
         unsafe noise = .allocate(byteCount: Self.noiseBytes, alignment: 64)
-        generator = Generator(state: seed)
+        generator = SeededGenerator(seed: seed)
         for offset in stride(from: 0, to: Self.noiseBytes, by: 8) {
             unsafe noise.storeBytes(of: generator.next(), toByteOffset: offset, as: UInt64.self)
         }
@@ -378,4 +367,9 @@ final class BackendDifference {
     private func note(_ holds: Bool, _ text: @autoclosure () -> String) {
         if !holds, difference.isEmpty { difference = text() }
     }
+}
+
+extension SeededGenerator {
+    /// A number from 0 to `limit` - 1.
+    mutating func below(_ limit: Int) -> Int { Int(truncatingIfNeeded: next() >> 33) % limit }
 }

@@ -1,4 +1,5 @@
 import COpenSSL
+import TestSupport
 import Testing
 import Wire
 
@@ -107,7 +108,7 @@ struct BackendTests {
         var window = ReplayWindow<2>()
         var seen: Set<UInt64> = []
         var newest: UInt64 = 0
-        var generator = BackendDifference.Generator(state: 5)
+        var generator = SeededGenerator(seed: 5)
         for _ in 0..<20_000 {
             let step = generator.below(12) == 0 ? generator.below(300) : generator.below(9) - 4
             let index = UInt64(max(0, Int(newest) + step - generator.below(3) * 40))

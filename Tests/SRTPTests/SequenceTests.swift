@@ -1,23 +1,16 @@
 import SRTP
+import TestSupport
 import Testing
 import Wire
 
 struct SequenceTests {
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state ^ state >> 29
-        }
-    }
-
     @Test(arguments: Flavor.all, 0..<2)
     func `loss and reordering across several wraps lose nothing that arrives`(
         flavor: Flavor,
         seed: UInt64
     ) throws {
         let pair = try Pair(flavor)
-        var generator = Generator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         for (sender, receiver) in [(pair.near, pair.far), (pair.far, pair.near)] {
             var waiting: [(due: Int, plain: [UInt8], packet: [UInt8])] = []
             var arrived = 0

@@ -1,5 +1,6 @@
 import Client
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 

@@ -3,6 +3,7 @@ import DTLS
 import Forwarding
 import MediaTypes
 import Negotiation
+import TestSupport
 import Wire
 
 /// A node and its clients on a virtual network, in virtual time: the real cores, no clock and no socket.

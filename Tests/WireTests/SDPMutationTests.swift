@@ -1,17 +1,6 @@
+import TestSupport
 import Testing
 import Wire
-
-/// A small generator with a seed, so that a failing text can be made again.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
-    }
-}
 
 private let values = [
     "111 opus/48000/2", "102 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f", "* nack pli",
@@ -43,7 +32,7 @@ private let values = [
 
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `mutated attributes read or are refused`(seed: UInt64) {
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         for _ in 0..<300 {
             var bytes = Array((values.randomElement(using: &generator) ?? "").utf8)
             for _ in 0..<Int.random(in: 1...4, using: &generator) {

@@ -1,14 +1,6 @@
+import TestSupport
 import Testing
 import Wire
-
-/// A linear congruential generator: the same bytes in every run.
-private struct STUNTestGenerator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        return state ^ state >> 29
-    }
-}
 
 struct STUNMessageTests {
     private static let id = STUNTransactionID(high: 1, low: 2)
@@ -86,7 +78,7 @@ struct STUNMessageTests {
     }
 
     @Test func `random bytes behind a valid header never trap`() {
-        var generator = STUNTestGenerator(state: 1)
+        var generator = SeededGenerator(seed: 1)
         for _ in 0..<20_000 {
             let count = Int.random(in: 0...40, using: &generator) * 4
             var bytes = STUNMessageBuilder(.request, transactionID: Self.id).bytes

@@ -1,4 +1,5 @@
 import MediaTypes
+import TestSupport
 import Wire
 
 @testable import Negotiation
@@ -103,7 +104,7 @@ struct EchoClient {
 struct OfferedScene {
     var session: OfferedSession
     var client = EchoClient()
-    var generator = NegotiationGenerator(state: 11)
+    var generator = SeededGenerator(seed: 11)
 
     init(_ own: OfferedSession.Own = .init(), receives: Bool = true, kinds: Set<MediaKind> = [.audio, .video]) {
         session = OfferedSession(

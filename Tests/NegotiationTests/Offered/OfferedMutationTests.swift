@@ -1,4 +1,5 @@
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
@@ -39,7 +40,7 @@ import Wire
     @Test(.timeLimit(.minutes(2)), arguments: 0..<120 as Range<UInt64>)
     func `a mutated answer is taken or refused`(seed: UInt64) throws {
         let (scene, answers) = try scene()
-        var generator = NegotiationGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         for (index, answer) in answers.enumerated() {
             let text =
                 seed.isMultiple(of: 2)
@@ -62,7 +63,7 @@ import Wire
     @Test(.timeLimit(.minutes(2)), arguments: 0..<40 as Range<UInt64>)
     func `a mutated offer is answered or refused`(seed: UInt64) throws {
         var scene = OfferedScene(OfferedScene.both)
-        var generator = NegotiationGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         var client = ClientAnswerer(transport: NegotiationServer.local, using: &generator)
         for streams in [[remoteStream("A")], [], [remoteStream("B"), remoteStream("C")]] {
             let offer = try scene.exchange(streams).offer

@@ -1,4 +1,5 @@
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
@@ -24,7 +25,7 @@ private struct RandomCall {
     private static let codecs: [CodecName] = [.vp8, .vp9, .av1, .h264, .h265]
     private static let profiles = ["42e01f", "42001f", "4d001f", "640c1f", "64001f"]
 
-    private var generator: NegotiationGenerator
+    private var generator: SeededGenerator
     private var session: OfferedSession
     private var client: ClientAnswerer
     private let supported: Set<CodecName>
@@ -39,7 +40,7 @@ private struct RandomCall {
     var rules = OfferRules()
 
     init(seed: UInt64) {
-        var generator = NegotiationGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         var own = OfferedSession.Own()
         if Bool.random(using: &generator) { own.audio = .offered(.opus) }
         if Bool.random(using: &generator) {

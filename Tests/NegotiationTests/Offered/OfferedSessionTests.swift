@@ -1,4 +1,5 @@
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
@@ -208,7 +209,7 @@ import Wire
     }
 
     @Test func `a client that takes one kind is offered that kind`() throws {
-        var generator = NegotiationGenerator(state: 5)
+        var generator = SeededGenerator(seed: 5)
         var session = OfferedSession(
             local: NegotiationServer.local,
             own: .init(),
@@ -241,7 +242,7 @@ import Wire
         twice.tracks += twice.tracks
         let offer = try scene.exchange([twice, remoteStream("A", audio: [], video: [.standard(.av1)])]).offer
         #expect(offer.shape == ["audio sendonly A", "video sendonly A"])
-        var generator = NegotiationGenerator(state: 1)
+        var generator = SeededGenerator(seed: 1)
         var maker = MIDMaker(using: &generator)
         #expect(Set((0..<20_000).map { _ in maker.next(.audio) }).count == 20_000)
     }

@@ -1,4 +1,5 @@
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
@@ -115,7 +116,7 @@ import Wire
     func `whatever publishers offer in whatever order, an honest one finds a number, and the same one again`(
         seed: UInt64
     ) throws {
-        var generator = NegotiationGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         var table = PayloadTypeTable()
         // Redundant audio has a number once Opus has one.
         _ = table.number(.offered(.opus))

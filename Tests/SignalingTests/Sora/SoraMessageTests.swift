@@ -2,6 +2,7 @@ import Access
 import JSON
 import MediaTypes
 import Room
+import TestSupport
 import Testing
 import Wire
 
@@ -194,7 +195,7 @@ import Wire
 
     /// Damages captured messages at random places. Whatever comes of it is read or refused, and never traps.
     @Test func `damaged messages are read or refused`() {
-        var generator = SplitMix(state: 7)
+        var generator = SeededGenerator(seed: 7)
         let seeds = CapturedExchange.all.flatMap { [$0.connect] + $0.after }.map { Array($0.utf8) }
         let marks = Array(#"{}[]",:\0-9eE.tfnu"#.utf8)
         for round in 0..<4000 {
@@ -212,17 +213,5 @@ import Wire
             let close = Self.close(String(decoding: bytes, as: UTF8.self))
             #expect(close == nil || close?.close.code == 4490)
         }
-    }
-}
-
-/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators".
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
     }
 }

@@ -1,4 +1,5 @@
 import Room
+import TestSupport
 import Testing
 import Wire
 
@@ -138,7 +139,7 @@ private final class Queue {
 
     @Test(arguments: 0..<20)
     func `in any order no channel loses an event while another has more waiting`(seed: UInt64) {
-        var generator = OperatorsGenerator(seed: seed)
+        var generator = SeededGenerator(seed: seed)
         let channels = [Self.a, Self.b, Self.c]
         let queue = Queue(limits: Self.limits(waiting: 12, concurrency: 2))
         var sizes: [ChannelName: Int] = [:]
@@ -178,7 +179,7 @@ private final class Queue {
 
     @Test(arguments: 0..<20)
     func `in any order of ends each event is told in its channel's order, or given up`(seed: UInt64) {
-        var generator = OperatorsGenerator(seed: seed)
+        var generator = SeededGenerator(seed: seed)
         let channels = [Self.a, Self.b, Self.c]
         let queue = Queue(limits: Self.limits(waiting: 1_000, concurrency: 2, attempts: 2))
         var added: [ChannelName: [Int]] = [:]

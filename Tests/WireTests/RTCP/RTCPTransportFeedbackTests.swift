@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Wire
 
@@ -128,7 +129,7 @@ struct RTCPTransportFeedbackTests {
     }
 
     @Test func `random statuses round trip within the limit`() throws {
-        var generator = RTPTestGenerator(seed: 13)
+        var generator = SeededGenerator(seed: 13)
         for round in 0..<3000 {
             let lossPercent = [0, 1, 10, 50, 95][round % 5]
             let largePercent = [0, 2, 30, 100][round % 4]

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Wire
 
@@ -74,7 +75,7 @@ struct RTPHeaderWriterTests {
     }
 
     @Test func `random element lists round trip`() throws {
-        var generator = RTPTestGenerator(seed: 3)
+        var generator = SeededGenerator(seed: 3)
         for _ in 0..<2000 {
             var elements: [(id: UInt8, data: [UInt8])] = []
             for _ in 0..<Int.random(in: 0...8, using: &generator) {

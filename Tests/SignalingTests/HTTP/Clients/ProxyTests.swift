@@ -4,6 +4,7 @@ import NIOCore
 import NIOEmbedded
 import Room
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -95,7 +96,7 @@ import Wire
     }
 
     @Test func `a changed header is refused or understood, never a trap`() {
-        var generator = OperatorsGenerator(seed: 11)
+        var generator = SeededGenerator(seed: 11)
         for _ in 0..<5_000 {
             var bytes = [Self.v4, Self.v6, Array("PROXY TCP4 192.0.2.1 10.0.0.1 5678 443\r\n".utf8)]
                 .randomElement(using: &generator)!
