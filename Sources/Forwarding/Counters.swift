@@ -1,7 +1,7 @@
 import ICE
 public import MediaTypes
 
-/// Why a datagram or packet went no further. Each is counted; none is logged on its own.
+/// Why a datagram or packet was dropped. Each is counted; none is logged on its own.
 public enum DropReason: Int, Sendable, CaseIterable {
     /// Not STUN, DTLS, RTP or RTCP by its first byte (RFC 7983 §7).
     case unknownProtocol
@@ -24,7 +24,7 @@ public enum DropReason: Int, Sendable, CaseIterable {
     case formatUnsupported
     /// The publisher sends more than it may.
     case publishRateVideo, publishRateAudio
-    /// The loop is overloaded, and the packet is of a video layer that is left out for it.
+    /// The loop is overloaded, and the packet is of a video layer that is shed.
     case loopOverload
     /// Too many packets to the peer wait to leave.
     case sendQueueFull
@@ -87,11 +87,11 @@ public struct ForwarderCounters: Sendable {
     public var transportFeedbackSent: UInt64 = 0
     public var transportFeedbackReceived: UInt64 = 0
     public var packetsLostByPublishers: UInt64 = 0
-    /// Layers of video that were left out because their publisher sent more than it may; each time counts.
+    /// Layers of video that were shed because their publisher sent more than it may; each time counts.
     public var layersShed: UInt64 = 0
     /// Times that the loop was found overloaded.
     public var overloads: UInt64 = 0
-    /// Layers of video that were left out because the loop was overloaded; each time counts.
+    /// Layers of video that were shed because the loop was overloaded; each time counts.
     public var overloadLayersShed: UInt64 = 0
     /// Published packets handed to another loop, once for each, and those that the way there had no room for.
     public var packetsRelayed: UInt64 = 0
@@ -152,9 +152,9 @@ public struct ForwarderGauges: Sendable {
     public var connectedSlots = 0
     /// Tracks of other loops that slots here play.
     public var mirroredTracks = 0
-    /// Whether the loop is overloaded, or leaves out video to keep up.
+    /// Whether the loop is overloaded, or sheds video to keep up.
     public var isOverloaded = false
-    /// Layers of video that are left out for it.
+    /// Layers of video that are shed for it.
     public var heldLayers = 0
     /// Memory of received packets, for retransmission.
     public var historyBytes = 0

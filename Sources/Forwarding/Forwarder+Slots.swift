@@ -16,7 +16,7 @@ extension Forwarder {
         try connect(slot: slotID, to: trackID, preference: LayerPreference(cap: layer), at: now)
     }
 
-    /// Lets a track play into a slot as ``connect(slot:to:layer:at:)`` does, with all that the receiver wishes of it.
+    /// Lets a track play into a slot as ``connect(slot:to:layer:at:)`` does, with all that the receiver prefers of it.
     public func connect(
         slot slotID: TrackID,
         to trackID: TrackID?,

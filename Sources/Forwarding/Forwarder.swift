@@ -107,7 +107,7 @@ public final class Forwarder {
         schedule.markDirty(peer)
     }
 
-    /// Removes a peer whose transport has closed, or never to be used again.
+    /// Removes a peer whose transport has closed.
     func tearDown(_ peer: Peer, _ reason: PeerCloseReason, at now: Instant) {
         guard directory.remove(peer) else { return }
         for slot in peer.slots {

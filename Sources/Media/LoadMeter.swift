@@ -1,7 +1,7 @@
 import MediaTypes
 import Wire
 
-/// Makes loads of totals that only grow.
+/// Computes the loop's load from running totals.
 struct LoadMeter {
     private var measuredAt: Instant
     private var busyNanoseconds: Int64 = 0
@@ -9,7 +9,7 @@ struct LoadMeter {
 
     init(at now: Instant) { measuredAt = now }
 
-    /// The load since the last call, which these are the totals of. Two calls at one instant find no load.
+    /// The load since the last call. The arguments are totals. Two calls at one instant find no load.
     mutating func measure(busyNanoseconds: Int64, packets: UInt64, peers: Int, at now: Instant) -> LoopLoad {
         let elapsed = (now - measuredAt).nanoseconds
         let busy = busyNanoseconds &- self.busyNanoseconds

@@ -11,7 +11,7 @@ struct TimedRelayRecord: BitwiseCopyable, Sendable {
     var readAtNanoseconds: Int64
 }
 
-/// One of the other loops of a node, as a loop is told of it: the rings to it and from it, and how to wake it.
+/// Another loop of the node: the rings to it and from it, and how to wake it.
 struct LoopNeighbour: Sendable {
     let location: MediaLocation
     /// What this loop's forwarder calls the link to it.

@@ -75,7 +75,7 @@ extension MediaLoop {
         of origin: MediaLoop,
         layer: LayerChoice = .richest
     ) async throws {
-        // One call a track brings it here; the others wait for that.
+        // The first call for a track makes its mirror; the others wait for that.
         while true {
             try beginCall()
             if forwarder.mirror(of: track) != nil {
@@ -108,7 +108,7 @@ extension MediaLoop {
         }
     }
 
-    /// Sends a track of a peer of this loop to another loop from now on.
+    /// Starts to send a track of a peer of this loop to another loop.
     private func export(_ track: TrackID, as relay: RelayID, to location: MediaLocation) throws -> RelayedTrack {
         try beginCall()
         guard let link = linkIDs[location] else { throw ForwarderError.unknownLocation(location) }

@@ -5,14 +5,14 @@ public import MediaTypes
 import Metrics
 public import Wire
 
-/// The media of one event loop: its sockets, and a `Forwarder` that everything which arrives goes through.
+/// The media of one event loop: its sockets, and a `Forwarder` that takes every datagram.
 ///
-/// A datagram goes from the kernel through the forwarder into the batch within one call on the loop's thread; at the end
-/// of the turn the batch goes to the kernel. No packet meets an `await`. The methods are the control side: adding and
-/// removing peers, connecting slots. What they cause goes out with the turn that they run in.
+/// A datagram goes from the kernel through the forwarder into the batch within one call on the loop's thread; at the
+/// end of the turn the batch goes to the kernel. No packet meets an `await`. The methods are the control side: adding
+/// and removing peers, connecting slots. Their output is sent at the end of the turn that they run in.
 @safe
 public actor MediaLoop: MediaPlane {
-    /// What happened to peers in one turn, in its order. It is called on the loop's thread, once per turn at most.
+    /// Gets the events of one turn in their order. It is called on the loop's thread, once per turn at most.
     public typealias EventHandler = @Sendable ([(PeerID, PeerEvent)]) -> Void
 
     /// How long `shutdown` waits for the kernel to take the last datagrams.
@@ -51,7 +51,7 @@ public actor MediaLoop: MediaPlane {
     /// The source whose records are taken next.
     var relayNext = 0
     var relayedRecords: UInt64 = 0
-    /// Tracks that are being brought here from another loop, with the calls that wait for it.
+    /// Tracks of other loops whose mirrors are being made here, with the calls that wait for that.
     var arriving: [TrackID: [CheckedContinuation<Void, Never>]] = [:]
     /// The loop's sockets as they were opened, the port of each included.
     public private(set) var sockets: [SocketDescription] = []
@@ -118,7 +118,7 @@ public actor MediaLoop: MediaPlane {
         }
     }
 
-    /// Ends everything: every peer is told by close_notify and reported as `closed(.requested)`, what is still to be sent
+    /// Ends everything: every peer gets close_notify and is reported as `closed(.requested)`, what is still to be sent
     /// is sent, the sockets are closed and the loop's thread ends. It can be called any number of times; every call
     /// returns when the loop has ended.
     public func shutdown() async {
@@ -198,8 +198,8 @@ public actor MediaLoop: MediaPlane {
         peers.insert(parameters.id)
     }
 
-    /// Ends a peer: it is told by close_notify, all of it is freed, and `closed(.requested)` is reported at the turn's
-    /// end. Does nothing when the peer is not here.
+    /// Ends a peer: it gets close_notify, all its resources are freed, and `closed(.requested)` is reported at the
+    /// turn's end. Does nothing when the peer is not here.
     public func removePeer(_ peer: PeerID) {
         forwarder.removePeer(peer, at: EventLoop.now(), into: batch)
     }

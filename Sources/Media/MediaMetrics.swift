@@ -2,7 +2,7 @@ public import EventLoop
 public import Forwarding
 public import Metrics
 
-/// What one media loop has counted and measured, as it was at one moment.
+/// A snapshot of what one media loop has counted and measured.
 public struct MediaMetrics: Sendable {
     /// Sockets and turns.
     public var loop: LoopCounters

@@ -1,7 +1,7 @@
 import Forwarding
 import Wire
 
-/// Makes samples for the forwarder of totals that only grow.
+/// Makes the forwarder's load samples from running totals.
 struct OverloadSampler {
     private var sampledAt: Instant
     private var busyNanoseconds: Int64 = 0

@@ -46,10 +46,10 @@ final class RelayRing<Header: BitwiseCopyable & Sendable>: @unchecked Sendable {
     // Positions count bytes since the start and never wrap; their place in the memory is their remainder. Each side's own
     // data lie on cache lines of their own (two each, because processors fetch them in pairs).
 
-    /// Up to where records are published. Written by the writer, which thereby hands over the memory below it.
+    /// Up to where records are published. Written by the writer, which hands over the memory below it.
     private let tail = Atomic<UInt64>(0)
     private let tailPadding: [15 of UInt64] = .init(repeating: 0)
-    /// Up to where records are taken. Written by the reader, which thereby hands the memory back.
+    /// Up to where records are taken. Written by the reader, which hands the memory back.
     private let head = Atomic<UInt64>(0)
     private let headPadding: [15 of UInt64] = .init(repeating: 0)
 

@@ -1,7 +1,7 @@
 import MediaTypes
 public import Wire
 
-/// What the core keeps of its loop's overload.
+/// The state of the loop's overload in its core.
 struct OverloadState {
     var controller = OverloadController()
     /// Totals at the last sample, and when streams were last counted from 0.
@@ -10,15 +10,15 @@ struct OverloadState {
     var foreignAtMeasure: UInt64 = 0
     var renewedAt = Instant(nanoseconds: .min / 2)
 
-    /// How long a stream stays out unless that is renewed. Another loop that is told to leave a stream out may miss that it
-    /// is to come back.
+    /// How long a stream is held unless that is renewed. It ends by itself, because a message to another loop may be
+    /// lost.
     static let holdTime = Interval.milliseconds(800)
     static let renewalInterval = Interval.milliseconds(200)
 }
 
-/// Leaving out video while the loop does not keep up.
+/// Shedding video while the loop does not keep up.
 extension Forwarder {
-    /// Takes a sample of the loop that the core runs on, and leaves out video of the heaviest share while the loop is
+    /// Takes a sample of the loop that the core runs on, and sheds video of the heaviest share while the loop is
     /// overloaded. To be called about ten times a second, before ``endTurn(at:into:)``.
     public func noteLoad(_ sample: LoopSample, at now: Instant) {
         let packets = counters.rtpReceived &+ counters.rtpSent
@@ -69,7 +69,7 @@ extension Forwarder {
         }
     }
 
-    /// Keeps out what is to stay out.
+    /// Renews the holds of the streams that are shed.
     private func renewHolds(at now: Instant) {
         guard overload.controller.holdsAny, now - overload.renewedAt >= OverloadState.renewalInterval else { return }
         overload.renewedAt = now
@@ -79,8 +79,8 @@ extension Forwarder {
         }
     }
 
-    /// Leaves a stream out for a while, where it is received: on this loop or at its origin. After that it begins again at
-    /// a key frame.
+    /// Drops a stream's packets for a while where it is received: on this loop or at its origin. It resumes at a key
+    /// frame.
     func hold(_ stream: ReceivedStream, at now: Instant) {
         let track = stream.track
         if let origin = track.origin {

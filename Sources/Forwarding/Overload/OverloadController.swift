@@ -1,14 +1,14 @@
 public import Wire
 
-/// How a media loop fared in one interval.
+/// The load of a media loop in one interval.
 public struct LoopSample: Sendable {
     /// The interval's length.
     public var elapsed: Interval
-    /// The time of it that the loop spent in turns. What other processes took of the processor meanwhile counts too.
+    /// The time that the loop spent in turns, including what other processes took of the processor meanwhile.
     public var busy: Interval
     /// Datagrams that the kernel dropped because the receive buffer was full.
     public var receiveDrops: UInt64
-    /// The longest time from the first read of a turn to the system call that sent what came of it.
+    /// The longest time from the first read of a turn to the system call that sent its output.
     public var delayMax: Interval
 
     public init(elapsed: Interval, busy: Interval, receiveDrops: UInt64, delayMax: Interval) {
@@ -19,21 +19,21 @@ public struct LoopSample: Sendable {
     }
 }
 
-/// Decides which video an overloaded loop leaves out, so that loss falls on the share that causes it.
+/// Decides which video an overloaded loop sheds, so that loss falls on the share that causes it.
 ///
 /// A loop that does not keep up loses datagrams in the kernel's receive buffer, at random from all its calls. The
-/// controller takes a sample of the loop at each interval. While the loop is overloaded, it leaves out the heaviest video
-/// streams of the heaviest share, step by step. It never leaves out audio, and nothing of a share that is below its equal
-/// part of the work. When the loop has had room for a while, the last step is taken back.
+/// controller takes a sample of the loop at each interval. While the loop is overloaded, it sheds the heaviest video
+/// streams of the heaviest share, step by step. It never sheds audio, and nothing of a share that is below its equal
+/// part of the work. When the loop has had spare capacity for a while, the last step is undone.
 struct OverloadController: Sendable {
     /// What one received stream cost since the last measurement.
     struct StreamLoad: Sendable {
         let stream: StreamID
         /// Whose media the stream is, see ``PeerParameters/share``.
         let share: UInt64
-        /// Packets received, and sent of it.
+        /// Packets of the stream, received and sent.
         let packets: UInt64
-        /// Whether the stream is video that is not left out yet.
+        /// Whether the stream is video that is not shed yet.
         let isSheddable: Bool
     }
 
@@ -46,33 +46,33 @@ struct OverloadController: Sendable {
         case shed
     }
 
-    /// Streams that are left out together, and come back together.
+    /// Streams that are shed together and restored together.
     private struct Step: Sendable {
         var streams: [StreamID]
-        /// Packets a second that they cost.
+        /// Packets a second that this saves.
         let rate: Double
     }
 
-    /// Whether the loop was found overloaded and has not kept up without help for a while since.
+    /// Whether the loop was found overloaded and has not kept up without shedding for a while since.
     private(set) var isOverloaded = false
     /// The newest step last.
     private var steps: [Step] = []
-    /// The step that was taken back last, as long as it may prove too early.
+    /// The step that was undone last, while that may prove too early.
     private var probation: Step?
-    /// How much speaks for an overload: more with each sample that shows one, less with each other.
+    /// The evidence of an overload: it grows with each overloaded sample and falls with each other one.
     private var score = 0
-    /// Until this time has passed, an overload may be what is left of the one before.
+    /// Until this time has passed, an overload may be the aftermath of the one before.
     private var settling = Interval.zero
     /// Time since the streams' packets were last counted from 0, and the kernel's drops in it.
     private var counted = Interval.zero
     private var drops: UInt64 = 0
-    /// Time without overload before a step is taken back.
+    /// Time without overload before a step is undone.
     private var patience = Self.patienceMin
-    /// Time since the last overload, or since a step was taken back.
+    /// Time since the last overload, or since a step was undone.
     private var calm = Interval.zero
     private var window = Window()
 
-    /// What the loop did lately without overload.
+    /// The loop's recent work without overload.
     private struct Window: Sendable {
         var elapsed = Interval.zero
         var busy = Interval.zero
@@ -81,24 +81,24 @@ struct OverloadController: Sendable {
 
     /// Packets that take longer than this through a busy loop are late.
     private static let delayMax = Interval.milliseconds(200)
-    /// The share of the time from which a loop that is late counts as overloaded.
+    /// A late loop that is busy for this share of the time is overloaded.
     private static let busyShare = 0.9
-    /// Of the score: what an overloaded sample adds, what another takes away, and where something is left out. A single
-    /// bad sample leaves nothing out; neither does one a second, such as a burst of key frames causes.
+    /// What an overloaded sample adds to the score, what another one subtracts, and the score at which a step is shed.
+    /// A single bad sample sheds nothing; neither does one a second, such as a burst of key frames causes.
     private static let overloadedWeight = 4
     private static let calmWeight = 1
     private static let scoreMax = 12
-    /// Time in which the backlog, requests for lost packets and their repetition die down after something was left out.
+    /// Time for the backlog, NACKs and retransmissions to die down after a step.
     private static let settlingTime = Interval.milliseconds(400)
-    /// The least part of all work that one step takes away.
+    /// The least part of all work that one step saves, as a divisor.
     private static let stepDivisor: UInt64 = 4
     private static let patienceMin = Interval.seconds(3)
     private static let patienceMax = Interval.seconds(48)
-    /// A step that was taken back has proved right after this long without overload.
+    /// A step stays undone after this long without overload.
     private static let probationTime = Interval.seconds(3)
-    /// The loop's part of the time that may be used with a step taken back.
+    /// The busy share that is allowed with a step undone.
     private static let busyShareMax = 0.85
-    /// After this long a step is taken back even if there seems to be no room: its publisher may send less by now.
+    /// After this long a step is undone even without apparent capacity: its publisher may send less by now.
     private static let retryInterval = Interval.seconds(60)
 
     /// Streams that are left out.
@@ -122,7 +122,7 @@ struct OverloadController: Sendable {
         calm = .zero
         window = Window()
         if let step = probation {
-            // It was taken back too early.
+            // It was undone too early.
             probation = nil
             steps.append(step)
             patience = min(Interval(nanoseconds: patience.nanoseconds * 2), Self.patienceMax)
@@ -168,19 +168,19 @@ struct OverloadController: Sendable {
         calm = .zero
     }
 
-    /// Whether the loop would keep up with a step taken back, when a packet costs what it cost lately.
+    /// Whether the loop would keep up with a step undone, at the recent cost of a packet.
     private func hasRoom(for step: Step, _ recent: Window) -> Bool {
         let rate = max(Double(recent.packets) / recent.elapsed.seconds, 1)
         let share = recent.busy.seconds / recent.elapsed.seconds
         return share * (rate + step.rate) / rate <= Self.busyShareMax
     }
 
-    /// Chooses what to leave out from now on. The streams' packets are counted anew at the next ``Decision/measure``.
+    /// Chooses the streams to shed. Their packets are counted from 0 at the next ``Decision/measure``.
     /// - Parameters:
     ///   - loads: every stream's, since they were last counted from 0.
     ///   - received: datagrams received in that time.
-    ///   - foreign: those of them that are not media. Where they are more than any share's packets, as in
-    ///     a flood, no share is the cause and nothing is left out.
+    ///   - foreign: those of them that are not media. Where they are more than any share's packets, as in a flood, no
+    ///     share is the cause and nothing is shed.
     mutating func shed(_ loads: [StreamLoad], received: UInt64, foreign: UInt64) -> [StreamID] {
         var shares: [UInt64: UInt64] = [:]
         for load in loads where load.packets > 0 { shares[load.share, default: 0] += load.packets }
@@ -189,7 +189,7 @@ struct OverloadController: Sendable {
         // The heaviest last; in a fixed order among equals.
         var candidates = loads.filter { $0.isSheddable && $0.packets > 0 }
             .sorted { ($0.packets, $0.stream.rawValue) < ($1.packets, $1.stream.rawValue) }
-        // What the loop takes in of all that arrives is what it can do.
+        // The loop's capacity is what it takes in of all that arrives.
         let lost = Double(drops) / Double(max(drops &+ received, 1))
         let goal = max(total / Self.stepDivisor, UInt64(Double(total) * lost), 1)
         var step: [StreamID] = []

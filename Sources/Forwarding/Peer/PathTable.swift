@@ -2,8 +2,8 @@ import Wire
 
 /// Which peer sends over which validated address pair: what every datagram is looked up in.
 ///
-/// Open addressing in plain memory, at most half full, and no reference counted. Whoever is in it has authenticated a
-/// connectivity check from that pair, and the hash is seeded, so nobody can pick pairs that collide.
+/// Open addressing in plain memory, at most half full, and no reference counted. A pair enters it by an authenticated
+/// connectivity check, and the hash is seeded, so nobody can pick pairs that collide.
 @safe
 struct PathTable: ~Copyable {
     private struct Entry {

@@ -20,7 +20,7 @@ extension Peer {
             guard slot.reporter.reports.areFresh(at: now), let report = slot.reporter.reports.newest else { continue }
             slot.reporter.reports.add(to: &down)
             guard slot.parameters.kind == .audio else { continue }
-            // What came to us unevenly goes on as it came.
+            // Jitter that the source's packets had when they arrived is not this network's.
             let inherited = slot.source?.streams.first?.statistics.jitterTicks ?? 0
             let added = report.jitter - min(report.jitter, inherited)
             sample.jitter = max(sample.jitter, Interval(ticks: added, of: .audio))

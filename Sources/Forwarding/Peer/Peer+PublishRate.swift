@@ -1,13 +1,13 @@
 import MediaTypes
 import Wire
 
-/// What a peer may publish: beyond its rate whole layers of video are left out, the highest first, and audio last.
+/// Limits what a peer publishes: beyond its rate whole layers of video are shed, the highest first, and audio last.
 extension Peer {
-    /// Decides on a packet that may be beyond the peer's rate, or is of a stream that was left out.
+    /// Decides on a packet that may be beyond the peer's rate, or is of a shed stream.
     ///
-    /// A stream is left out until a key frame, so that no viewer gets parts of pictures. It comes back when the rate has
+    /// A stream is shed until a key frame, so that no viewer gets incomplete pictures. It resumes when the rate has
     /// room again.
-    /// - Returns: why the packet goes no further; `nil` when it is taken in.
+    /// - Returns: why the packet is dropped; `nil` when it is accepted.
     @inline(never)
     func holdBack(
         _ stream: ReceivedStream,
@@ -35,13 +35,13 @@ extension Peer {
         return victim === stream ? .publishRateVideo : nil
     }
 
-    /// The layer to be left out first: of a peer's video the one of the highest rate.
+    /// The layer to be shed first: the peer's video stream of the highest rate.
     private var heaviestVideo: ReceivedStream? {
         streams.filter { $0.track.parameters.kind == .video && !$0.shedding.isActive }
             .max { $0.rateNow < $1.rateNow }
     }
 
-    /// Lets a stream that was left out begin again, if it can.
+    /// Resumes a shed stream, if it can.
     private func resume(
         _ stream: ReceivedStream,
         _ track: ReceivedTrack,

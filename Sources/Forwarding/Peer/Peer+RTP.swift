@@ -87,7 +87,7 @@ extension Peer {
             let stream =
                 track.streams.first { $0.rtxSSRC == ssrc }
                 ?? track.streams.first { repairedRID != nil && $0.rid == repairedRID }
-                // Without layers a source that began anew has taken the track over, and this repeats it.
+                // Without layers a restarted source has taken the track over, and this is its RTX.
                 ?? (track.parameters.rids.isEmpty && repairedRID == nil ? track.target : nil)
             guard let stream else { throw .drop(.unknownStream) }
             directory.addRTX(ssrc, of: stream)

@@ -50,7 +50,7 @@ extension Peer {
 
     private func removeSlots(_ names: Set<MID>, at now: Instant) {
         guard !names.isEmpty else { return }
-        // Packets that a multi-buffer backend has put off are finished before what they are made with goes.
+        // A multi-buffer backend finishes deferred packets before their SRTP streams are freed.
         core.sending.engine.flush()
         for slot in slotTable.remove(names) {
             // No peer owns a source made on this side, so its streams go with the slot.
@@ -66,6 +66,6 @@ extension Peer {
 }
 
 extension SendTrackParameters {
-    /// Every SSRC that packets of the slot bear.
+    /// Every SSRC of the slot's packets.
     var ssrcs: [SSRC] { [ssrc] + (rtxSSRC.map { [$0] } ?? []) }
 }

@@ -100,7 +100,7 @@ package final class Peer {
         return deadline
     }
 
-    /// Media flows from now on: what was connected before waits for a key frame.
+    /// Media flows: slots that were connected before wait for a key frame.
     func becameConnected(at now: Instant) {
         reporting.connected(at: now)
         let sender = transport.egress.sender

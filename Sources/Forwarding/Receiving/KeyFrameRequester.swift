@@ -8,7 +8,7 @@ package struct KeyFrameRequester: Sendable {
     /// The spacing after an answered request, which serves a viewer that joins just after it. Browsers ignore requests
     /// within 300 ms of a key frame (libwebrtc's minimum interval between key frames).
     package static let answeredSpacing = Interval.milliseconds(350)
-    /// Unanswered requests before it stops until the next wish.
+    /// Unanswered requests before it stops until the next `want`.
     package static let attemptsMax = 20
 
     /// Requests in a row from viewers that play the stream already. One key frame recovers the pictures of all of them.

@@ -1,6 +1,6 @@
 public import MediaTypes
 
-/// What a receiver wishes to get of one source. Room decides it.
+/// What a receiver prefers of one source. Room decides it.
 public struct LayerPreference: Hashable, Sendable {
     /// The highest simulcast layer that it may get, or ``LayerChoice/nothing``.
     public var cap: LayerChoice
@@ -14,10 +14,10 @@ public struct LayerPreference: Hashable, Sendable {
     }
 }
 
-/// What a slot is to be sent. It becomes current at a key frame of its stream, and until then the slot plays on what it plays.
+/// What a slot is to be sent. It becomes current at a key frame of its stream; until then the slot keeps what it plays.
 enum TargetLayer: Equatable, Sendable {
     case nothing
-    /// The table names no stream yet, as that of a new mirror.
+    /// The table names no stream yet: the track is a new mirror.
     case unknown
     /// A stream of the source with its layers up to these two; `UInt8.max` for all of them.
     case layer(stream: StreamID, spatialID: UInt8, temporalID: UInt8)
@@ -28,18 +28,18 @@ enum ReceiverRate: Equatable, Sendable {
     case unlimited
 }
 
-/// One slot of a receiver, as the allocation sees it.
+/// The allocation's input for one slot of a receiver.
 struct LayerRequest: Sendable {
     let preference: LayerPreference
     /// What the slot's source has; `nil` without a source.
     let table: LayerTable?
 }
 
-/// Decides what the slots of one receiver are to be sent: the one place where that is decided. The same input gives the same
-/// answer.
+/// Decides what the slots of one receiver are to be sent; nothing else decides it. The same input gives the same
+/// result.
 ///
-/// With a limit the slots share the rate, so all of a receiver's go in together. Without one each stands for itself, and those
-/// whose wish or table changed are enough.
+/// With a limit the slots share the rate, so all of a receiver's go in together. Without one the slots are independent,
+/// and requests for those whose preference or table changed are enough.
 /// - Returns: a target for each request, in their order.
 func allocateLayers(_ requests: [LayerRequest], rate: ReceiverRate) -> [TargetLayer] {
     switch rate {

@@ -1,7 +1,7 @@
 import MediaTypes
 
 extension LayerChoice {
-    /// Ranks that can be told apart.
+    /// Distinct ranks.
     static let levelsMax = 4
     /// Choices that name a stream: the richest, and each rank.
     static let placesMax = 1 + levelsMax
@@ -52,19 +52,19 @@ struct LayerResolution: BitwiseCopyable, Equatable, Sendable {
     }
 }
 
-/// Ranks a track's layers by what is measured of them, on the publisher's loop, and resolves each choice to one.
+/// Ranks a track's layers by their measured bit rates, on the publisher's loop, and resolves each choice to a stream.
 struct LayerSelector: Sendable {
     typealias Layer = LayerTable.Encoding
 
     /// The number of the track's rids.
     private let ridCount: Int
-    /// The rids stand lowest layer first.
+    /// The rids are listed lowest layer first.
     private let ascends: Bool
     /// The streams, lowest first.
     private var ranking: ContiguousArray<UInt64> = []
     private(set) var resolution = LayerResolution()
 
-    /// A layer must carry this much more than another to be taken for a higher one, so that the choice is stable.
+    /// A layer ranks above another only with this much more bit rate, so that the choice is stable.
     private static let higherRatio = 1.3
 
     init(ridCount: Int, ascends: Bool) {
@@ -73,19 +73,19 @@ struct LayerSelector: Sendable {
         resolution.exact.insert(LayerChoices(place: 0))
     }
 
-    /// The stream that plays where the richest is to.
+    /// The stream of ``LayerChoice/richest``.
     var richest: UInt64 { resolution[0] }
 
-    /// Resolves every choice to one stream: without layers the source that began last is the one to play.
+    /// Resolves every choice to one stream: without layers the newest source plays.
     mutating func choose(only stream: UInt64) {
         for place in 0..<LayerChoice.placesMax { resolution[place] = stream }
         resolution.exact = .all
     }
 
     /// Ranks and resolves again.
-    /// - Parameter layers: the track's streams in the order of their beginning.
+    /// - Parameter layers: the track's streams, oldest first.
     mutating func update(_ layers: [Layer]) {
-        // Without layers another one takes over only from one that went silent.
+        // Without layers a stream takes over only from a silent one.
         guard ridCount > 0 else {
             guard !(layers.contains { $0.stream == richest && $0.isFlowing }) else { return }
             if let other = layers.last(where: \.isFlowing) ?? (richest == 0 ? layers.last : nil) {

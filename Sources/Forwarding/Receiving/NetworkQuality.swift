@@ -2,10 +2,9 @@ package import Wire
 
 /// Rates how stable the network between a peer and us is, once a second.
 ///
-/// The level changes late enough not to flap: it gets worse with the second bad second, and better with the fifth good
-/// one, however wild the figures.
+/// So that the level does not flap, it gets worse in the second bad second in a row, and better in the fifth good one.
 package struct NetworkQuality: Sendable {
-    /// What is known of the last second. What is not known is zero.
+    /// Measurements of the last second; zero where there is none.
     package struct Sample: Sendable {
         /// 0…1, in the worse of the two directions.
         package var fractionLost = 0.0
@@ -20,27 +19,26 @@ package struct NetworkQuality: Sendable {
         }
     }
 
-    /// Where levels 1, 2 and 3 begin. Up to the first, repeating lost packets hides what is lost; at the last, video
-    /// freezes whatever is done.
+    /// Where levels 1, 2 and 3 begin. Below the first, retransmission hides the loss; from the last on, video freezes.
     private static let fractionsLost = [0.04, 0.1, 0.2]
-    /// A satellite's way alone, 0.6 s, is no more than level 1; longer ones are full queues.
+    /// A satellite link alone takes 0.6 s, which is level 1; more means full queues.
     private static let roundTrips = [Interval.milliseconds(400), .milliseconds(800), .milliseconds(1_500)]
-    /// Receivers' buffers for audio grow to 0.1 to 0.2 s without trouble.
+    /// Audio jitter buffers grow to 0.1 to 0.2 s without audible effect.
     private static let jitters = [Interval.milliseconds(60), .milliseconds(120), .milliseconds(250)]
     private static let secondsUntilWorse = 2
     private static let secondsUntilBetter = 5
 
     /// 0 stable, 1 slightly unstable, 2 unstable, 3 very unstable.
     package private(set) var level = 0
-    /// How many seconds in a row were worse, or better, than the level.
+    /// Consecutive seconds that were worse, or better, than the level.
     private var seconds = 0
-    /// Of those seconds the level that is nearest to the present one.
+    /// The level of those seconds that is nearest to the current one.
     private var nearest = 0
 
     package init() {}
 
-    /// Takes what is known of one second.
-    /// - Returns: the level from now on; `nil` when it is the same as before.
+    /// Rates one second.
+    /// - Returns: the new level; `nil` when it is unchanged.
     package mutating func rate(_ sample: Sample) -> Int? {
         let rating = Self.rating(of: sample)
         guard rating != level else {
@@ -71,15 +69,15 @@ package struct NetworkQuality: Sendable {
     }
 }
 
-/// How many packets of several streams went one way, and how many of them were lost on it.
+/// Packets of several streams in one direction, and how many of them were lost.
 struct PacketTally {
-    /// A fraction of fewer says nothing: of a second of audio there are fifty.
+    /// Fewer packets give no meaningful fraction. A second of audio has fifty.
     private static let sentMin = 20
 
     private(set) var sent = 0
     private(set) var lost = 0
 
-    /// Figures that cannot be, as a hostile peer's reports may make them, count as the nearest that can.
+    /// Clamps impossible figures, which a hostile peer may report.
     mutating func add(sent: Int, lost: Int) {
         guard sent > 0 else { return }
         self.sent += sent
@@ -90,17 +88,17 @@ struct PacketTally {
     var fractionLost: Double { sent < Self.sentMin ? 0 : Double(lost) / Double(sent) }
 }
 
-/// What a receiver's reports on one slot say of the way to it. What the slot's source had lost before is not counted,
-/// though the receiver misses it too.
+/// Loss on the way to a receiver, by its reports on one slot. Packets that the source had lost before are not counted,
+/// though the receiver misses them too.
 struct SlotReports {
-    /// Receivers of audio alone report every five seconds, more or less (RFC 3550 §6.2).
+    /// Receivers of audio alone report about every five seconds (RFC 3550 §6.2).
     static let ageMax = Interval.seconds(8)
 
     /// The newest report.
     private(set) var newest: ReportBlock?
-    /// The slot's packet count when it came.
+    /// The slot's packet count when it arrived.
     private var packetsSent: UInt32 = 0
-    /// The same of the report that the figures were last taken from.
+    /// The report that `figures` were last computed from, and the packet count at that time.
     private var before: (block: ReportBlock, packetsSent: UInt32)?
     private var figures = (sent: 0, lost: 0)
     private var measuredAt: Instant?
@@ -110,7 +108,7 @@ struct SlotReports {
         self.packetsSent = packetsSent
     }
 
-    /// Takes the figures from what was reported since the last call; to be called once a second.
+    /// Computes the figures from the reports since the last call; to be called once a second.
     mutating func measure(at now: Instant) {
         guard let newest else { return }
         guard let before else {
@@ -122,12 +120,12 @@ struct SlotReports {
         self.before = (newest, packetsSent)
         let sent = Int(packetsSent &- before.packetsSent)
         let missed = Int(newest.cumulativeLost) - Int(before.block.cumulativeLost)
-        // Numbers that were never sent were missing from the source.
+        // Numbers that were never sent were lost before they reached us.
         figures = (sent, min(missed, sent - (expected - missed)))
         measuredAt = now
     }
 
-    /// Whether a report on further packets came not too long ago.
+    /// Whether a recent report covered new packets.
     func areFresh(at now: Instant) -> Bool { measuredAt.map { now - $0 < Self.ageMax } ?? false }
 
     func add(to tally: inout PacketTally) { tally.add(sent: figures.sent, lost: figures.lost) }

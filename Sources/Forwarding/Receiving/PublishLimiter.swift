@@ -42,7 +42,7 @@ struct PublishLimiter: BitwiseCopyable, Sendable {
     /// Whether at least half of the bucket is free.
     func hasRoom(at now: Instant) -> Bool { paidAt - now <= Interval(nanoseconds: burst.nanoseconds / 2) }
 
-    /// Half of the bucket is free from now on: the bytes that filled it come no more.
+    /// Frees half of the bucket: the bytes that filled it come no more.
     mutating func relieve(at now: Instant) {
         paidAt = min(paidAt, now + Interval(nanoseconds: burst.nanoseconds / 2))
     }

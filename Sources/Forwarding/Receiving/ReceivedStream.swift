@@ -36,7 +36,7 @@ package final class ReceivedStream {
     package var losses = NACKTracker()
     package var keyFrames = KeyFrameRequester()
     package var clock: SenderClock
-    /// Whether the stream is left out because its peer publishes more than it may, or for an overload.
+    /// Whether the stream is shed because its peer publishes more than it may, or for an overload.
     var shedding = Shedding()
     /// For the "last SR" fields of our reports: the middle 32 bits of its NTP time, and when it came.
     package var lastSenderReport: (middle: UInt32, receivedAt: Instant)?
@@ -53,7 +53,7 @@ package final class ReceivedStream {
     /// Requests for a key frame that were sent.
     package var keyFrameRequests: UInt64 = 0
     package private(set) var bytesReceived: UInt64 = 0
-    /// Those that are left out included.
+    /// Shed ones included.
     var packetsReceived: UInt64 = 0
     /// Of `packetsReceived`: those before an overload was last measured.
     var packetsAtMeasure: UInt64 = 0
@@ -116,7 +116,8 @@ package final class ReceivedStream {
         if origin.requestKeyFrame(of: originID) { askedOriginAt = now }
     }
 
-    /// Asks the sender for a key frame for somebody who played the stream already, within the budget of all such wishes.
+    /// Asks the sender for a key frame for somebody who played the stream already, within the budget of all such
+    /// requests.
     /// - Returns: whether the request need not wait, as far as is known here.
     func wantRepair(at now: Instant) -> Bool {
         guard let origin = track.origin else { return keyFrames.wantRepair(at: now) }

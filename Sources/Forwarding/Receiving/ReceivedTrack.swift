@@ -130,7 +130,7 @@ package final class ReceivedTrack {
     /// Appends the layers of the track to a message for its mirrors.
     func appendEncodings(to bytes: inout [UInt8]) { LayerTable.encode(encodings, to: &bytes) }
 
-    /// Writes the encodings anew, within the array's capacity.
+    /// Replaces the encodings, within the array's capacity.
     private func measureEncodings(at now: Instant) {
         let newest = streams.lazy.map(\.lastPacketAt).max() ?? now
         encodings.removeAll(keepingCapacity: true)
@@ -148,7 +148,7 @@ package final class ReceivedTrack {
         }
     }
 
-    /// Lets other streams be those to play.
+    /// Puts a new resolution in force.
     private func adopt(_ decided: LayerResolution, at now: Instant) {
         let before = resolution
         resolution = decided
@@ -293,7 +293,7 @@ package final class ReceivedTrack {
     // MARK: - Backlog
 
     /// Keeps a packet of one of the track's streams and, if anybody plays the track, notes it for the turn's fan-out.
-    /// - Returns: `false` when the packet was taken in before or is older than what is remembered.
+    /// - Returns: `false` when the packet is a duplicate or older than what is remembered.
     @inline(__always)
     func take(
         _ packet: RawSpan,

@@ -1,10 +1,10 @@
 import Wire
 
-/// How often something may be asked for: a few times in a row, then at a steady rate. Time that passes fills it again.
+/// A token bucket for requests: a few in a row, then a steady rate.
 struct RequestBudget: Sendable {
     /// Requests that a full budget allows for at once.
     let burst: Int
-    /// How long one request takes to come back.
+    /// The time in which one request is refilled.
     let interval: Interval
     /// When the budget is full again; each request moves it by one interval.
     private var fullAt = Instant(nanoseconds: .min / 2)

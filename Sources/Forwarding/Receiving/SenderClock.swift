@@ -1,6 +1,6 @@
 package import Wire
 
-/// Ties one stream's RTP timestamps to its sender's wall clock, from sender reports (RFC 3550 §6.4.1).
+/// Maps one stream's RTP timestamps to its sender's wall clock, by sender reports (RFC 3550 §6.4.1).
 package struct SenderClock: Sendable {
     struct Anchor: Sendable {
         var senderNanoseconds: Int64
@@ -47,10 +47,10 @@ extension NTPTimestamp {
     }
 }
 
-/// How far a peer's wall clock is from ours: one estimate for all of its streams, so that what it sends in sync
-/// leaves us in sync.
+/// The offset of a peer's wall clock from ours: one estimate for all its streams, so that streams sent in sync leave us
+/// in sync.
 package final class PeerClock {
-    /// Beyond this the peer's clock was set anew.
+    /// A larger difference means that the peer's clock was set.
     private static let jumpMax = Interval.seconds(2)
     private var offset: Int64?
 
@@ -59,7 +59,7 @@ package final class PeerClock {
     /// Our clock minus the peer's, in nanoseconds, network delay included; `nil` before the first report.
     package var nanoseconds: Int64? { offset }
 
-    /// Takes over an estimate that was made elsewhere.
+    /// Sets the estimate that another loop made.
     func set(_ nanoseconds: Int64) { offset = nanoseconds }
 
     package func receivedReport(senderNanoseconds: Int64, ourNanoseconds: Int64) {
@@ -72,7 +72,7 @@ package final class PeerClock {
         if difference.magnitude > UInt64(Self.jumpMax.nanoseconds) {
             offset = sample
         } else {
-            // Less delay is nearer the truth and is followed sooner than more.
+            // A sample with less delay is more accurate and counts more.
             offset = current &+ difference / (difference < 0 ? 8 : 64)
         }
     }

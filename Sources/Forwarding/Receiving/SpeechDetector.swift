@@ -1,18 +1,18 @@
 package import Wire
 
-/// Tells speech from silence by the audio levels that a sender puts on its packets (RFC 6464).
+/// Detects speech by the audio levels of a sender's packets (RFC 6464).
 ///
-/// Speech begins soon, so that nobody's first word is missed, and ends late, so that pauses between words are none. A
-/// sender that says whatever it likes makes an event in ``hold`` at most.
+/// The start is detected soon, so that no first word is missed, and the end late, so that pauses between words do not
+/// count. A sender with false levels causes one event per ``hold`` at most.
 package struct SpeechDetector: Sendable {
-    /// In -dBov, 0 the loudest: at this level or louder speech begins. Microphones with noise suppression are at 60 to
-    /// 127 in silence, and at 15 to 45 with a voice.
+    /// In -dBov, where 0 is the loudest: speech starts at this level or louder. Microphones with noise suppression are
+    /// at 60 to 127 in silence, and at 15 to 45 with a voice.
     static let beginLevel: UInt8 = 45
-    /// At this level or louder speech goes on.
+    /// Speech continues at this level or louder.
     static let goOnLevel: UInt8 = 55
-    /// What is loud for less than this is a click or a knock.
+    /// A shorter loud sound is a click or a knock.
     static let onset = Interval.milliseconds(60)
-    /// A gap in which no packet is loud, or none comes, and what follows is a beginning again.
+    /// After a longer gap without a loud packet the onset starts over.
     static let gapMax = Interval.milliseconds(200)
     /// Speech ends after this time without a loud packet.
     static let hold = Interval.milliseconds(900)
@@ -24,8 +24,8 @@ package struct SpeechDetector: Sendable {
     package init() {}
 
     /// Takes the level of one packet.
-    /// - Parameter value: the extension's first byte: the level in its low seven bits. The sender's own opinion of
-    ///   whether it is voice, in the top one, is not asked: many senders set it always.
+    /// - Parameter value: the extension's first byte: the level in its low seven bits. The top bit, the sender's own
+    ///   voice activity flag, is ignored: many senders always set it.
     /// - Returns: whether somebody speaks from now on; `nil` when nothing changed.
     package mutating func received(_ value: UInt8, at now: Instant) -> Bool? {
         let level = value & 0x7F
@@ -41,8 +41,8 @@ package struct SpeechDetector: Sendable {
         return true
     }
 
-    /// Notices silence; to be called a few times a second, because a sender may fall silent by sending nothing.
-    /// - Returns: `false` when speech ended, else `nil`.
+    /// Detects silence; to be called a few times a second, because a silent sender may send nothing.
+    /// - Returns: `false` when speech ended, otherwise `nil`.
     package mutating func timePassed(at now: Instant) -> Bool? {
         guard let lastLoudAt, now - lastLoudAt > Self.gapMax else { return nil }
         loudSince = nil

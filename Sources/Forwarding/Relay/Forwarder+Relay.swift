@@ -131,7 +131,7 @@ extension Forwarder {
         relays.addMirror(mirror, as: relay, at: now)
     }
 
-    /// The slot that was detached was perhaps the mirror's last.
+    /// A slot was detached, perhaps the mirror's last one.
     func noteDetached(_ track: ReceivedTrack, at now: Instant) {
         guard track.origin != nil, track.slots.isEmpty else { return }
         removeMirror(track)

@@ -14,7 +14,7 @@ protocol TrackOrigin: AnyObject {
     /// Requests a key frame of one stream, for a receiver that played it already.
     func requestRepair(of stream: UInt64)
 
-    /// Requests that a stream be left out for a while, because this loop is overloaded.
+    /// Requests that a stream's packets be dropped for a while, because this loop is overloaded.
     func requestHold(of stream: UInt64)
 
     /// Subscribes to the layers that the mirror needs, if those are more or other than at the last subscription. A layer

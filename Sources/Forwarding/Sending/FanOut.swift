@@ -1,13 +1,13 @@
 import SRTP
 import Wire
 
-/// Sending on what a turn received: destination by destination, so that what goes to one subscriber lies together and
-/// leaves as one message, and so that a subscriber's state and keys are fetched once for all of it.
+/// Forwards a turn's packets destination by destination, so that the packets to one subscriber are contiguous and leave
+/// as one message, and so that a subscriber's state and keys are fetched once for all of them.
 extension Forwarder {
     /// A track has its first packet of the turn waiting.
     func notePending(_ track: ReceivedTrack) { pending.append(Unretained(track)) }
 
-    /// Sends on everything that waits.
+    /// Forwards everything that is pending.
     @inline(__always)
     func fanOutAll(at now: Instant, into batch: DatagramBatch) {
         guard !pending.isEmpty else { return }
@@ -34,7 +34,7 @@ extension Forwarder {
 
     func makeTurn(at now: Instant) -> SendTurn { SendTurn(now: now, ntp: ntp(at: now)) }
 
-    /// Sends on what waits of one track.
+    /// Forwards the pending packets of one track.
     func fanOut(_ track: ReceivedTrack, at now: Instant, into batch: DatagramBatch) {
         guard let place = pending.firstIndex(where: { $0.refers(to: track) })
         else { return }
@@ -48,7 +48,7 @@ extension Forwarder {
         sending.engine.flush()
     }
 
-    /// Hands what waits to other loops before anything is encrypted here, so that they work at the same time.
+    /// Relays pending packets to other loops before anything is encrypted here, so that the loops work in parallel.
     private func relayPending() {
         guard relays.hasExports else { return }
         var isRelayed = false
@@ -110,7 +110,8 @@ extension Forwarder {
     }
 
     /// Sends one packet to one slot. A plain one, of the stream and payload type that play, costs a header, one pass of
-    /// encryption from the history into the batch, and no reference count; the slot itself does all others.
+    /// encryption from the history into the batch, and no reference count; all others take the slow path through the
+    /// slot.
     @inline(__always)
     private static func sendOn(
         _ packet: UnsafePointer<PendingPacket>,
@@ -120,7 +121,7 @@ extension Forwarder {
         _ sent: inout SentCount
     ) {
         guard unsafe state.pointee.playing == packet.pointee.streamID else {
-            // Another layer than the one that plays concerns the slot when it is the one to come.
+            // A packet of another layer matters only when the slot is to switch to that layer.
             if unsafe state.pointee.wanted == packet.pointee.streamID {
                 unsafe sendSlowPath(packet, state, turn, into: batch)
             }
@@ -138,7 +139,7 @@ extension Forwarder {
             return
         }
         let payloadLength = unsafe Int(packet.pointee.description.payloadLength)
-        // A longer element than the one-byte form takes is written as its retransmission would be.
+        // The slow path also writes the two-byte form.
         guard HeaderWriter.fitsDatagram(headerLengthMax: HeaderWriter.oneByteLengthMax, payloadLength: payloadLength),
             unsafe state.pointee.extensions.isOneByte,
             unsafe packet.pointee.description.fitsOneByteForm

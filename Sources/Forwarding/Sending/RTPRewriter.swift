@@ -269,8 +269,8 @@ package struct RTPRewriter: Sendable {
     /// may still come. Where the source jumps further, or leaves gaps all the time, the packet goes out one number after
     /// the next: that number stays unused, by which the receiver sees that something is missing.
     ///
-    /// A timestamp that jumps is that of a sender that began anew. Timestamps and picture numbers then continue as at a
-    /// switch of sources.
+    /// A timestamp jumps when its sender has restarted. Timestamps and picture numbers then continue as at a switch of
+    /// sources.
     /// - Parameter packetsSent: all so far, whatever their source.
     package mutating func followJump(to packet: PacketDescription, packetsSent: UInt32, at now: Instant) {
         let source = packet.sequence

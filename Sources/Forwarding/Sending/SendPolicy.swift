@@ -2,14 +2,14 @@ package import Wire
 
 /// Decides whether a packet to one peer may leave now.
 ///
-/// Media and retransmissions are asked about; RTCP and the handshake are not, and never wait.
+/// It decides on media and retransmissions. RTCP and the handshake bypass it and never wait.
 package struct SendPolicy {
     package enum Decision: Equatable, Sendable {
         case now
-        /// Not before this instant. One that has passed is taken as the next moment.
+        /// Not before this instant; an earlier one means as soon as possible.
         case later(Instant)
     }
-    /// What a policy is asked about.
+    /// A packet that a policy decides on.
     package struct Request: Sendable {
         package let kind: SentKind
         /// Bytes of the packet as it was received.
@@ -18,12 +18,12 @@ package struct SendPolicy {
 
     private let decide: ((Request, Instant) -> Decision)?
 
-    /// Everything leaves at once, and no packet asks.
+    /// Every packet leaves at once, without a decision.
     package static var immediate: SendPolicy { SendPolicy(decide: nil) }
 
     private init(decide: ((Request, Instant) -> Decision)?) { self.decide = decide }
 
-    /// - Parameter decide: called once for a packet that leaves, and each time that it is looked at before.
+    /// - Parameter decide: called for each packet, and again for one that waits each time that it is due.
     package init(_ decide: @escaping (Request, Instant) -> Decision) { self.decide = decide }
 
     package var isImmediate: Bool { decide == nil }
@@ -56,13 +56,13 @@ package struct PacketReference: Equatable, Sendable {
     package var kind: SentKind { retransmits == nil ? .media : .retransmission }
 }
 
-/// The packets of one peer that wait, in the order in which they came.
+/// The waiting packets of one peer, first in, first out.
 package struct PacketQueue: Sendable {
     /// As many as a stream's history finds again; a packet beyond is dropped.
     package static let packetsMax = PacketHistory.packetsMax
 
     private var packets: ContiguousArray<PacketReference> = []
-    /// Those before it have left.
+    /// Packets before this index have left.
     private var head = 0
 
     package init() {}

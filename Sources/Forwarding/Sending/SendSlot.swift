@@ -4,8 +4,8 @@ import Wire
 
 /// One m-section that we send in: a steady stream made of whatever source plays into it.
 ///
-/// What plain packets are made with is its `state`; this is the slot's control, and the way of the packets that are not
-/// plain: the first of a source, those in another form of payload, those of before a switch, and retransmissions.
+/// Plain packets need only its `state`. The slot controls that, and is the slow path of all other packets: the first of
+/// a source, those whose payload changes its format, those from before a switch, and retransmissions.
 @safe
 package final class SendSlot {
     package let id: TrackID
@@ -16,11 +16,11 @@ package final class SendSlot {
     let state: UnsafeMutablePointer<SlotState>
     private let slab: StateSlab<SlotState>
     package private(set) var source: ReceivedTrack?
-    /// Where among its source's slots the slot stands; the source keeps it.
+    /// The slot's index in its source's `slots`; the source sets it.
     var place = 0
-    /// What the receiver wishes to get of the source.
+    /// What the receiver prefers of the source.
     package private(set) var preference = LayerPreference()
-    /// Which of the source's layers the receiver wishes at most.
+    /// The highest layer of the source that the receiver may get.
     package var layer: LayerChoice { preference.cap }
     /// The layer that plays, or did before a pause.
     private(set) var playingRID: RID?
@@ -75,7 +75,7 @@ package final class SendSlot {
     package var octetsSent: UInt32 { unsafe state.pointee.octetsSent }
     package var bytesSent: UInt64 { unsafe state.pointee.bytesSent }
 
-    /// The peer is connected: packets can be encrypted from now on.
+    /// The peer is connected: packets can be encrypted.
     func connected(_ sender: SRTPSender) {
         unsafe state.pointee.stream = sender.stream(parameters.ssrc)
         retransmitter.connected(sender)
@@ -97,11 +97,11 @@ package final class SendSlot {
         track.attach(self)
         peer.allocateLayers(to: self, at: now)
         track.origin?.subscribe(track)
-        // One that is still connecting asks when it can be sent something.
+        // A peer that is still connecting asks once it is connected.
         if peer.transport.isConnected { wantKeyFrame(at: now) }
     }
 
-    /// Takes another wish for the same source.
+    /// Takes another preference for the same source.
     func choose(_ preference: LayerPreference, at now: Instant) {
         guard preference != self.preference, let source else { return }
         let before = self.preference
@@ -111,8 +111,8 @@ package final class SendSlot {
         source.origin?.subscribe(source)
     }
 
-    /// Takes what the slot is to be sent. Another stream plays from its next key frame on, and until then the one that plays
-    /// goes on; nothing plays at once.
+    /// Sets what the slot is to be sent. Another stream plays from its next key frame on, and until then the current
+    /// one; ``TargetLayer/nothing`` takes effect at once.
     func setTarget(_ target: TargetLayer, at now: Instant) {
         guard let source else { return }
         switch target {
@@ -139,13 +139,13 @@ package final class SendSlot {
         peer.core.markDirty(stream.track.id.peer)
     }
 
-    /// The stream that plays until the one that is to play can begin; `nil` when nothing plays, or the right one.
+    /// The stream that plays until the wanted one can begin; `nil` when nothing or the wanted one plays.
     var playingBeforeSwitch: StreamID? {
         let (playing, wanted) = unsafe (state.pointee.playing, state.pointee.wanted)
         return playing == 0 || playing == wanted ? nil : StreamID(rawValue: playing)
     }
 
-    /// Asks the source for a key frame of the stream that is to play.
+    /// Asks the source for a key frame of the wanted stream.
     func wantKeyFrame(at now: Instant) {
         guard parameters.kind == .video, layer != .nothing, let source else { return }
         if let stream = unsafe source.stream(StreamID(rawValue: state.pointee.wanted)) {
@@ -156,7 +156,7 @@ package final class SendSlot {
         peer.core.markDirty(source.id.peer)
     }
 
-    /// Tells the owner which layer plays from now on.
+    /// Reports to the owner which layer plays.
     private func noteLayer(_ rid: RID?, of track: ReceivedTrack) {
         guard parameters.kind == .video, !track.parameters.rids.isEmpty, rid != playingRID else { return }
         let event = PeerEvent.layerSwitched(
@@ -174,10 +174,10 @@ package final class SendSlot {
         unsafe state.pointee.sourcePayloadType = .max
     }
 
-    /// Takes the receiver's request for a key frame, by PLI or FIR. One that repeats it all the time, for whatever reason,
-    /// would cost every other viewer picture quality: it is passed on within a budget, which fills again with time.
+    /// Handles the receiver's request for a key frame, by PLI or FIR. A receiver that repeats it all the time would
+    /// cost every other viewer picture quality, so requests are passed on within a budget, which refills with time.
     ///
-    /// What the receiver needs to begin with, at its start and after a switch, is asked for beside it.
+    /// Key frames that a start or a switch needs are requested outside the budget.
     func requestKeyFrame(at now: Instant) {
         let isRepeated = keyFrames.received(at: now)
         guard parameters.kind == .video, layer != .nothing, let source else { return }
@@ -185,14 +185,14 @@ package final class SendSlot {
             peer.core.counters.throttleKeyFrame(.repeated)
             return
         }
-        // In the client's role the server has a budget of its own, and media of this side is nobody else's.
+        // In the client's role the server has a budget of its own, and nobody else receives this side's media.
         guard source.id.peer != id.peer else {
             keyFrames.notePassed(at: now)
             wantKeyFrame(at: now)
             return
         }
         let stream = unsafe source.stream(StreamID(rawValue: state.pointee.wanted))
-        // The request that is under way answers this one too.
+        // The request in flight covers this one.
         if let stream, stream.keyFrames.isWanted { return }
         guard keyFrames.take(at: now) else {
             peer.core.counters.throttleKeyFrame(.viewerBudget)
@@ -208,7 +208,7 @@ package final class SendSlot {
 
     // MARK: - Media
 
-    /// Sends one packet of the source on, or queues it until the peer's ``SendPolicy`` lets it leave.
+    /// Forwards one packet of the source, or queues it until the peer's ``SendPolicy`` lets it leave.
     func sendOrQueue(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
         let streamID = unsafe packet.pointee.streamID
         guard unsafe state.pointee.playing == streamID || state.pointee.wanted == streamID else { return }
@@ -243,7 +243,7 @@ package final class SendSlot {
         }
     }
 
-    /// Sends one packet of the source on that is not a plain one, if it is this slot's turn for it.
+    /// Forwards one packet of the source that is not a plain one, if the slot plays its stream or can switch to it.
     func forward(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
         let now = turn.now
         let description = unsafe packet.pointee.description
@@ -268,8 +268,8 @@ package final class SendSlot {
         let mapping = mapping(of: description.payloadType, in: stream.track)
         if case .unsupported(let codec) = mapping {
             announceUnsupported(codec)
-            // The decoder missed frames: it starts anew at a key frame when a format that it knows returns. A late
-            // packet from before that changes nothing.
+            // The decoder missed frames: it restarts at a key frame when a format that it knows returns. A late packet
+            // from before that changes nothing.
             let newest = unsafe state.pointee.rewriter.newestSequence
             if newest.map({ segment.sequence(description.sequence) > $0 }) ?? true { stopPlaying() }
             return
@@ -289,9 +289,9 @@ package final class SendSlot {
         peer.core.counters.rtpBytesSent &+= UInt64(length)
     }
 
-    /// Packets of this type are plain from now on, if only their number changes.
+    /// Makes packets of this payload type plain, if only its number changes.
     private func noteMapping(_ mapping: PayloadMapping, of payloadType: PayloadType) {
-        // A layer's name goes on its first packets in a form that plain ones do not have.
+        // A layer's first packets carry its RID, which plain ones do not.
         guard case .same(let outgoing, _) = mapping, unsafe parameters.rid == nil || !state.pointee.sendsMID else {
             return
         }
@@ -328,8 +328,7 @@ package final class SendSlot {
         return true
     }
 
-    /// Where a packet of another layer of the same track lies on the outgoing time line, by both layers' sender
-    /// reports.
+    /// The outgoing timestamp of a packet of another layer of the same track, by both layers' sender reports.
     private func alignedTimestamp(_ timestamp: RTPTimestamp, of stream: ReceivedStream) -> RTPTimestamp? {
         guard let segment = unsafe state.pointee.rewriter.currentSegment,
             let previous = stream.track.stream(segment.stream),
