@@ -109,7 +109,10 @@ public final class Forwarder {
 
     /// Removes a peer whose transport has closed.
     func tearDown(_ peer: Peer, _ reason: PeerCloseReason, at now: Instant) {
-        guard directory.remove(peer) else { return }
+        guard directory.peer(peer.id) === peer else { return }
+        // The caller may hold no reference of its own, so the schedule keeps the peer alive before the directory lets go.
+        schedule.remove(peer)
+        directory.remove(peer)
         for slot in peer.slots {
             // No peer owns a source made on this side, so its streams go with the slot.
             if let source = slot.source, source.id.peer == peer.id {
@@ -119,7 +122,6 @@ public final class Forwarder {
         peer.detach(at: now)
         for track in peer.tracks { dropPending(track) }
         for stream in peer.streams { streams.remove(stream) }
-        schedule.remove(peer)
         counters.close(reason)
         emit(.closed(reason), of: peer.id)
     }

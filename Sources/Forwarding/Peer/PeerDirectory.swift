@@ -105,12 +105,11 @@ final class PeerDirectory {
         if let removed = entries[peer.id]?.removeExcessPath() { byPath.remove(removed) }
     }
 
-    /// - Returns: whether the peer was here.
-    func remove(_ peer: Peer) -> Bool {
-        guard let entry = entries.removeValue(forKey: peer.id) else { return false }
+    /// Removes a peer, which something else must keep alive as long as anybody works on it.
+    func remove(_ peer: Peer) {
+        guard let entry = entries.removeValue(forKey: peer.id) else { return }
         for (path, _) in entry.paths where byPath.isOf(peer, path) { byPath.remove(path) }
         for fragment in entry.usernameFragments where byFragment[fragment] === peer { byFragment[fragment] = nil }
         controllingPairs.remove(peer)
-        return true
     }
 }
