@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// The modules under measure share `package` declarations with one another: the parser, the rewriter, the loss detector.
-/// What is measured here is measured as they call it, so these targets are compiled as part of the product's package,
-/// whose name to the compiler is that of its folder.
+/// The measured modules call each other's `package` declarations: the parser, the rewriter, the NACK tracker. The
+/// benchmarks call the same declarations, so they are compiled under the product's package name. SwiftPM takes that name
+/// from the product's folder.
 let product = Context.packageDirectory.split(separator: "/").dropLast().last.map { $0.lowercased() } ?? "nagare"
 
 let settings: [SwiftSetting] = [
@@ -29,9 +29,9 @@ let package = Package(
         .package(url: "https://github.com/ordo-one/benchmark", exact: "1.38.1", traits: []),
     ],
     targets: [
-        // What a program asks of the runtime and of the C library, counted.
+        // Counts calls of the Swift runtime and of the C library.
         .target(name: "Counters", path: "Counters"),
-        // The same work as the product's, in C with nothing around it: what the ratios are to.
+        // The same work in plain C: the denominator of every ratio.
         .target(
             name: "Floor",
             path: "Floor",

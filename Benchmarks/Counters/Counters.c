@@ -36,24 +36,24 @@ nagare_counts nagare_counts_now(void) {
     };
 }
 
-// Stopping the instrumentation, not only the collection: calls would be counted all the time.
+// Instrumentation stops as well as collection, because callgrind always counts calls in instrumented code.
 void nagare_collect_begin(void) { CALLGRIND_START_INSTRUMENTATION; }
 void nagare_collect_end(const char *name) {
     CALLGRIND_STOP_INSTRUMENTATION;
     CALLGRIND_DUMP_STATS_AT(name);
 }
 
-// The function of the shared libraries that `name` stands before.
-static void *following(const char *name) {
+// The shared libraries' own definition of a function that this file interposes.
+static void *real_function(const char *name) {
     void *found = dlsym(RTLD_NEXT, name);
     if (found == NULL) {
-        fprintf(stderr, "There is no %s in the shared libraries.\n", name);
+        fprintf(stderr, "The shared libraries have no %s.\n", name);
         abort();
     }
     return found;
 }
 
-// MARK: The allocator. glibc's own names for it need no looking up, which would itself allocate.
+// MARK: The allocator. glibc exports it under other names too, so no dlsym is needed, which would itself allocate.
 
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -95,11 +95,11 @@ void free(void *old) {
 
 // MARK: Locks
 
-// Libraries lock while they are loaded, before any constructor of ours runs.
+// Libraries take locks while they are loaded, before the constructor below runs.
 #define COUNTED_LOCK(name, type)                                         \
     int name(type *lock) {                                               \
         static int (*real)(type *);                                      \
-        if (real == NULL) real = (int (*)(type *))following(#name);      \
+        if (real == NULL) real = (int (*)(type *))real_function(#name);  \
         nagare_locks++;                                                  \
         return real(lock);                                               \
     }
@@ -111,7 +111,7 @@ COUNTED_LOCK(pthread_rwlock_wrlock, pthread_rwlock_t)
 
 // MARK: The Swift runtime
 //
-// Its functions have calling conventions of their own, so each stands here as a jump that changes no register.
+// Its functions have calling conventions of their own, so each is interposed by a jump that changes no register.
 
 #define RUNTIME_FUNCTIONS(each)                        \
     each(swift_allocObject, nagare_objects)            \
@@ -146,7 +146,7 @@ COUNTED_LOCK(pthread_rwlock_wrlock, pthread_rwlock_t)
 RUNTIME_FUNCTIONS(REAL)
 
 __attribute__((used, constructor, visibility("hidden"))) void nagare_counters_resolve(void) {
-#define RESOLVE(name, counter) real_##name = following(#name);
+#define RESOLVE(name, counter) real_##name = real_function(#name);
     RUNTIME_FUNCTIONS(RESOLVE)
 }
 
@@ -164,7 +164,7 @@ __attribute__((used, constructor, visibility("hidden"))) void nagare_counters_re
             ".size " #name ", . - " #name "\n");
 RUNTIME_FUNCTIONS(TRAMPOLINE)
 
-// For a call that a library makes before our constructor has run: looks everything up, changing no register.
+// Resolves the functions for calls before the constructor has run, and changes no register.
 __asm__(".text\n"
         ".type nagare_counters_early, @function\n"
         "nagare_counters_early:\n"
@@ -175,5 +175,5 @@ __asm__(".text\n"
         "pop %r11\npop %r10\npop %r9\npop %r8\npop %rdi\npop %rsi\npop %rdx\npop %rcx\npop %rax\n"
         "ret\n");
 #else
-#error "The counters stand before the runtime's functions in x86-64 assembly only."
+#error "The counters interpose the runtime's functions in x86-64 assembly only."
 #endif

@@ -14,7 +14,7 @@
 #define HAS_IPSEC_MB 0
 #endif
 
-// Jobs that are begun and not yet completed: as many tags wait to be copied behind their packets.
+// Submitted jobs that are not completed. Each has a tag that must be copied behind its packet.
 #define TAGS_MAX 64
 
 struct engine {
@@ -26,14 +26,14 @@ struct engine {
         uint8_t tag[20];
         uint8_t *to;
     } tags[TAGS_MAX];
-    unsigned begun;
+    unsigned submitted;
 #endif
 };
 
 struct crypto {
     uint8_t key[32], salt[14], auth_key[20];
     EVP_CIPHER_CTX *cipher, *decipher;
-    // HMAC's state after the padded key (RFC 2104), so that a packet costs no more than its own bytes.
+    // HMAC's state after the padded key (RFC 2104), so that it is not computed for every packet.
     SHA_CTX inner, outer;
 #if HAS_IPSEC_MB
     struct gcm_key_data *gcm;
@@ -57,17 +57,6 @@ static IMB_MGR *make_manager(void) {
 }
 #endif
 
-int nagare_floor_has(int kind) {
-    if (kind == nagare_openssl) return 1;
-#if HAS_IPSEC_MB
-    static int has = -1;
-    if (has < 0) has = make_manager() != NULL;
-    return has;
-#else
-    return 0;
-#endif
-}
-
 size_t crypto_tag_bytes(int profile) { return profile == nagare_cm_sha1_80 ? 10 : 16; }
 
 engine *engine_make(int profile, int kind) {
@@ -79,7 +68,7 @@ engine *engine_make(int profile, int kind) {
 #endif
     return made;
 }
-// The library's manager is never freed: there are as many as there are measurements.
+// The library's manager is never freed: there are few, one for each measurement.
 void engine_free(engine *engine) { free(engine); }
 
 static void make_hmac(crypto *keys) {
@@ -178,10 +167,10 @@ static void hmac(const crypto *keys, const uint8_t *packet, size_t length, uint6
 
 #if HAS_IPSEC_MB
 static void copy_tags(engine *engine) {
-    for (unsigned place = 0; place < engine->begun; place++) {
+    for (unsigned place = 0; place < engine->submitted; place++) {
         memcpy(engine->tags[place].to, engine->tags[place].tag, 10);
     }
-    engine->begun = 0;
+    engine->submitted = 0;
 }
 
 static void submit(
@@ -189,7 +178,7 @@ static void submit(
     uint64_t index) {
     size_t length = header_bytes + payload_bytes;
     store32(packet + length, (uint32_t)(index >> 16));
-    unsigned place = engine->begun++;
+    unsigned place = engine->submitted++;
     engine->tags[place].to = packet + length;
     IMB_JOB *job = IMB_GET_NEXT_JOB(engine->manager);
     job->cipher_direction = IMB_DIR_ENCRYPT;
@@ -211,10 +200,10 @@ static void submit(
     job->auth_tag_output_len_in_bytes = 10;
     job->u.HMAC._hashed_auth_key_xor_ipad = keys->inner_state;
     job->u.HMAC._hashed_auth_key_xor_opad = keys->outer_state;
-    // The cipher is done at once; what is completed later is the hash, so the IV may go.
+    // The library encrypts immediately and only the hash completes later, so the IV need not outlive this call.
     IMB_SUBMIT_JOB_NOCHECK(engine->manager);
     while (IMB_GET_COMPLETED_JOB(engine->manager) != NULL) {}
-    if (engine->begun == TAGS_MAX) crypto_flush(engine);
+    if (engine->submitted == TAGS_MAX) crypto_flush(engine);
 }
 #endif
 

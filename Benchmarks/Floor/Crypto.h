@@ -5,7 +5,7 @@
 
 // One direction's session keys of one receiver.
 typedef struct crypto crypto;
-// What the keys of one engine share: its library, its jobs.
+// The state that all keys of one encryption library share.
 typedef struct engine engine;
 
 engine *engine_make(int profile, int kind);
@@ -13,12 +13,12 @@ void engine_free(engine *engine);
 crypto *crypto_make(engine *engine, unsigned seed);
 void crypto_free(engine *engine, crypto *keys);
 size_t crypto_tag_bytes(int profile);
-// Encrypts from `payload` to behind the header at `to`; the tag follows. Returns the packet's length.
+// Encrypts `payload` to the place behind the header at `to`, followed by the tag. Returns the packet's length.
 size_t crypto_protect(
     engine *engine, crypto *keys, uint8_t *to, size_t header_bytes, const uint8_t *payload, size_t payload_bytes,
     uint64_t index);
 void crypto_flush(engine *engine);
-// Decrypts in place; 0 when the tag does not match.
+// Decrypts in place. Returns 0 when the tag does not match.
 int crypto_unprotect(
     engine *engine, crypto *keys, uint8_t *packet, size_t header_bytes, size_t payload_bytes, uint64_t index);
 

@@ -70,7 +70,7 @@ struct nagare_unprotect {
 
 nagare_unprotect *nagare_unprotect_make(int profile, int kind, int count) {
     nagare_unprotect *floor = calloc(1, sizeof *floor);
-    // Its encryption of single packets completes at once, and what it decrypts is what OpenSSL decrypts.
+    // CM uses OpenSSL: `crypto_unprotect` has no CM for intel-ipsec-mb, and both libraries make the same packets.
     floor->engine = engine_make(profile, profile == nagare_cm_sha1_80 ? nagare_openssl : kind);
     floor->keys = crypto_make(floor->engine, 1);
     floor->count = count;

@@ -144,7 +144,7 @@ size_t nagare_transport_feedback(nagare_arrivals *arrivals, uint8_t *to) {
     int64_t reference = arrivals->ticks[first & 255] / 256;
     store32(to + 16, (uint32_t)(reference << 8));
     size_t length = 20;
-    // All arrived: vectors of seven two-bit symbols, the last one short.
+    // All packets arrived: status vectors of seven two-bit symbols, the last one incomplete.
     uint16_t chunk = 0xC000;
     int filled = 0;
     int64_t previous = reference * 256;

@@ -5,7 +5,7 @@
 
 #define SLOT_BYTES 1536
 #define KEPT 256
-// What of a request stays in the clear here: up to the SSRC that it is about.
+// The unencrypted part of a NACK, up to the media SSRC.
 #define REQUEST_HEADER_BYTES 12
 
 struct nagare_retransmit {
@@ -80,7 +80,7 @@ int nagare_retransmit_run(nagare_retransmit *floor) {
                 uint16_t number = (uint16_t)(first + __builtin_ctz(mask));
                 const uint8_t *kept = floor->kept + (size_t)(number % KEPT) * SLOT_BYTES;
                 if (load16(kept + 2) != number) continue;
-                // The original number goes before the payload (RFC 4588 §4).
+                // The original sequence number precedes the payload (RFC 4588 §4).
                 memcpy(to, kept, floor->header_bytes);
                 store32(to + 8, 0x20000 + (uint32_t)index);
                 store16(to + floor->header_bytes, number);

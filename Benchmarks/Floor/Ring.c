@@ -32,7 +32,7 @@ int nagare_ring_push(nagare_ring *ring, const void *record, size_t record_bytes,
     size_t rest = capacity - (written & ring->mask), skipped = rest < total ? rest : 0;
     if (written + skipped + total - read > capacity) return 0;
     if (skipped) {
-        // A message is never split: what is left before the end is skipped.
+        // A message is never split. It starts at the beginning if the space before the end is too small.
         *(uint32_t *)(ring->bytes + (written & ring->mask)) = 0;
         written += skipped;
     }
@@ -103,7 +103,7 @@ int nagare_timers_turn(nagare_timers *timers, int64_t now) {
         size_t length = nagare_report((uint32_t)peer, (uint64_t)now, (uint32_t)now, 1, 2, "stream", plain);
         memcpy(timers->datagram, plain, 8);
         crypto_protect(timers->engine, timers->peers[peer], timers->datagram, 8, plain + 8, length - 8, timers->index++);
-        // The least sinks to where it belongs.
+        // Sift the first entry down to its place.
         int64_t deadline = timers->heap[0].deadline + timers->period;
         int parent = 0;
         for (;;) {

@@ -1,21 +1,21 @@
 import Foundation
 
-/// What callgrind collected between two dumps: one file of its output.
+/// One callgrind output file: the instructions and calls between two dumps.
 struct CallgrindPart {
-    /// What `nagare_collect_end` named it.
+    /// The name given to `nagare_collect_end`.
     var name = ""
-    /// Instructions by the file that the code was loaded from, its folder left out.
+    /// Instructions by the name of the executable or library that contains the code, without its folder.
     var byObject: [String: Int] = [:]
-    /// Calls of the functions that a hot path must not call, by callee and caller.
+    /// Calls of functions that a hot path must not call, by callee and caller.
     var calls: [Call: Int] = [:]
 
     struct Call: Hashable {
-        /// What it is counted as: see ``kinds``.
+        /// The category of the callee: see ``kinds``.
         var kind: String
         var caller: String
     }
 
-    /// What callees are counted as, wherever they are called from: within the runtime as well.
+    /// The category of each callee. Calls within the runtime count too.
     private static let kinds: [String: String] = [
         "swift_retain": "retains", "swift_retain_n": "retains", "swift_tryRetain": "retains",
         "swift_unownedRetainStrong": "retains", "swift_unownedRetain": "retains", "swift_weakLoadStrong": "retains",
@@ -26,12 +26,12 @@ struct CallgrindPart {
         "swift_allocObject": "objects", "swift_slowAlloc": "objects",
         "swift_beginAccess": "exclusivity", "swift_once": "onces",
     ]
-    /// Libraries that encrypt.
+    /// Encryption libraries.
     private static let cryptoObjects = ["libcrypto", "libIPSec_MB", "libsrtp", "libfreebl", "libsoftokn", "libnss"]
 
     var instructions: Int { byObject.values.reduce(0, +) }
 
-    /// Instructions inside the libraries that encrypt.
+    /// Instructions in encryption libraries.
     var cryptoInstructions: Int {
         byObject.filter { object in Self.cryptoObjects.contains { object.key.hasPrefix($0) } }
             .reduce(0) { $0 + $1.value }
@@ -39,12 +39,12 @@ struct CallgrindPart {
 
     func count(of kind: String) -> Int { calls.reduce(0) { $0 + ($1.key.kind == kind ? $1.value : 0) } }
 
-    /// Who calls what, the most frequent first.
+    /// The callers of functions of a category, the most frequent first.
     func callers(of kind: String) -> [(caller: String, count: Int)] {
         calls.filter { $0.key.kind == kind }.map { ($0.key.caller, $0.value) }.sorted { $0.1 > $1.1 }
     }
 
-    /// Reads a file in callgrind's format, version 1, with its names abbreviated.
+    /// Reads a file in callgrind's format, version 1, with abbreviated names.
     init(contentsOf path: String) throws {
         var reader = Reader()
         for line in try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n") { reader.read(line) }
@@ -70,7 +70,7 @@ struct CallgrindPart {
 
         mutating func read(_ line: Substring) {
             if skipsNext {
-                // What the call cost in all is already in the callee's own lines.
+                // This line has the inclusive cost of the call. The callee's own lines already count it.
                 skipsNext = false
                 return
             }
@@ -81,7 +81,7 @@ struct CallgrindPart {
             }
             if let text = line.after("calls=") {
                 let count = text.split(separator: " ").first.flatMap { Int($0) } ?? 0
-                // The executable's own definitions only pass on.
+                // The counting definitions in the executable only forward the call.
                 if let kind = CallgrindPart.kinds[callee], callee != function || object != "hotpath" {
                     part.calls[Call(kind: kind, caller: function), default: 0] += count
                 }
@@ -112,7 +112,7 @@ struct CallgrindPart {
             return names[key] ?? ""
         }
 
-        /// A function's name, without what tells its versions or its recursions apart.
+        /// A function's name without its symbol version and its recursion level.
         private mutating func symbol(_ text: Substring) -> String {
             resolve(text, in: "fn").split { $0 == "@" || $0 == "'" }.first.map(String.init) ?? ""
         }

@@ -1,21 +1,21 @@
 import Foundation
 import Kit
 
-/// Measures the forwarding path on calls in memory, with no socket and no clock in what is measured.
+/// Measures the forwarding path with calls in memory. The measured code uses no socket and no clock.
 ///
-/// `Benchmarks/check` runs it three times: natively, under callgrind, and once more to judge what both wrote.
-/// `Benchmarks/run` lets it put the suite's results and callgrind's together.
+/// `Benchmarks/check` runs this program three times: natively, under callgrind, and to compare both results with the
+/// thresholds. `Benchmarks/run` uses it to combine the microbenchmarks' results with callgrind's.
 @main
 enum Hotpath {
     static let usage = """
-        hotpath measure REPORT [FILTER]      counts and times every workload, natively
-        hotpath collect [FILTER]             runs every workload for callgrind to collect
+        hotpath measure REPORT [FILTER]      count events and measure times of every workload, natively
+        hotpath collect [FILTER]             run every workload for callgrind
         hotpath judge REPORT CALLGRIND THRESHOLDS [--update]
-                                             prints the tables and compares them with the thresholds
+                                             print the tables and compare them with the thresholds
         hotpath summarise EXPORT CALLGRIND RESULTS
-                                             prints the suite's table and writes it as JSON
+                                             print the microbenchmarks' table and write it as JSON
 
-        FILTER is a part of the workloads' names.
+        FILTER is a part of a workload's name.
         """
 
     static func main() async {
@@ -44,13 +44,13 @@ enum Hotpath {
     private static func measure(_ path: String, _ filter: String?) async throws {
         let faults = await SelfTest.run()
         guard faults.isEmpty else {
-            for fault in faults { print("The counters are blind: \(fault).") }
+            for fault in faults { print("A counter is broken: expected that \(fault).") }
             exit(1)
         }
         var report = Report()
         for make in Workloads.all where filter.map(make.name.contains) ?? true {
             let workload = try make()
-            // The first run may take up memory that is kept from then on.
+            // The first run may allocate memory that later runs reuse.
             _ = try workload.count(runs: make.runs)
             let costs = try workload.count(runs: make.runs)
             let timing = try workload.time(runs: make.runs)
@@ -79,16 +79,16 @@ enum Hotpath {
         if updates {
             thresholds.update(from: report)
             try thresholds.write(to: limits)
-            print("\n\(limits) holds what was measured.")
+            print("\n\(limits) now has the measured costs.")
             return true
         }
-        let excesses = thresholds.excesses(in: report)
-        let slack = thresholds.slack(in: report)
+        let violations = thresholds.violations(in: report)
+        let improvements = thresholds.improvements(in: report)
         print("")
         for name in thresholds.unmeasured(in: report) { print("note: \(name) was not measured.") }
-        for line in slack { print("note: \(line)") }
-        if !slack.isEmpty { print("note: Benchmarks/check --update lowers the thresholds.") }
-        for line in excesses { print("error: \(line)") }
-        return excesses.isEmpty
+        for line in improvements { print("note: \(line)") }
+        if !improvements.isEmpty { print("note: Benchmarks/check --update lowers the thresholds.") }
+        for line in violations { print("error: \(line)") }
+        return violations.isEmpty
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Kit
 
-/// What was measured of one workload; each run of the program adds its part.
+/// The results of one workload. Each run of the program adds a part of them.
 struct Row: Codable {
     var name: String
     var costs: Costs?
@@ -11,13 +11,13 @@ struct Row: Codable {
     /// Per unit.
     struct Instructions: Codable {
         var total: Double
-        /// In the libraries that encrypt.
+        /// In encryption libraries.
         var crypto: Double
         var floor: Double?
         var floorCrypto: Double?
-        /// Calls seen by callgrind, which sees those within the runtime too.
+        /// Calls counted by callgrind, including those within the runtime.
         var calls: [String: Double]
-        /// Who makes them, for whoever has to find out why.
+        /// The most frequent callers of each category.
         var callers: [String: [String]]
     }
 }
@@ -36,7 +36,7 @@ struct Report: Codable {
         try (encoder.encode(self) + Data("\n".utf8)).write(to: URL(fileURLWithPath: path))
     }
 
-    /// Adds what callgrind wrote: `path` with a number behind it for each part.
+    /// Adds callgrind's results: the files `path.1`, `path.2` and so on.
     mutating func addInstructions(from path: String) throws {
         var parts: [String: CallgrindPart] = [:]
         var runs: [String: Double] = [:]
@@ -51,7 +51,7 @@ struct Report: Codable {
             let pieces = name.components(separatedBy: " | ")
             guard pieces.count == 2, let unitsPerRun = Double(pieces[1]) else { continue }
             let units = unitsPerRun * runs[name, default: 1]
-            // As many runs as of the workload.
+            // The floor has as many runs as the workload.
             let floor = parts["\(name) | floor"]
             let kinds = Set(part.calls.keys.map(\.kind))
             let instructions = Row.Instructions(
@@ -86,7 +86,7 @@ struct Report: Codable {
         }
     }
 
-    /// What one more subscriber adds to a packet, by suite: from one subscriber to ten. libsrtp2's own costs are left out.
+    /// The counts that one more subscriber adds to a packet, by suite, from one subscriber to ten. Without libsrtp2.
     var marginalCosts: [(suite: String, costs: [(name: String, value: Double)])] {
         rows.compactMap { row in
             guard row.name.hasPrefix("fan-out 10, "), !row.name.hasSuffix("libsrtp2"), let ten = row.costs else {
@@ -94,7 +94,7 @@ struct Report: Codable {
             }
             let suite = String(row.name.dropFirst("fan-out 10, ".count))
             guard let one = rows.first(where: { $0.name == "fan-out 1, \(suite)" })?.costs else { return nil }
-            // A run differs from the next by what a timer makes due: hundredths of one event a packet.
+            // Rounded, because runs differ by the timers that expire in them: hundredths of an event per packet.
             let costs = zip(one.named, ten.named).map { one, ten in
                 (name: one.name, value: tenths(max((10 * ten.value - one.value) / 9, 0)))
             }
@@ -140,7 +140,7 @@ struct Report: Codable {
 
 private func tenths(_ value: Double) -> Double { (value * 10).rounded() / 10 }
 
-/// Few digits where there are many before the point.
+/// The larger the number, the fewer decimals.
 func number(_ value: Double) -> String {
     if value == 0 { return "0" }
     if value == value.rounded(), value < 1e6 { return String(Int(value)) }

@@ -3,7 +3,7 @@ import DTLS
 import Glibc
 import Kit
 
-/// A reference to count the retains of.
+/// An object whose retains are counted.
 final class Probe {
     var value = 0
     var others: [Probe] = []
@@ -15,23 +15,21 @@ nonisolated(unsafe) private var mutex = unsafe pthread_mutex_t()
 @inline(never)
 private func keep(_ probe: Probe) { unsafe kept.append(probe) }
 
-/// Unknown to the optimiser, so that what it is called with must be checked.
+/// The optimiser does not know this closure, so it must keep the exclusivity check of its argument.
 nonisolated(unsafe) private var action: (inout Int) -> Void = { $0 += 1 }
 
-actor Elsewhere {
+actor OtherActor {
     func visit() {}
 }
 
-/// Whether the counters see what they are there for: each is made to count something known.
-///
-/// A counter that saw nothing would report the zeros that everybody wishes for.
+/// Tests that each counter counts a known event. A broken counter would report 0, which the thresholds accept.
 enum SelfTest {
-    /// What is wrong; empty when every counter counts.
+    /// The failed expectations. Empty when every counter works.
     static func run() async -> [String] {
         var faults: [String] = []
         func expect(_ what: String, _ condition: Bool) { if !condition { faults.append(what) } }
 
-        // So that growing does not add allocations of its own below.
+        // Growing the array later would add allocations.
         unsafe kept.reserveCapacity(1_000)
         let probe = Probe()
         let idle = Costs.of {}
@@ -54,9 +52,9 @@ enum SelfTest {
         }
         expect("aligned memory is an allocation, not \(raw.allocations)", raw.allocations == 1)
         let text = Costs.of { unsafe discard(strdup("the C library's own allocation")) }
-        expect("what libc allocates is an allocation, not \(text.allocations)", text.allocations == 1)
+        expect("an allocation within libc is an allocation, not \(text.allocations)", text.allocations == 1)
         let string = Costs.of { discard(String(repeating: "a", count: probe.value + 100)) }
-        expect("what the standard library allocates is one", string.allocations >= 1)
+        expect("an allocation within the standard library is an allocation", string.allocations >= 1)
 
         let locked = Costs.of {
             unsafe pthread_mutex_lock(&mutex)
@@ -68,14 +66,14 @@ enum SelfTest {
 
         let accesses = Costs.of { unsafe action(&probe.value) }
         expect("an access that may overlap is checked, not \(accesses.accesses)", accesses.accesses >= 1)
-        let elsewhere = Elsewhere()
+        let actor = OtherActor()
         var task: Task<Void, Never>?
-        let made = Costs.of { task = Task { await elsewhere.visit() } }
+        let made = Costs.of { task = Task { await actor.visit() } }
         expect("a task is a hop", made.hops >= 1)
-        // What it does on other threads must not be counted later.
+        // Events of the task on other threads must not be counted below.
         await task?.value
         let before = nagare_counts_now()
-        await elsewhere.visit()
+        await actor.visit()
         expect("an await on an actor is a hop", nagare_counts_now().hops > before.hops)
         return faults
     }

@@ -1,12 +1,12 @@
 import Foundation
 import Kit
 
-/// The suite's results as the benchmark library exports them, in the format of the Java Microbenchmark Harness, with
-/// what callgrind counted.
+/// The microbenchmarks' results, which the benchmark library exports in the format of the Java Microbenchmark Harness,
+/// with callgrind's counts.
 struct Suite: Codable {
     var results: [Result] = []
 
-    /// Of one unit of a workload. Times are medians with the time that nine in ten runs stay under.
+    /// Per unit of a workload. Times and ratios are the median and the 90th percentile.
     struct Result: Codable {
         var name: String
         var unit: String
@@ -24,7 +24,7 @@ struct Suite: Codable {
     private struct Exported: Decodable {
         struct Metric: Decodable {
             var scorePercentiles: [String: Double]
-            /// All are exported in thousandths.
+            /// All metrics are exported in thousandths.
             func percentile(_ name: String) -> Double { scorePercentiles[name, default: .nan] / 1_000 }
         }
         var benchmark: String
@@ -37,15 +37,15 @@ struct Suite: Codable {
         for entry in exported { byName[entry.benchmark] = entry }
         var report = Report()
         try report.addInstructions(from: callgrind)
-        for recipe in Workloads.all + Workloads.large {
-            guard let metrics = byName[Self.exportedName(recipe)]?.secondaryMetrics, let time = metrics["ps"] else {
+        for factory in Workloads.all + Workloads.large {
+            guard let metrics = byName[Self.exportedName(factory)]?.secondaryMetrics, let time = metrics["ps"] else {
                 continue
             }
             let ratio = metrics["ratio, thousandths"]
             results.append(
                 Result(
-                    name: recipe.name,
-                    unit: recipe.unit,
+                    name: factory.name,
+                    unit: factory.unit,
                     nanoseconds: time.percentile("50.0"),
                     nanoseconds90: time.percentile("90.0"),
                     floorNanoseconds: metrics["C: ps"]?.percentile("50.0"),
@@ -54,15 +54,15 @@ struct Suite: Codable {
                     allocations: metrics["allocations, thousandths"]?.percentile("50.0") ?? .nan,
                     retains: metrics["retains, thousandths"]?.percentile("50.0") ?? .nan,
                     locks: metrics["locks, thousandths"]?.percentile("50.0") ?? .nan,
-                    instructions: report.rows.first { $0.name == recipe.name }?.instructions
+                    instructions: report.rows.first { $0.name == factory.name }?.instructions
                 )
             )
         }
     }
 
-    /// The name of its target stands before that of a workload, whose spaces are not kept.
-    private static func exportedName(_ recipe: Workloads.Recipe) -> String {
-        "package.benchmark.Micro.\(recipe.name.replacingOccurrences(of: " ", with: "_"))"
+    /// The export puts the target's name before the workload's name and replaces spaces.
+    private static func exportedName(_ factory: Workloads.Factory) -> String {
+        "package.benchmark.Micro.\(factory.name.replacingOccurrences(of: " ", with: "_"))"
     }
 
     func write(to path: String) throws {
@@ -72,7 +72,7 @@ struct Suite: Codable {
     }
 
     func printTable() {
-        let heads = ["ns", "C: ns", "ratio", "9 in 10", "instr.", "C: instr.", "alloc.", "retains", "locks"]
+        let heads = ["ns", "C: ns", "ratio", "p90", "instr.", "C: instr.", "alloc.", "retains", "locks"]
         print(pad("", 36) + heads.map { pad($0, 11, left: true) }.joined())
         for result in results {
             let values: [Double?] = [
@@ -81,6 +81,6 @@ struct Suite: Codable {
             ]
             print(pad(result.name, 36) + values.map { pad($0.map(number) ?? "–", 11, left: true) }.joined())
         }
-        print("\nPer packet, report, or peer and second. \"9 in 10\": nine runs in ten stay under this ratio.")
+        print("\nPer packet, report, or peer and second. \"p90\" is the 90th percentile of the ratio.")
     }
 }

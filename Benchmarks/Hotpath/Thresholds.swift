@@ -1,22 +1,22 @@
 import Foundation
 import Kit
 
-/// What the forwarding path may cost: `Benchmarks/thresholds.json`.
+/// Upper bounds for the cost of the forwarding path: `Benchmarks/thresholds.json`.
 struct Thresholds: Codable {
-    /// By how much instructions may exceed what is written, as a share.
+    /// The share by which instructions may exceed their threshold.
     var tolerance: Double
     var workloads: [String: Limits]
 
     struct Limits: Codable {
-        /// Per unit, by the names of the table; what is not named is not limited.
+        /// Per unit, by the names in the table. A count without a name here is not limited.
         var counts: [String: Double] = [:]
-        /// Per unit, and exact to the tolerance: callgrind counts the same each time.
+        /// Per unit, within the tolerance.
         var instructions: Double?
-        /// The same without the libraries that encrypt.
+        /// The same without encryption libraries.
         var ownInstructions: Double?
     }
 
-    /// Counts that everything in the forwarding path is limited in.
+    /// Counts that have a threshold for every workload.
     private static let limited: Set = [
         "allocations", "retains", "releases", "locks", "exclusivity", "onces", "hops", "casts",
     ]
@@ -31,52 +31,52 @@ struct Thresholds: Codable {
         try (encoder.encode(self) + Data("\n".utf8)).write(to: URL(fileURLWithPath: path))
     }
 
-    /// What of `report` is more than it may be, a sentence each.
-    func excesses(in report: Report) -> [String] {
-        var excesses: [String] = []
-        // No threshold to be raised: a subscriber costs arithmetic and crypto.
+    /// One sentence for each cost in `report` that exceeds its threshold.
+    func violations(in report: Report) -> [String] {
+        var violations: [String] = []
+        // These limits are always 0: a further subscriber costs arithmetic and encryption only.
         for (suite, costs) in report.marginalCosts {
             for (name, value) in costs where value > 0 {
-                excesses.append("\(suite): each further subscriber adds \(number(value)) \(name) to a packet.")
+                violations.append("\(suite): each further subscriber adds \(number(value)) \(name) to a packet.")
             }
         }
         for row in report.rows {
             guard let limits = workloads[row.name] else {
-                excesses.append("\(row.name) has no thresholds.")
+                violations.append("\(row.name) has no thresholds.")
                 continue
             }
             for (name, value) in row.costs?.named ?? [] {
                 if let limit = limits.counts[name], value > limit + 1e-9 {
-                    excesses.append("\(row.name): \(number(value)) \(name) where \(number(limit)) are allowed.")
+                    violations.append("\(row.name): \(number(value)) \(name), and \(number(limit)) are allowed.")
                 }
             }
             guard let instructions = row.instructions else { continue }
             for (name, value) in instructions.calls {
                 guard let limit = limits.counts[name], value > limit + 1e-9 else { continue }
-                // What the runtime allocates is for somebody else.
+                // The callers of the runtime's own allocations are listed as callers of objects.
                 let kinds = name == "allocations" ? ["allocations", "objects"] : [name]
                 let callers = kinds.flatMap { instructions.callers[$0, default: []] }.joined(separator: "; ")
-                excesses.append("\(row.name): \(number(value)) \(name) seen by callgrind: \(callers).")
+                violations.append("\(row.name): \(number(value)) \(name) seen by callgrind: \(callers).")
             }
-            check(instructions.total, limits.instructions, "\(row.name): instructions", &excesses)
+            check(instructions.total, limits.instructions, "\(row.name): instructions", &violations)
             check(
                 instructions.total - instructions.crypto,
                 limits.ownInstructions,
                 "\(row.name): instructions outside crypto",
-                &excesses
+                &violations
             )
         }
-        return excesses
+        return violations
     }
 
-    private func check(_ value: Double, _ limit: Double?, _ name: String, _ excesses: inout [String]) {
+    private func check(_ value: Double, _ limit: Double?, _ name: String, _ violations: inout [String]) {
         guard let limit, value > limit * (1 + tolerance) else { return }
         let share = number(tolerance * 100)
-        excesses.append("\(name) are \(number(value)), over \(number(limit)) by more than \(share) %.")
+        violations.append("\(name) are \(number(value)), over \(number(limit)) by more than \(share) %.")
     }
 
-    /// What has become so much cheaper that its threshold guards it no more.
-    func slack(in report: Report) -> [String] {
+    /// One sentence for each workload that is now so cheap that its threshold no longer protects it.
+    func improvements(in report: Report) -> [String] {
         report.rows.compactMap { row in
             guard let limit = workloads[row.name]?.instructions, let value = row.instructions?.total,
                 value < limit * (1 - tolerance)
@@ -85,13 +85,13 @@ struct Thresholds: Codable {
         }
     }
 
-    /// What has thresholds and was not measured: backends that this machine does not have.
+    /// Workloads with thresholds that were not measured, because this machine lacks their backend.
     func unmeasured(in report: Report) -> [String] {
         let measured = Set(report.rows.map(\.name))
         return workloads.keys.filter { !measured.contains($0) }.sorted()
     }
 
-    /// Takes what was measured as the measure of what comes. Counts are rounded up to thousandths.
+    /// Sets the thresholds to the measured costs. Counts are rounded up to thousandths.
     mutating func update(from report: Report) {
         for row in report.rows {
             var limits = workloads[row.name] ?? Limits()

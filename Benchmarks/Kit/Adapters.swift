@@ -3,10 +3,10 @@ internal import Forwarding
 internal import SRTP
 internal import Wire
 
-// Everything here that follows the product's interfaces where they still move.
+// Adapters to interfaces of the product that change often.
 
 extension SRTPBackend {
-    /// What the floor beside it encrypts with. libsrtp2 has none of its own: it shows what OpenSSL in plain C leaves.
+    /// The encryption library of the C floor for this backend. libsrtp2 has no floor of its own and is compared with OpenSSL.
     var floorEngine: Int32 {
         switch self {
         case .libsrtp2, .openssl: 0

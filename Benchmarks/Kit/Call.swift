@@ -4,8 +4,8 @@ internal import MediaTypes
 package import SRTP
 package import Wire
 
-/// A call in memory: a forwarder with one publisher and a number of subscribers, all connected by real ICE and DTLS,
-/// in virtual time.
+/// A call in memory, in virtual time: a forwarder with one publisher and a number of subscribers, connected with real
+/// ICE and DTLS.
 @safe
 package final class Call {
     package struct Shape: Sendable {
@@ -15,14 +15,14 @@ package final class Call {
         package var payloadBytes = 1_100
         /// Packets that arrive in one turn of the loop.
         package var packetsPerTurn = 8
-        /// The subscribers are on another loop, which the packets reach through a ring.
+        /// Whether the subscribers are on another loop, which the packets reach through a ring.
         package var crossesLoops = false
         package init() {}
     }
 
-    /// A publisher at 240 packets a second: eight-packet frames, thirty a second.
+    /// The publisher sends 30 frames of eight packets a second.
     private static let turnInterval = Interval.microseconds(33_333)
-    /// Turns between two renewals of consent (RFC 7675 §5.1), and about as often as browsers report.
+    /// Turns between two renewals of consent (RFC 7675 §5.1) and between two receiver reports, about as in browsers.
     private static let refreshTurns = 30
     private static let outwardLink = LinkID(rawValue: 0)
     private static let backLink = LinkID(rawValue: 1)
@@ -31,14 +31,14 @@ package final class Call {
     }
 
     package let shape: Shape
-    /// The publisher's loop.
-    private let core: Forwarder
-    /// The subscribers' loop: mostly the same.
-    private let home: Forwarder
+    /// The forwarder of the publisher's loop.
+    private let publisherForwarder: Forwarder
+    /// The forwarder of the viewers' loop. The same object unless the call crosses loops.
+    private let viewerForwarder: Forwarder
     private let batch = DatagramBatch(capacity: 1_024)
     private let outward = RingLink()
     private let back = RingLink()
-    /// Virtual time, where reading it is not an access to be checked.
+    /// Virtual time, in memory whose reads need no exclusivity check.
     private let clock: UnsafeMutablePointer<Instant>
     private var now: Instant {
         get { unsafe clock.pointee }
@@ -51,7 +51,7 @@ package final class Call {
     private var turns = 0
     /// Datagrams that left the forwarder since the last ``takeForwarded()``.
     private var forwarded = 0
-    /// What the last turn was made of, in the clear.
+    /// The unencrypted packets of the last turn.
     private var plain: [[UInt8]] = []
 
     package init(_ shape: Shape) throws {
@@ -60,8 +60,9 @@ package final class Call {
         unsafe clock = .allocate(capacity: 1)
         unsafe clock.initialize(to: now)
         let certificates = try Self.certificates.get()
-        core = makeForwarder(certificates.node, shape.backend, seed: 5)
-        home = shape.crossesLoops ? makeForwarder(certificates.node, shape.backend, seed: 6) : core
+        publisherForwarder = makeForwarder(certificates.node, shape.backend, seed: 5)
+        viewerForwarder =
+            shape.crossesLoops ? makeForwarder(certificates.node, shape.backend, seed: 6) : publisherForwarder
         var environment = RemotePeer.Environment(
             node: certificates.node,
             client: certificates.client,
@@ -73,7 +74,7 @@ package final class Call {
         inbox = Inbox(capacity: max(shape.packetsPerTurn, shape.subscribers))
         publisher = try RemotePeer(
             1,
-            joining: core,
+            joining: publisherForwarder,
             receive: [Session.published],
             in: &environment,
             through: batch,
@@ -84,7 +85,7 @@ package final class Call {
             viewers.append(
                 try RemotePeer(
                     2 + UInt64(index),
-                    joining: home,
+                    joining: viewerForwarder,
                     send: [Session.slot(of: index)],
                     in: &environment,
                     through: batch,
@@ -95,8 +96,8 @@ package final class Call {
         self.viewers = viewers
         try connect()
         batch.onFull = { [unowned self] batch in
-            core.completeBatch()
-            home.completeBatch()
+            publisherForwarder.completeBatch()
+            viewerForwarder.completeBatch()
             forwarded += batch.count
             batch.removeAll()
         }
@@ -107,20 +108,20 @@ package final class Call {
     private func connect() throws {
         let track = TrackID(peer: publisher.id, mid: Session.mid)
         if shape.crossesLoops {
-            core.setLink(outward, as: Self.outwardLink)
-            home.setLink(back, as: Self.backLink)
-            let relay = try home.makeRelayID()
-            let relayed = try core.exportTrack(track, as: relay, over: Self.outwardLink, at: now)
-            home.addMirror(relayed, as: relay, from: Self.backLink, at: now)
+            publisherForwarder.setLink(outward, as: Self.outwardLink)
+            viewerForwarder.setLink(back, as: Self.backLink)
+            let relay = try viewerForwarder.makeRelayID()
+            let relayed = try publisherForwarder.exportTrack(track, as: relay, over: Self.outwardLink, at: now)
+            viewerForwarder.addMirror(relayed, as: relay, from: Self.backLink, at: now)
         }
         for viewer in viewers {
-            try home.connect(slot: TrackID(peer: viewer.id, mid: Session.mid), to: track, at: now)
+            try viewerForwarder.connect(slot: TrackID(peer: viewer.id, mid: Session.mid), to: track, at: now)
         }
     }
 
     // MARK: - Turns
 
-    /// Puts the next turn's packets, encrypted by the publisher, where the socket would.
+    /// Puts the next turn's packets, encrypted by the publisher, into the inbox.
     package func prepareTurn() throws {
         plain.removeAll(keepingCapacity: true)
         inbox.removeAll()
@@ -131,27 +132,29 @@ package final class Call {
         }
     }
 
-    /// What a loop's turn does with datagrams that have arrived: everything up to the one flush of the socket.
+    /// A loop's turn with received datagrams: everything before the flush of the socket.
     @inline(never)
     package func forwardTurn() {
-        inbox.deliver(to: core, at: now, into: batch)
-        core.endTurn(at: now, into: batch)
+        inbox.deliver(to: publisherForwarder, at: now, into: batch)
+        publisherForwarder.endTurn(at: now, into: batch)
         if shape.crossesLoops {
-            _ = outward.pass(to: home, from: Self.backLink, at: now, into: batch)
-            home.endTurn(at: now, into: batch)
-            _ = back.pass(to: core, from: Self.outwardLink, at: now, into: batch)
+            _ = outward.deliver(to: viewerForwarder, from: Self.backLink, at: now, into: batch)
+            viewerForwarder.endTurn(at: now, into: batch)
+            _ = back.deliver(to: publisherForwarder, from: Self.outwardLink, at: now, into: batch)
         }
     }
 
-    /// What a loop does when its timer fires: feedback to the publisher, reports to everybody, at their time.
+    /// The work of a loop when its timer fires: feedback to the publisher, and reports to all peers, when they are due.
     @inline(never)
     package func serviceTurn() {
-        if let deadline = core.nextDeadline, deadline <= now { core.handleTimeout(at: now, into: batch) }
-        guard shape.crossesLoops, let deadline = home.nextDeadline, deadline <= now else { return }
-        home.handleTimeout(at: now, into: batch)
+        if let deadline = publisherForwarder.nextDeadline, deadline <= now {
+            publisherForwarder.handleTimeout(at: now, into: batch)
+        }
+        guard shape.crossesLoops, let deadline = viewerForwarder.nextDeadline, deadline <= now else { return }
+        viewerForwarder.handleTimeout(at: now, into: batch)
     }
 
-    /// Takes the batch's datagrams as sent and lets time go on to the next turn.
+    /// Counts and discards the batch's datagrams, and advances the time to the next turn.
     package func finishTurn() {
         forwarded += batch.count
         discardBatch()
@@ -160,23 +163,23 @@ package final class Call {
         if turns % Self.refreshTurns == 0 { refresh() }
     }
 
-    /// Takes the batch's datagrams as sent, without a turn having passed.
+    /// Discards the batch's datagrams.
     package func discardBatch() { batch.removeAll() }
 
-    /// Lets time go on without any media.
-    package func pass(_ interval: Interval) { now += interval }
+    /// Advances the time without media.
+    package func advance(_ interval: Interval) { now += interval }
 
-    /// Datagrams that left since the last call.
+    /// The number of datagrams that left since the last call.
     package func takeForwarded() -> Int {
         defer { forwarded = 0 }
         return forwarded
     }
 
-    /// Every client renews consent and every viewer reports, which also tells the node that it knows its SSRC.
+    /// Every client renews consent, and every viewer sends a receiver report, which also confirms its SSRC.
     package func refresh() {
         let before = forwarded
-        for peer in viewers { deliver(peer.makeCheck(), from: peer.path, to: home, at: now, into: batch) }
-        deliver(publisher.makeCheck(), from: publisher.path, to: core, at: now, into: batch)
+        for peer in viewers { deliver(peer.makeCheck(), from: peer.path, to: viewerForwarder, at: now, into: batch) }
+        deliver(publisher.makeCheck(), from: publisher.path, to: publisherForwarder, at: now, into: batch)
         for (index, viewer) in viewers.enumerated() {
             var writer = RTCPWriter()
             let block = ReportBlock(
@@ -190,24 +193,24 @@ package final class Call {
             )
             writer.appendReceiverReport(sender: SSRC(rawValue: 7), blocks: [block])
             guard let report = try? viewer.protectRTCP(writer.bytes) else { continue }
-            deliver(report, from: viewer.path, to: home, at: now, into: batch)
+            deliver(report, from: viewer.path, to: viewerForwarder, at: now, into: batch)
         }
-        core.endTurn(at: now, into: batch)
-        home.endTurn(at: now, into: batch)
+        publisherForwarder.endTurn(at: now, into: batch)
+        viewerForwarder.endTurn(at: now, into: batch)
         discardBatch()
-        _ = core.takeEvents()
-        _ = home.takeEvents()
+        _ = publisherForwarder.takeEvents()
+        _ = viewerForwarder.takeEvents()
         forwarded = before
     }
 
-    /// Lets the call reach its steady state: histories grown, reports received, batches at their size.
+    /// Brings the call to its steady state: histories and batches have grown, reports were received.
     ///
-    /// Every packet is followed to the first and the last viewer on the way, decrypted there and compared.
+    /// The first and the last viewer decrypt every packet and compare it with the one that was sent.
     package func warmUp(turns count: Int = 120) throws {
         for turn in 0..<count {
             try prepareTurn()
             forwardTurn()
-            // Of a batch that overflowed only the end would be there. The first turn's feedback brings the key frame.
+            // A batch that overflowed has the last packets only. Nothing is verified before the first key frame.
             if batch.capacity > (shape.packetsPerTurn + 1) * shape.subscribers, turn > 0 { try verifyTurn() }
             finishTurn()
             serviceTurn()
@@ -216,7 +219,7 @@ package final class Call {
         _ = takeForwarded()
     }
 
-    /// Whether the first and the last viewer were sent the turn's packets under `type`, and these are whole.
+    /// Checks that the first and the last viewer were sent the turn's packets with payload type `type`, unchanged.
     private func verifyTurn(as type: PayloadType = SyntheticPacket.payloadType) throws {
         for index in Set([0, viewers.count - 1]) where viewers.indices.contains(index) {
             let arrived = datagrams(to: viewers[index], of: type)
@@ -225,9 +228,9 @@ package final class Call {
             }
             for (sent, datagram) in zip(plain, arrived) {
                 let packet = try viewers[index].unprotectRTP(datagram)
-                // Behind the descriptor, whose picture id is the viewer's own, everything is as it was sent.
+                // The payload descriptor differs, because each viewer has picture ids of its own.
                 guard packet.suffix(shape.payloadBytes - 6).elementsEqual(sent.suffix(shape.payloadBytes - 6)) else {
-                    throw CallError.broken("a packet changed on its way")
+                    throw CallError.broken("a packet was changed")
                 }
             }
         }
@@ -245,9 +248,8 @@ package final class Call {
 
     // MARK: - Retransmission
 
-    /// Sends a turn of media on, of which every viewer then asks for every packet again. The requests wait to be
-    /// received by ``forwardTurn()``.
-    package func prepareRequests() throws {
+    /// Forwards a turn of media. Every viewer then sends a NACK for every packet; ``forwardTurn()`` receives the NACKs.
+    package func prepareNACKs() throws {
         try prepareTurn()
         forwardTurn()
         let lost = viewers.map { viewer in
@@ -267,8 +269,8 @@ package final class Call {
         }
     }
 
-    /// Checks what was sent again, and takes it as sent.
-    package func finishRequests() throws {
+    /// Checks and discards the retransmissions.
+    package func finishNACKs() throws {
         try verifyTurn(as: Session.retransmissionType)
         discardBatch()
     }

@@ -1,8 +1,8 @@
 internal import Forwarding
 internal import Wire
 
-/// Datagrams where a socket would put them, waiting to be received. All in plain memory, so that delivering them adds
-/// nothing of its own to what is counted.
+/// Datagrams that wait to be received, in buffers like a socket's. They are in plain memory, so that delivering them adds
+/// nothing to the counts.
 @safe
 final class Inbox {
     private static let slotBytes = 2_048
@@ -43,9 +43,9 @@ final class Inbox {
         unsafe count.pointee = index + 1
     }
 
-    /// Hands everything to `core`, where it lies.
+    /// Delivers every datagram to `forwarder` in place.
     @inline(__always)
-    func deliver(to core: Forwarder, at now: Instant, into batch: DatagramBatch) {
+    func deliver(to forwarder: Forwarder, at now: Instant, into batch: DatagramBatch) {
         for index in unsafe 0..<count.pointee {
             let slot = unsafe slots[index]
             let buffer = unsafe UnsafeMutableRawBufferPointer(
@@ -53,7 +53,7 @@ final class Inbox {
                 count: Self.slotBytes
             )
             var span = unsafe buffer.mutableBytes
-            core.receive(&span, length: slot.length, path: slot.path, at: now, into: batch)
+            forwarder.receive(&span, length: slot.length, path: slot.path, at: now, into: batch)
         }
     }
 }

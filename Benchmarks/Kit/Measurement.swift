@@ -1,6 +1,6 @@
 internal import Counters
 
-/// What one unit of a workload takes, on average.
+/// The average number of events per unit of a workload.
 package struct Costs: Codable, Sendable {
     package var allocations = 0.0
     package var objects = 0.0
@@ -9,9 +9,9 @@ package struct Costs: Codable, Sendable {
     package var locks = 0.0
     /// Dynamic exclusivity checks.
     package var accesses = 0.0
-    /// Accesses to lazily initialised globals.
+    /// Accesses to lazily initialised globals (`swift_once`).
     package var onces = 0.0
-    /// Tasks made or moved.
+    /// Tasks created, enqueued or moved to another executor.
     package var hops = 0.0
     /// Dynamic casts and metadata look-ups.
     package var casts = 0.0
@@ -33,7 +33,7 @@ package struct Costs: Codable, Sendable {
         casts = share(\.casts)
     }
 
-    /// Each by its name in tables and thresholds.
+    /// The counts, with their names in tables and thresholds.
     package var named: [(name: String, value: Double)] {
         [
             ("allocations", allocations), ("retains", retains), ("releases", releases), ("locks", locks),
@@ -55,7 +55,7 @@ package struct Costs: Codable, Sendable {
         return sum
     }
 
-    /// What `body` takes, in all.
+    /// The events of one call of `body`.
     @inline(never)
     package static func of(_ body: () -> Void) -> Self {
         let before = nagare_counts_now()
@@ -64,12 +64,12 @@ package struct Costs: Codable, Sendable {
     }
 }
 
-/// Time of a workload and of its floor, measured in turns so that whatever else the machine does slows both.
+/// Time of a workload and of its floor. Their runs alternate, so that other load on the machine slows both.
 package struct Timing: Codable, Sendable {
-    /// Nanoseconds a unit: the median over the runs.
+    /// Nanoseconds per unit, the median of the runs.
     package var nanoseconds: Double
     package var floorNanoseconds: Double?
-    /// The median of the ratios of neighbouring runs, which differ less than times do.
+    /// The median of the ratios of neighbouring runs, which vary less than the times.
     package var ratio: Double?
 }
 
@@ -82,14 +82,14 @@ package struct Sample {
 }
 
 extension Workload {
-    /// What a unit takes, averaged over `runs`.
+    /// The events per unit, averaged over `runs`.
     package func count(runs: Int) throws -> Costs {
         var sum = Costs()
         for _ in 0..<runs { try run { body in sum = sum + Costs.of(body) } }
         return sum.divided(by: Double(runs * unitsPerRun))
     }
 
-    /// One run, and one of the floor behind it.
+    /// One run, followed by one of the floor.
     package func sample() throws -> Sample {
         var costs = Costs()
         var nanoseconds = 0.0
@@ -120,12 +120,12 @@ extension Workload {
         return Double(spent.seconds) * 1e9 + Double(spent.attoseconds) / 1e9
     }
 
-    /// Lets callgrind collect `runs` runs, and as many of the floor: one file each, described by the workload's name
-    /// and the units in it.
+    /// Lets callgrind collect `runs` runs of the workload and of its floor, one file each. The file has the workload's
+    /// name and the units per run.
     package func collect(runs: Int) throws {
         let label = ContiguousArray("\(name) | \(unitsPerRun)".utf8CString)
         let floorLabel = ContiguousArray("\(name) | \(unitsPerRun) | floor".utf8CString)
-        // What is taken up once and kept is not part of any run.
+        // The first runs may allocate memory that later runs reuse.
         for _ in 0..<4 { try run { $0() } }
         for _ in 0..<runs {
             try run { Self.collect(as: label, $0) }

@@ -5,9 +5,9 @@ internal import MediaTypes
 internal import SRTP
 internal import Wire
 
-/// The far end of one peer of the forwarder: checks, handshakes and encrypts as an honest client does.
+/// A client of the forwarder. It sends connectivity checks, completes the DTLS handshake and encrypts media.
 final class RemotePeer {
-    /// What all far ends of a call have in common.
+    /// The values that all clients of a call share.
     struct Environment {
         var node: DTLSCertificate
         var client: DTLSCertificate
@@ -24,11 +24,11 @@ final class RemotePeer {
     private var transactions: UInt64 = 1
     private let transform: any SRTPTransform
 
-    /// Joins `core`: one nominating check, then the handshake.
-    /// - Parameter number: tells it from the others; not 0.
+    /// Joins `forwarder` with one nominating check and the DTLS handshake.
+    /// - Parameter number: the client's unique number, not 0.
     init(
         _ number: UInt64,
-        joining core: Forwarder,
+        joining forwarder: Forwarder,
         receive: [ReceiveTrackParameters] = [],
         send: [SendTrackParameters] = [],
         in environment: inout Environment,
@@ -53,15 +53,15 @@ final class RemotePeer {
             receive: receive,
             send: send
         )
-        try core.addPeer(parameters, at: now)
-        deliver(Self.makeCheck(to: remote, from: local, number: 1), from: path, to: core, at: now, into: batch)
+        try forwarder.addPeer(parameters, at: now)
+        deliver(Self.makeCheck(to: remote, from: local, number: 1), from: path, to: forwarder, at: now, into: batch)
         batch.removeAll()
-        let keys = try Self.handshake(with: core, over: path, environment, through: batch, at: now)
+        let keys = try Self.handshake(with: forwarder, over: path, environment, through: batch, at: now)
         transform = try environment.engine.makeTransform(keys)
     }
 
     private static func handshake(
-        with core: Forwarder,
+        with forwarder: Forwarder,
         over path: NetworkPath,
         _ environment: Environment,
         through batch: DatagramBatch,
@@ -78,7 +78,7 @@ final class RemotePeer {
         for _ in 0..<8 where keys == nil {
             var flight: [[UInt8]] = []
             client.drainOutput { flight.append($0.array()) }
-            for datagram in flight { deliver(datagram, from: path, to: core, at: now, into: batch) }
+            for datagram in flight { deliver(datagram, from: path, to: forwarder, at: now, into: batch) }
             for index in 0..<batch.count {
                 batch.withDatagram(index) { datagram, _ in
                     if case .connected(let made) = client.receive(datagram, at: now) { keys = made }
@@ -86,11 +86,11 @@ final class RemotePeer {
             }
             batch.removeAll()
         }
-        guard let keys else { throw CallError.broken("the handshake does not end") }
+        guard let keys else { throw CallError.broken("the DTLS handshake does not complete") }
         return keys
     }
 
-    /// The check that renews consent (RFC 7675), ready to be delivered.
+    /// A connectivity check that renews consent (RFC 7675).
     func makeCheck() -> [UInt8] {
         transactions += 1
         return Self.makeCheck(to: remote, from: local, number: transactions)
@@ -117,12 +117,12 @@ final class RemotePeer {
     }
 }
 
-/// What keeps a call from doing what it is measured at.
+/// The call does not do the work that is measured.
 package enum CallError: Error {
     case broken(String)
 }
 
-/// Runs `body` on a copy of `packet` with room behind it, and returns as many bytes of it as `body` says.
+/// Calls `body` with a copy of `packet` that has 32 bytes of space after it. Returns as many bytes as `body` returns.
 func inPlace(
     _ packet: [UInt8],
     _ body: (inout MutableRawSpan, Int) throws(SRTPError) -> Int
@@ -135,11 +135,17 @@ func inPlace(
     return Array(buffer.prefix(length))
 }
 
-/// Hands the forwarder a datagram in a buffer with room behind it, as a socket does.
-func deliver(_ bytes: [UInt8], from path: NetworkPath, to core: Forwarder, at now: Instant, into batch: DatagramBatch) {
+/// Delivers a datagram to `forwarder` in a buffer with free space after it, as a socket does.
+func deliver(
+    _ bytes: [UInt8],
+    from path: NetworkPath,
+    to forwarder: Forwarder,
+    at now: Instant,
+    into batch: DatagramBatch
+) {
     var buffer = bytes + [UInt8](repeating: 0, count: 64)
     unsafe buffer.withUnsafeMutableBytes { buffer in
         var span = unsafe buffer.mutableBytes
-        core.receive(&span, length: bytes.count, path: path, at: now, into: batch)
+        forwarder.receive(&span, length: bytes.count, path: path, at: now, into: batch)
     }
 }

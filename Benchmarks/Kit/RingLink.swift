@@ -1,19 +1,19 @@
 internal import Forwarding
 internal import Wire
 
-/// The way from one forwarder to another over the ring that joins two loops, here within one thread.
+/// A relay link from one forwarder to another, over the ring between two loops. Here both ends are on one thread.
 final class RingLink: RelayLink {
     private let ring = RelayRing<RelayRecord>()
 
     override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool { ring.append(record, bytes) }
 
-    /// Hands over what was sent.
-    /// - Returns: how many records.
+    /// Delivers the sent records to `forwarder`.
+    /// - Returns: the number of records.
     @inline(__always)
-    func pass(to core: Forwarder, from link: LinkID, at now: Instant, into batch: DatagramBatch) -> Int {
+    func deliver(to forwarder: Forwarder, from link: LinkID, at now: Instant, into batch: DatagramBatch) -> Int {
         _ = ring.publish()
         return ring.drain(.max) { record, bytes in
-            core.receiveRelayed(record, bytes, from: link, at: now, into: batch)
+            forwarder.receiveRelayed(record, bytes, from: link, at: now, into: batch)
         }
     }
 }

@@ -1,4 +1,4 @@
-/// A seeded generator (SplitMix64): every run is the same.
+/// A seeded random number generator (SplitMix64), so that every run is the same.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
     package init(seed: UInt64) { state = seed }

@@ -1,7 +1,7 @@
 internal import MediaTypes
 internal import Wire
 
-/// What the peers of a ``Call`` negotiated.
+/// The negotiated parameters of the peers of a ``Call``.
 enum Session {
     static let mid: MID = {
         guard let mid = MID("0") else { preconditionFailure("a MID") }
@@ -23,7 +23,7 @@ enum Session {
         ReceiveTrackParameters(mid: mid, kind: .video, codecs: [codec], extensions: SyntheticPacket.extensions)
     }
 
-    /// What the viewer of that number, from 0, is sent.
+    /// The send track of a viewer. Viewers are numbered from 0.
     static func slot(of viewer: Int) -> SendTrackParameters {
         SendTrackParameters(
             mid: mid,

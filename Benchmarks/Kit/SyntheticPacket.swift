@@ -5,7 +5,7 @@ package import Wire
 package struct SyntheticPacket {
     package static let payloadType = PayloadType(wire: 96)
     package static let packetsPerFrame = 8
-    /// Identifiers of the header extensions, the same toward everybody.
+    /// Identifiers of the header extensions, the same for all peers.
     package static var extensions: HeaderExtensionMap {
         var map = HeaderExtensionMap()
         map[.mid] = HeaderExtensionID(rawValue: 4)
@@ -15,9 +15,9 @@ package struct SyntheticPacket {
     }
 
     package let ssrc: SSRC
-    /// Bytes behind the RTP header, descriptor included.
+    /// Bytes after the RTP header, including the payload descriptor.
     package let payloadBytes: Int
-    /// Packets made.
+    /// Packets made so far.
     package private(set) var count = 0
 
     package init(ssrc: SSRC, payloadBytes: Int) {

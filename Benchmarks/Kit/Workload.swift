@@ -1,13 +1,13 @@
-/// One piece of the forwarding path's work that can be repeated, with the same work in C beside it.
+/// A repeatable piece of the forwarding path's work, with the same work in C.
 package final class Workload {
-    /// What it is, as in the tables and in the thresholds.
+    /// The name in tables and thresholds.
     package let name: String
-    /// Units that one run makes.
+    /// The units of work in one run.
     package let unitsPerRun: Int
-    /// Before each run, unmeasured.
+    /// Runs before each run, unmeasured.
     private let prepare: () throws -> Void
     private let body: () -> Void
-    /// After each run, unmeasured.
+    /// Runs after each run, unmeasured.
     private let finish: () throws -> Void
     private let floorPrepare: () -> Void
     private let floorBody: (() -> Void)?
@@ -33,14 +33,14 @@ package final class Workload {
 
     package var hasFloor: Bool { floorBody != nil }
 
-    /// One run, of which `measure` runs the part that counts.
+    /// One run. `measure` calls the measured part.
     package func run(_ measure: (() -> Void) -> Void) throws {
         try prepare()
         measure(body)
         try finish()
     }
 
-    /// One run of the same work in C.
+    /// One run of the same work in C. `measure` calls the measured part.
     package func runFloor(_ measure: (() -> Void) -> Void) {
         guard let floorBody else { return }
         floorPrepare()

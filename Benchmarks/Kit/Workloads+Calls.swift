@@ -2,15 +2,15 @@ internal import Floor
 internal import SRTP
 internal import Wire
 
-/// Pieces of the forwarding path that need a whole call.
+/// Workloads that need a whole call.
 extension Workloads {
     static func fanOutName(_ subscribers: Int, _ profile: SRTPProfile, _ backend: SRTPBackend) -> String {
         let what = subscribers == 0 ? "receive" : "fan-out \(subscribers)"
         return "\(what), \(name(profile)), \(backend.rawValue)"
     }
 
-    /// One publisher's packets to a number of subscribers: decrypt, parse, keep, and for each subscriber rewrite,
-    /// encrypt and queue. The unit is a packet that leaves or, without subscribers, one that arrives.
+    /// Forwards one publisher's packets to a number of subscribers: decrypt, parse, store, and for each subscriber
+    /// rewrite, encrypt and queue. The unit is a packet sent or, without subscribers, a packet received.
     static func fanOut(_ subscribers: Int, _ profile: SRTPProfile, _ backend: SRTPBackend) throws -> Workload {
         var shape = Call.Shape()
         shape.subscribers = subscribers
@@ -19,8 +19,8 @@ extension Workloads {
         return try forwarding(shape, name: fanOutName(subscribers, profile, backend))
     }
 
-    /// One publisher's packets to subscribers on another loop, through the ring between the two.
-    static func handOver(_ subscribers: Int) throws -> Workload {
+    /// Forwards one publisher's packets to subscribers on another loop, through the ring between the two loops.
+    static func crossLoopFanOut(_ subscribers: Int) throws -> Workload {
         var shape = Call.Shape()
         shape.subscribers = subscribers
         shape.crossesLoops = true
@@ -39,9 +39,9 @@ extension Workloads {
             finish: {
                 call.finishTurn()
                 let forwarded = call.takeForwarded()
-                // Feedback to the publisher may be among them.
+                // Up to two of them are feedback to the publisher.
                 guard forwarded >= expected, forwarded <= expected + 2 else {
-                    throw CallError.broken("\(forwarded) datagrams left where \(expected) were to")
+                    throw CallError.broken("\(forwarded) datagrams left, not \(expected)")
                 }
                 call.serviceTurn()
                 call.discardBatch()
@@ -52,7 +52,7 @@ extension Workloads {
         )
     }
 
-    /// Requests of many subscribers for the packets of the last turn. The unit is a packet that is sent again.
+    /// Answers the NACKs of many subscribers for the packets of the last turn. The unit is a retransmitted packet.
     static func retransmission(_ subscribers: Int, _ profile: SRTPProfile, _ backend: SRTPBackend) throws -> Workload {
         var shape = Call.Shape()
         shape.subscribers = subscribers
@@ -64,8 +64,8 @@ extension Workloads {
         return Workload(
             retransmissionName(profile, backend),
             unitsPerRun: shape.packetsPerTurn * subscribers,
-            prepare: { try call.prepareRequests() },
-            finish: { try call.finishRequests() },
+            prepare: { try call.prepareNACKs() },
+            finish: { try call.finishNACKs() },
             floorPrepare: { floor.prepare() },
             floor: { floor.answer() },
             { call.forwardTurn() }
@@ -76,8 +76,8 @@ extension Workloads {
         "NACK service, \(name(profile)), \(backend.rawValue)"
     }
 
-    /// A second of a loop with many subscribers and no media, a timer turn every 10 ms. The unit is one of them, which
-    /// has one report to send in that time.
+    /// A second of a loop with many subscribers and no media, with a timer turn every 10 ms. The unit is a subscriber,
+    /// which is sent one report in that second.
     static func timers(_ peers: Int) throws -> Workload {
         var shape = Call.Shape()
         shape.subscribers = peers
@@ -97,7 +97,7 @@ extension Workloads {
             },
             {
                 for _ in 0..<100 {
-                    call.pass(.milliseconds(10))
+                    call.advance(.milliseconds(10))
                     call.serviceTurn()
                     call.discardBatch()
                 }
@@ -108,7 +108,7 @@ extension Workloads {
     static func timersName(_ peers: Int) -> String { "timers, \(peers) peers" }
 }
 
-/// A turn of ``Workloads/fanOut(_:_:_:)`` in C, with the ring in it when it crosses loops.
+/// A turn of ``Workloads/fanOut(_:_:_:)`` in C, with the ring when the call crosses loops.
 @safe
 private final class FanOutFloor {
     private let shape: Call.Shape

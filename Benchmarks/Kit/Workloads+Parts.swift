@@ -4,7 +4,7 @@ internal import Forwarding
 internal import SRTP
 internal import Wire
 
-/// Pieces of the forwarding path that stand by themselves.
+/// Workloads that need no call.
 extension Workloads {
     private static let count = 256
 
@@ -71,16 +71,16 @@ extension Workloads {
         )
     }
 
-    /// Reads what forwarding needs of a VP8 packet.
+    /// Parses the fields of a VP8 packet that forwarding needs.
     static func parse() -> Workload {
-        // One behind the other, so that going through them counts no references.
+        // The packets are in one buffer, so that iterating over them counts no references.
         let packets = Self.packets(count)
         let stride = packets[0].count
         let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: count * stride, alignment: 64)
         unsafe bytes.copyBytes(from: packets.joined())
         let extensions = SyntheticPacket.extensions
         let now = Instant(nanoseconds: 1)
-        // Read by both, so that neither parse can be left out.
+        // Both parsers add to it, so that the optimiser removes neither.
         var sum = 0
         return Workload(
             "parse",
@@ -112,7 +112,7 @@ extension Workloads {
         )
     }
 
-    /// Notes arrivals and writes transport-wide feedback on them.
+    /// Records arrivals and writes transport-wide feedback about them.
     static func transportFeedback() -> Workload {
         var generator = TransportFeedbackGenerator()
         var writer = RTCPWriter()
@@ -129,7 +129,7 @@ extension Workloads {
                     floorNumber &+= 1
                     unsafe nagare_arrived(&arrivals, floorNumber, Int64(floorNumber) * 4)
                 }
-                // Its first covers number 0, which it counts as arrived.
+                // The first feedback starts at number 0, which it reports as received.
                 precondition(unsafe nagare_transport_feedback(&arrivals, target) > 100)
             },
             {
@@ -149,7 +149,7 @@ extension Workloads {
         )
     }
 
-    /// Notes arrivals of which one in eight is missing, and asks for what is.
+    /// Records arrivals of which one in eight is missing, and writes NACKs for the missing packets.
     static func lossDetection() -> Workload {
         var tracker = NACKTracker()
         var writer = RTCPWriter()
@@ -163,8 +163,8 @@ extension Workloads {
             "feedback, NACK",
             unitsPerRun: 64,
             finish: {
-                guard lost.count == 8 else { throw CallError.broken("\(lost.count) packets are asked for") }
-                // They arrive, so that the next run begins without them.
+                guard lost.count == 8 else { throw CallError.broken("NACKs for \(lost.count) packets, not for 8") }
+                // The missing packets arrive, so that the next run starts without them.
                 for number in 0..<8 {
                     _ = tracker.received(ExtendedSequenceNumber(rawValue: sequence - 57 + Int64(number) * 8), at: now)
                 }
@@ -218,7 +218,7 @@ extension Workloads {
         )
     }
 
-    /// Puts packets into the ring between two loops and takes them out, on one thread.
+    /// Appends packets to the ring between two loops and drains it, on one thread.
     static func ring() -> Workload {
         struct Record: BitwiseCopyable, Sendable {
             var words: [16 of UInt64] = .init(repeating: 7)
@@ -232,7 +232,7 @@ extension Workloads {
             "ring",
             unitsPerRun: 64,
             prepare: { taken = 0 },
-            finish: { guard taken == 64 else { throw CallError.broken("\(taken) of 64 packets came through") } },
+            finish: { guard taken == 64 else { throw CallError.broken("\(taken) of 64 packets were drained") } },
             floor: {
                 var record = Record()
                 for _ in 0..<64 {

@@ -1,16 +1,16 @@
 internal import SRTP
 internal import Wire
 
-/// The forwarding path in pieces.
+/// The workloads of the benchmarks: pieces of the forwarding path.
 package enum Workloads {
-    /// A workload that can be made; making one may take hundreds of handshakes.
-    package struct Recipe {
+    /// Makes a workload, which may take hundreds of handshakes.
+    package struct Factory {
         package let name: String
-        /// What one unit is, as in the tables.
+        /// The name of a unit in the tables.
         package let unit: String
-        /// Enough for a median that holds still.
+        /// The number of runs that gives a stable median.
         package let runs: Int
-        /// Whether its instructions are counted: not where setting it up would take callgrind too long.
+        /// Whether callgrind counts its instructions. False if the setup would take too long under callgrind.
         package let isCollected: Bool
         fileprivate let make: () throws -> Workload
 
@@ -35,29 +35,29 @@ package enum Workloads {
         }
     }
 
-    /// All that the thresholds are about.
-    package static var all: [Recipe] { parts + calls }
+    /// The workloads that have thresholds.
+    package static var all: [Factory] { parts + calls }
 
-    private static var parts: [Recipe] {
+    private static var parts: [Factory] {
         let unprotects = suites.map { profile, backend in
-            // What libsrtp2 does inside is not ours to count.
-            Recipe(unprotectName(profile, backend), isCollected: backend != .libsrtp2) {
+            // The cost of libsrtp2 itself is not checked.
+            Factory(unprotectName(profile, backend), isCollected: backend != .libsrtp2) {
                 try unprotect(profile, backend)
             }
         }
         return unprotects + [
-            Recipe("parse") { parse() },
-            Recipe("feedback, transport-wide") { transportFeedback() },
-            Recipe("feedback, NACK") { lossDetection() },
-            Recipe("feedback, report", unit: "report") { report() },
-            Recipe("ring") { ring() },
+            Factory("parse") { parse() },
+            Factory("feedback, transport-wide") { transportFeedback() },
+            Factory("feedback, NACK") { lossDetection() },
+            Factory("feedback, report", unit: "report") { report() },
+            Factory("ring") { ring() },
         ]
     }
 
-    private static var calls: [Recipe] {
+    private static var calls: [Factory] {
         let forwarding = suites.flatMap { profile, backend in
             [0, 1, 10, 100].map { subscribers in
-                Recipe(
+                Factory(
                     fanOutName(subscribers, profile, backend),
                     isCollected: subscribers <= 10 && backend != .libsrtp2
                 ) {
@@ -66,25 +66,25 @@ package enum Workloads {
             }
         }
         let requests = suites.map { profile, backend in
-            Recipe(retransmissionName(profile, backend), isCollected: backend == .preferred) {
+            Factory(retransmissionName(profile, backend), isCollected: backend == .preferred) {
                 try retransmission(16, profile, backend)
             }
         }
         return forwarding + requests + [
-            Recipe("other loop, fan-out 1") { try handOver(1) },
-            Recipe("other loop, fan-out 10") { try handOver(10) },
-            Recipe(timersName(100), unit: "peer and second", runs: 20, isCollected: false) { try timers(100) },
+            Factory("other loop, fan-out 1") { try crossLoopFanOut(1) },
+            Factory("other loop, fan-out 10") { try crossLoopFanOut(10) },
+            Factory(timersName(100), unit: "peer and second", runs: 20, isCollected: false) { try timers(100) },
         ]
     }
 
-    /// What takes so long to set up that only the whole suite has it.
-    package static var large: [Recipe] {
+    /// Workloads that take long to set up. Only the microbenchmarks run them.
+    package static var large: [Factory] {
         suites.map { profile, backend in
-            Recipe(fanOutName(1_000, profile, backend), isCollected: false) { try fanOut(1_000, profile, backend) }
-        } + [Recipe(timersName(1_000), unit: "peer and second", runs: 20, isCollected: false) { try timers(1_000) }]
+            Factory(fanOutName(1_000, profile, backend), isCollected: false) { try fanOut(1_000, profile, backend) }
+        } + [Factory(timersName(1_000), unit: "peer and second", runs: 20, isCollected: false) { try timers(1_000) }]
     }
 
-    /// Every backend that is here with every profile.
+    /// Every available backend with every profile.
     static var suites: [(SRTPProfile, SRTPBackend)] {
         SRTPBackend.available.flatMap { backend in
             [SRTPProfile.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1].map { ($0, backend) }

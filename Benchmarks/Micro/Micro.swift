@@ -1,16 +1,16 @@
 import Benchmark
 import Kit
 
-/// Every workload beside its floor, in turns within each iteration, so that what else the machine does slows both.
+/// Every workload and its floor. They alternate within each iteration, so that other load on the machine slows both.
 ///
-/// Metrics are whole numbers: of a unit of work, picoseconds and thousandths.
+/// Metrics are whole numbers per unit of work: picoseconds, and thousandths of a count.
 let benchmarks: @Sendable () -> Void = {
-    for recipe in Workloads.all + Workloads.large {
+    for factory in Workloads.all + Workloads.large {
         var workload: Workload?
         Benchmark(
-            recipe.name,
+            factory.name,
             configuration: .init(
-                // The export wants a throughput, which here is that of both together and of no meaning.
+                // The export requires a throughput. It is that of both together and has no meaning here.
                 metrics: [
                     .throughput, Metric.time, Metric.floorTime, Metric.ratio, Metric.allocations, Metric.retains,
                     Metric.locks,
@@ -28,7 +28,7 @@ let benchmarks: @Sendable () -> Void = {
                     benchmark.error("\(error)")
                 }
             },
-            setup: { workload = try recipe() },
+            setup: { workload = try factory() },
             teardown: { workload = nil }
         )
     }

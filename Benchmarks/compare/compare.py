@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures Nagare beside Janus, a Pion forwarder and a bare loop, on this machine, in one run.
+"""Compares Nagare with Janus, a Pion forwarder and a bare loop (the floor), on this machine.
 
-Every server gets the same load from the same generator (`nagare load`; the bare loop has its own, which makes the same
-media), one after the other, in turn, for a number of rounds. What is compared is the server process' CPU time by packets
-that arrived at viewers, as the kernel counts it to the nanosecond, and how late and how completely they arrived.
+The servers run one after the other, for a number of rounds, and each gets the same load from `nagare load`. The floor has a
+load generator of its own that sends the same media. The comparison is of the server process' CPU time per packet that
+arrived at viewers, of the latency, and of losses.
 
 `ops/bench` installs and builds what this needs, and then runs it.
 """
@@ -33,7 +33,7 @@ VIDEO_KBPS = 1500
 FPS = 30
 PORT = 18080
 JOINS_A_SECOND = 50
-# A run in which other processes used more than this of a core is told of: its figures are doubtful.
+# A run in which other processes used more of a core than this is reported as unreliable.
 FOREIGN_CORES_MAX = 0.1
 
 
@@ -53,7 +53,7 @@ SCENARIOS = {
         Scenario("v50", "1 → 50", 1, 50),
         Scenario("v100", "1 → 100", 1, 100),
         Scenario("v200", "1 → 200", 1, 200),
-        # Five members of whom each publishes and watches the four others, with audio.
+        # Five participants. Each publishes and watches the four others, with audio.
         Scenario("conference", "5 × 5", 5, 20, audio=True),
     ]
 }
@@ -70,19 +70,19 @@ TITLES = {
 
 
 class RunError(Exception):
-    """A run that came to nothing: one sentence."""
+    """A failed run."""
 
 
 # MARK: The machine
 
 
 def cpu_ns(pid):
-    """CPU time of all of a process' threads, ended ones too, by its CPU clock (clock_getcpuclockid(3))."""
+    """CPU time of all threads of a process, including those that ended, by its CPU clock (clock_getcpuclockid(3))."""
     return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def thread_ns(pid):
-    """CPU time of each thread that lives."""
+    """CPU time of each running thread."""
     times = {}
     for task in os.listdir(f"/proc/{pid}/task"):
         try:
@@ -97,7 +97,7 @@ def resident_bytes(pid):
 
 
 def machine_busy_ns():
-    """CPU time of everything on this machine, and time that the hypervisor gave to others."""
+    """CPU time of all processes on this machine, and time stolen by the hypervisor."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     user, nice, system, _, _, irq, softirq, steal = fields[:8]
@@ -105,17 +105,17 @@ def machine_busy_ns():
 
 
 def own_address():
-    """The machine's first IPv4 address beside loopback, which Janus does not use."""
+    """The machine's first IPv4 address other than loopback, which Janus does not use."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            # Connecting a datagram socket sends nothing; it asks for the route.
+            # Connecting a datagram socket sends nothing, and selects the route.
             probe.connect(("192.0.2.1", 9))
             address = probe.getsockname()[0]
         except OSError:
             address = "127.0.0.1"
     if address.startswith("127."):
-        sys.exit("error: this machine has no address beside loopback, where Janus takes no media. "
-                 "Give it one: ip link add bench type dummy && ip addr add 198.51.100.1/32 dev bench && "
+        sys.exit("error: this machine has only loopback addresses, on which Janus receives no media. "
+                 "Add another: ip link add bench type dummy && ip addr add 198.51.100.1/32 dev bench && "
                  "ip link set bench up; then --address 198.51.100.1")
     return address
 
@@ -144,7 +144,7 @@ def describe_machine():
 
 
 class Server:
-    """A server process under measurement. `pid` is whose CPU time counts, which need not be the process started."""
+    """A running server. `pid` is the process whose CPU time is measured. It need not be the one that was started."""
 
     def __init__(self, command, ready, url=None):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NAGARE_")}
@@ -211,7 +211,7 @@ def start_pion(options, profile):
 
 def start_janus(options, profile):
     del profile
-    # Debian's Python: a newer one on the PATH may be a wrapper.
+    # The same Python as this script's: the one on the PATH may be a wrapper with another PID.
     command = [
         sys.executable, str(HERE / "janus" / "bridge.py"), "--address", options.address, "--port", str(PORT),
         "--api-port", str(PORT + 1), "--log", str(LOGS / "janus.log"),
@@ -269,7 +269,7 @@ def load_command(options, name, server, scenario, profile, report):
     if scenario.audio:
         command.append("--audio")
     if scenario.publishers > 1 and not name.startswith("nagare"):
-        # One publisher a channel, where a channel has no participants with names.
+        # One publisher per channel, because viewers of these servers cannot select a participant.
         command += ["--whip-path", "/whip/{channel}-{publisher}", "--whep-path", "/whep/{channel}-{publisher}"]
     return command
 
@@ -278,7 +278,7 @@ PROGRESS = re.compile(rb"^(?:\d+) s  (\d+)/(\d+) connected .*?(\d+) packets/s", 
 
 
 class Sample:
-    """What server, generator and machine had used at the moment of a line of progress."""
+    """The CPU time of server, load generator and machine at the time of a progress line."""
 
     def __init__(self, server, generator, packets_a_second):
         self.at = time.monotonic_ns()
@@ -291,8 +291,8 @@ class Sample:
 
 
 def watch_load(process, server, scenario):
-    """Takes a sample at each line that the generator writes once a second, from when everybody is connected on."""
-    # Of a packet per frame, so that a second before or after the window does not pass for one within.
+    """Takes a sample at each progress line, one a second, while all clients are connected."""
+    # At least one packet per frame and viewer, to exclude seconds at the start and the end without full load.
     least = scenario.viewers * FPS
     samples, seen = [], b""
     for line in process.stderr:
@@ -306,7 +306,7 @@ def watch_load(process, server, scenario):
 
 
 def run_once(options, name, scenario, profile):
-    """One run of one server: what it used and what arrived."""
+    """Runs one server once and returns its figures."""
     report_file = LOGS / "load.json"
     report_file.unlink(missing_ok=True)
     server = start(options, name, scenario, profile)
@@ -336,7 +336,7 @@ def run_once(options, name, scenario, profile):
 
 
 def summarise(samples, report, scenario, idle_bytes):
-    # The first line may tell of a second that began before the last viewer joined; it opens the window.
+    # The first line may be about a second that began before the last viewer joined, so the window starts with it.
     if len(samples) < 3:
         raise RunError(f"only {len(samples)} seconds of full load; give --seconds more")
     first, last = samples[0], samples[-1]
@@ -361,7 +361,7 @@ def summarise(samples, report, scenario, idle_bytes):
         "kibPerSubscriber": resident / 1024,
         "generatorCores": (last.generator - first.generator) / wall,
         "loadsNsPerPacket": server.get("cpuMicrosecondsPerPacket", 0) * 1000 or None,
-        # Everything but the server and its load, this script included.
+        # All processes except the server and the load generator, including this script.
         "foreignCores": (last.busy - first.busy - (last.cpu - first.cpu) - (last.generator - first.generator)) / wall,
         "stolenCores": (last.stolen - first.stolen) / wall,
         "failures": report.get("failures") or {},
@@ -442,7 +442,7 @@ def number(value, places=0):
 def markdown(results, scenarios, profiles, servers, rounds, seconds):
     lines = [
         f"Medians of {rounds} runs of {seconds:g} s each, smallest and largest in brackets; CPU time of the server's process "
-        "by packets that arrived at viewers.",
+        "per packet that arrived at viewers.",
     ]
     for profile in profiles:
         lines += [
@@ -476,7 +476,7 @@ def markdown(results, scenarios, profiles, servers, rounds, seconds):
 
 
 def two_loops(results, scenarios, profiles):
-    """What a second loop gives: how much more a node carries before its busiest thread is full, and at what cost."""
+    """The effect of a second loop: the CPU time per packet, and the capacity until the busiest thread is full."""
     rows = []
     for profile in profiles:
         for scenario in scenarios:
@@ -539,7 +539,7 @@ def choice(known):
         names = text.split(",")
         for name in names:
             if name not in known:
-                raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(known)}")
+                raise argparse.ArgumentTypeError(f"{name} is not one of {', '.join(known)}")
         return names
 
     return parse
@@ -549,24 +549,26 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=5, help="how often each is run")
-    parser.add_argument("--seconds", type=float, default=8, help="how long each run is measured")
-    parser.add_argument("--scenarios", type=choice(SCENARIOS), default=",".join(SCENARIOS), help="which")
-    parser.add_argument("--profiles", type=choice(PROFILES), default=",".join(PROFILES), help="SRTP profiles")
-    parser.add_argument("--servers", type=choice(TITLES), default=",".join(TITLES), help="which")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each case")
+    parser.add_argument("--seconds", type=float, default=8, help="measured seconds of each run")
+    parser.add_argument("--scenarios", type=choice(SCENARIOS), default=",".join(SCENARIOS), help="the scenarios")
+    parser.add_argument("--profiles", type=choice(PROFILES), default=",".join(PROFILES), help="the SRTP profiles")
+    parser.add_argument("--servers", type=choice(TITLES), default=",".join(TITLES), help="the servers")
     parser.add_argument("--address", help="the address that all servers listen on (default: the machine's own)")
-    parser.add_argument("--nagare", default=str(ROOT / ".build" / "release" / "nagare"), help="the server")
-    parser.add_argument("--load", help="the generator (default: the server's program)")
-    parser.add_argument("--nagare-argument", action="append", default=[], help="more for nagare serve; repeatable")
-    parser.add_argument("--tools", type=Path, default=ROOT / ".build-compare", help="what Benchmarks/compare/build made")
-    parser.add_argument("--output", type=Path, default=ROOT / "artifacts" / "bench", help="where to write")
+    parser.add_argument("--nagare", default=str(ROOT / ".build" / "release" / "nagare"), help="Nagare's program")
+    parser.add_argument("--load", help="the program with the load generator (default: the one of --nagare)")
+    parser.add_argument(
+        "--nagare-argument", action="append", default=[], help="a further argument of nagare serve; repeatable"
+    )
+    parser.add_argument("--tools", type=Path, default=ROOT / ".build-compare", help="the folder of Benchmarks/compare/build")
+    parser.add_argument("--output", type=Path, default=ROOT / "artifacts" / "bench", help="the folder for results")
     parser.add_argument("--expect-goals", action="store_true", help="exit with status 1 when a goal is missed")
     options = parser.parse_args()
     for name in ("scenarios", "profiles", "servers"):
         value = getattr(options, name)
         setattr(options, name, value.split(",") if isinstance(value, str) else value)
     if options.rounds < 1 or options.seconds < 4:
-        parser.error("at least one round of 4 seconds")
+        parser.error("--rounds must be at least 1 and --seconds at least 4")
     options.address = options.address or own_address()
     options.load = options.load or options.nagare
     return options
@@ -579,7 +581,7 @@ def measure(options):
     done, began = 0, time.monotonic()
     for round_number in range(options.rounds):
         for scenario, profile in cases:
-            # Each server comes first once in a while, so that none always has the quiet moments.
+            # Each round starts with another server.
             turn = round_number % len(options.servers)
             for name in options.servers[turn:] + options.servers[:turn]:
                 done += 1
@@ -622,7 +624,7 @@ def main():
         max(run["foreignCores"], run["stolenCores"]) > FOREIGN_CORES_MAX for runs in results.values() for run in runs
     )
     if disturbed:
-        table += f"\nDuring {disturbed} runs others used more than {FOREIGN_CORES_MAX} of a core: the figures are doubtful.\n"
+        table += f"\nOther processes used more than {FOREIGN_CORES_MAX} of a core during {disturbed} runs: these are unreliable.\n"
     table += f"\n{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; {packages}.\n"
     (options.output / "table.md").write_text(table)
     (options.output / "compare.json").write_text(

@@ -3,40 +3,40 @@
 
 #include <stdint.h>
 
-/// How often the process has called what a hot path must not, since it started. Counted without atomics: exact while
-/// one thread runs.
+/// The number of calls, since the start of the process, of functions that a hot path must not call. The counters are not
+/// atomic: they are exact while one thread runs.
 ///
-/// The executable's own definitions of these functions come before those of the shared libraries, so every call is
-/// seen that the modules under measure make, and of the C library's functions also those that OpenSSL, libsrtp2 and
-/// the Swift runtime make. Calls of the Swift runtime within itself are bound to it and are not seen here; callgrind
-/// sees them.
+/// The executable's definitions of these functions take precedence over those of the shared libraries. So all calls from
+/// the measured modules are counted, and all calls of C library functions from OpenSSL, libsrtp2 and the Swift runtime.
+/// The Swift runtime's calls of its own functions are not counted here, but callgrind counts them.
 typedef struct {
-    /// malloc, calloc, realloc and their aligned kin.
+    /// malloc, calloc, realloc and their aligned variants.
     uint64_t allocations;
     uint64_t frees;
-    /// swift_allocObject; each is an allocation too.
+    /// swift_allocObject. Each is also an allocation.
     uint64_t objects;
-    /// Strong, unowned and weak references taken up.
+    /// Strong, unowned and weak references retained.
     uint64_t retains;
-    /// References let go.
+    /// References released.
     uint64_t releases;
     /// Mutexes and read-write locks taken.
     uint64_t locks;
     /// Dynamic exclusivity checks: swift_beginAccess.
     uint64_t accesses;
-    /// Accesses to a global that is initialised lazily: swift_once.
+    /// Accesses to lazily initialised globals: swift_once.
     uint64_t onces;
-    /// Tasks made, enqueued or moved to another executor.
+    /// Tasks created, enqueued or moved to another executor.
     uint64_t hops;
-    /// Casts and look-ups that search the runtime's tables.
+    /// Casts and lookups that search the runtime's tables.
     uint64_t casts;
 } nagare_counts;
 
 nagare_counts nagare_counts_now(void);
 
-/// Callgrind collects from here to `nagare_collect_end`; nothing without it. It must run with --instr-atstart=no.
+/// Starts callgrind's collection, until `nagare_collect_end`. Callgrind must run with --instr-atstart=no. Does nothing
+/// without callgrind.
 void nagare_collect_begin(void);
-/// Writes what was collected to a file of its own, described as `name`.
+/// Ends the collection and writes it to a file of its own, which contains `name`.
 void nagare_collect_end(const char *name);
 
 #endif

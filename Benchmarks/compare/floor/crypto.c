@@ -1,5 +1,5 @@
 /* SRTP with fixed keys (RFC 3711, RFC 7714): AEAD_AES_128_GCM and AES128_CM_HMAC_SHA1_80, by OpenSSL or intel-ipsec-mb.
- * Sequence numbers never wrap far enough in a run for the rollover counter to matter: it is taken as 0. */
+ * The rollover counter is always 0, because a run is short. */
 #include "floor.h"
 
 #include <openssl/evp.h>
@@ -52,7 +52,7 @@ static void cm_iv(const struct key *key, const uint8_t *packet, uint8_t iv[16]) 
 
 #ifdef WITH_IPSEC_MB
 static IMB_MGR *manager;
-/* Jobs under way: where each tag goes when it is done, and the 20 bytes that the library writes. */
+/* Submitted jobs: the destination of each tag, and the 20 bytes that the library writes. */
 enum { JOBS_MAX = 1024 };
 static struct job {
     uint8_t *packet_tag;
@@ -102,8 +102,8 @@ static int protect_ipsec(struct key *key, uint8_t *packet, const uint8_t *payloa
     }
     if (job_count == JOBS_MAX) crypto_flush();
     struct job *own = &jobs[job_count++];
-    /* The library hashes its source, which therefore must become the ciphertext: in place. The rollover counter, which
-     * the hash covers too, stands where the tag will. */
+    /* The library hashes its source, so it must encrypt in place. The hash also covers the rollover counter, which is
+     * written to the place of the tag. */
     memcpy(packet + HEADER_BYTES, payload, (size_t)bytes);
     own->packet_tag = packet + HEADER_BYTES + bytes;
     memset(own->packet_tag, 0, ROC_BYTES);
@@ -166,7 +166,7 @@ struct key *key_create(const struct options *options, uint32_t number) {
 #ifdef WITH_IPSEC_MB
     if (key->crypto == CRYPTO_IPSEC_MB) prepare_ipsec(key, master, auth);
 #else
-    check(key->crypto == CRYPTO_OPENSSL, "this build has no intel-ipsec-mb");
+    check(key->crypto == CRYPTO_OPENSSL, "built without intel-ipsec-mb");
 #endif
     return key;
 }

@@ -1,5 +1,5 @@
-/* The other side of the floor: what `nagare load` is to a server. Makes the same media in the same bursts, receives it at one
- * sleeping socket a viewer, counts it and times it. One thread. */
+/* The floor's load generator, like `nagare load` for the other servers. It sends the same media in the same bursts, receives
+ * it at one socket per viewer, and measures loss and latency. One thread. */
 #define _GNU_SOURCE
 #include "floor.h"
 
@@ -17,7 +17,7 @@
 #define UDP_SEGMENT 103
 #endif
 
-/* As SyntheticVideo and SyntheticAudio have them. */
+/* The same as in SyntheticVideo and SyntheticAudio. */
 enum { VIDEO_PAYLOAD_BYTES = 1100, AUDIO_PAYLOAD_BYTES = 120, AUDIO_MS = 20 };
 enum { SOCKET_BUFFER_BYTES = 1 << 20, LATENCY_US_MAX = 1000000, SLOTS = 8 };
 static const int64_t second_ns = 1000000000;
@@ -53,7 +53,7 @@ static int build(struct source *source, int stream, int is_audio, int payload_by
     return key_protect(source->key, packet, payload, payload_bytes);
 }
 
-/* Sends bytes as packets of segment bytes each. */
+/* Sends the bytes in packets of segment bytes. */
 static void send_burst(int fd, uint8_t *bytes, size_t count, int segment) {
     union {
         struct cmsghdr header;
@@ -106,7 +106,7 @@ static void make_audio(struct source *source, int stream) {
     send_burst(source->fd, packet, (size_t)bytes, bytes);
 }
 
-/* Makes what is due and returns when the next is. */
+/* Sends the media that is due. Returns the time of the next. */
 static int64_t make_media(int64_t now) {
     int64_t next = INT64_MAX;
     for (int i = 0; i < options->streams; i++) {
@@ -134,7 +134,7 @@ static void receive(struct receiver *receiver, int number) {
         for (int offset = 0; offset < bytes; offset += segment) {
             struct stamp stamp;
             key_peek(viewer_keys[number], first + offset, (uint8_t *)&stamp, sizeof stamp);
-            if (stamp.magic != STAMP_MAGIC) die("a packet that is not of this run");
+            if (stamp.magic != STAMP_MAGIC) die("a packet that this run did not send");
             received++;
             if (!is_measuring) continue;
             measured_received++;
@@ -172,7 +172,7 @@ static void open_all(int poll) {
     for (int i = 0; i < options->streams; i++) {
         sources[i].fd = open_socket(&any, SOCKET_BUFFER_BYTES, 0);
         sources[i].key = key_create(options, (uint32_t)(VIEWERS_MAX + i));
-        /* As publishers that joined one after the other. */
+        /* Sources do not send at the same instant, like publishers that joined at different times. */
         sources[i].next_video = start + second_ns / options->fps * i / options->streams;
         sources[i].next_audio = start + AUDIO_MS * 1000000LL * i / options->streams;
         greet(sources[i].fd, 1, i);

@@ -1,5 +1,5 @@
-/* The floor: the least that forwarding costs. A bare loop that decrypts what a source sends once, encrypts it for every
- * destination and sends it, with nothing else in it: no sessions, feedback, statistics, history or limits. */
+/* The floor: the minimum cost of forwarding. A bare loop decrypts each packet of a source once, encrypts it for every
+ * destination and sends it. It has no sessions, feedback, statistics, history or limits. */
 #ifndef FLOOR_H
 #define FLOOR_H
 
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 enum { HEADER_BYTES = 12, TAG_BYTES_MAX = 16, PACKET_BYTES_MAX = 1500, SLOT_BYTES = 65536, MESSAGES_MAX = 64 };
-/* Segments of one message: the kernel's UDP_MAX_SEGMENTS of older versions, and less than its longest datagram. */
+/* Bounds of one message: UDP_MAX_SEGMENTS of older kernels, and less than the longest datagram. */
 enum { SEGMENTS_MAX = 64, RUN_BYTES_MAX = 65000 };
 enum { VIEWERS_MAX = 4096, STREAMS_MAX = 256 };
 
@@ -19,9 +19,9 @@ enum crypto { CRYPTO_OPENSSL, CRYPTO_IPSEC_MB };
 struct options {
     enum profile profile;
     enum crypto crypto;
-    /* One message for a run of packets to one destination (UDP GSO), or a message a packet. */
+    /* Whether a run of packets to one destination is sent as one message (UDP GSO). */
     int uses_gso;
-    /* Whether sockets take several packets as one message (UDP GRO). */
+    /* Whether sockets receive several packets as one message (UDP GRO). */
     int uses_gro;
     struct sockaddr_in address;
     int streams;
@@ -32,7 +32,7 @@ struct options {
     double seconds;
 };
 
-/* What a socket tells the server at the beginning: "I am viewer 7" or "I am source 2". */
+/* The first datagram of a socket: "I am viewer 7" or "I am source 2". */
 struct hello {
     uint32_t magic;
     uint32_t is_source;
@@ -52,8 +52,8 @@ struct stamp {
 struct key;
 struct key *key_create(const struct options *options, uint32_t number);
 
-/* Encrypts one packet: the header stands at packet, the payload is read from elsewhere. With ipsec-mb's CM the end of it
- * may wait for crypto_flush. Returns the protected length, which is exact at once. */
+/* Encrypts one packet with its header at packet and its payload elsewhere. With CM of ipsec-mb the packet may be complete
+ * only after crypto_flush. Returns the length of the encrypted packet. */
 int key_protect(struct key *key, uint8_t *packet, const uint8_t *payload, int payload_bytes);
 /* Decrypts in place. Returns the payload's length, or -1. */
 int key_unprotect(struct key *key, uint8_t *packet, int bytes);
@@ -67,10 +67,10 @@ _Noreturn void die(const char *what);
 /* A non-blocking UDP socket of this machine. */
 int open_socket(const struct sockaddr_in *address, int buffer_bytes, int uses_gro);
 
-/* Slots for recvmmsg, made once. */
+/* Buffers for recvmmsg. */
 struct receiver;
 struct receiver *receiver_create(int slots);
-/* Returns the messages read, 0 when there are none. */
+/* Returns the number of messages read. */
 int receiver_read(struct receiver *receiver, int fd);
 uint8_t *receiver_bytes(struct receiver *receiver, int index, int *bytes, int *segment_bytes);
 const struct sockaddr_in *receiver_source(struct receiver *receiver, int index);

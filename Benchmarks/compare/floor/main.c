@@ -51,7 +51,7 @@ int main(int count, char **arguments) {
         default: fputs(usage, stderr); return 64;
         }
     }
-    /* A stream's number has seven bits of the SSRC. */
+    /* The SSRC has seven bits for the stream's number. */
     if (optind + 1 != count || options.streams < 1 || options.streams > 128 || options.viewers < 1 ||
         options.viewers > VIEWERS_MAX || options.fps < 1) {
         fputs(usage, stderr);

@@ -68,7 +68,7 @@ static void flush(void) {
         else if (errno == EAGAIN || errno == EINTR)
             continue;
         else if (errno == ECONNREFUSED)
-            next += 1; /* The viewers have gone. */
+            next += 1; /* The viewer's socket is closed. */
         else
             die("sendmmsg");
     }
@@ -76,7 +76,7 @@ static void flush(void) {
     arena_used = 0;
 }
 
-/* Takes the bytes at the arena's end as the next packet of the viewer. */
+/* Appends the bytes at the end of the arena as the next packet to the viewer. */
 static void append(struct viewer *viewer, int bytes, int begins_run) {
     uint8_t *packet = arena + arena_used;
     arena_used += (size_t)bytes;
@@ -115,7 +115,7 @@ static void forward(int stream) {
             }
             uint8_t *packet = arena + arena_used;
             memcpy(packet, pending[stream][i].packet, HEADER_BYTES);
-            /* Each viewer has streams of its own: another SSRC. */
+            /* Each viewer's stream has an SSRC of its own. */
             packet[8] ^= 0x40;
             int bytes =
                 key_protect(viewer->key, packet, pending[stream][i].packet + HEADER_BYTES, pending[stream][i].payload_bytes);

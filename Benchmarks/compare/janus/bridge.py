@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Starts Janus with its videoroom plugin and lets WHIP and WHEP clients use it.
+"""Starts Janus and translates WHIP and WHEP to the interface of its videoroom plugin.
 
-Only signaling passes through here; media goes between the clients and Janus directly. Janus is the distribution's, with
-its defaults: the configuration written below says where it listens and leaves out what is not used.
+Only signaling passes through this bridge; media goes between the clients and Janus directly. Janus is the distribution's
+package with its defaults. The configuration below sets its addresses and disables unused plugins.
 
-Prints "janus PID" when it serves. Ends Janus when it ends.
+Prints "janus PID" when it is ready. Stops Janus when it ends.
 """
 
 import argparse
@@ -30,7 +30,7 @@ OFFER_BYTES_MAX = 256 * 1024
 
 
 class Refusal(Exception):
-    """What a client asked cannot be done: a status and a sentence."""
+    """A request that is refused: an HTTP status and a reason."""
 
     def __init__(self, status, sentence):
         super().__init__(sentence)
@@ -38,7 +38,7 @@ class Refusal(Exception):
 
 
 def write_configuration(folder, address, api_port):
-    """Writes the files that Janus reads its settings from."""
+    """Writes Janus' configuration files."""
     root = next((name for name in PLUGINS_FOLDERS if os.path.isdir(name)), None)
     if root is None:
         raise SystemExit("error: Janus' plugins are not installed: apt-get install janus")
@@ -56,7 +56,7 @@ general: {{
     events_folder = "{root}/events"
     loggers_folder = "{root}/loggers"
     debug_level = 4
-    # All clients belong to one session of the bridge, which may be silent for a while.
+    # All clients use the bridge's one session, which may be idle.
     session_timeout = 0
 }}
 nat: {{
@@ -85,7 +85,7 @@ admin: {{ admin_http = false }}
 
 
 class Janus:
-    """Janus' HTTP interface: requests, and the one long poll through which its events come."""
+    """Janus' HTTP interface: requests, and a long poll for its events."""
 
     def __init__(self, api_port):
         self.base = f"http://127.0.0.1:{api_port}/janus"
@@ -106,7 +106,7 @@ class Janus:
         threading.Thread(target=self.poll, daemon=True).start()
 
     def call(self, path, message):
-        """Makes a request and returns what it was answered."""
+        """Sends a request and returns the answer."""
         message.setdefault("transaction", str(next(self.numbers)))
         request = urllib.request.Request(
             self.base + path, json.dumps(message).encode(), {"Content-Type": "application/json"}
@@ -161,7 +161,7 @@ class Janus:
 
 
 def sections(sdp):
-    """The lines of a session description: before the first m-line, and of each m-section."""
+    """The lines of a session description, divided into the session part and one part for each media section."""
     parts = [[]]
     for line in sdp.replace("\r\n", "\n").strip().split("\n"):
         if line.startswith("m="):
@@ -179,16 +179,16 @@ def text(parts):
 
 
 def set_up(parts, role):
-    """With `role` as the answerer's part in DTLS."""
+    """The description with the DTLS role `role`."""
     return [[f"a=setup:{role}" if line.startswith("a=setup:") else line for line in part] for part in parts]
 
 
 def with_candidate(sdp, address):
-    """With a candidate, if there is none.
+    """The description with a candidate, if it has none.
 
-    Janus sets its ICE agent up when it learns the first one, and a client of a public server need not give any, because its
-    address is learned from its checks (RFC 8445 §7.3.1.3). The agent is lite and sends none itself, so that nothing is
-    ever sent to this one.
+    Janus starts its ICE agent at the first candidate. A client of a public server need not send any, because the server
+    learns its address from its checks (RFC 8445 §7.3.1.3). Janus' agent is lite and sends no checks, so it never sends
+    anything to this candidate.
     """
     if "\na=candidate:" in sdp:
         return sdp
@@ -197,11 +197,11 @@ def with_candidate(sdp, address):
     return text(parts)
 
 
-def cross(client, janus):
-    """Makes answers of two offers, the viewer's and that of Janus, which always offers to subscribers itself.
+def answers(client, janus):
+    """Makes two answers from two offers: the viewer's, and that of Janus, which always sends subscribers an offer.
 
-    Returns the answer for the viewer and the answer for Janus. Both describe the same sections in the same order with the
-    same payload types, or nothing is made of them.
+    Returns the answer for the viewer and the answer for Janus. Refuses offers that differ in their sections, their order
+    or their payload types.
     """
     ours, theirs = sections(client), sections(janus)
     if len(ours) != len(theirs):
@@ -215,12 +215,12 @@ def cross(client, janus):
         if not set(formats) <= set(mine_formats):
             raise Refusal(409, f"Janus sends payload types {formats}, and the viewer takes {mine_formats}.")
         known = {line for line in mine if line.startswith("a=extmap:")}
-        # Janus writes a direction into none of its extensions; the viewer may.
+        # The viewer's extensions may have a direction, those of Janus have none.
         known_plain = {line.split("/")[0] for line in known} | known
         to_viewer.append([line for line in its if not line.startswith("a=extmap:") or line in known_plain])
         shared = {line for line in its if line.startswith("a=extmap:")}
         to_janus.append([line for line in mine if not line.startswith("a=extmap:") or line in shared])
-    # The viewer begins DTLS, as a browser would.
+    # The viewer is the DTLS client, like a browser.
     return text(set_up(to_viewer, "passive")), text(set_up(to_janus, "active"))
 
 
@@ -268,7 +268,7 @@ class Bridge:
     def watch(self, channel, offer):
         feed = self.feeds.get(channel)
         if feed is None:
-            raise Refusal(409, "Nobody publishes in this channel.")
+            raise Refusal(409, "The channel has no publisher.")
         handle = self.janus.attach()
         _, jsep = self.janus.ask(
             handle,
@@ -281,7 +281,7 @@ class Bridge:
         )
         if jsep is None:
             raise Refusal(502, "Janus made no offer.")
-        answer, for_janus = cross(offer, jsep["sdp"])
+        answer, for_janus = answers(offer, jsep["sdp"])
         for_janus = with_candidate(for_janus, self.address)
         self.janus.ask(handle, {"request": "start"}, {"type": "answer", "sdp": for_janus, "trickle": False})
         return handle, answer
@@ -296,7 +296,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         parts = self.path.strip("/").split("/")
         actions = {"whip": self.bridge.publish, "whep": self.bridge.watch}
         if len(parts) != 2 or parts[0] not in actions:
-            self.answer(404, "There is nothing at this path.")
+            self.answer(404, "No such path.")
             return
         try:
             handle, sdp = actions[parts[0]](parts[1], body)
@@ -311,7 +311,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.bridge.janus.detach(int(parts[-1]))
             self.answer(200, "")
         except (Refusal, ValueError):
-            self.answer(404, "There is no such session.")
+            self.answer(404, "No such session.")
 
     def answer(self, status, body, headers=()):
         data = body.encode()
@@ -333,10 +333,10 @@ class Server(http.server.ThreadingHTTPServer):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--address", required=True, help="the one address for WHIP, WHEP and media; not loopback")
+    parser.add_argument("--address", required=True, help="the address for WHIP, WHEP and media; not loopback")
     parser.add_argument("--port", type=int, default=8082, help="the port for WHIP and WHEP")
     parser.add_argument("--api-port", type=int, default=18088, help="the loopback port of Janus' interface")
-    parser.add_argument("--log", default=os.devnull, help="the file for what Janus writes")
+    parser.add_argument("--log", default=os.devnull, help="Janus' log file")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="janus-") as folder, open(arguments.log, "wb") as log:

@@ -1,8 +1,8 @@
-// A forwarder made of Pion's parts as its own examples put them together, to compare Nagare with: WHIP in, WHEP out, one
-// publisher a channel, any number of viewers. Interceptors, jitter-free forwarding, socket handling and SRTP are Pion's
-// defaults; nothing is logged or counted per packet.
+// A forwarder built with Pion like Pion's own examples, to compare Nagare with: WHIP in, WHEP out, one publisher per
+// channel, any number of viewers. Interceptors, socket handling and SRTP are Pion's defaults. It forwards without a jitter
+// buffer, and logs and counts nothing per packet.
 //
-// It is built without modules from Debian's golang-github-pion-webrtc.v3-dev, as Benchmarks/compare/build does it.
+// Benchmarks/compare/build builds it without Go modules, from Debian's golang-github-pion-webrtc.v3-dev.
 package main
 
 import (
@@ -30,13 +30,13 @@ import (
 const (
 	// Longer offers are not SDP.
 	offerBytesMax = 256 * 1024
-	// A key frame serves everybody who asked for one in this time.
+	// The minimum time between two key frame requests.
 	keyFrameSpacing = 500 * time.Millisecond
-	// Room for any packet that arrives over a network whose frames are 1500 bytes long.
+	// The longest packet of a network with an MTU of 1500 bytes.
 	packetBytesMax = 1500
 )
 
-// channel is what one publisher sends and who sends it.
+// channel is a publisher and its tracks.
 type channel struct {
 	publisher *webrtc.PeerConnection
 	tracks    []*webrtc.TrackLocalStaticRTP
@@ -44,7 +44,7 @@ type channel struct {
 	mutex        sync.Mutex
 	videoSSRC    uint32
 	lastKeyFrame time.Time
-	// A request is on its way, or waits for its time.
+	// A request is scheduled.
 	keyFrameDue bool
 }
 
@@ -59,7 +59,7 @@ type server struct {
 }
 
 func main() {
-	address := flag.String("address", "127.0.0.1", "the one address for HTTP and for media")
+	address := flag.String("address", "127.0.0.1", "the address for HTTP and for media")
 	port := flag.Int("port", 8081, "the port for HTTP")
 	profile := flag.String("srtp-profile", "any", "gcm, cm or any: the SRTP profiles to accept")
 	flag.Parse()
@@ -133,7 +133,7 @@ func makeAPI(ip net.IP, profile string) (*webrtc.API, error) {
 	), nil
 }
 
-// refusal is an error with the status to answer it with.
+// refusal is an error with its HTTP status.
 type refusal struct {
 	status int
 	reason string
@@ -141,7 +141,7 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.reason }
 
-// create answers a POST of an offer with the answer that open makes, as WHIP and WHEP do.
+// create handles the POST of an offer over WHIP or WHEP. open adds the peer's tracks.
 func (s *server) create(
 	open func(name string, peer *webrtc.PeerConnection, offer webrtc.SessionDescription) error,
 ) http.HandlerFunc {
@@ -181,7 +181,7 @@ func (s *server) create(
 	}
 }
 
-// negotiate returns the answer with all candidates in it.
+// negotiate returns the answer with all candidates.
 func (s *server) negotiate(
 	name string,
 	peer *webrtc.PeerConnection,
@@ -271,7 +271,7 @@ func (s *server) publish(name string, peer *webrtc.PeerConnection, offer webrtc.
 	s.mutex.Lock()
 	if s.channels[name] != nil {
 		s.mutex.Unlock()
-		return refusal{http.StatusConflict, "Somebody publishes in this channel."}
+		return refusal{http.StatusConflict, "The channel already has a publisher."}
 	}
 	s.channels[name] = c
 	s.mutex.Unlock()
@@ -284,7 +284,7 @@ func (s *server) publish(name string, peer *webrtc.PeerConnection, offer webrtc.
 	return nil
 }
 
-// forward hands what a publisher sends to all of its viewers, until it ends.
+// forward sends a publisher's packets to all of its viewers, until the track ends.
 func forward(remote *webrtc.TrackRemote, local *webrtc.TrackLocalStaticRTP) {
 	packet := make([]byte, packetBytesMax)
 	for {
@@ -292,7 +292,7 @@ func forward(remote *webrtc.TrackRemote, local *webrtc.TrackLocalStaticRTP) {
 		if err != nil {
 			return
 		}
-		// An error is one viewer's, whose connection ends by itself.
+		// An error concerns one viewer, whose connection closes separately.
 		_, _ = local.Write(packet[:length])
 	}
 }
@@ -303,7 +303,7 @@ func (s *server) watch(name string, peer *webrtc.PeerConnection, offer webrtc.Se
 	c := s.channels[name]
 	s.mutex.Unlock()
 	if c == nil {
-		return refusal{http.StatusConflict, "Nobody publishes in this channel."}
+		return refusal{http.StatusConflict, "The channel has no publisher."}
 	}
 	for _, track := range c.tracks {
 		sender, err := peer.AddTrack(track)
@@ -323,7 +323,7 @@ func (s *server) watch(name string, peer *webrtc.PeerConnection, offer webrtc.Se
 	return peer.SetRemoteDescription(offer)
 }
 
-// answerFeedback reads a viewer's RTCP, which is what drives the interceptors, and passes on its requests for pictures.
+// answerFeedback reads a viewer's RTCP, which the interceptors need, and forwards its key frame requests.
 func (c *channel) answerFeedback(sender *webrtc.RTPSender) {
 	for {
 		packets, _, err := sender.ReadRTCP()
@@ -339,7 +339,7 @@ func (c *channel) answerFeedback(sender *webrtc.RTPSender) {
 	}
 }
 
-// requestKeyFrame asks the publisher for a key frame, at once or when the last one is long enough ago.
+// requestKeyFrame requests a key frame from the publisher, now or keyFrameSpacing after the last request.
 func (c *channel) requestKeyFrame() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
