@@ -10,12 +10,12 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableExperimentalFeature("Lifetimes"),
-    // The fuzzer brings its own `main`.
+    // The fuzzer has its own `main`.
     .unsafeFlags(["-parse-as-library"]),
 ]
 
-/// One executable holds every target; `Tests/Fuzz/run` builds and runs it. A package of its own, because it links only
-/// with the sanitizers' `main`, which would break a build of the product.
+/// One executable with all fuzz targets. `Tests/Fuzz/run` builds and runs it. It is a package of its own, because it links
+/// only with the fuzzer's `main`.
 let package = Package(
     name: "fuzz",
     platforms: [.macOS(.v26)],
