@@ -79,8 +79,7 @@ def attack_during_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict,
         wait_until(lambda: node.total("nagare_slots{") >= 2 * VIEWERS, "the call", 20, describe=node.log_tail)
         newcomers = Newcomers(node)
         attacker.start()
-        attacker.join(ATTACK_SECONDS_MAX)
-        assert attacker.exitcode is not None, "the attack did not end"
+        wait_until(lambda: attacker.exitcode is not None, "the end of the attack", ATTACK_SECONDS_MAX)
         assert attacker.exitcode == 0, f"the attack itself failed with {attacker.exitcode}: see its output above"
         output, errors = load.communicate(timeout=MEASURED_SECONDS + 30)
     finally:
