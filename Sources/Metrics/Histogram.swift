@@ -1,13 +1,13 @@
-/// How often a value fell into each of a fixed set of ranges, with the sum of all values.
+/// A histogram with fixed buckets, and the sum of all values.
 ///
-/// The ranges are fixed at creation, so observing allocates nothing. Values and bounds are in the metric's base unit
-/// (seconds, bytes). For times on the per-packet path `DurationHistogram` does the same with integers.
+/// Observing does not allocate. Values and bounds are in the metric's base unit (seconds, bytes). For durations on the
+/// per-packet path ``DurationHistogram`` does the same with integers.
 public struct Histogram: Hashable, Sendable {
-    /// The inclusive upper bounds of the ranges, ascending; a last range without a bound follows them.
+    /// The inclusive upper bounds of the buckets, ascending; one more bucket without a bound follows.
     public let bounds: [Double]
-    /// How many values fell into each range: one more than `bounds`, not cumulative.
+    /// The count of each bucket, not cumulative: one more than ``bounds``.
     public private(set) var counts: [UInt64]
-    /// The sum of the values observed.
+    /// The sum of the observed values.
     public private(set) var sum: Double
 
     /// An empty histogram. `bounds` must be finite and strictly ascending.
@@ -19,19 +19,19 @@ public struct Histogram: Hashable, Sendable {
         sum = 0
     }
 
-    /// A histogram of what was counted elsewhere: `counts` has one place for each of the ascending `bounds` and one for
-    /// what is above them, not cumulative.
+    /// A histogram of values that were counted elsewhere.
+    /// - Parameter counts: the count of each bucket, not cumulative; one more than the ascending `bounds`.
     public init(bounds: [Double], counts: [UInt64], sum: Double) {
-        precondition(counts.count == bounds.count + 1, "each range has its count")
+        precondition(counts.count == bounds.count + 1, "each bucket has its count")
         self.bounds = bounds
         self.counts = counts
         self.sum = sum
     }
 
-    /// How many values were observed.
+    /// The number of observed values.
     public var count: UInt64 { counts.reduce(0, &+) }
 
-    /// Counts one value. NaN, which no range holds, is left out.
+    /// Counts one value. NaN is ignored.
     public mutating func observe(_ value: Double) {
         guard !value.isNaN else { return }
         var index = 0
@@ -46,30 +46,16 @@ public struct Histogram: Hashable, Sendable {
         for index in counts.indices { counts[index] &+= other.counts[index] }
         sum += other.sum
     }
-
-    /// An upper estimate of the value below which `fraction` (0…1) of the observations lie: the bound of the range that
-    /// holds it, infinity when that is the last range; `nil` while nothing was observed.
-    public func quantile(_ fraction: Double) -> Double? {
-        let total = count
-        guard total > 0 else { return nil }
-        let rank = (Double(total) * min(max(fraction, 0), 1)).rounded(.up)
-        var seen: UInt64 = 0
-        for (index, count) in counts.enumerated() {
-            seen &+= count
-            if Double(seen) >= rank, count > 0 { return index < bounds.count ? bounds[index] : .infinity }
-        }
-        return .infinity
-    }
 }
 
-/// A histogram of times in integer nanoseconds: no floating point and no allocation when observing. It is exposed in
-/// seconds, Prometheus' base unit.
+/// A histogram of durations in integer nanoseconds. Observing does not allocate and uses no floating point. It is
+/// exposed in seconds, the base unit of Prometheus.
 public struct DurationHistogram: Hashable, Sendable {
-    /// The inclusive upper bounds in nanoseconds, ascending; a last range without a bound follows them.
+    /// The inclusive upper bounds in nanoseconds, ascending; one more bucket without a bound follows.
     public let boundsNanoseconds: [Int64]
-    /// How many times fell into each range: one more than the bounds, not cumulative.
+    /// The count of each bucket, not cumulative: one more than ``boundsNanoseconds``.
     public private(set) var counts: [UInt64]
-    /// The sum of the times observed, in nanoseconds; it wraps after 292 years.
+    /// The sum of the observed durations in nanoseconds; it wraps after 292 years.
     public private(set) var sumNanoseconds: Int64
 
     /// An empty histogram. `boundsNanoseconds` must be strictly ascending.
@@ -80,13 +66,13 @@ public struct DurationHistogram: Hashable, Sendable {
         sumNanoseconds = 0
     }
 
-    /// How many times were observed.
+    /// The number of observed durations.
     public var count: UInt64 { counts.reduce(0, &+) }
 
-    /// Counts one time. A negative time, which only a clock's fault could give, counts as zero.
+    /// Counts one duration. A negative one counts as zero.
     public mutating func observe(nanoseconds: Int64) { observe(nanoseconds: nanoseconds, count: 1) }
 
-    /// Counts one time `count` times: what several packets of one batch have in common.
+    /// Counts one duration `count` times, for several packets of one batch.
     public mutating func observe(nanoseconds: Int64, count: UInt64) {
         let value = max(nanoseconds, 0)
         var index = 0
@@ -110,30 +96,16 @@ public struct DurationHistogram: Hashable, Sendable {
             sum: Double(sumNanoseconds) / 1e9
         )
     }
-
-    /// As `Histogram.quantile`, in seconds.
-    public func quantile(_ fraction: Double) -> Double? { seconds.quantile(fraction) }
 }
 
 extension DurationHistogram {
-    /// For what takes microseconds to milliseconds, as a turn of a loop and the forwarding of a packet do: 16 ranges from
-    /// 10 µs to 1 s in steps of 1-2-5.
+    /// An empty histogram for loop turns and packet forwarding: bounds from 10 µs to 1 s in steps of 1-2-5.
     public static var shortTimes: Self {
         Self(
             boundsNanoseconds: [
                 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
                 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000,
                 100_000_000, 200_000_000, 500_000_000, 1_000_000_000,
-            ]
-        )
-    }
-
-    /// For what takes milliseconds to seconds, as an HTTP request and a handshake do: 1 ms to 30 s.
-    public static var longTimes: Self {
-        Self(
-            boundsNanoseconds: [
-                1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000, 100_000_000, 200_000_000,
-                500_000_000, 1_000_000_000, 2_000_000_000, 5_000_000_000, 10_000_000_000, 30_000_000_000,
             ]
         )
     }

@@ -1,5 +1,5 @@
 extension MetricsPage {
-    /// The page in the Prometheus text format 0.0.4, each line ended by a line feed.
+    /// The page in the Prometheus text format 0.0.4. Each line ends with a line feed.
     public var text: String {
         var text = ""
         for (name, family) in families.sorted(by: { $0.key < $1.key }) {
@@ -37,15 +37,15 @@ extension MetricsPage {
         labels.map { "\($0.name)=\"\(escaped($0.value, quote: true))\"" }.joined(separator: ",")
     }
 
-    /// A number as Go's `ParseFloat` reads it, whole numbers without a fraction.
+    /// A number in the syntax of Go's `ParseFloat`; integers have no fraction.
     static func written(_ value: Double) -> String {
         guard value.isFinite else { return value.isNaN ? "NaN" : value < 0 ? "-Inf" : "+Inf" }
-        // Up to 2⁵³ each whole number has its own `Double`.
+        // Up to 2⁵³ a `Double` represents every integer exactly.
         if value.magnitude < 9_007_199_254_740_992, let whole = Int64(exactly: value) { return String(whole) }
         return value.description
     }
 
-    /// Backslash and line feed are escaped everywhere, the quotation mark within a label's value only.
+    /// Escapes backslash and line feed, and in label values also the quotation mark.
     private static func escaped(_ value: String, quote: Bool) -> String {
         var text = ""
         for scalar in value.unicodeScalars {

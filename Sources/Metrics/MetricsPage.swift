@@ -1,39 +1,33 @@
-/// What a metric's value means to the one who reads it.
+/// The type of a metric in Prometheus.
 public enum MetricKind: String, Hashable, Sendable {
-    /// Only grows; the name ends in `_total`.
+    /// Only increases; the name ends in `_total`.
     case counter
     /// Goes up and down.
     case gauge
-    /// Counts by range, with their sum.
+    /// Counts per bucket, with the sum of the values.
     case histogram
 }
 
 /// One label of a sample: `reason="replayed"`.
 public struct MetricLabel: Hashable, Sendable {
-    /// `[a-zA-Z_][a-zA-Z0-9_]*`, and not `le`, which belongs to histograms.
+    /// `[a-zA-Z_][a-zA-Z0-9_]*`, but not `le`, which is for the buckets of histograms.
     public let name: String
     /// Any text; it is escaped when written.
     public let value: String
 
     public init(_ name: String, _ value: String) {
-        precondition(Self.isName(name) && name != "le", "\(name) is no label name")
+        precondition(isName(name) && name != "le", "\(name) is not a label name")
         self.name = name
         self.value = value
     }
-
-    private static func isName(_ text: String) -> Bool {
-        guard let first = text.utf8.first, !isDigit(first) else { return false }
-        return text.utf8.allSatisfy { isLetterOrUnderscore($0) || isDigit($0) }
-    }
 }
 
-/// The metrics gathered for one answer to a scrape, written in the Prometheus text format 0.0.4.
+/// The metrics of one scrape, in the Prometheus text format 0.0.4.
 ///
-/// Everything that knows numbers adds its own. What is added twice under the same name and labels is summed, so each
-/// loop adds its counters and the page shows the node's. The order of the text is by name, then by labels, whatever the
-/// order in which things were added.
+/// Samples with the same name and labels are summed, so each loop adds its counters and the page shows those of the
+/// node. The text is sorted by name, then by labels.
 public struct MetricsPage: Sendable {
-    /// The value of the `Content-Type` header of this format.
+    /// The `Content-Type` of this format.
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     enum Value: Sendable {
@@ -52,37 +46,32 @@ public struct MetricsPage: Sendable {
 
     public init() {}
 
-    /// Adds a count. `name` ends in `_total` by Prometheus' conventions.
+    /// Adds a counter. By convention `name` ends in `_total`.
     public mutating func addCounter(_ name: String, help: String, labels: [MetricLabel] = [], _ value: UInt64) {
         add(name, .counter, help, labels, .integer(value))
     }
 
-    /// Adds a count that has a fraction, such as seconds of processor time.
+    /// Adds a counter with fractions, such as seconds of CPU time.
     public mutating func addCounter(_ name: String, help: String, labels: [MetricLabel] = [], seconds value: Double) {
         add(name, .counter, help, labels, .number(value))
     }
 
-    /// Adds a count.
-    public mutating func addCounter(_ name: String, help: String, labels: [MetricLabel] = [], _ value: Counter) {
-        add(name, .counter, help, labels, .integer(value.value))
-    }
-
-    /// Adds a value that goes up and down.
+    /// Adds a gauge.
     public mutating func addGauge(_ name: String, help: String, labels: [MetricLabel] = [], _ value: Double) {
         add(name, .gauge, help, labels, .number(value))
     }
 
-    /// Adds a value that goes up and down and is a whole number.
+    /// Adds a gauge with an integer value.
     public mutating func addGauge(_ name: String, help: String, labels: [MetricLabel] = [], _ value: Int) {
         add(name, .gauge, help, labels, .number(Double(value)))
     }
 
-    /// Adds a histogram whose values are in the unit that `name` ends in.
+    /// Adds a histogram. By convention `name` ends in the unit of the values.
     public mutating func addHistogram(_ name: String, help: String, labels: [MetricLabel] = [], _ value: Histogram) {
         add(name, .histogram, help, labels, .histogram(value))
     }
 
-    /// Adds a histogram of times; `name` ends in `_seconds`.
+    /// Adds a histogram of durations in seconds; `name` ends in `_seconds`.
     public mutating func addHistogram(
         _ name: String,
         help: String,
@@ -99,7 +88,7 @@ public struct MetricsPage: Sendable {
         _ labels: [MetricLabel],
         _ value: Value
     ) {
-        precondition(Self.isName(name), "\(name) is no metric name")
+        precondition(isName(name), "\(name) is not a metric name")
         let labels = labels.sorted { $0.name < $1.name }
         precondition(zip(labels, labels.dropFirst()).allSatisfy { $0.name != $1.name }, "a label is given once")
         var family = families.removeValue(forKey: name) ?? Family(kind: kind, help: help, samples: [:])
@@ -125,16 +114,16 @@ public struct MetricsPage: Sendable {
             preconditionFailure("one metric has one kind of value")
         }
     }
-
-    /// `[a-zA-Z_:][a-zA-Z0-9_:]*`; the colon is left to recording rules.
-    private static func isName(_ text: String) -> Bool {
-        guard let first = text.utf8.first, !isDigit(first) else { return false }
-        return text.utf8.allSatisfy { isLetterOrUnderscore($0) || isDigit($0) }
-    }
 }
 
-func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+/// `[a-zA-Z_][a-zA-Z0-9_]*`. A metric name may also have colons, which are for recording rules.
+private func isName(_ text: String) -> Bool {
+    guard let first = text.utf8.first, !isDigit(first) else { return false }
+    return text.utf8.allSatisfy { isLetterOrUnderscore($0) || isDigit($0) }
+}
 
-func isLetterOrUnderscore(_ byte: UInt8) -> Bool {
+private func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+private func isLetterOrUnderscore(_ byte: UInt8) -> Bool {
     (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x5F
 }

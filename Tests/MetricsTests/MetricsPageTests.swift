@@ -3,7 +3,7 @@ import Testing
 @testable import Metrics
 
 @Suite struct MetricsPageTests {
-    @Test func `the whole page, as Prometheus' text format 0.0.4 wants it`() {
+    @Test func `the whole page in the Prometheus text format 0.0.4`() {
         var page = MetricsPage()
         page.addGauge("nagare_rooms", help: "Rooms that exist.", 2)
         page.addCounter(
@@ -48,7 +48,7 @@ import Testing
         #expect(MetricsPage().text == "")
     }
 
-    @Test func `what was added in another order gives the same page`() {
+    @Test func `the text does not depend on the order of additions`() {
         let additions: [@Sendable (inout MetricsPage) -> Void] = [
             { $0.addGauge("a", help: "A.", labels: [MetricLabel("x", "1"), MetricLabel("y", "2")], 1) },
             { $0.addGauge("a", help: "A.", labels: [MetricLabel("x", "0")], 2) },
@@ -61,12 +61,12 @@ import Testing
         #expect(forward.text == backward.text)
     }
 
-    @Test func `the same name and labels are summed, in whichever order the labels are given`() {
+    @Test func `samples with the same name and labels are summed, in any order of the labels`() {
         var page = MetricsPage()
         var histogram = DurationHistogram(boundsNanoseconds: [1_000_000_000])
         histogram.observe(nanoseconds: 500_000_000)
         for _ in 0..<2 {
-            page.addCounter("c_total", help: "C.", Counter(5))
+            page.addCounter("c_total", help: "C.", 5)
             page.addHistogram("h_seconds", help: "H.", histogram)
             page.addCounter("cpu_seconds_total", help: "CPU.", seconds: 0.25)
         }
@@ -100,17 +100,17 @@ import Testing
         (9_007_199_254_740_991, "9007199254740991"),
         (1e300, "1e+300"), (.nan, "NaN"), (.infinity, "+Inf"), (-.infinity, "-Inf"),
     ])
-    func `numbers are written so that Prometheus reads them`(value: Double, text: String) {
+    func `numbers have the syntax of Prometheus`(value: Double, text: String) {
         #expect(MetricsPage.written(value) == text)
     }
 
-    @Test func `a count of 2⁶⁴ − 1 loses nothing`() {
+    @Test func `a counter of 2⁶⁴ − 1 is exact`() {
         var page = MetricsPage()
         page.addCounter("c_total", help: "C.", UInt64.max)
         #expect(page.text.hasSuffix("\nc_total 18446744073709551615\n"))
     }
 
-    @Test func `a wrong name or one name with two kinds is our own mistake`() async {
+    @Test func `an invalid name, or one name with two types, traps`() async {
         await #expect(processExitsWith: .failure) {
             var page = MetricsPage()
             page.addGauge("no-name", help: "", 1)
