@@ -1,47 +1,49 @@
 public import Wire
 
-/// Makes the transport-wide feedback that a sender estimates its bandwidth from
-/// (draft-holmer-rmcat-transport-wide-cc-extensions-01): what arrived of one peer's packets, and when.
+/// Generates transport-wide congestion control feedback for one peer: the arrival times of its packets, from which the
+/// peer estimates the bandwidth (draft-holmer-rmcat-transport-wide-cc-extensions-01).
 ///
-/// Every sequence number between the oldest unreported packet and the newest is reported on. One that arrives after it
-/// was reported missing is reported again, with the ones behind it, as libwebrtc does.
+/// Each feedback reports every sequence number from the oldest unreported packet to the newest. A packet that arrives
+/// after it was reported as lost is reported again, with the later ones, as in libwebrtc.
 public struct TransportFeedbackGenerator: Sendable {
-    /// Between feedbacks: libwebrtc's default.
+    /// The default interval between feedback packets, as in libwebrtc.
     public static let defaultInterval = Interval.milliseconds(100)
-    /// The limits that libwebrtc keeps the interval to.
+    /// The range of the interval, as in libwebrtc.
     public static let intervalLimits = Interval.milliseconds(50)...Interval.milliseconds(250)
-    /// Sequence numbers looked back on. At 100 ms this is 80,000 packets a second.
-    public static let windowMax = 8192
-    /// How long a reported arrival is kept, to be repeated when an older packet comes late (libwebrtc's back window).
-    public static let backWindow = Interval.milliseconds(500)
-    /// After this many packets in a row that are older than the window, the sender is taken to have started anew.
+    /// The most sequence numbers in the window: 80,000 packets per second at 100 ms.
+    static let windowMax = 8192
+    /// How long a reported arrival is kept, to be reported again after a late packet (libwebrtc's back window).
+    static let backWindow = Interval.milliseconds(500)
+    /// After this many packets in a row from before the window, the sender is assumed to have restarted its sequence
+    /// numbers.
     private static let tooOldRunMax = 64
     private static let tickNS: Int64 = 250_000
     private static let missing = Int64.min
 
-    /// Time between feedbacks; kept within 50 to 250 ms.
+    /// The interval between feedback packets, clamped to ``intervalLimits``.
     public var interval: Interval {
         didSet { interval = Self.clamp(interval) }
     }
     /// The most bytes of one feedback packet.
     public let bytesMax: Int
-    /// Arrivals not counted because they were older than the window, or repeated a number.
+    /// Arrivals that were ignored: duplicates, and packets from before the window.
     public private(set) var ignoredCount = 0
 
-    /// Arrival times by sequence number modulo the ring's size, which is a power of two; `missing` where none.
+    /// Arrival times in nanoseconds by sequence number modulo the ring's size, which is a power of two; `missing` for
+    /// packets that did not arrive.
     private var ring: [Int64]
-    /// The numbers that the ring holds.
+    /// The sequence numbers in the ring.
     private var window: Range<Int64> = 0..<0
-    /// The first number to report on next; `window.upperBound` when nothing is to be reported.
+    /// The first sequence number to report next; `window.upperBound` when there is nothing to report.
     private var unreported: Int64 = 0
-    /// Numbers have left the window at its lower end.
+    /// Whether sequence numbers were removed from the start of the window.
     private var culled = false
     private var tooOldRun = 0
     private var deadline: Instant?
     private var lastFeedbackAt: Instant?
     private var feedbackCount: UInt8 = 0
 
-    /// - Parameter bytesMax: of one feedback packet; at least 64.
+    /// - Parameter bytesMax: the most bytes of one feedback packet; at least 64.
     public init(interval: Interval = defaultInterval, bytesMax: Int = 1200) {
         precondition(bytesMax >= 64)
         self.interval = Self.clamp(interval)
@@ -49,10 +51,10 @@ public struct TransportFeedbackGenerator: Sendable {
         ring = Array(repeating: Self.missing, count: 256)
     }
 
-    /// When to call ``makeFeedback(at:writer:senderSSRC:mediaSSRC:)``; `nil` while nothing is to be reported.
+    /// When to call ``makeFeedback(at:writer:senderSSRC:mediaSSRC:)``; `nil` when there is nothing to report.
     public var nextDeadline: Instant? { deadline }
 
-    /// Takes note of a packet's arrival. A repeated number keeps its first arrival.
+    /// Records the arrival of a packet. Duplicates are ignored.
     public mutating func received(_ number: TransportSequenceNumber, at now: Instant) {
         let sequence = extend(number)
         guard place(sequence), arrival(sequence) == Self.missing else {
@@ -64,9 +66,9 @@ public struct TransportFeedbackGenerator: Sendable {
         if deadline == nil { deadline = max(now, (lastFeedbackAt ?? now) + interval) }
     }
 
-    /// Appends one feedback packet of at most `bytesMax` bytes. What does not fit into it stays due at once, so call
-    /// this, with the datagram sent in between, until it answers `false`.
-    /// - Returns: whether there was something to report.
+    /// Appends one feedback packet of at most ``bytesMax`` bytes. The rest is due at once: send the datagram and call
+    /// this again until it returns `false`.
+    /// - Returns: whether a feedback packet was appended.
     public mutating func makeFeedback(
         at now: Instant,
         writer: inout RTCPWriter,
@@ -103,9 +105,9 @@ public struct TransportFeedbackGenerator: Sendable {
         return true
     }
 
-    /// The number with its roll-overs, by the shortest distance from the newest.
+    /// The extended sequence number, by the shortest distance from the newest one.
     private func extend(_ number: TransportSequenceNumber) -> Int64 {
-        // The first is placed a cycle up, so that one reordered ahead of it does not become negative.
+        // The first number starts one cycle up, so that earlier numbers do not become negative.
         guard !window.isEmpty else { return 0x1_0000 + Int64(number.rawValue) }
         let newest = window.upperBound - 1
         let wire = TransportSequenceNumber(rawValue: UInt16(truncatingIfNeeded: newest))
@@ -113,7 +115,7 @@ public struct TransportFeedbackGenerator: Sendable {
     }
 
     /// Widens the window to hold `sequence`.
-    /// - Returns: `false` when it is too old for that.
+    /// - Returns: `false` when it is too old.
     private mutating func place(_ sequence: Int64) -> Bool {
         if window.contains(sequence) {
             tooOldRun = 0
@@ -130,7 +132,7 @@ public struct TransportFeedbackGenerator: Sendable {
             tooOldRun = 0
             return true
         }
-        // Below the window: welcome only while nothing has left it, when the first packets came reordered.
+        // Before the window: accepted only while nothing was removed, when the first packets were reordered.
         if !culled, window.upperBound - sequence <= Int64(Self.windowMax) {
             changeWindow(to: sequence..<window.upperBound)
             tooOldRun = 0
@@ -142,7 +144,7 @@ public struct TransportFeedbackGenerator: Sendable {
         return true
     }
 
-    /// Starts anew, as the sender did: what lies between the window and `sequence` was never sent.
+    /// Resets the window to `sequence`, because the sender restarted: the numbers in between were never sent.
     private mutating func restart(at sequence: Int64) {
         for old in window { ring[slot(old)] = Self.missing }
         window = sequence..<(sequence + 1)
@@ -151,8 +153,8 @@ public struct TransportFeedbackGenerator: Sendable {
         tooOldRun = 0
     }
 
-    /// Changes the window to `wanted`, which lacks some of its oldest numbers and has more behind it, or has more before
-    /// it. New numbers are missing, as is everything in the ring outside the window.
+    /// Changes the window to `wanted`, which drops some of the oldest numbers and adds newer ones, or adds older ones.
+    /// New numbers are `missing`, as is everything in the ring outside the window.
     private mutating func changeWindow(to wanted: Range<Int64>) {
         let dropped = window.lowerBound..<max(window.lowerBound, min(wanted.lowerBound, window.upperBound))
         for sequence in dropped { ring[slot(sequence)] = Self.missing }
@@ -167,10 +169,10 @@ public struct TransportFeedbackGenerator: Sendable {
         window = wanted
     }
 
-    /// Forgets what was reported and arrived before `limit`.
+    /// Removes what was reported and arrived before `limit`.
     private mutating func cull(before limit: Instant) {
         var lower = window.lowerBound
-        // The newest stays: it is what the next number is extended from.
+        // The newest stays, because the next number is extended from it.
         while lower < min(unreported, window.upperBound - 1), arrival(lower) < limit.nanoseconds {
             ring[slot(lower)] = Self.missing
             lower += 1

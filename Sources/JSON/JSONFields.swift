@@ -1,4 +1,4 @@
-/// What is wrong with the shape of a JSON value, as a sentence for the one who wrote it.
+/// Why a JSON value does not have the expected structure, as a sentence for its author.
 package struct JSONShapeError: Error, Hashable, CustomStringConvertible {
     package let sentence: String
     package var description: String { sentence }
@@ -6,19 +6,19 @@ package struct JSONShapeError: Error, Hashable, CustomStringConvertible {
     package init(_ sentence: String) { self.sentence = sentence }
 }
 
-/// Reads an object's members as what they have to be. A member that is missing or `null` reads as `nil`.
+/// Reads the members of an object with type checks. A missing member and `null` read as `nil`.
 package struct JSONFields {
     package let members: [String: JSONValue]
 
     package init(_ members: [String: JSONValue]) { self.members = members }
 
-    /// - Throws: unless the value is an object.
+    /// - Throws: ``JSONShapeError`` when the value is not an object.
     package init(_ value: JSONValue) throws(JSONShapeError) {
-        guard let members = value.object else { throw JSONShapeError("The text is no JSON object.") }
+        guard let members = value.object else { throw JSONShapeError("The text is not a JSON object.") }
         self.members = members
     }
 
-    /// The member, opaque. `null` is a value here.
+    /// The member without a type check. `null` is not `nil` here.
     package func value(_ name: String) -> JSONValue? { members[name] }
 
     package func string(_ name: String, bytesMax: Int = 255) throws(JSONShapeError) -> String? {
@@ -87,7 +87,7 @@ package struct JSONFields {
         return object
     }
 
-    /// One of the raw values of `Choice`.
+    /// A string that is one of the raw values of `Choice`.
     package func choice<Choice: RawRepresentable & CaseIterable>(
         _ name: String,
         as type: Choice.Type = Choice.self

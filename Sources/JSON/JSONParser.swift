@@ -1,18 +1,17 @@
-/// How much one JSON text may hold.
+/// The limits of one JSON text.
 public struct JSONLimits: Hashable, Sendable {
     /// The longest text, in bytes.
     public var bytesMax: Int
-    /// How deep arrays and objects may lie in one another: real messages stay below ten.
+    /// The deepest nesting of arrays and objects. Real messages have fewer than ten levels.
     public var depthMax: Int
-    /// How many arrays and objects one text may hold: the statistics of a call of a hundred streams have a thousand.
+    /// The most arrays and objects. The statistics of a call with 100 streams have 1,000.
     public var containersMax: Int
-    /// How many values the arrays and objects of one text may hold: the statistics of a call of a hundred streams have
-    /// 20,000.
+    /// The most values in arrays and objects. The statistics of a call with 100 streams have 20,000.
     public var valuesMax: Int
-    /// The longest name of a member, in bytes after its escapes. To hash a string takes time that grows with the square of
-    /// a run of combining marks, and names are hashed.
+    /// The longest member name, in bytes after unescaping. Names are hashed, and hashing a string takes time that is
+    /// quadratic in a run of combining marks.
     public var nameBytesMax: Int
-    /// The longest number, in bytes: the largest `Double` written out has 309 digits.
+    /// The longest number in bytes. The largest `Double` has 309 digits.
     public var numberBytesMax: Int
 
     public init(
@@ -31,25 +30,26 @@ public struct JSONLimits: Hashable, Sendable {
         self.numberBytesMax = numberBytesMax
     }
 
-    /// For texts of clients that are let in, of operators and of webhooks.
+    /// For authenticated clients, operators and webhooks.
     public static let standard = JSONLimits()
-    /// For the first message of a client that nobody has let in yet.
-    public static let stranger = JSONLimits(bytesMax: 128 * 1024, containersMax: 2_048, valuesMax: 16_384)
-    /// For a token's header, which is read before the signature is checked (RFC 7515 §4): six short members at most.
+    /// For the first message of a client that is not authenticated yet.
+    public static let unauthenticated = JSONLimits(bytesMax: 128 * 1024, containersMax: 2_048, valuesMax: 16_384)
+    /// For the header of a token, which is read before the signature is verified (RFC 7515 §4); it has at most six
+    /// short members.
     package static let tokenHeader = JSONLimits(bytesMax: 1_024, depthMax: 3, containersMax: 4, valuesMax: 16)
 }
 
-/// Parses one JSON text (RFC 8259) in one pass: every byte is looked at a constant number of times, whatever the depth.
+/// Parses one JSON text (RFC 8259) in linear time, whatever the depth.
 ///
-/// Foundation's `JSONDecoder` takes a time that grows with values × depth, because each type that does not fit is an error
-/// with the whole path in it. Its `JSONSerialization` is linear, but takes trailing commas and loses digits of numbers.
+/// Foundation's `JSONDecoder` takes time proportional to values × depth, because each type mismatch creates an error
+/// with the whole path. `JSONSerialization` is linear, but accepts trailing commas and loses digits of numbers.
 struct JSONParser {
     private let bytes: [UInt8]
     private let limits: JSONLimits
     private var index = 0
     private var containers = 0
     private var values = 0
-    /// How many bytes were looked at, for tests of the cost.
+    /// The number of bytes examined, for tests of the cost.
     private(set) var work = 0
 
     init(_ bytes: [UInt8], limits: JSONLimits) {
@@ -98,7 +98,7 @@ struct JSONParser {
         return elements
     }
 
-    /// Of members with one name the last counts, as for JavaScript.
+    /// With duplicate names the last member counts, as in JavaScript.
     private mutating func object(depth: Int) throws(JSONError) -> [String: JSONValue] {
         try open(depth: depth)
         var members: [String: JSONValue] = [:]
@@ -119,7 +119,7 @@ struct JSONParser {
         return members
     }
 
-    /// Goes past an opening bracket.
+    /// Skips an opening bracket.
     private mutating func open(depth: Int) throws(JSONError) {
         index += 1
         containers += 1
@@ -177,7 +177,7 @@ struct JSONParser {
     private mutating func string(bytesMax: Int) throws(JSONError) -> String {
         index += 1
         var start = index
-        // What stands before the last escape; empty while there was none.
+        // The text before the last escape; empty when there was none.
         var unescaped: [UInt8] = []
         while let byte = peek() {
             switch byte {
@@ -206,7 +206,7 @@ struct JSONParser {
         throw .malformed
     }
 
-    /// Reads what stands behind a backslash.
+    /// Reads the rest of an escape, after the backslash.
     private mutating func escape(into text: inout [UInt8]) throws(JSONError) {
         guard let byte = peek() else { throw .malformed }
         index += 1

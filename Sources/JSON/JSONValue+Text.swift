@@ -4,34 +4,34 @@
     import Foundation
 #endif
 
-/// Why a text is no JSON that can be taken.
+/// Why a text was not accepted as JSON.
 public enum JSONError: Error, Hashable, Sendable {
-    /// It breaks RFC 8259, is no UTF-8, or holds a number that is too large.
+    /// It violates RFC 8259, is not UTF-8, or contains a number that is too large.
     case malformed
-    /// It has more than its ``JSONLimits`` permit.
+    /// It exceeds its ``JSONLimits``.
     case tooComplex
 }
 
 extension JSONValue {
-    /// Parses one JSON text, in a time that grows with its length and with nothing else.
+    /// Parses one JSON text in linear time.
     public init(parsing bytes: [UInt8], limits: JSONLimits = .standard) throws(JSONError) {
         var parser = JSONParser(bytes, limits: limits)
         self = try parser.parse()
     }
 
-    /// As ``init(parsing:limits:)-([UInt8],_)`` for a text that is known to be Unicode.
+    /// Parses one JSON text; see ``init(parsing:limits:)-([UInt8],_)``.
     public init(parsing text: String, limits: JSONLimits = .standard) throws(JSONError) {
         try self.init(parsing: Array(text.utf8), limits: limits)
     }
 
-    /// The value as JSON text without spaces, members sorted by name, so that equal values have equal texts.
+    /// The value as JSON text without white space and with sorted members, so that equal values have equal texts.
     public var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// ``text`` in UTF-8.
     public var bytes: [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Only a number that is not finite could not be encoded.
+        // Encoding fails only for a number that is not finite.
         return (try? encoder.encode(self)).map { Array($0) } ?? Array("null".utf8)
     }
 }

@@ -1,22 +1,22 @@
-/// A JSON value (RFC 8259): what clients, webhooks and operators say, where the node does not know or not trust its shape.
+/// A JSON value (RFC 8259) from a client, a webhook or an operator.
 ///
 /// The order of an object's members is not kept.
 public enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
-    /// A whole number that fits.
+    /// An integer that fits in 64 bits.
     case integer(Int64)
-    /// Any other number; it is finite.
+    /// Any other number; always finite.
     case number(Double)
     case string(String)
     case array([JSONValue])
     case object([String: JSONValue])
 
-    /// A whole number; the nearest one that fits.
+    /// An integer, clamped to 64 bits.
     @_disfavoredOverload
     public static func integer(_ value: some BinaryInteger) -> Self { .integer(Int64(clamping: value)) }
 
-    /// A number; `null` when it is not finite, which JSON cannot say.
+    /// A number; `null` when it is not finite, because JSON cannot represent it.
     public static func double(_ value: Double) -> Self {
         if let whole = Int64(exactly: value) { return .integer(whole) }
         return value.isFinite ? .number(value) : .null
@@ -34,7 +34,7 @@ public enum JSONValue: Hashable, Sendable {
         if case .bool(let value) = self { value } else { nil }
     }
 
-    /// `nil` unless the value is a whole number that fits.
+    /// `nil` unless the value is an integer that fits in an `Int`.
     public var integer: Int? {
         switch self {
         case .integer(let value): Int(exactly: value)
@@ -62,7 +62,7 @@ public enum JSONValue: Hashable, Sendable {
         if case .object(let value) = self { value } else { nil }
     }
 
-    /// The member of this name; `nil` when there is none, or when the value is no object.
+    /// The member with this name; `nil` when there is none, or when the value is not an object.
     public subscript(_ name: String) -> JSONValue? { object?[name] }
 }
 
@@ -85,7 +85,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByStringInterpolatio
 extension JSONValue: ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
 
-    /// Of members with one name the last counts.
+    /// With duplicate names the last member counts.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(Dictionary(elements) { $1 })
     }

@@ -1,10 +1,10 @@
 internal import COpenSSL
 
-/// A key that makes or checks signatures: a shared secret, a private key or a public key.
+/// A key that signs or verifies: a shared secret, a private key or a public key.
 ///
-/// The algorithm belongs to the key. A private key also verifies. Immutable, so any thread may use it.
+/// The algorithm belongs to the key. A private key also verifies. It is immutable and can be used on any thread.
 public struct SignatureKey: Sendable {
-    /// A signature algorithm with all its parameters.
+    /// A signature algorithm with its parameters.
     public enum Algorithm: Hashable, Sendable, CaseIterable {
         /// HMAC with SHA-256 (RFC 2104). Signatures are 32 bytes.
         case hmacSHA256
@@ -22,29 +22,30 @@ public struct SignatureKey: Sendable {
         }
     }
 
-    /// Why a PEM text gives no key.
+    /// Why no key could be read from a PEM text.
     public enum PEMError: Error, Hashable, Sendable {
         /// The text is longer than ``SignatureKey/pemBytesMax``.
         case tooLong
-        /// The text has no unencrypted private or public key in PEM.
+        /// The text contains no unencrypted private or public key.
         case unreadable
         /// The key has another type or curve than the algorithm requires.
         case wrongKeyType
-        /// The public key is no point of the curve, or the private key does not belong to it.
+        /// The public key is not a point on the curve, or the private key does not match it.
         case inconsistent
     }
 
-    /// Keys of these algorithms have under 300 bytes in PEM; the rest is for comments around them.
+    /// The longest PEM text in bytes. The keys of these algorithms have under 300 bytes; the rest is for comments
+    /// around them.
     public static let pemBytesMax = 65_536
 
     public let algorithm: Algorithm
-    /// Whether the key makes signatures: a secret or a private key.
+    /// Whether the key can sign: a secret or a private key.
     public let canSign: Bool
     private let material: Material
 
     private enum Material: Sendable {
         case secret([UInt8])
-        case pair(KeyHandle)
+        case asymmetric(OpenSSLKey)
     }
 
     /// A secret for HMAC with SHA-256. RFC 7518 §3.2 requires at least 32 bytes, which the caller checks.
@@ -55,19 +56,19 @@ public struct SignatureKey: Sendable {
     }
 
     /// Reads a private key (PKCS #8 or SEC 1) or a public key (SubjectPublicKeyInfo).
-    /// - Parameter algorithm: not HMAC, whose secrets have no PEM form.
+    /// - Parameter algorithm: any but HMAC, whose secrets have no PEM form.
     /// - Throws: ``PEMError``.
     public init(pem: String, algorithm: Algorithm) throws(PEMError) {
         precondition(algorithm != .hmacSHA256, "a secret is not PEM")
         let bytes = Array(pem.utf8)
         guard bytes.count <= Self.pemBytesMax else { throw .tooLong }
         let isPrivate = pem.contains("PRIVATE KEY-----")
-        guard let key = KeyHandle(pem: bytes, isPrivate: isPrivate) else { throw .unreadable }
+        guard let key = OpenSSLKey(pem: bytes, isPrivate: isPrivate) else { throw .unreadable }
         guard key.isUsable(for: algorithm) else { throw .wrongKeyType }
         guard key.isConsistent(isPrivate: isPrivate) else { throw .inconsistent }
         self.algorithm = algorithm
         canSign = isPrivate
-        material = .pair(key)
+        material = .asymmetric(key)
     }
 
     /// The signature over `message`; `nil` when the key only verifies.
@@ -75,33 +76,33 @@ public struct SignatureKey: Sendable {
         guard canSign else { return nil }
         switch material {
         case .secret(let secret): return HMACSHA256.code(message, secret: secret)
-        case .pair(let key):
+        case .asymmetric(let key):
             guard let signature = key.sign(message, digest: digest) else { return nil }
             return algorithm == .ecdsaP256SHA256 ? ECDSASignature.raw(der: signature) : signature
         }
     }
 
-    /// Whether `signature` was made over `message` with this key or its private half. Comparing codes takes the same time
-    /// for every wrong code.
+    /// Whether `signature` is a signature over `message` by this key or its private key. HMACs are compared in constant
+    /// time.
     public func verifies(_ signature: [UInt8], over message: [UInt8]) -> Bool {
         guard signature.count == algorithm.signatureBytes else { return false }
         switch material {
         case .secret(let secret):
             guard let code = HMACSHA256.code(message, secret: secret) else { return false }
             return unsafe CRYPTO_memcmp(code, signature, code.count) == 0
-        case .pair(let key):
+        case .asymmetric(let key):
             guard algorithm == .ecdsaP256SHA256 else { return key.verifies(signature, over: message, digest: digest) }
             guard let der = ECDSASignature.der(raw: signature) else { return false }
             return key.verifies(der, over: message, digest: digest)
         }
     }
 
-    /// Ed25519 hashes by itself.
-    private var digest: KeyHandle.Digest { algorithm == .ed25519 ? .builtIn : .sha256 }
+    /// Ed25519 includes its own hash.
+    private var digest: OpenSSLKey.Digest { algorithm == .ed25519 ? .builtIn : .sha256 }
 }
 
 enum HMACSHA256 {
-    /// `nil` only when the library is out of memory.
+    /// `nil` only when OpenSSL is out of memory.
     static func code(_ message: [UInt8], secret: [UInt8]) -> [UInt8]? {
         var code = [UInt8](repeating: 0, count: SignatureKey.Algorithm.hmacSHA256.signatureBytes)
         var length: UInt32 = 0

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Wire
 
-/// What one feedback packet said: arrivals in ticks since the clock's start, modulo 2³².
+/// The content of one feedback packet: arrival times in ticks since the clock's start, modulo 2³².
 private struct Feedback: Equatable {
     var base: UInt16
     var number: UInt8
@@ -14,7 +14,7 @@ private struct Feedback: Equatable {
 struct TransportFeedbackGeneratorTests {
     static let start = Instant(nanoseconds: 10_000_000_000)
 
-    /// Everything that is due, a packet at a time.
+    /// Generates all feedback packets that are due.
     private func drain(_ generator: inout TransportFeedbackGenerator, at now: Instant) throws -> [Feedback] {
         var found: [Feedback] = []
         var writer = RTCPWriter()
@@ -52,7 +52,7 @@ struct TransportFeedbackGeneratorTests {
         return found
     }
 
-    /// Ticks of the instant that is `milliseconds` after the start.
+    /// The ticks at `milliseconds` after the start.
     private func ticks(_ milliseconds: Int) -> Int { 40_000 + 4 * milliseconds }
 
     private func receive(
@@ -78,7 +78,7 @@ struct TransportFeedbackGeneratorTests {
             ("reordered over the wrap", [(0, 0), (65535, 1)], 65535, [1, 0]),
         ] as [(String, [(UInt16, Int)], UInt16, [Int?])]
     )
-    func `one feedback tells`(
+    func `one feedback reports`(
         name: String,
         arrivals: [(UInt16, Int)],
         base: UInt16,
@@ -92,7 +92,7 @@ struct TransportFeedbackGeneratorTests {
         #expect(found.first?.arrivals == expected.map { $0.map { ticks($0) } })
     }
 
-    @Test func `a silent peer is due nothing`() throws {
+    @Test func `no feedback is due for a silent peer`() throws {
         var generator = TransportFeedbackGenerator()
         #expect(generator.nextDeadline == nil)
         #expect(try drain(&generator, at: Self.start).isEmpty)
@@ -100,14 +100,14 @@ struct TransportFeedbackGeneratorTests {
         #expect(generator.nextDeadline == Self.start + .milliseconds(100))
         #expect(try drain(&generator, at: Self.start + .milliseconds(100)).count == 1)
         #expect(try drain(&generator, at: Self.start + .seconds(60)).isEmpty)
-        // The first packet after a silence is reported at once, and the gap is not loss.
+        // The first packet after a silence is reported at once, without loss.
         receive(&generator, [(2, 60_000)])
         #expect(generator.nextDeadline == Self.start + .seconds(60))
         #expect(try drain(&generator, at: Self.start + .seconds(60)).map(\.arrivals) == [[ticks(60_000)]])
     }
 
     @Test(arguments: [(10, 50), (50, 50), (100, 100), (250, 250), (1000, 250)])
-    func `the interval keeps to its limits`(asked: Int, kept: Int) {
+    func `the interval is clamped to its limits`(asked: Int, kept: Int) {
         var generator = TransportFeedbackGenerator(interval: .milliseconds(asked))
         receive(&generator, [(1, 0)])
         #expect(generator.nextDeadline == Self.start + .milliseconds(kept))
@@ -115,7 +115,7 @@ struct TransportFeedbackGeneratorTests {
         #expect(generator.interval == .milliseconds(kept))
     }
 
-    @Test func `each packet is reported once and the next feedback goes on behind it`() throws {
+    @Test func `each packet is reported once, and the next feedback continues after it`() throws {
         var generator = TransportFeedbackGenerator()
         receive(&generator, [(1, 0), (2, 1)])
         _ = try drain(&generator, at: Self.start + .milliseconds(100))
@@ -127,7 +127,7 @@ struct TransportFeedbackGeneratorTests {
         #expect(found.first?.arrivals == [nil, ticks(120)])
     }
 
-    @Test func `one that was reported missing is reported when it comes`() throws {
+    @Test func `a packet that was reported as lost is reported when it arrives`() throws {
         var generator = TransportFeedbackGenerator()
         receive(&generator, [(1, 0), (3, 1)])
         _ = try drain(&generator, at: Self.start + .milliseconds(100))
@@ -137,7 +137,7 @@ struct TransportFeedbackGeneratorTests {
         #expect(found.first?.arrivals == [ticks(150), ticks(1)])
     }
 
-    @Test func `one that comes after the back window is ignored`() throws {
+    @Test func `a packet that arrives after the back window is ignored`() throws {
         var generator = TransportFeedbackGenerator()
         receive(&generator, [(1, 0), (3, 1), (4, 2)])
         _ = try drain(&generator, at: Self.start + .milliseconds(100))
@@ -157,7 +157,7 @@ struct TransportFeedbackGeneratorTests {
         }
     }
 
-    @Test func `sequence numbers go round many times`() throws {
+    @Test func `sequence numbers wrap several times`() throws {
         var generator = TransportFeedbackGenerator()
         var number: UInt16 = 65000
         for turn in 0..<200 {
@@ -181,7 +181,7 @@ struct TransportFeedbackGeneratorTests {
     }
 
     @Test(arguments: [8191, 8192, 20_000, 32_767])
-    func `a jump beyond the window starts anew, a smaller one is loss`(jump: Int) throws {
+    func `a jump beyond the window restarts the window, a smaller one is loss`(jump: Int) throws {
         var generator = TransportFeedbackGenerator()
         receive(&generator, [(100, 0), (100 + UInt16(jump), 1)])
         let arrivals = try drain(&generator, at: Self.start + .milliseconds(100)).flatMap(\.arrivals)
@@ -189,7 +189,7 @@ struct TransportFeedbackGeneratorTests {
         #expect(arrivals.count == (jump <= 8191 ? jump + 1 : jump == 8192 ? 8192 : 1))
     }
 
-    @Test func `a sender that starts anew behind the window is followed in the end`() throws {
+    @Test func `a sender that restarts before the window is followed after some packets`() throws {
         var generator = TransportFeedbackGenerator()
         receive(&generator, [(30_000, 0)])
         _ = try drain(&generator, at: Self.start + .milliseconds(100))
@@ -200,9 +200,9 @@ struct TransportFeedbackGeneratorTests {
         #expect(found.flatMap(\.arrivals).count == 37)
     }
 
-    @Test func `arrivals too far apart for a delta go into a next packet`() throws {
+    @Test func `arrivals too far apart for a delta go into separate packets`() throws {
         var generator = TransportFeedbackGenerator()
-        // 8,191.75 ms is the most that 16 bits hold; both ways, by reordering.
+        // 8,191.75 ms is the largest 16-bit delta, in both directions because of reordering.
         receive(&generator, [(1, 0), (2, 8191), (4, 20_000), (3, 30_000)])
         let found = try drain(&generator, at: Self.start + .seconds(30))
         #expect(found.map(\.base) == [1, 3, 4])
@@ -210,7 +210,7 @@ struct TransportFeedbackGeneratorTests {
         #expect(found.map(\.arrivals) == [[ticks(0), ticks(8191)], [ticks(30_000)], [ticks(20_000)]])
     }
 
-    @Test func `no packet is larger than asked for and nothing is left out`() throws {
+    @Test func `no packet exceeds the size limit, and every arrival is reported`() throws {
         var random = SeededGenerator(seed: 17)
         for bytesMax in [64, 200, 1200] {
             var generator = TransportFeedbackGenerator(bytesMax: bytesMax)
@@ -231,7 +231,7 @@ struct TransportFeedbackGeneratorTests {
         }
     }
 
-    @Test func `any sequence of numbers and times is survived`() throws {
+    @Test func `no sequence of numbers and times traps`() throws {
         var random = SeededGenerator(seed: 19)
         var generator = TransportFeedbackGenerator()
         var now = Self.start

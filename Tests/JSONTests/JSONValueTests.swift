@@ -14,7 +14,7 @@ import Testing
             ("\t{ \"x\" :\r\n 1 } ", ["x": 1]),
         ] as [(String, JSONValue)]
     )
-    func `a text is the value that it says`(text: String, value: JSONValue) throws {
+    func `valid JSON is parsed`(text: String, value: JSONValue) throws {
         #expect(try JSONValue(parsing: text) == value)
     }
 
@@ -26,11 +26,11 @@ import Testing
         #""\uD83D\u0041""#,
         "{\"a\":", "{\"a\":1", "{\"a\":1,", "{a:1}", "{1:1}", "1 2", "{} x", "'a'", "]", "}", "// c\n1",
     ])
-    func `what is no JSON is refused`(text: String) {
+    func `invalid JSON is refused`(text: String) {
         #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
     }
 
-    @Test func `bytes that are no UTF-8 are refused`() {
+    @Test func `bytes that are not UTF-8 are refused`() {
         for bytes in [[0x22, 0xFF, 0x22], [0x22, 0xC3, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22]] as [[UInt8]] {
             #expect(throws: JSONError.malformed) { try JSONValue(parsing: bytes) }
         }
@@ -49,7 +49,7 @@ import Testing
         #expect(try JSONValue(parsing: "\"\(text)\"") == .string(text.replacing(#"\""#, with: "\"")))
     }
 
-    @Test func `a text in UTF-16 or UTF-32 is refused, whatever brackets hide in it`() {
+    @Test func `a text in UTF-16 or UTF-32 is refused`() {
         let text = "[" + Array(repeating: "[]", count: 500).joined(separator: ",") + "]"
         let (bigEndian, littleEndian) = (
             text.utf16.flatMap { [0, UInt8($0)] as [UInt8] }, text.utf16.flatMap { [UInt8($0), 0] as [UInt8] }
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: ["1", "-1.5e3", "true", "null", "[]", "{}", #""a\u00e9\n""#, #"{"a":"b"}"#, "[[[[]]]]"])
-    func `the work of parsing grows with the bytes, and not with the depth`(element: String) throws {
+    func `the cost of parsing is linear in the length and does not depend on the depth`(element: String) throws {
         for depth in [1, 8, 28] {
             for count in [100, 1_000] {
                 let elements = Array(repeating: element, count: count).joined(separator: ",")
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `each limit is kept`() throws {
+    @Test func `each limit is enforced`() throws {
         let limits = JSONLimits(
             bytesMax: 40,
             depthMax: 2,
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `numbers keep what an integer of 64 bits and a Double can hold`() throws {
+    @Test func `numbers keep the precision of Int64 and Double`() throws {
         #expect(try JSONValue(parsing: "0.30000000000000004") == .number(0.30000000000000004))
         #expect(try JSONValue(parsing: "-9223372036854775807") == .integer(-9_223_372_036_854_775_807))
         #expect(try JSONValue(parsing: "9223372036854775807") == .integer(.max))
@@ -108,11 +108,11 @@ import Testing
         #expect(try JSONValue(parsing: "-0") == 0)
     }
 
-    @Test func `of members with one name the last counts`() throws {
+    @Test func `with duplicate names the last member counts`() throws {
         #expect(try JSONValue(parsing: #"{"a":1,"\u0061":2}"#) == ["a": 2])
     }
 
-    @Test func `any value is read back from its text`() throws {
+    @Test func `any value survives encoding and parsing`() throws {
         var generator = SeededGenerator(seed: 19)
         for _ in 0..<500 {
             let value = JSONValue.random(depth: 5, using: &generator)
@@ -128,7 +128,7 @@ import Testing
         _ = try JSONValue(parsing: "\"" + String(repeating: ",", count: 100_000) + "\"")
     }
 
-    @Test func `numbers are read as what they are`() throws {
+    @Test func `numbers are converted to the requested type`() throws {
         #expect(try JSONValue(parsing: "1.5").integer == nil)
         #expect(try JSONValue(parsing: "1.5").double == 1.5)
         #expect(try JSONValue(parsing: "-9223372036854775808").integer == .min)
@@ -138,13 +138,13 @@ import Testing
         #expect(JSONValue.integer(UInt64.max) == .integer(Int64.max))
     }
 
-    @Test func `a value's text has sorted members and escapes what has to be`() throws {
+    @Test func `a value's text has sorted members and the required escapes`() throws {
         let value: JSONValue = ["b": ["\u{1}\u{1F}\"\\/é\u{2028}", 1, nil], "a": true]
         #expect(value.text == #"{"a":true,"b":["\u0001\u001f\"\\/é"# + "\u{2028}" + #"",1,null]}"#)
         #expect(try JSONValue(parsing: value.text) == value)
     }
 
-    @Test func `cut and changed texts are refused or understood, never a trap`() throws {
+    @Test func `truncated and mutated texts are refused or parsed and never trap`() throws {
         let text = Array(#"{"a":[1,-2.5e3,"x\u00e9\ud83d\ude00"],"b":{"c":null,"d":[true,false]}}"#.utf8)
         var generator = SeededGenerator(seed: 7)
         for _ in 0..<2_000 {
@@ -163,7 +163,7 @@ import Testing
 }
 
 extension JSONValue {
-    /// Any value, with texts of every kind of character.
+    /// A random value with strings of all kinds of characters.
     fileprivate static func random(depth: Int, using generator: inout SeededGenerator) -> Self {
         func text() -> String {
             var text = ""

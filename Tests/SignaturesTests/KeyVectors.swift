@@ -1,4 +1,4 @@
-/// Keys of no other use, in PEM. Those named after an RFC are its examples.
+/// Test keys in PEM. Those named after an RFC are its examples.
 enum KeyVectors {
     /// RFC 7515 A.3.
     static let rfc7515ES256PKCS8 = """
@@ -79,7 +79,7 @@ enum KeyVectors {
         NiH+h7KAfXtvRR+3+wIDAQAB
         -----END PUBLIC KEY-----
         """
-    /// Its password is "secret".
+    /// Encrypted with the password "secret".
     static let encrypted = """
         -----BEGIN ENCRYPTED PRIVATE KEY-----
         MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAhjtQc1rAo3QgICCAAw
@@ -89,7 +89,7 @@ enum KeyVectors {
         PLDJ4yn3T/g1GqNMlMsTNL4Djj5I6PSvLXpcvmSbV8EBxajV+2zLMormp6seIOQ=
         -----END ENCRYPTED PRIVATE KEY-----
         """
-    /// `openssl ecparam -genkey` puts the curve's name in front.
+    /// `openssl ecparam -genkey` writes the curve parameters first.
     static let withParameters = """
         -----BEGIN EC PARAMETERS-----
         BggqhkjOPQMBBw==

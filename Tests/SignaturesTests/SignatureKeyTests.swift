@@ -7,13 +7,13 @@ import Testing
     private static let payload =
         "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
 
-    /// A published example: a message, its signature and the keys that belong to it.
+    /// A published test vector: a message, its signature and the keys.
     struct Vector: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let keys: [SignatureKey]
         let message: [UInt8]
         let signature: [UInt8]
-        /// Whether the same message always has the same signature.
+        /// Whether the algorithm is deterministic.
         let isDeterministic: Bool
     }
 
@@ -53,7 +53,7 @@ import Testing
     ]
 
     @Test(arguments: vectors)
-    func `published signatures verify, and deterministic ones are made again`(vector: Vector) throws {
+    func `published signatures verify, and deterministic ones are reproduced`(vector: Vector) throws {
         #expect(!vector.keys.isEmpty)
         for key in vector.keys {
             #expect(key.verifies(vector.signature, over: vector.message))
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `an ECDSA signature in DER is refused: it has one form`() throws {
+    @Test func `an ECDSA signature in DER is refused`() throws {
         let vector = Self.vectors[1]
         let der = try #require(ECDSASignature.der(raw: vector.signature))
         for key in vector.keys { #expect(!key.verifies(der, over: vector.message)) }
@@ -130,7 +130,7 @@ import Testing
         (.ed25519, String(KeyVectors.rfc8037Public.dropLast(30)), .unreadable, "a text that is cut short"),
         (.ed25519, String(repeating: " ", count: SignatureKey.pemBytesMax + 1), .tooLong, "a long text"),
     ])
-    func `a key of another kind is refused`(
+    func `a key of another type is refused`(
         algorithm: SignatureKey.Algorithm,
         pem: String,
         problem: SignatureKey.PEMError,
@@ -146,7 +146,7 @@ import Testing
         #expect(try SignatureKey(pem: commented, algorithm: .ed25519).canSign)
     }
 
-    @Test func `a public key makes no signature`() throws {
+    @Test func `a public key cannot sign`() throws {
         let edDSA = Self.keys(.ed25519, KeyVectors.rfc8037Public)
         let ecdsa = Self.keys(.ecdsaP256SHA256, KeyVectors.rfc7515ES256Public)
         #expect(edDSA.count == 1 && ecdsa.count == 1)
@@ -173,7 +173,7 @@ import Testing
         texts.compactMap { try? SignatureKey(pem: $0, algorithm: algorithm) }
     }
 
-    /// Base64 with the alphabet of URLs, without padding.
+    /// base64url without padding.
     private static func bytes(_ text: String) -> [UInt8] {
         let padded = text.replacing("-", with: "+").replacing("_", with: "/")
         return Data(base64Encoded: padded + String(repeating: "=", count: (4 - text.count % 4) % 4)).map(Array.init)

@@ -126,7 +126,7 @@ struct SoraSession {
         }
     }
 
-    private var limits: JSONLimits { isStranger ? .stranger : .standard }
+    private var limits: JSONLimits { isStranger ? .unauthenticated : .standard }
 }
 
 // MARK: - What the client says

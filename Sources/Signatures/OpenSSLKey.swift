@@ -1,18 +1,18 @@
 internal import COpenSSL
 
-/// An asymmetric key of OpenSSL. Immutable after `init`: OpenSSL permits signing and verifying with one key on several
-/// threads at once.
+/// An asymmetric key (EVP_PKEY). It is immutable after `init`: OpenSSL permits concurrent signing and verifying with
+/// one key.
 @safe
-final class KeyHandle: @unchecked Sendable {
+final class OpenSSLKey: @unchecked Sendable {
     enum Digest {
         case sha256
-        /// The algorithm hashes by itself.
+        /// The signature algorithm includes the hash.
         case builtIn
     }
 
     private let key: OpaquePointer
 
-    /// The first private or public key of the text. Encrypted keys are not read.
+    /// The first private or public key in the text; `nil` when there is none. Encrypted keys are not supported.
     init?(pem: [UInt8], isPrivate: Bool) {
         ERR_clear_error()
         defer { ERR_clear_error() }
@@ -26,14 +26,14 @@ final class KeyHandle: @unchecked Sendable {
         unsafe self.key = key
     }
 
-    /// Without a callback the library asks for the password of an encrypted key on the terminal.
+    /// Without a callback OpenSSL asks for the password of an encrypted key on the terminal.
     private static let noPassword:
         @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
             { _, _, _, _ in -1 }
 
     deinit { unsafe EVP_PKEY_free(key) }
 
-    /// Whether the type of the key, and for ECDSA its curve, are those of `algorithm`.
+    /// Whether the key's type, and for ECDSA its curve, match `algorithm`.
     func isUsable(for algorithm: SignatureKey.Algorithm) -> Bool {
         ERR_clear_error()
         defer { ERR_clear_error() }
@@ -58,7 +58,7 @@ final class KeyHandle: @unchecked Sendable {
         return unsafe (isPrivate ? EVP_PKEY_check(context) : EVP_PKEY_public_check(context)) == 1
     }
 
-    /// The signature in the library's form, which is DER for ECDSA. `nil` when the key is public.
+    /// The signature in OpenSSL's format, which is DER for ECDSA; `nil` for a public key.
     func sign(_ message: [UInt8], digest: Digest) -> [UInt8]? {
         ERR_clear_error()
         defer { ERR_clear_error() }
@@ -73,7 +73,7 @@ final class KeyHandle: @unchecked Sendable {
     }
 
     func verifies(_ signature: [UInt8], over message: [UInt8], digest: Digest) -> Bool {
-        // A wrong signature leaves an error in the thread's queue, where a DTLS connection would find it.
+        // A wrong signature leaves an error in the thread's queue, which a DTLS connection would report.
         ERR_clear_error()
         defer { ERR_clear_error() }
         guard let context = unsafe EVP_MD_CTX_new() else { return false }
@@ -83,7 +83,7 @@ final class KeyHandle: @unchecked Sendable {
     }
 }
 
-extension KeyHandle.Digest {
+extension OpenSSLKey.Digest {
     fileprivate var method: OpaquePointer? {
         switch self {
         case .sha256: unsafe EVP_sha256()
@@ -92,8 +92,8 @@ extension KeyHandle.Digest {
     }
 }
 
-/// The two forms of an ECDSA signature on P-256: r and s with 32 bytes each, big-endian (RFC 7518 §3.4), and DER (RFC 3279
-/// §2.2.3).
+/// Converts between the two formats of an ECDSA signature on P-256: r and s with 32 bytes each, big-endian (RFC 7518
+/// §3.4), and DER (RFC 3279 §2.2.3).
 enum ECDSASignature {
     /// The bytes of r and of s.
     private static let numberBytes = 32
@@ -104,7 +104,7 @@ enum ECDSASignature {
         defer { unsafe ECDSA_SIG_free(signature) }
         let first = unsafe BN_bin2bn(Array(raw.prefix(numberBytes)), Int32(numberBytes), nil)
         let second = unsafe BN_bin2bn(Array(raw.suffix(numberBytes)), Int32(numberBytes), nil)
-        // The signature owns both numbers from here on, and neither when it refuses them.
+        // On success the signature owns both numbers, on failure neither.
         guard unsafe ECDSA_SIG_set0(signature, first, second) == 1 else {
             unsafe BN_free(first)
             unsafe BN_free(second)
@@ -120,7 +120,7 @@ enum ECDSASignature {
         return Int(written) == count ? bytes : nil
     }
 
-    /// `nil` for anything but a signature whose numbers have at most 32 bytes.
+    /// `nil` unless `der` is a signature whose numbers have at most 32 bytes.
     static func raw(der: [UInt8]) -> [UInt8]? {
         let decoded = unsafe der.withUnsafeBufferPointer { buffer in
             var position = buffer.baseAddress
