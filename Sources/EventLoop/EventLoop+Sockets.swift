@@ -2,12 +2,12 @@ internal import CDatagram
 import Glibc
 public import Wire
 
-/// UDP sockets, for the loop's thread only.
+/// UDP sockets; on the loop's thread only.
 extension EventLoop {
-    /// Opens a UDP socket bound to `address`; port 0 lets the kernel choose, which `description(of:)` tells. An IPv6
-    /// socket takes IPv4 too where its address permits it (`[::]` does), and shows IPv4 peers as IPv4.
+    /// Opens a UDP socket bound to `address`. With port 0 the kernel chooses the port; see ``description(of:)``. An
+    /// IPv6 socket also receives IPv4 when its address permits it, as `[::]` does, and reports IPv4 peers as IPv4.
     ///
-    /// A port is never shared: one that another socket uses is an error.
+    /// A port that another socket uses is an error (no SO_REUSEPORT).
     @discardableResult
     public func addSocket(
         bind address: TransportAddress,
@@ -44,23 +44,23 @@ extension EventLoop {
         return index
     }
 
-    /// The socket as it was opened; `nil` when the loop has none of that index.
+    /// The socket's address and settings; `nil` when the loop has no socket with that index.
     public func description(of index: SocketIndex) -> SocketDescription? {
         executor.checkIsolated()
         return Int(index.rawValue) < socketCount ? socket(at: Int(index.rawValue)).description : nil
     }
 
-    /// Datagrams that wait because the kernel's send buffers are full.
+    /// Datagrams in the send queues, which wait because the kernel's send buffers are full.
     public var queuedDatagrams: Int {
         executor.checkIsolated()
         return (0..<socketCount).reduce(0) { $0 + socket(at: $1).queuedCount }
     }
 
-    /// Sends everything in `batch`, each datagram from its path's socket, and empties it.
+    /// Sends all datagrams of `batch`, each from its path's socket, and empties it.
     ///
-    /// Nothing is awaited and nothing fails: what the kernel has no room for waits in a bounded queue of its socket,
-    /// what that cannot take and what the system refuses is dropped and counted. Datagrams to one path leave in their
-    /// order, but for those that waited: of them control leaves before audio, and audio before other media.
+    /// Never blocks and never fails. Datagrams that do not fit in the kernel's send buffer wait in the socket's bounded
+    /// queue. Datagrams that do not fit in the queue, or that the system refuses, are dropped and counted. Datagrams to
+    /// one path keep their order, except in the queue, where control is sent before audio and audio before other media.
     public func send(_ batch: DatagramBatch) {
         executor.checkIsolated()
         defer { batch.removeAll() }
@@ -70,7 +70,7 @@ extension EventLoop {
         }
         let base = unsafe batch.baseAddress
         let socketCount = socketCount
-        var touchedCount = 0
+        var flushCount = 0
         for index in 0..<batch.runCount {
             let run = batch.run(at: index)
             guard let socketIndex = run.path.local.socket?.rawValue, socketIndex < socketCount else {
@@ -79,14 +79,14 @@ extension EventLoop {
             }
             unsafe socketTable[Int(socketIndex)]._withUnsafeGuaranteedRef { socket in
                 if socket.isIdle {
-                    unsafe touched[touchedCount] = socketIndex
-                    touchedCount += 1
+                    unsafe socketsToFlush[flushCount] = socketIndex
+                    flushCount += 1
                 }
                 unsafe socket.add(run, at: base + run.offset)
             }
         }
-        for index in 0..<touchedCount {
-            unsafe socketTable[Int(touched[index])]._withUnsafeGuaranteedRef { $0.flush() }
+        for index in 0..<flushCount {
+            unsafe socketTable[Int(socketsToFlush[index])]._withUnsafeGuaranteedRef { $0.flush() }
         }
     }
 
@@ -104,7 +104,7 @@ extension EventLoop {
         switch opened.error {
         case EADDRINUSE: .addressInUse(address)
         case EADDRNOTAVAIL:
-            // With IPv6 switched off in the kernel's settings sockets can be made but bound to no address.
+            // When IPv6 is disabled by sysctl, sockets can be created but not bound.
             .addressNotAvailable(address)
         case EACCES, EPERM: .permissionDenied(address)
         case EAFNOSUPPORT: .ipv6NotAvailable(address)

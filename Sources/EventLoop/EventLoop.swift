@@ -4,24 +4,24 @@ import Glibc
 import Synchronization
 public import Wire
 
-/// A loop on a thread of its own: UDP sockets, one timer, and the jobs of the actors that are pinned to it.
+/// An event loop on its own thread: UDP sockets, one timer, and the jobs of the actors that are pinned to it.
 ///
-/// A turn begins when something is ready, takes in what arrived, runs the timer and the jobs, and ends with `onTurnEnd`,
-/// where what the turn produced is sent in one go. Then the loop sleeps until something is ready again.
+/// A turn starts when an event is ready. It reads the sockets, runs the timer and the jobs, and ends with `onTurnEnd`,
+/// where the output of the turn is sent in one batch. Then the loop sleeps until the next event.
 ///
-/// `start` and `stop` may be called from anywhere; everything under "On the loop" only on the loop's thread, which means
-/// from an actor whose executor is `executor`, or from a callback; elsewhere it traps. The callbacks are called on the
-/// loop's thread, so that such an actor may be entered with `assumeIsolated`.
+/// `start`, `stop` and `signal` may be called on any thread. The members under "On the loop" must be called on the
+/// loop's thread, from an actor whose executor is `executor` or from a callback; elsewhere they trap. Callbacks run on
+/// the loop's thread, so they can enter such an actor with `assumeIsolated`.
 @safe
 public final class EventLoop: @unchecked Sendable {
-    /// Sockets that a server's loop takes: IPv4 and IPv6 addresses of a machine with several networks.
+    /// The default limit of sockets: enough for the IPv4 and IPv6 addresses of a machine with several networks.
     public static let socketsMaxDefault = 16
-    /// Messages that one `recvmmsg` reads with GRO: each takes a slot of 64 KiB and may hold 64 datagrams.
+    /// Messages that one `recvmmsg` call reads with GRO. Each needs a slot of 64 KiB and may hold 64 datagrams.
     private static let coalescedSlots = 16
-    /// Sockets that this loop takes.
+    /// The most sockets of this loop.
     public let socketsMax: Int
 
-    /// The loop's name, which is also its thread's (its first 15 bytes).
+    /// The name of the loop and, cut to 15 bytes, of its thread.
     public let name: String
     /// Runs actors' jobs on this loop.
     public let executor: LoopExecutor
@@ -32,51 +32,55 @@ public final class EventLoop: @unchecked Sendable {
         case stopping(waiting: [CheckedContinuation<Void, Never>])
         case stopped
     }
-    private let lifecycle = Guarded(Lifecycle.idle)
+    private let lifecycle = LockedValue(Lifecycle.idle)
     private let mustStop = Atomic<Bool>(false)
     private let isSignalled = Atomic<Bool>(false)
 
-    // What follows belongs to the loop's thread once that runs.
+    // Everything below belongs to the loop's thread once it runs.
     let uvLoop: UnsafeMutablePointer<uv_loop_t>
     private let async: UnsafeMutablePointer<uv_async_t>
     private let timer: UnsafeMutablePointer<uv_timer_t>
     private let prepare: UnsafeMutablePointer<uv_prepare_t>
-    /// One holder keeps each socket alive; whoever sends or reads takes it from the table, which retains nothing.
+    /// Keeps the sockets alive. The hot path uses the unretained references in `socketTable`.
     private(set) var sockets: [UDPSocket] = []
     let socketTable: UnsafeMutablePointer<Unmanaged<UDPSocket>>
-    /// The sockets that the batch being sent has datagrams for.
-    let touched: UnsafeMutablePointer<UInt16>
+    /// The indices of the sockets that the current batch has datagrams for.
+    let socketsToFlush: UnsafeMutablePointer<UInt16>
     private(set) var socketCount = 0
-    /// Behind a pointer, as the sockets count for each datagram.
+    /// A pointer, because the sockets update the counters for each datagram.
     let counters: UnsafeMutablePointer<LoopCounters>
-    /// Where the sockets with GRO read to, and those without.
-    private(set) lazy var coalescedReceiver = Receiver(slots: Self.coalescedSlots, slotBytes: 1 << 16)
-    private(set) lazy var plainReceiver = Receiver(slots: Receiver.slotsMax, slotBytes: DatagramBatch.slotBytes)
-    /// Where the datagrams that have waited are put together to runs once more.
+    /// Reads the sockets with GRO.
+    private(set) lazy var coalescedReader = DatagramReader(slots: Self.coalescedSlots, slotBytes: 1 << 16)
+    private(set) lazy var plainReader = DatagramReader(
+        slots: DatagramReader.slotsMax,
+        slotBytes: DatagramBatch.slotBytes
+    )
+    /// Groups queued datagrams into runs again.
     private(set) lazy var resendBatch = DatagramBatch(capacity: UDPSocket.messagesMax)
-    /// One message's datagrams, each on its own.
+    /// The datagrams of one message as single messages.
     let singles: UnsafeMutablePointer<nagare_outgoing>
     private(set) var isOpen = false
     private var turnStart: Instant?
     private var timerTargetMS: UInt64?
 
-    /// Called with each datagram that arrives: its bytes, and nothing but them, since the next datagram may lie right
-    /// behind; their count again, 1...`DatagramBatch.slotBytes`; where from; when it was read. The callee may write over
-    /// the bytes. What is set while datagrams are being delivered is called from the next read on.
+    /// Called with each received datagram: its bytes, which the callee may overwrite; their count,
+    /// 1...`DatagramBatch.slotBytes`; its path; the time of the read. A callback that is set during the delivery of
+    /// datagrams takes effect with the next read.
     public var onDatagram: ((inout MutableRawSpan, Int, NetworkPath, Instant) -> Void)?
-    /// Tells whose media a datagram is that has to wait for the kernel, by its bytes and where it goes; not called for any
-    /// other. Without it all media is of one share.
+    /// Returns the share that a datagram belongs to, by its bytes and its path. Called only for datagrams that are
+    /// queued. Without it all media belongs to one share.
     public var shareOf: ((RawSpan, NetworkPath) -> SendShare)?
-    /// Called in a turn after `signal`, once however often that was called since the last time.
+    /// Called in a turn after `signal`, once for all calls of `signal` since the last time.
     public var onSignal: ((Instant) -> Void)?
-    /// Called when the instant given to `setTimer` has come, once.
+    /// Called once when the deadline of `setTimer` has passed.
     public var onTimer: ((Instant) -> Void)?
     /// Called at the end of every turn in which something happened.
     public var onTurnEnd: ((Instant) -> Void)?
-    /// Called after each turn with the time from its first event to the end of `onTurnEnd`.
+    /// Called after each turn with its duration, from its first event to the end of `onTurnEnd`.
     public var onTurnMeasured: ((Interval) -> Void)?
 
-    /// A loop that does not run yet. Jobs for its executor wait until it does.
+    /// Creates a loop that does not run yet. Jobs for its executor wait until it does.
+    /// - Parameter socketsMax: 1...4,096.
     public init(name: String, socketsMax: Int = EventLoop.socketsMaxDefault) {
         precondition((1...4_096).contains(socketsMax), "a loop's sockets are bounded")
         self.name = name
@@ -87,8 +91,8 @@ public final class EventLoop: @unchecked Sendable {
         unsafe timer = .allocate(capacity: 1)
         unsafe prepare = .allocate(capacity: 1)
         unsafe socketTable = .allocate(capacity: socketsMax)
-        unsafe touched = .allocate(capacity: socketsMax)
-        unsafe touched.initialize(repeating: 0, count: socketsMax)
+        unsafe socketsToFlush = .allocate(capacity: socketsMax)
+        unsafe socketsToFlush.initialize(repeating: 0, count: socketsMax)
         unsafe counters = .allocate(capacity: 1)
         unsafe counters.initialize(to: LoopCounters())
         unsafe singles = .allocate(capacity: DatagramBatch.segmentsMax)
@@ -98,14 +102,14 @@ public final class EventLoop: @unchecked Sendable {
         unsafe prepare.initialize(to: uv_prepare_t())
     }
 
-    /// The thread holds the loop, so this comes only when the loop never ran or has ended.
+    /// The thread retains the loop, so this runs only when the loop never started or has ended.
     deinit {
         unsafe uvLoop.deallocate()
         unsafe async.deallocate()
         unsafe timer.deallocate()
         unsafe prepare.deallocate()
         unsafe socketTable.deallocate()
-        unsafe touched.deallocate()
+        unsafe socketsToFlush.deallocate()
         unsafe counters.deallocate()
         unsafe singles.deallocate()
     }
@@ -118,8 +122,7 @@ public final class EventLoop: @unchecked Sendable {
         return Instant(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
     }
 
-    /// The wall clock at `Instant(nanoseconds: 0)` of this process's monotonic clock, in nanoseconds since 1970, as the
-    /// system has it now.
+    /// The current wall clock time of `Instant(nanoseconds: 0)`, in nanoseconds since 1970.
     public static func unixNanosecondsAtZero() -> Int64 {
         var time = timespec()
         _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
@@ -128,7 +131,9 @@ public final class EventLoop: @unchecked Sendable {
 
     // MARK: Lifecycle
 
-    /// Starts the loop's thread. A loop that was started must be stopped, else it runs for the process's life.
+    /// Starts the loop's thread, which runs until ``stop()``.
+    /// - Throws: ``EventLoopError/loopFailed(message:)``, ``EventLoopError/alreadyStarted`` or
+    ///   ``EventLoopError/stopped``.
     public func start() throws(EventLoopError) {
         let failure: EventLoopError? = lifecycle.withLock { state in
             switch state {
@@ -161,11 +166,11 @@ public final class EventLoop: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// Stops the loop: runs the jobs that are queued, ends the turn, sends what waits as far as the kernel takes it,
-    /// closes the sockets and ends the thread. Returns when all this is done. It can be called from any thread, from an
-    /// actor of the loop too, and any number of times; every call returns when the loop has ended.
+    /// Stops the loop: runs the queued jobs, ends the turn, sends as many queued datagrams as the kernel accepts,
+    /// closes the sockets and ends the thread. Returns when the loop has ended. It may be called on any thread, also
+    /// from an actor of the loop, and several times.
     ///
-    /// Actors of the loop stay usable; their jobs run on the global pool from now on.
+    /// Actors of the loop stay usable; their jobs then run on the global pool.
     public func stop() async {
         let thread: pthread_t? = lifecycle.withLock { state in
             switch state {
@@ -190,14 +195,14 @@ public final class EventLoop: @unchecked Sendable {
             }
             if isStopped { continuation.resume() }
         }
-        // The thread has nothing left to do, so this returns at once; the one call that began the end makes it.
+        // The thread has nothing left to do, so this returns at once. Only the call that started the stop joins it.
         if let thread { pthread_join(thread, nil) }
     }
 
-    /// Has `onSignal` called in a turn that begins soon. From any thread, the loop's own included, and at any time: before
-    /// the start it waits for that, after the end it does nothing.
+    /// Schedules a call of `onSignal` on the loop. It may be called on any thread and at any time: before the start it
+    /// takes effect at the start, after the end it does nothing.
     ///
-    /// Calls until then are one: the first wakes the loop, the others cost an atomic exchange.
+    /// Calls coalesce: the first one wakes the loop, the others cost one atomic exchange.
     public func signal() {
         guard !isSignalled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         executor.wakeLoop()
@@ -209,7 +214,7 @@ public final class EventLoop: @unchecked Sendable {
         executor.attach { [self] in
             unsafe uv_async_send(async)
         }
-        // A signal that came before had nothing to wake.
+        // A signal before the start could not wake the loop.
         if isSignalled.load(ordering: .acquiring) { unsafe uv_async_send(async) }
         while !mustStop.load(ordering: .acquiring) {
             unsafe uv_run(uvLoop, UV_RUN_DEFAULT)
@@ -222,7 +227,7 @@ public final class EventLoop: @unchecked Sendable {
         for socket in sockets { socket.close() }
         unsafe counters.pointee.jobs = executor.jobsRun
         unsafe counters.pointee.wakeUps = executor.wakeUps
-        executor.silence()
+        executor.disableWakeUps()
         closeLoop()
         socketCount = 0
         sockets = []
@@ -241,7 +246,7 @@ public final class EventLoop: @unchecked Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Makes the libuv loop and its handles; undoes everything if one fails.
+    /// Creates the libuv loop and its handles; undoes everything on a failure.
     private func openLoop() -> EventLoopError? {
         var result = unsafe uv_loop_init(uvLoop)
         guard result == 0 else { return .loopFailed(message: systemMessage(-result)) }
@@ -255,7 +260,7 @@ public final class EventLoop: @unchecked Sendable {
             return .loopFailed(message: systemMessage(-result))
         }
         unsafe async.pointee.data = context
-        // These three cannot fail: they only fill in the handle.
+        // The next calls cannot fail: they only initialize the handle.
         unsafe uv_timer_init(uvLoop, timer)
         unsafe timer.pointee.data = context
         unsafe uv_prepare_init(uvLoop, prepare)
@@ -267,7 +272,7 @@ public final class EventLoop: @unchecked Sendable {
         return nil
     }
 
-    /// Closes the handles, the sockets' too once `close` was called on them, and the loop.
+    /// Closes the loop and its handles, including those of closed sockets.
     private func closeLoop() {
         unsafe uv_close(UnsafeMutableRawPointer(async).assumingMemoryBound(to: uv_handle_t.self), nil)
         unsafe uv_close(UnsafeMutableRawPointer(timer).assumingMemoryBound(to: uv_handle_t.self), nil)
@@ -279,7 +284,7 @@ public final class EventLoop: @unchecked Sendable {
 
     // MARK: The turn
 
-    /// Called first by every callback of libuv: a turn begins with the first event.
+    /// Called first by every libuv callback: the first event starts the turn.
     func beginTurn() {
         guard turnStart == nil else { return }
         turnStart = Self.now()
@@ -294,21 +299,21 @@ public final class EventLoop: @unchecked Sendable {
         executor.runJobs()
     }
 
-    /// Called before the loop sleeps: the turn's end.
+    /// Called before the loop sleeps: ends the turn.
     private func beforeSleep() {
         if executor.hasJobs {
             beginTurn()
             executor.runJobs()
         }
         endTurn()
-        // More jobs than one turn runs, or such as the turn's end brought: do not sleep.
+        // Jobs remain after the turn's limit, or `onTurnEnd` added some: do not sleep.
         if executor.hasJobs { unsafe uv_async_send(async) }
     }
 
     private func endTurn() {
         guard let start = turnStart else { return }
         onTurnEnd?(Self.now())
-        // libuv counts its sleep from the time that it saw when the turn began.
+        // libuv computes its sleep from its cached time, which is that of the turn's start.
         unsafe uv_update_time(uvLoop)
         turnStart = nil
         unsafe counters.pointee.turns &+= 1
@@ -316,7 +321,7 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     private func takeSignal() {
-        // Cleared before the callback looks: what is signalled from then on is worth another call.
+        // Cleared before the callback, so that a signal during the callback causes another call.
         guard isSignalled.exchange(false, ordering: .acquiringAndReleasing) else { return }
         beginTurn()
         onSignal?(Self.now())
@@ -330,7 +335,7 @@ public final class EventLoop: @unchecked Sendable {
 
     // MARK: On the loop
 
-    /// Adds a socket, whose index is the count of those before it.
+    /// Adds a socket; its index is the number of earlier sockets.
     func append(_ socket: UDPSocket) {
         precondition(socketCount < socketsMax, "a loop's sockets are bounded")
         sockets.append(socket)
@@ -340,10 +345,10 @@ public final class EventLoop: @unchecked Sendable {
 
     func socket(at index: Int) -> UDPSocket { sockets[index] }
 
-    /// Sets the loop's one timer, in place of what it was set to; `nil` turns it off.
+    /// Sets the loop's only timer, which replaces an earlier deadline; `nil` stops it.
     ///
-    /// `onTimer` is called at the first whole millisecond of the clock that is not before `deadline`, and at least one
-    /// millisecond from now: a deadline that has passed already cannot make the loop spin.
+    /// `onTimer` is called at the first whole millisecond not before `deadline`, and at least one millisecond from now,
+    /// so that a past deadline cannot make the loop spin.
     public func setTimer(at deadline: Instant?) {
         executor.checkIsolated()
         guard isOpen else { return }
@@ -370,7 +375,7 @@ public final class EventLoop: @unchecked Sendable {
         )
     }
 
-    /// What the loop has counted so far.
+    /// The counters of the loop.
     public var statistics: LoopCounters {
         executor.checkIsolated()
         var counted = unsafe counters.pointee

@@ -1,6 +1,6 @@
 public import Wire
 
-/// What a caller of an event loop can ask for in vain.
+/// Why an event loop could not start or open a socket.
 public enum EventLoopError: Error, Hashable, Sendable {
     /// Another socket has the port.
     case addressInUse(TransportAddress)
@@ -12,18 +12,18 @@ public enum EventLoopError: Error, Hashable, Sendable {
     case ipv6NotAvailable(TransportAddress)
     /// The limit on open files, of the process or of the machine, is reached.
     case tooManyOpenFiles(TransportAddress)
-    /// The loop has as many sockets as it takes.
+    /// The loop has its maximum number of sockets already.
     case tooManySockets(TransportAddress, max: Int)
-    /// The system refused for another reason, which its message tells.
+    /// Another error of the system, with its message.
     case system(TransportAddress, message: String)
-    /// The loop itself could not be made; the system's message.
+    /// The loop or its thread could not be created; the system's message.
     case loopFailed(message: String)
     /// The loop was started before.
     case alreadyStarted
     /// The loop was stopped.
     case stopped
 
-    /// One sentence for whoever runs the process: the address, the reason and what to do.
+    /// One sentence for the operator: the address, the reason and what to do.
     public var sentence: String {
         switch self {
         case .addressInUse(let address):

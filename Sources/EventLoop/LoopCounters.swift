@@ -1,58 +1,58 @@
-/// What a loop has counted since its start. Every count only grows, but for `gsoPausedSockets`, which tells how it is.
+/// The counters of a loop since its start. All only increase, except `gsoPausedSockets`, which is a gauge.
 ///
-/// A *message* is what one entry of a `sendmmsg` or `recvmmsg` call carries: one datagram, or with segmentation offload
-/// several to one address (sent: UDP GSO) or from one address (received: UDP GRO).
+/// A *message* is one entry of a `sendmmsg` or `recvmmsg` call: one datagram, or several to one address (UDP GSO) or
+/// from one address (UDP GRO).
 public struct LoopCounters: Hashable, Sendable {
-    /// Turns in which there was something to do.
+    /// Turns with at least one event.
     public var turns: UInt64 = 0
-    /// Jobs of the actors on the loop.
+    /// Jobs of the loop's actors.
     public var jobs: UInt64 = 0
-    /// How often another thread woke the loop: once for a burst of jobs, once for a burst of signals.
+    /// Wake-ups by other threads: one per burst of jobs and one per burst of signals.
     public var wakeUps: UInt64 = 0
 
     public var datagramsReceived: UInt64 = 0
     public var bytesReceived: UInt64 = 0
     /// Calls of `recvmmsg` that returned datagrams.
     public var receiveCalls: UInt64 = 0
-    /// Datagrams of each such call.
+    /// Datagrams per such call.
     public var datagramsPerReceiveCall = SizeHistogram()
-    /// Datagrams of each message read: 1, or as many as the kernel coalesced (GRO).
+    /// Datagrams per received message: 1, or as many as the kernel coalesced (GRO).
     public var segmentsPerRead = SizeHistogram()
     /// Datagrams dropped because they were longer than `DatagramBatch.slotBytes` or empty.
     public var receiveSizeDrops: UInt64 = 0
-    /// Datagrams dropped because nothing can be sent to the address that they came from: port 0, or no host's address.
+    /// Datagrams dropped because their source has port 0 or is not a unicast address.
     public var receiveSourceDrops: UInt64 = 0
-    /// Errors that sockets reported, mostly ICMP messages about what was sent; the sockets go on.
+    /// Socket errors, mostly ICMP messages about sent datagrams. The sockets stay open.
     public var socketErrors: UInt64 = 0
-    /// Datagrams that the kernel dropped for want of receive buffer.
+    /// Datagrams that the kernel dropped because the receive buffer was full.
     public var kernelReceiveDrops: UInt64 = 0
 
     public var datagramsSent: UInt64 = 0
     public var bytesSent: UInt64 = 0
     /// Calls of `sendmmsg` that sent something.
     public var sendCalls: UInt64 = 0
-    /// Messages that these calls sent.
+    /// Messages sent by these calls.
     public var messagesSent: UInt64 = 0
-    /// Datagrams of each message sent: 1, or as many as the kernel was given to split (GSO).
+    /// Datagrams per sent message: 1, or as many as the kernel split (GSO).
     public var segmentsPerSend = SizeHistogram()
-    /// Messages of several datagrams that the kernel refused to split; their datagrams were sent one by one.
+    /// Messages that the kernel refused to split (GSO); their datagrams were sent one by one.
     public var gsoFallbacks: UInt64 = 0
-    /// How often a socket stopped giving the kernel several datagrams at once to one address, because it refused them.
+    /// How often a socket paused GSO toward one address after a refusal.
     public var gsoPathPauses: UInt64 = 0
-    /// How often a socket stopped giving the kernel several datagrams at once, because it refused time after time.
+    /// How often a socket paused GSO for all addresses after repeated refusals.
     public var gsoPauses: UInt64 = 0
-    /// Sockets that have stopped so and have not begun again; not a count of events.
+    /// Sockets that currently pause GSO for all addresses.
     public var gsoPausedSockets: UInt64 = 0
 
-    /// Datagrams that had to wait because the kernel's send buffer was full.
+    /// Datagrams queued because the kernel's send buffer was full.
     public var sendQueued: UInt64 = 0
-    /// Datagrams dropped because the queue of those that wait was full, or because the loop was stopped.
+    /// Datagrams dropped because the send queue was full or the loop was stopped.
     public var sendQueueDrops: UInt64 = 0
-    /// Those of `sendQueueDrops` that were not media but STUN, DTLS or RTCP: there was no media left to drop for them.
+    /// Those of `sendQueueDrops` that were STUN, DTLS or RTCP: there was no media left to drop.
     public var sendQueueControlDrops: UInt64 = 0
-    /// Those of `sendQueueDrops` that were audio: their share of the queue had no other media left to drop for them.
+    /// Those of `sendQueueDrops` that were audio: their share had no other media left to drop.
     public var sendQueueAudioDrops: UInt64 = 0
-    /// Media dropped because it had waited too long when its turn came; not part of `sendQueueDrops`.
+    /// Media dropped because it had been queued too long; not part of `sendQueueDrops`.
     public var sendQueueLateDrops: UInt64 = 0
     /// Datagrams that the system refused: no route, wrong address family, too long, forbidden.
     public var sendErrorDrops: UInt64 = 0

@@ -3,18 +3,17 @@ import Synchronization
 
 /// Runs actors' jobs on one event loop's thread.
 ///
-/// An actor whose `unownedExecutor` is this one is pinned to the loop: calls between such actors do not change thread,
-/// and callbacks of the loop may enter them with `assumeIsolated`. Jobs run in the order in which they were enqueued. A
-/// burst of jobs wakes the loop once, and a turn of the loop runs `jobsPerTurnMax` jobs at most, so that a flood of
-/// control work cannot starve the sockets.
+/// An actor whose `unownedExecutor` is this one is pinned to the loop: calls between such actors do not switch threads,
+/// and callbacks of the loop can enter them with `assumeIsolated`. Jobs run in the order in which they were enqueued. A
+/// burst of jobs wakes the loop once. A turn runs at most ``jobsPerTurnMax`` jobs, so that control work cannot starve
+/// the sockets.
 ///
-/// The inbox has no other limit: a job is a task that somebody awaits, so it cannot be dropped, and whoever makes tasks
-/// on behalf of a peer limits them. Jobs that come before the loop is started wait for it. Jobs that come after it was
-/// stopped run one after the other on the global pool, so that nobody awaits an actor of a stopped loop in vain.
+/// The inbox is not bounded: a job cannot be dropped, because a task awaits it. Code that creates tasks for a peer
+/// limits them. Jobs before the start wait for it. Jobs after the stop run one after the other on the global pool, so
+/// that calls of an actor of a stopped loop still return.
 @safe
 public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
-    /// Jobs that one turn of the loop runs. At up to 10 µs each, what a signaling step takes, 256 hold up a packet for
-    /// no longer than a packet waits for its turn under load.
+    /// The most jobs of one turn. At 10 µs per signaling step, 256 jobs delay a packet by less than a turn under load.
     public static let jobsPerTurnMax = 256
 
     private enum Phase {
@@ -22,14 +21,14 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         case waiting
         /// Jobs run on the loop's thread.
         case running
-        /// The loop's thread has ended; jobs run on the global pool, where `draining` tells whether a task does.
+        /// The loop's thread has ended; jobs run on the global pool. `draining`: whether a task runs them now.
         case detached(draining: Bool)
     }
 
     private struct Inbox {
         var jobs: [UnownedJob] = []
         var phase = Phase.waiting
-        /// Wakes the loop. Called with the lock held, so that it cannot outlive the handle that it signals.
+        /// Wakes the loop. Called with the lock held, so that the handle that it signals still exists.
         var wake: (@Sendable () -> Void)?
         var wakeUps: UInt64 = 0
 
@@ -40,10 +39,10 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         }
     }
 
-    private let inbox = Guarded(Inbox())
+    private let inbox = LockedValue(Inbox())
     private let ownerThread = Atomic<UInt>(0)
 
-    // The rest is used by whoever runs jobs: the loop's thread, later the one draining task.
+    // The rest belongs to the thread that runs jobs: the loop's thread, later that of the draining task.
     private var backlog: [UnownedJob] = []
     private var backlogNext = 0
     private var turnBudget = LoopExecutor.jobsPerTurnMax
@@ -51,7 +50,7 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
 
     init() {}
 
-    /// Takes a job from any thread.
+    /// Enqueues a job; on any thread.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let isOnLoop = isOnOwnerThread
@@ -62,7 +61,7 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
             case .waiting:
                 return false
             case .running:
-                // The loop's own thread looks at the inbox before it sleeps.
+                // The loop's own thread checks the inbox before it sleeps.
                 if wasEmpty, !isOnLoop { inbox.wakeLoop() }
                 return false
             case .detached(let draining):
@@ -77,7 +76,7 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         unsafe UnownedSerialExecutor(ordinary: self)
     }
 
-    /// Whether the caller is on the loop's thread, and so may enter the actors that are pinned to it.
+    /// Whether the caller is on the loop's thread and can enter the actors that are pinned to it.
     public func isIsolatingCurrentContext() -> Bool? { isOnOwnerThread }
 
     /// Traps unless the caller is on the loop's thread.
@@ -90,7 +89,7 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
 
     // MARK: For the loop
 
-    /// Makes the calling thread the one that runs jobs. From now on `wake` is called when jobs arrive.
+    /// Makes the calling thread the one that runs jobs. `wake` is then called when jobs arrive.
     func attach(wake: @escaping @Sendable () -> Void) {
         ownerThread.store(UInt(pthread_self()), ordering: .releasing)
         inbox.withLock { inbox in
@@ -99,18 +98,18 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         }
     }
 
-    /// Calls `wake` if the loop runs.
+    /// Wakes the loop if it runs.
     func wakeLoop() {
         inbox.withLock { inbox in inbox.wakeLoop() }
     }
 
-    /// How often the loop was woken by another thread.
+    /// How often other threads woke the loop.
     var wakeUps: UInt64 { inbox.withLock { $0.wakeUps } }
 
-    /// Gives the turn that begins its full number of jobs.
+    /// Resets the job budget at the start of a turn.
     func resetTurnBudget() { turnBudget = Self.jobsPerTurnMax }
 
-    /// Runs what is queued, as far as the turn's budget goes.
+    /// Runs queued jobs within the turn's budget.
     func runJobs() {
         while turnBudget > 0 {
             guard let job = nextJob() else { return }
@@ -119,10 +118,10 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         }
     }
 
-    /// Whether jobs wait that no wake-up is under way for.
+    /// Whether jobs are queued.
     var hasJobs: Bool { backlogNext < backlog.count || inbox.withLock { !$0.jobs.isEmpty } }
 
-    /// Runs all that is queued now, but not what these jobs enqueue in turn, which might never end.
+    /// Runs the jobs that are queued now, but not the jobs that these enqueue, which might never end.
     func runQueuedJobs() {
         let count = (backlog.count - backlogNext) + inbox.withLock { $0.jobs.count }
         for _ in 0..<count {
@@ -131,12 +130,12 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         }
     }
 
-    /// After this call `wake` is not called again; jobs that come wait for `detach`.
-    func silence() {
+    /// After this call `wake` is not called again. New jobs wait for ``detach()``.
+    func disableWakeUps() {
         inbox.withLock { inbox in inbox.wake = nil }
     }
 
-    /// Ends the loop's part: from this call on jobs run on the global pool.
+    /// Detaches the loop: jobs then run on the global pool.
     func detach() {
         ownerThread.store(0, ordering: .releasing)
         let left = Array(backlog[backlogNext...])
@@ -178,12 +177,12 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         Task.detached { self.drainDetached() }
     }
 
-    /// Runs jobs on the caller's thread until none is left. One task at a time is here, as the phase tells.
+    /// Runs jobs on the caller's thread until none is left. The phase ensures that only one task runs this at a time.
     private func drainDetached() {
         ownerThread.store(UInt(pthread_self()), ordering: .releasing)
         while true {
             while let job = nextJob() { run(job) }
-            // The thread is given up before the phase says so: the next task may begin at once.
+            // Released before the phase changes, because the next task may start at once.
             ownerThread.store(0, ordering: .releasing)
             let isDone = inbox.withLock { inbox in
                 if inbox.jobs.isEmpty { inbox.phase = .detached(draining: false) }

@@ -1,23 +1,23 @@
 import Glibc
 import Wire
 
-/// Whether a socket gives the kernel several datagrams as one message (UDP GSO), by what the kernel said to it so far.
+/// Decides whether a socket uses UDP GSO, from the errors that the kernel returned so far.
 ///
-/// A kernel refuses a message because of its destination (the path's MTU is less than a datagram, the address cannot be
-/// sent to) or because of the device that it leaves by (no checksum offload, IPsec). Its datagrams are sent one by one
-/// then, which is always right and costs one call more. After that the destination gets single datagrams for a while,
-/// so that what one peer's path refuses does not split the calls that carry everybody's.
+/// The kernel refuses a GSO message because of its destination (the path MTU is less than a datagram, or the address is
+/// unreachable) or because of the outgoing device (no checksum offload, IPsec). Its datagrams are then sent one by one,
+/// which always works and costs one more call. After that GSO is paused toward this destination, so that one peer's
+/// path does not split the calls for all peers.
 ///
-/// The socket as a whole stops only for errors that a destination cannot cause, when they come time after time and no
-/// message of several datagrams was accepted for a minute. It tries again after a while.
+/// GSO is paused for the whole socket only after repeated errors that a destination cannot cause, and only if no GSO
+/// message was accepted for a minute. It is tried again after the pause.
 struct SegmentationOffload {
-    /// Destinations in a row, each refused, that end the trying.
+    /// Refused destinations in a row after which the socket pauses GSO.
     static let refusalsMax = 8
-    /// How long the socket, or a destination, then gets datagrams one by one.
+    /// The pause of GSO, for a destination or the socket.
     static let pause = Interval.seconds(60)
-    /// How long after an accepted message refusals are not the socket's.
-    static let trust = Interval.seconds(60)
-    /// Destinations that are remembered; of more, each message is tried.
+    /// For this long after an accepted GSO message, refusals do not count against the socket.
+    static let acceptanceValidity = Interval.seconds(60)
+    /// The most paused destinations; toward further ones GSO is tried with each message.
     static let destinationsMax = 256
 
     private enum State {
@@ -26,9 +26,9 @@ struct SegmentationOffload {
         case paused(until: Instant)
     }
     private var state: State
-    /// When a message of several datagrams was last known to be accepted.
+    /// When a GSO message was last known to be accepted.
     private var acceptedAt: Instant?
-    /// Destinations that get single datagrams, and until when.
+    /// The destinations toward which GSO is paused, with the end of each pause.
     private var destinations: [TransportAddress: Instant] = [:]
 
     init(isOn: Bool) { state = isOn ? .on(refusals: 0) : .off }
@@ -36,34 +36,34 @@ struct SegmentationOffload {
     var isOn: Bool { if case .on = state { true } else { false } }
     var isPaused: Bool { if case .paused = state { true } else { false } }
 
-    /// Whether `error` is about a message's segmentation, and not about what is sent or where to.
+    /// Whether `error` may be caused by segmentation.
     static func isRefusal(_ error: Int32) -> Bool {
         error == EIO || error == EINVAL || error == EMSGSIZE || error == EOPNOTSUPP
     }
 
-    /// Whether several datagrams to `remote` may be one message.
+    /// Whether GSO is used toward `remote`.
     @inline(__always)
     func isOn(for remote: TransportAddress) -> Bool { isOn && (destinations.isEmpty || destinations[remote] == nil) }
 
-    /// The kernel took a message of several datagrams.
+    /// Records that the kernel accepted a GSO message.
     @inline(__always)
     mutating func accepted() {
         if case .on(let refusals) = state, refusals > 0 { state = .on(refusals: 0) }
         hasAccepted = true
     }
-    /// A message was accepted since the last refusal, at a time that was not looked at.
+    /// Whether a GSO message was accepted since the last refusal. Its time is not recorded.
     private var hasAccepted = false
 
     enum Verdict: Equatable {
-        /// The destination was already known, or there is no room to remember it.
+        /// The destination was paused already, or there are too many paused destinations.
         case nothing
-        /// The destination gets single datagrams for a while.
+        /// GSO toward the destination is paused.
         case destinationPaused
-        /// Every destination does.
+        /// GSO is paused for the socket.
         case socketPaused
     }
 
-    /// The kernel refused such a message.
+    /// Records that the kernel refused a GSO message.
     mutating func refused(_ error: Int32, to remote: TransportAddress, at now: Instant) -> Verdict {
         guard case .on(let refusals) = state else { return .nothing }
         if hasAccepted {
@@ -71,8 +71,8 @@ struct SegmentationOffload {
             acceptedAt = now
         }
         guard pause(remote, at: now) else { return .nothing }
-        let isTrusted = acceptedAt.map { now - $0 < Self.trust } ?? false
-        if error == EIO || error == EOPNOTSUPP, !isTrusted {
+        let wasAcceptedRecently = acceptedAt.map { now - $0 < Self.acceptanceValidity } ?? false
+        if error == EIO || error == EOPNOTSUPP, !wasAcceptedRecently {
             if refusals + 1 >= Self.refusalsMax {
                 destinations.removeAll()
                 state = .paused(until: now + Self.pause)
@@ -85,21 +85,21 @@ struct SegmentationOffload {
 
     private mutating func pause(_ remote: TransportAddress, at now: Instant) -> Bool {
         guard destinations[remote] == nil else { return false }
-        if destinations.count >= Self.destinationsMax { forgetDestinations(at: now) }
+        if destinations.count >= Self.destinationsMax { resumeDestinations(at: now) }
         guard destinations.count < Self.destinationsMax else { return false }
         destinations[remote] = now + Self.pause
         return true
     }
 
-    /// Lets destinations be tried again whose time is up.
-    mutating func forgetDestinations(at now: Instant) {
+    /// Ends the pauses of destinations that have expired.
+    mutating func resumeDestinations(at now: Instant) {
         guard !destinations.isEmpty else { return }
         destinations = destinations.filter { now < $0.value }
     }
 
     var hasPausedDestinations: Bool { !destinations.isEmpty }
 
-    /// Begins to try again when it is time; the first refusal ends it again.
+    /// Ends the socket's pause if it has expired. One more refusal pauses it again.
     mutating func resume(at now: Instant) {
         if case .paused(let end) = state, now >= end { state = .on(refusals: Self.refusalsMax - 1) }
     }

@@ -1,10 +1,10 @@
 import Wire
 
-/// Whose media a datagram is, for a send queue that cannot take all.
+/// The share of the send queue that a datagram belongs to.
 public struct SendShare: Hashable, Sendable, BitwiseCopyable {
-    /// What the socket's capacity is shared between, such as channels. Media without one has 0.
+    /// Identifies what the socket's capacity is shared between, such as a channel; 0 for none.
     public var id: UInt64
-    /// Audio leaves before the share's other media and is dropped after it.
+    /// Audio is sent before the share's other media and dropped after it.
     public var isAudio: Bool
 
     public init(id: UInt64 = 0, isAudio: Bool = false) {
@@ -13,51 +13,51 @@ public struct SendShare: Hashable, Sendable, BitwiseCopyable {
     }
 }
 
-/// Datagrams of one socket that wait for room in the kernel's send buffer.
+/// The datagrams of one socket that wait for room in the kernel's send buffer.
 ///
-/// It is short: what waits longer than some milliseconds is late for a call anyway. Control datagrams (STUN, DTLS, RTCP)
-/// leave before media, in their order: they are few, and without them a call ends. Media belongs to shares, which leave in
-/// turns of equal bytes; of one share audio leaves first, else each in its order.
+/// The queue is short, because late media is useless. Control datagrams (STUN, DTLS, RTCP) are sent first: they are
+/// few, and without them a connection ends. Media belongs to shares, which are scheduled by deficit round robin. Within
+/// a share audio is sent first. Each of these classes is first in, first out.
 ///
-/// When the queue is full the share that holds the most of it makes room: its oldest media that is not audio, and audio
-/// when it has nothing else. Control is dropped only when no media is left. Media that has waited for `ageMax` is dropped
-/// when its turn comes, since its receiver has given it up.
+/// When the queue is full, the largest share drops its oldest media that is not audio, or else its oldest audio.
+/// Control is dropped only when no media is left. Media that was queued for `ageMax` is dropped, because its receiver
+/// no longer waits for it.
 @safe
 final class SendQueue {
-    /// Datagrams kept: about 20 ms of 1 Gbit/s of video packets.
+    /// The most datagrams: about 20 ms of video packets at 1 Gbit/s.
     static let datagramsMax = 2048
-    /// Bytes of datagrams kept.
+    /// The most bytes.
     static let bytesMax = 2 << 20
-    /// The longest that media waits: what a receiver's jitter buffer holds at worst.
+    /// The most time that media waits: about the longest jitter buffer of a receiver.
     static let ageMax = Interval.milliseconds(200)
-    /// Shares told apart; of more that wait at one time some count as one.
+    /// The most shares that are distinguished; beyond that some are treated as one.
     static let sharesMax = 256
-    /// Bytes that a share may send before the next one has its turn: at least one datagram.
+    /// The quantum of the round robin in bytes: at least one datagram.
     private static let turnBytes = 8 * DatagramBatch.slotBytes
-    /// What a short datagram counts as where shares are compared: it takes a place like any other.
+    /// The least weight of a datagram when shares are compared: a short one also takes an entry.
     private static let weightMin = bytesMax / datagramsMax
 
     enum Kind { case media, control }
 
-    /// What was dropped to make room for a datagram, or that datagram itself.
+    /// Counts of the datagrams that were dropped for a new one, or of the new one itself.
     struct Drops: Equatable {
-        /// Audio included.
+        /// All media, including audio.
         var media = 0
         var audio = 0
         var control = 0
     }
 
-    /// A datagram's target; its bytes are at the entry's index times `DatagramBatch.slotBytes` in the block.
+    /// One datagram. Its bytes are at the entry's index times `DatagramBatch.slotBytes` in the block.
     private struct Entry {
         var remote: TransportAddress
         var queuedAt: Instant
         var length: UInt16
         var lane: UInt16
-        /// The entry behind in its lane, or the next free one.
+        /// The next entry of its lane, or of the free list.
         var next = UInt16.max
     }
 
-    /// First in, first out, linked through the entries.
+    /// A first in, first out list, linked through the entries.
     private struct Lane {
         var head = UInt16.max
         var tail = UInt16.max
@@ -66,25 +66,25 @@ final class SendQueue {
 
     private struct Share {
         var id: UInt64 = 0
-        /// How much of the queue its media takes.
+        /// The weight of its media in the queue.
         var weight = 0
-        /// Bytes that it may send in this turn.
+        /// Its deficit counter: bytes that it may send in this round.
         var credit = 0
         var isActive = false
     }
 
     private let block: UnsafeMutableRawPointer
     private let entries: UnsafeMutablePointer<Entry>
-    /// Lane 0 is control; a share's audio and other media are the two from `audioLane` on.
+    /// Lane 0 is control. Each share has a lane for audio, followed by one for other media.
     private let lanes: UnsafeMutablePointer<Lane>
     private let shares: UnsafeMutablePointer<Share>
-    /// The shares that have media, the one whose turn it is first.
+    /// The shares that have media; the first one is scheduled next.
     private var active: ContiguousArray<UInt16> = []
-    /// What was taken out to be sent, in the order in which it leaves.
+    /// The entries that are being sent, in order.
     private var taken: ContiguousArray<UInt16> = []
     private var firstFree: UInt16 = 0
     private(set) var count = 0
-    /// Those of the datagrams that are control.
+    /// How many of the datagrams are control.
     private(set) var controlCount = 0
     private(set) var byteCount = 0
 
@@ -119,19 +119,19 @@ final class SendQueue {
 
     var isEmpty: Bool { count == 0 }
 
-    /// Media is RTP by its first byte, and its second byte is no packet type of RTCP (RFC 5761 §4); SRTP and SRTCP leave
-    /// these bytes in the clear.
+    /// Media is what is demultiplexed as RTP or RTCP (RFC 7983 §7) and not as RTCP by its second byte (RFC 5761 §4).
+    /// SRTP and SRTCP do not encrypt these bytes.
     static func kind(of bytes: UnsafeRawBufferPointer) -> Kind {
         guard let first = unsafe bytes.first, PacketProtocol(firstByte: first) == .rtp else { return .control }
         guard bytes.count > 1 else { return .media }
         return unsafe (192...223).contains(bytes[1]) ? .control : .media
     }
 
-    // MARK: - In
+    // MARK: - Enqueue
 
-    /// Appends a copy of 1...`DatagramBatch.slotBytes` bytes, which are dropped when what there is to make room has to
-    /// stay before them.
-    /// - Parameter share: whose media it is; not used for control.
+    /// Appends a copy of 1...`DatagramBatch.slotBytes` bytes, or drops them when nothing of lower priority can be
+    /// dropped instead.
+    /// - Parameter share: the share of media; not used for control.
     func append(
         _ bytes: UnsafeRawBufferPointer,
         to remote: TransportAddress,
@@ -164,11 +164,11 @@ final class SendQueue {
         return drops
     }
 
-    /// Drops one datagram for another one of `bytes` that is to come.
-    /// - Parameter place: the newcomer's share; `nil` for control.
-    /// - Returns: `false` when the newcomer itself is what has to go, which is counted then.
+    /// Drops one queued datagram to make room for a new one of `bytes` bytes.
+    /// - Parameter place: the share of the new datagram; `nil` for control.
+    /// - Returns: `false` when the new datagram must be dropped instead; it is then counted.
     private func makeRoom(for bytes: Int, of place: Int?, isAudio: Bool, _ drops: inout Drops) -> Bool {
-        // Where two hold as much, the newcomer's share makes room.
+        // On a tie the share of the new datagram makes room.
         var most = place
         var weight = place.map { unsafe shares[$0].weight + Self.weight(bytes) } ?? -1
         for candidate in active {
@@ -188,17 +188,17 @@ final class SendQueue {
             return true
         }
         drops.media += 1
-        // Of a share that has only audio left other media gives way.
+        // In a share with only audio left, new media that is not audio is dropped.
         if most == place, !isAudio { return false }
         drops.audio += 1
         release(unlinkFirst(Self.lane(of: most, isAudio: true)))
         return true
     }
 
-    // MARK: - Out
+    // MARK: - Dequeue
 
-    /// Drops the media that has waited for `age` or longer.
-    /// - Returns: how many datagrams that was.
+    /// Drops the media that was queued for `age` or longer.
+    /// - Returns: how many datagrams were dropped.
     func dropMedia(thatWaited age: Interval = SendQueue.ageMax, at now: Instant) -> Int {
         var dropped = 0
         for place in Array(active) {
@@ -213,15 +213,15 @@ final class SendQueue {
         return dropped
     }
 
-    /// Takes the next datagrams out to be sent; `finish` follows.
-    /// - Returns: how many they are, `limit` at most.
+    /// Dequeues the next datagrams. The caller sends them and then calls ``finish(sent:)``.
+    /// - Returns: their number, at most `limit`.
     func take(_ limit: Int) -> Int {
         precondition(taken.isEmpty, "what was taken out was sent or put back")
         while taken.count < limit, let lane = nextLane() { taken.append(unlinkFirst(lane)) }
         return taken.count
     }
 
-    /// One of the datagrams that were taken out, in the order in which they leave; valid until `finish`.
+    /// A datagram of the last ``take(_:)``, in the order of sending; valid until ``finish(sent:)``.
     func datagram(at offset: Int) -> (bytes: UnsafeRawBufferPointer, remote: TransportAddress) {
         let index = Int(taken[offset])
         let bytes = unsafe UnsafeRawBufferPointer(
@@ -231,7 +231,7 @@ final class SendQueue {
         return unsafe (bytes, entries[index].remote)
     }
 
-    /// Removes the first `sent` of those that were taken out, and puts the others back where they were.
+    /// Removes the first `sent` dequeued datagrams, and puts the others back to the front of their lanes.
     func finish(sent: Int) {
         precondition(sent >= 0 && sent <= taken.count, "no more leave than were taken out")
         for index in taken[..<sent] { release(index) }
@@ -239,7 +239,7 @@ final class SendQueue {
         taken.removeAll(keepingCapacity: true)
     }
 
-    /// The lane whose first datagram leaves next.
+    /// The lane whose first datagram is sent next.
     private func nextLane() -> UInt16? {
         if unsafe !lanes[0].isEmpty { return 0 }
         while let place = active.first.map(Int.init) {
@@ -251,7 +251,7 @@ final class SendQueue {
                 unsafe shares[place].credit -= length
                 return lane
             }
-            // The share's turn is over; the next one begins with more credit.
+            // The share's round is over; the next one adds a quantum.
             unsafe shares[place].credit += Self.turnBytes
             if active.count > 1 { active.append(active.removeFirst()) }
         }
@@ -264,7 +264,7 @@ final class SendQueue {
     private static func weight(_ bytes: Int) -> Int { max(bytes, weightMin) }
     private static func share(of lane: UInt16) -> Int? { lane == 0 ? nil : (Int(lane) - 1) / 2 }
 
-    /// Where a share's media is kept. When all the places near its own are taken, it counts as one of the others.
+    /// The slot of a share, by open addressing. When all slots nearby are taken, the share is treated as another one.
     private func findShare(_ id: UInt64) -> Int {
         let home = Int(truncatingIfNeeded: id &* 0x9E37_79B9_7F4A_7C15 >> 32) & (Self.sharesMax - 1)
         var free: Int?
@@ -286,7 +286,7 @@ final class SendQueue {
         return head == .max ? nil : head
     }
 
-    /// Puts an entry at the end of its lane.
+    /// Appends an entry to its lane.
     private func link(_ index: UInt16) {
         let lane = unsafe Int(entries[Int(index)].lane)
         unsafe entries[Int(index)].next = .max
@@ -316,7 +316,7 @@ final class SendQueue {
         if atFront { active.insert(UInt16(place), at: 0) } else { active.append(UInt16(place)) }
     }
 
-    /// Takes the first entry out of a lane that has one.
+    /// Removes the first entry of a lane that is not empty.
     private func unlinkFirst(_ lane: UInt16) -> UInt16 {
         guard let head = first(of: lane) else { preconditionFailure("the lane has an entry") }
         unsafe lanes[Int(lane)].head = entries[Int(head)].next
@@ -325,7 +325,7 @@ final class SendQueue {
         unsafe shares[place].weight -= Self.weight(Int(entries[Int(head)].length))
         let audio = Self.lane(of: place, isAudio: true)
         if unsafe lanes[Int(audio)].isEmpty, unsafe lanes[Int(audio) + 1].isEmpty {
-            // A share that comes back has no credit of before.
+            // A share that becomes active again starts without credit.
             unsafe shares[place].credit = 0
             unsafe shares[place].isActive = false
             active.removeAll { $0 == UInt16(place) }
@@ -333,7 +333,7 @@ final class SendQueue {
         return head
     }
 
-    /// Gives back an entry that its lane has removed.
+    /// Returns an unlinked entry to the free list.
     private func release(_ index: UInt16) {
         byteCount -= unsafe Int(entries[Int(index)].length)
         count -= 1

@@ -1,21 +1,21 @@
-/// How often something had which size: eight buckets, each twice as wide as the one before. It holds no reference, so
-/// that recording neither allocates nor retains.
+/// A histogram of sizes with eight buckets, each twice as wide as the one before. It holds no references, so that
+/// recording neither allocates nor retains.
 public struct SizeHistogram: Hashable, Sendable {
-    /// The upper bounds, inclusive, of all buckets but the last, which has none.
+    /// The inclusive upper bounds of all buckets but the last, which has none.
     public static let bounds = [1, 2, 4, 8, 16, 32, 64]
 
     private var buckets = InlineArray<8, UInt64>(repeating: 0)
-    /// The sizes recorded, added up.
+    /// The sum of the recorded sizes.
     public private(set) var sum: UInt64 = 0
 
     public init() {}
 
-    /// What was recorded in each bucket, not cumulative: one count for each of `bounds`, and one for what is above.
+    /// The count of each bucket, not cumulative: one for each of ``bounds`` and one for larger sizes.
     public var counts: [UInt64] { buckets.indices.map { buckets[$0] } }
-    /// How many sizes were recorded.
+    /// The number of recorded sizes.
     public var total: UInt64 { buckets.indices.reduce(0) { $0 &+ buckets[$1] } }
 
-    /// Records one size; what is below 1 counts as 1.
+    /// Records one size; a size below 1 counts as 1.
     @inline(__always)
     public mutating func record(_ size: Int) {
         let size = max(size, 1)

@@ -1,13 +1,13 @@
 public import Wire
 
-/// How a UDP socket is to be opened.
+/// The options for opening a UDP socket.
 public struct SocketOptions: Hashable, Sendable {
-    /// The kernel's receive buffer. The default of 4 MiB holds some 20 ms of 1 Gbit/s of video packets, longer than a
-    /// loop turn under load.
+    /// The kernel's receive buffer (SO_RCVBUF). The default of 4 MiB holds about 20 ms of video packets at 1 Gbit/s,
+    /// longer than a loop turn under load.
     public var receiveBufferBytes: Int
-    /// The kernel's send buffer.
+    /// The kernel's send buffer (SO_SNDBUF).
     public var sendBufferBytes: Int
-    /// Whether to try to exceed the kernel's limits, which succeeds with CAP_NET_ADMIN.
+    /// Whether to try to exceed the kernel's limits (SO_RCVBUFFORCE, SO_SNDBUFFORCE), which requires CAP_NET_ADMIN.
     public var exceedsKernelLimits: Bool
     /// Whether several datagrams to one address go to the kernel as one message (UDP GSO, Linux 4.18).
     public var usesGSO: Bool
@@ -29,9 +29,9 @@ public struct SocketOptions: Hashable, Sendable {
     }
 }
 
-/// A socket buffer that the kernel made smaller than was asked for.
+/// A socket buffer that is smaller than requested.
 public struct BufferShortfall: Hashable, Sendable {
-    /// The kernel's setting that caps the buffer.
+    /// The sysctl that limits the buffer.
     public enum Setting: String, Hashable, Sendable {
         case receive = "net.core.rmem_max"
         case send = "net.core.wmem_max"
@@ -41,26 +41,26 @@ public struct BufferShortfall: Hashable, Sendable {
     public let requestedBytes: Int
     public let grantedBytes: Int
 
-    /// One sentence for a warning: what was granted and what to do.
+    /// One sentence for a warning: the granted size and what to do.
     public var sentence: String {
         let name = setting == .receive ? "receive" : "send"
         return
-            "The kernel limits the UDP \(name) buffer to \(grantedBytes) bytes where \(requestedBytes) were asked for; "
+            "The kernel limits the UDP \(name) buffer to \(grantedBytes) bytes; \(requestedBytes) were requested; "
             + "raise it with: sysctl -w \(setting.rawValue)=\(requestedBytes)"
     }
 }
 
-/// A socket of a loop as it was opened.
+/// An open socket of a loop.
 public struct SocketDescription: Hashable, Sendable {
     public let index: SocketIndex
-    /// The bound address; its port is the kernel's choice where port 0 was asked for.
+    /// The bound address. When port 0 was requested, this has the port that the kernel chose.
     public let local: TransportAddress
-    /// What the kernel granted.
+    /// The size that the kernel granted.
     public let receiveBufferBytes: Int
     public let sendBufferBytes: Int
-    /// Whether GSO and GRO were asked for and the kernel knows them.
+    /// Whether GSO was requested and the kernel supports it.
     public let usesGSO: Bool
     public let usesGRO: Bool
-    /// Buffers that are smaller than asked for; empty when all is well.
+    /// The buffers that are smaller than requested; empty when there are none.
     public let shortfalls: [BufferShortfall]
 }

@@ -3,42 +3,42 @@ internal import CUV
 import Glibc
 import Wire
 
-/// One UDP socket of a loop: reads and writes in batches, and never stops because of what the network reports.
+/// One UDP socket of a loop. It reads and writes in batches, and network errors do not close it.
 @safe
 final class UDPSocket {
-    /// Messages that one `sendmmsg` carries.
+    /// The most messages of one `sendmmsg` call.
     static let messagesMax = Int(NAGARE_BATCH_MAX)
-    /// Datagrams that one readiness is worth: a flooded socket lets the loop's other sockets, timer and jobs have their
-    /// turn after the read that reaches this; the rest is reported ready again at once.
+    /// The most datagrams per readiness event, so that a flooded socket does not starve the loop's other sockets, timer
+    /// and jobs. The socket is reported ready again at once.
     static let receivedPerTurnMax = 256
 
-    /// Lets tests speak for the kernel before each `sendmmsg`, as loopback's never refuses: from the datagrams of each
-    /// message of the call to a negative errno, or to how many of the messages the kernel gets to see; `nil` is all.
+    /// Fault injection for tests, called before each `sendmmsg` with the datagram count of each message. Returns a
+    /// negative errno, the number of messages to pass to the kernel, or `nil` for all.
     typealias Fault = ([Int]) -> Int?
 
     let description: SocketDescription
     let descriptor: Int32
     var fault: Fault?
-    /// How long media waits for the kernel; tests set what no slow machine can exceed, or nothing.
+    /// The most time that media is queued; tests change it.
     var mediaAgeMax = SendQueue.ageMax
 
-    // The loop outlives its sockets: it closes them and lets go of them itself.
+    // The loop outlives its sockets, because it closes and releases them.
     private unowned(unsafe) let loop: EventLoop
     private let counters: UnsafeMutablePointer<LoopCounters>
     private let isV6: Bool
     private let poll: UnsafeMutablePointer<uv_poll_t>
-    /// Messages on their way into the kernel; empty between calls of `flush`.
-    private let chunk: UnsafeMutablePointer<nagare_outgoing>
-    private var chunkCount = 0
+    /// The messages of the next `sendmmsg` calls; empty after `flush`.
+    private let outgoing: UnsafeMutablePointer<nagare_outgoing>
+    private var outgoingCount = 0
     private(set) var offload: SegmentationOffload
-    /// When to look again for addresses to which GSO is not used and may be.
+    /// When to check for destinations whose GSO pause has expired.
     private var retryAt: Instant?
     private static let retryInterval = Interval.seconds(5)
-    /// Made when something must wait for the first time.
+    /// Created when a datagram must be queued for the first time.
     private var queue: SendQueue?
     private var isWaiting: Bool { queue.map { !$0.isEmpty } ?? false }
 
-    /// Takes over the descriptor and begins to watch it. On the loop's thread.
+    /// Takes ownership of the descriptor and starts to poll it. On the loop's thread.
     init(_ description: SocketDescription, descriptor: Int32, loop: EventLoop) {
         self.description = description
         self.descriptor = descriptor
@@ -48,7 +48,7 @@ final class UDPSocket {
         offload = SegmentationOffload(isOn: description.usesGSO)
         unsafe poll = .allocate(capacity: 1)
         unsafe poll.initialize(to: uv_poll_t())
-        unsafe chunk = .allocate(capacity: Self.messagesMax)
+        unsafe outgoing = .allocate(capacity: Self.messagesMax)
         let result = unsafe uv_poll_init(loop.uvLoop, poll, descriptor)
         precondition(result == 0, "an open socket can be polled")
         unsafe poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
@@ -57,11 +57,11 @@ final class UDPSocket {
 
     deinit {
         unsafe poll.deallocate()
-        unsafe chunk.deallocate()
+        unsafe outgoing.deallocate()
     }
 
-    /// Sends what waits as far as the kernel takes it and closes the socket. The object must live until the loop has
-    /// closed the handle.
+    /// Sends as many queued datagrams as the kernel accepts, and closes the socket. The object must live until the loop
+    /// has closed the handle.
     func close() {
         if let queue, !queue.isEmpty {
             flush(queue)
@@ -75,10 +75,10 @@ final class UDPSocket {
         _ = Glibc.close(descriptor)
     }
 
-    /// Datagrams that wait for room in the kernel's buffer.
+    /// Datagrams in the send queue.
     var queuedCount: Int { queue?.count ?? 0 }
 
-    /// What the kernel has dropped at this socket.
+    /// Datagrams that the kernel dropped at this socket.
     var kernelDrops: UInt64 { UInt64(nagare_kernel_drops(descriptor)) }
 
     // MARK: Readiness
@@ -96,8 +96,8 @@ final class UDPSocket {
     private func ready(status: Int32, events: UInt32) {
         unsafe loop.beginTurn()
         guard status == 0 else {
-            // An error waits at the socket, an ICMP message for instance. libuv takes it for the end and has stopped
-            // watching; for UDP it is news about one datagram at most.
+            // The socket has a pending error, such as an ICMP message. libuv treats it as fatal and has stopped
+            // polling, but for UDP it concerns one datagram at most.
             unsafe counters.pointee.socketErrors &+= 1
             _ = nagare_clear_errors(descriptor)
             watch()
@@ -113,16 +113,16 @@ final class UDPSocket {
     // MARK: Receiving
 
     private func receive() {
-        let receiver = unsafe description.usesGRO ? loop.coalescedReceiver : loop.plainReceiver
+        let reader = unsafe description.usesGRO ? loop.coalescedReader : loop.plainReader
         let onDatagram = unsafe loop.onDatagram
         var receivedCount = 0
-        // A pending error may take the place of a read; it is no reason to leave, nor to stay for ever.
+        // A pending error may be returned instead of datagrams; continue, but not forever.
         var failuresLeft = 4
         while receivedCount < Self.receivedPerTurnMax, failuresLeft > 0 {
-            let count = receiver.receive(from: descriptor)
+            let count = reader.receive(from: descriptor)
             guard count > 0 else {
                 if count == 0 || -count == Int(EAGAIN) { return }
-                // The call took the pending error; the datagrams behind it are still there.
+                // The call cleared the pending error; the datagrams are still there.
                 unsafe counters.pointee.socketErrors &+= 1
                 failuresLeft -= 1
                 continue
@@ -130,18 +130,18 @@ final class UDPSocket {
             let now = EventLoop.now()
             var datagrams = 0
             for index in 0..<count {
-                datagrams += unsafe deliver(receiver.message(at: index), at: now, to: onDatagram)
+                datagrams += unsafe deliver(reader.message(at: index), at: now, to: onDatagram)
             }
             unsafe counters.pointee.receiveCalls &+= 1
             unsafe counters.pointee.datagramsReceived &+= UInt64(datagrams)
             unsafe counters.pointee.datagramsPerReceiveCall.record(datagrams)
             receivedCount += datagrams
-            if count < receiver.slots { return }
+            if count < reader.slots { return }
         }
     }
 
-    /// Hands over each datagram of a message, with no byte of the next one in reach.
-    /// - Returns: how many datagrams it was.
+    /// Delivers each datagram of a message, in a span that excludes the next one.
+    /// - Returns: the number of datagrams.
     func deliver(
         _ message: ReceivedMessage,
         at now: Instant,
@@ -149,7 +149,7 @@ final class UDPSocket {
     ) -> Int {
         let length = unsafe message.length
         unsafe counters.pointee.bytesReceived &+= UInt64(length)
-        guard unsafe message.remote.isAnswerable else {
+        guard unsafe message.remote.isValidSource else {
             unsafe counters.pointee.receiveSourceDrops &+= 1
             unsafe counters.pointee.segmentsPerRead.record(1)
             return 1
@@ -182,11 +182,11 @@ final class UDPSocket {
 
     // MARK: Sending
 
-    /// Whether nothing was added since the last `flush`.
+    /// Whether nothing was added since the last ``flush()``.
     @inline(__always)
-    var isIdle: Bool { chunkCount == 0 }
+    var isIdle: Bool { outgoingCount == 0 }
 
-    /// Takes one run, whose bytes stay where they are until `flush`.
+    /// Adds one run. Its bytes must not move until ``flush()``.
     func add(_ run: DatagramBatch.Run, at bytes: UnsafeRawPointer) {
         if offload.isOn(for: run.path.remote) {
             unsafe add(bytes, length: run.length, segmentBytes: run.segmentBytes, segments: run.count, run.path.remote)
@@ -208,8 +208,8 @@ final class UDPSocket {
         segments: Int,
         _ remote: TransportAddress
     ) {
-        if chunkCount == Self.messagesMax { flush() }
-        unsafe (chunk + chunkCount).initialize(
+        if outgoingCount == Self.messagesMax { flush() }
+        unsafe (outgoing + outgoingCount).initialize(
             to: nagare_outgoing(
                 bytes: bytes,
                 high: remote.ip.high,
@@ -220,30 +220,30 @@ final class UDPSocket {
                 segments: UInt16(segments)
             )
         )
-        chunkCount += 1
+        outgoingCount += 1
     }
 
-    /// Hands what was added to the kernel; what the kernel has no room for waits in the queue.
+    /// Sends what was added. Datagrams that do not fit in the kernel's buffer are queued.
     func flush() {
-        let count = chunkCount
+        let count = outgoingCount
         guard count > 0 else { return }
         if offload.isPaused { resumeOffload() }
-        if retryAt != nil { forgetDestinations() }
-        // Nothing overtakes what waits already.
-        let handled = unsafe isWaiting ? 0 : transmit(chunk, count)
+        if retryAt != nil { resumeDestinations() }
+        // Queued datagrams go first.
+        let handled = unsafe isWaiting ? 0 : transmit(outgoing, count)
         if handled < count { enqueue(from: handled) }
-        chunkCount = 0
+        outgoingCount = 0
     }
 
-    /// Puts what is left of the chunk into the queue.
+    /// Queues the outgoing messages from `first`.
     private func enqueue(from first: Int) {
         let wasWaiting = isWaiting
         let queue = queue ?? SendQueue()
         self.queue = queue
         let now = EventLoop.now()
         let shareOf = unsafe loop.shareOf
-        for index in first..<chunkCount {
-            let message = unsafe chunk[index]
+        for index in first..<outgoingCount {
+            let message = unsafe outgoing[index]
             let remote = unsafe TransportAddress(
                 ip: IPAddress(high: message.high, low: message.low),
                 port: message.port
@@ -261,9 +261,9 @@ final class UDPSocket {
         if !wasWaiting { watch() }
     }
 
-    /// Sends what waits until the kernel has no more room.
+    /// Sends queued datagrams until the kernel's buffer is full.
     private func flush(_ queue: SendQueue) {
-        precondition(chunkCount == 0, "the chunk is empty between flushes")
+        precondition(outgoingCount == 0, "no message is left between flushes")
         unsafe counters.pointee.sendQueueLateDrops &+= UInt64(
             queue.dropMedia(thatWaited: mediaAgeMax, at: EventLoop.now())
         )
@@ -281,18 +281,18 @@ final class UDPSocket {
                 let run = batch.run(at: index)
                 unsafe add(run, at: batch.baseAddress + run.offset)
             }
-            let handled = unsafe transmit(chunk, chunkCount)
+            let handled = unsafe transmit(outgoing, outgoingCount)
             var left = 0
-            for index in handled..<chunkCount { unsafe left += Int(chunk[index].segments) }
-            chunkCount = 0
+            for index in handled..<outgoingCount { unsafe left += Int(outgoing[index].segments) }
+            outgoingCount = 0
             queue.finish(sent: batch.count - left)
             if left > 0 { return }
         }
     }
 
     /// Sends messages in order.
-    /// - Returns: how many of them are done with, sent or refused; fewer than all when the kernel's buffer is full. Then
-    ///   the first of the others has been cut to what is still to be sent of it.
+    /// - Returns: how many of them were sent or refused; fewer than all when the kernel's buffer is full. Then the next
+    ///   message is cut to its datagrams that were not sent.
     private func transmit(_ messages: UnsafeMutablePointer<nagare_outgoing>, _ count: Int) -> Int {
         var next = 0
         var isRetry = false
@@ -319,7 +319,7 @@ final class UDPSocket {
                 isRetry = false
                 continue
             }
-            // The error may be an ICMP message about an earlier datagram, which the call took: try the same once more.
+            // The error may belong to an earlier datagram (ICMP), and the call cleared it: retry once.
             if isRetry {
                 unsafe counters.pointee.sendErrorDrops &+= UInt64(messages[next].segments)
                 next += 1
@@ -331,8 +331,8 @@ final class UDPSocket {
         return next
     }
 
-    /// Sends the datagrams of one message each on its own.
-    /// - Returns: whether all are done with; else the message has been cut to those that are not.
+    /// Sends the datagrams of one message one by one.
+    /// - Returns: whether all were sent or refused; if not, the message is cut to the others.
     private func transmitSingly(_ message: UnsafeMutablePointer<nagare_outgoing>) -> Bool {
         let singles = unsafe loop.singles
         var count = 0
@@ -395,10 +395,10 @@ final class UDPSocket {
         }
     }
 
-    /// Tries GSO again to the addresses whose time is up.
-    private func forgetDestinations() {
+    /// Ends the GSO pauses of destinations that have expired.
+    private func resumeDestinations() {
         guard let retryAt, EventLoop.now() >= retryAt else { return }
-        offload.forgetDestinations(at: EventLoop.now())
+        offload.resumeDestinations(at: EventLoop.now())
         self.retryAt = offload.hasPausedDestinations ? EventLoop.now() + Self.retryInterval : nil
     }
 
@@ -407,7 +407,7 @@ final class UDPSocket {
         if !offload.isPaused { unsafe counters.pointee.gsoPausedSockets &-= 1 }
     }
 
-    /// The first message from `next` on that is several datagrams; `count` when there is none.
+    /// The first GSO message from `next` on; `count` when there is none.
     private static func firstCoalesced(
         _ messages: UnsafeMutablePointer<nagare_outgoing>,
         _ next: Int,
@@ -432,8 +432,8 @@ final class UDPSocket {
 }
 
 extension TransportAddress {
-    /// Whether a datagram can be sent there. No honest peer sends from port 0, from a group's address or from none.
-    fileprivate var isAnswerable: Bool {
+    /// Whether a datagram can be sent to the address: its port is not 0, and it is a unicast address.
+    fileprivate var isValidSource: Bool {
         guard port != 0, !ip.isUnspecified else { return false }
         // IPv4 multicast, the reserved block above it and broadcast: 224.0.0.0 and up (RFC 1112, RFC 6890).
         return ip.isV4 ? ip.low & 0xFFFF_FFFF < 0xE000_0000 : ip.high >> 56 != 0xFF

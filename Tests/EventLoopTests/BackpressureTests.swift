@@ -6,7 +6,7 @@ import Wire
 
 @Suite(.timeLimit(.minutes(1)))
 struct BackpressureTests {
-    @Test func `what a full buffer refuses waits and leaves in order`() async throws {
+    @Test func `datagrams that a full buffer refuses are queued and sent in order`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -29,7 +29,7 @@ struct BackpressureTests {
         await client.loop.stop()
     }
 
-    @Test func `the queue is bounded, and what it cannot take is counted`() async throws {
+    @Test func `the queue is bounded, and dropped datagrams are counted`() async throws {
         let client = try LoopHost("client")
         let target = try await client.open().local
         await client.refuse(code: EAGAIN)
@@ -45,14 +45,14 @@ struct BackpressureTests {
         #expect(await client.statistics.sendQueueDrops == UInt64(count), "the stop drops what still waits")
     }
 
-    @Test func `when the queue is full the oldest media goes, and control stays`() async throws {
+    @Test func `a full queue drops the oldest media and keeps control`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
         _ = try await client.open()
         let arrivals = await server.arrivals()
         await client.refuse(code: EAGAIN)
-        // A tenth is control; the queue takes all of it and the youngest of the media.
+        // 10 % is control: the queue keeps all of it and the newest media.
         let count = SendQueue.datagramsMax + 1_000
         let datagrams = (0..<count).map { number -> [UInt8] in
             let first: UInt8 = number % 10 == 0 ? 20 : 128
@@ -63,7 +63,7 @@ struct BackpressureTests {
         let media = Array(datagrams.filter { $0[0] == 128 }.suffix(SendQueue.datagramsMax - control.count))
         #expect(await client.statistics.sendQueueDrops == 1_000)
         #expect(await client.statistics.sendQueueControlDrops == 0)
-        // At most 64 datagrams a call, of which few at a time: the server's buffer may be the kernel's smallest.
+        // At most 64 datagrams per call, because the server's buffer may have the kernel's minimum size.
         var arrived: [[UInt8]] = []
         for start in stride(from: 0, to: SendQueue.datagramsMax, by: 128) {
             var callsLeft = 2
@@ -79,7 +79,7 @@ struct BackpressureTests {
         await client.loop.stop()
     }
 
-    @Test func `a share with few datagrams loses none beside one with too many`() async throws {
+    @Test func `a share with few datagrams loses none when another has too many`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -111,7 +111,7 @@ struct BackpressureTests {
         await client.loop.stop()
     }
 
-    @Test func `media that has waited too long is dropped when its turn comes, control is not`() async throws {
+    @Test func `media that was queued too long is dropped, control is not`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -131,7 +131,7 @@ struct BackpressureTests {
         await client.loop.stop()
     }
 
-    @Test func `what comes later does not overtake what waits`() async throws {
+    @Test func `new datagrams do not overtake queued ones`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -153,14 +153,14 @@ struct BackpressureTests {
     }
 
     @Test(arguments: [EPERM, ENETUNREACH, ENOBUFS, EMSGSIZE])
-    func `a datagram that the system refuses is dropped and the rest is sent`(code: Int32) async throws {
+    func `a datagram that the system refuses is dropped, and the rest is sent`(code: Int32) async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
         _ = try await client.open()
         let arrivals = await server.arrivals()
-        // Twice refused is refused; the third call is for the next datagram. Each is longer than the one before, so that
-        // each is a message of its own.
+        // A datagram is dropped after two refusals; the third call is for the next datagram. Each is longer than the
+        // previous one, so that each is a separate message.
         await client.refuse(code: code, calls: 2)
         await client.send([[1], [2, 2], [3, 3, 3]], to: target)
         #expect(await arrivals.collect(2).map(\.bytes) == [[2, 2], [3, 3, 3]])
@@ -171,7 +171,7 @@ struct BackpressureTests {
         await client.loop.stop()
     }
 
-    @Test func `an error about an earlier datagram costs the next one nothing`() async throws {
+    @Test func `a pending error about an earlier datagram does not drop the next one`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -192,7 +192,7 @@ struct BackpressureTests {
         let closed = try await gone.open().local
         await gone.loop.stop()
         let descriptor = await host.run { host in
-            // With this the kernel reports ICMP errors at sockets that are not connected.
+            // Makes the kernel report ICMP errors on unconnected sockets.
             var on: Int32 = 1
             let descriptor = host.loop.sockets[0].descriptor
             unsafe setsockopt(descriptor, Int32(IPPROTO_IP), IP_RECVERR, &on, socklen_t(MemoryLayout<Int32>.size))

@@ -3,11 +3,11 @@ import Wire
 
 @testable import EventLoop
 
-/// What is made of one message that was read.
+/// The delivery of one received message.
 @Suite(.timeLimit(.minutes(1)))
 struct CoalescedReadTests {
-    /// Has the host's first socket deliver a message of `length` bytes, byte i being i mod 251, and writes over all that
-    /// each callee may.
+    /// Makes the host's first socket deliver a message of `length` bytes, where byte i is i mod 251, and overwrites
+    /// each delivered datagram.
     private func deliver(
         _ length: Int,
         segments: Int,
@@ -37,7 +37,7 @@ struct CoalescedReadTests {
 
     private func pattern(_ range: Range<Int>) -> [UInt8] { range.map { UInt8($0 % 251) } }
 
-    @Test func `each datagram has its own bytes and no others in reach`() async throws {
+    @Test func `each datagram is delivered with exactly its bytes`() async throws {
         let host = try LoopHost()
         _ = try await host.open()
         await host.run { host in
@@ -49,7 +49,7 @@ struct CoalescedReadTests {
     }
 
     @Test(arguments: [0, -1, Int(Int32.min), Int(Int32.max), 1_000, 1_001])
-    func `a segment size that makes no sense means one datagram`(segments: Int) async throws {
+    func `an invalid segment size means one datagram`(segments: Int) async throws {
         let host = try LoopHost()
         _ = try await host.open()
         await host.run { host in
@@ -58,7 +58,7 @@ struct CoalescedReadTests {
         await host.loop.stop()
     }
 
-    @Test func `no length and no segment size traps, and no byte is lost or given twice`() async throws {
+    @Test func `any length and segment size delivers every byte once`() async throws {
         let host = try LoopHost()
         _ = try await host.open()
         await host.run { host in
@@ -74,7 +74,8 @@ struct CoalescedReadTests {
         await host.loop.stop()
     }
 
-    @Test func `datagrams longer than a slot are dropped one by one, and what is cut off as a whole`() async throws {
+    @Test func `datagrams longer than a slot are dropped one by one, and a truncated message as a whole`() async throws
+    {
         let host = try LoopHost()
         _ = try await host.open()
         await host.run { host in
@@ -90,7 +91,7 @@ struct CoalescedReadTests {
 }
 
 @Suite struct SizeHistogramTests {
-    @Test func `each size falls into the bucket whose bound is not below it`() {
+    @Test func `each size is counted in the first bucket whose bound is not below it`() {
         var histogram = SizeHistogram()
         for size in [1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64, 65, 1_000] { histogram.record(size) }
         #expect(histogram.counts == [1, 1, 2, 2, 2, 2, 2, 2])
@@ -99,7 +100,7 @@ struct CoalescedReadTests {
         #expect(histogram.total == 14)
     }
 
-    @Test func `nonsense is counted as 1, and merging adds`() {
+    @Test func `sizes below 1 count as 1, and merging adds`() {
         var left = SizeHistogram()
         left.record(0)
         left.record(Int.min)

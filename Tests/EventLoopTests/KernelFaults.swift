@@ -4,14 +4,14 @@ import Wire
 @testable import EventLoop
 
 extension LoopHost {
-    /// Has `fault` speak for the kernel at each `sendmmsg` of the loop's first socket. What waits because of it is never
-    /// too old, however slow the machine.
+    /// Injects `fault` into each `sendmmsg` of the loop's first socket. Queued media does not expire, so that slow
+    /// machines do not change the result.
     func refuse(_ fault: sending @escaping ([Int]) -> Int?) {
         loop.sockets[0].mediaAgeMax = .seconds(3_600)
         loop.sockets[0].fault = fault
     }
 
-    /// Has the loop's first socket refuse the next `calls` with `code`, then send again.
+    /// Makes the next `calls` of the loop's first socket fail with `code`.
     func refuse(code: Int32, calls: Int = .max) {
         var left = calls
         refuse { _ in

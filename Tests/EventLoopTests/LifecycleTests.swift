@@ -5,7 +5,7 @@ import Wire
 
 @Suite(.timeLimit(.minutes(1)))
 struct LifecycleTests {
-    @Test func `a stopped loop has run the jobs that were queued`() async throws {
+    @Test func `stopping a loop runs its queued jobs`() async throws {
         let host = try LoopHost()
         let count = 2 * LoopExecutor.jobsPerTurnMax
         let tasks = await host.run { host in
@@ -16,7 +16,7 @@ struct LifecycleTests {
         #expect(await host.numbers == Array(0..<count))
     }
 
-    @Test func `stopping many times from many places ends every call`() async throws {
+    @Test func `concurrent calls of stop all return`() async throws {
         let host = try LoopHost()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {
@@ -28,7 +28,7 @@ struct LifecycleTests {
         #expect(await host.numbers.count == 8)
     }
 
-    @Test func `an actor of a stopped loop still answers, one job at a time`() async throws {
+    @Test func `an actor of a stopped loop still runs its jobs, one at a time`() async throws {
         let host = try LoopHost()
         await host.loop.stop()
         await withTaskGroup(of: Void.self) { group in
@@ -63,7 +63,7 @@ struct LifecycleTests {
         await host.loop.stop()
     }
 
-    @Test func `stopping gives the port and the memory back`() async throws {
+    @Test func `stopping releases the port and the memory`() async throws {
         weak var loop: EventLoop?
         let local: TransportAddress
         do {
@@ -79,14 +79,14 @@ struct LifecycleTests {
         await next.loop.stop()
     }
 
-    @Test func `loops come and go without an open file left`() async throws {
+    @Test func `stopped loops leave no open files`() async throws {
         let before = try openFiles()
         for _ in 0..<200 {
             let host = try LoopHost()
             _ = try await host.open()
             await host.loop.stop()
         }
-        // Other tests run beside this one and have files of their own, but not a hundred.
+        // Concurrent tests have open files too, but fewer than a hundred.
         #expect(try openFiles() < before + 100)
     }
 

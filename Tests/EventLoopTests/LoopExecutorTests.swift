@@ -5,7 +5,7 @@ import Wire
 
 private func enter(_ host: LoopHost) { host.assumeIsolated { $0.append(1) } }
 
-/// A switch that threads share.
+/// A flag that threads share.
 private final class Flag: Sendable {
     private let value = Atomic<Bool>(false)
     var isSet: Bool { value.load(ordering: .acquiring) }
@@ -14,7 +14,7 @@ private final class Flag: Sendable {
 
 @Suite(.timeLimit(.minutes(1)))
 struct LoopExecutorTests {
-    @Test func `jobs run in the order in which they were enqueued, so many a turn`() async throws {
+    @Test func `jobs run in the order in which they were enqueued, with a limit per turn`() async throws {
         let host = try LoopHost()
         let count = 3 * LoopExecutor.jobsPerTurnMax + 7
         let tasks = await host.run { host in
@@ -41,18 +41,18 @@ struct LoopExecutorTests {
             }
         }
         while !isHeld.isSet { await Task.yield() }
-        // Each task runs here up to the hop to the loop, which is busy, so the jobs pile up.
+        // Each task runs up to its hop to the loop, which is busy, so the jobs accumulate.
         let jobs = (0..<100).map { number in Task.immediate { await host.append(number) } }
         release.set()
         for job in jobs { await job.value }
         await holding.value
-        // One for the job that holds the loop, one for the burst, one for this look at the counters.
+        // One for the job that blocks the loop, one for the burst, one for reading the counters.
         #expect(await host.statistics.wakeUps - before == 3)
         #expect(await host.numbers == Array(0..<100))
         await host.loop.stop()
     }
 
-    @Test func `jobs that come before the start wait for it`() async throws {
+    @Test func `jobs before the start wait for it`() async throws {
         let host = try LoopHost(isStarted: false)
         let task = Task.immediate { await host.append(1) }
         try host.loop.start()
@@ -61,7 +61,7 @@ struct LoopExecutorTests {
         await host.loop.stop()
     }
 
-    @Test func `a callback of the loop may enter an actor of the loop`() async throws {
+    @Test func `a callback of the loop can enter an actor of the loop`() async throws {
         let host = try LoopHost()
         let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
         let local = try await host.open().local

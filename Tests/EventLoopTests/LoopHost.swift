@@ -1,12 +1,12 @@
 import EventLoop
 import Wire
 
-/// An actor pinned to a loop of its own, for tests to run code on the loop.
+/// An actor pinned to its own loop, so that tests can run code on the loop.
 actor LoopHost {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.executor.asUnownedSerialExecutor() }
     var numbers: [Int] = []
-    /// How many numbers each turn has appended.
+    /// The count of numbers that each turn appended.
     var turnSizes: [Int] = []
 
     init(_ name: String = "test", isStarted: Bool = true) throws {
@@ -36,7 +36,7 @@ actor LoopHost {
         return description
     }
 
-    /// Sends each of `payloads` out of the loop's first socket.
+    /// Sends each of `payloads` from the loop's first socket.
     func send(_ payloads: [[UInt8]], to remote: TransportAddress) {
         let batch = DatagramBatch(capacity: max(payloads.count, 1))
         for payload in payloads {
@@ -45,7 +45,7 @@ actor LoopHost {
         loop.send(batch)
     }
 
-    /// What arrives at the loop from now on.
+    /// The datagrams that arrive at the loop from now on.
     func arrivals() -> AsyncStream<Arrival> {
         let (stream, continuation) = AsyncStream.makeStream(of: Arrival.self)
         loop.onDatagram = { slot, length, path, _ in
@@ -57,7 +57,7 @@ actor LoopHost {
     var statistics: LoopCounters { loop.statistics }
 }
 
-/// A datagram that arrived.
+/// A received datagram.
 struct Arrival: Sendable, Equatable {
     let bytes: [UInt8]
     let path: NetworkPath

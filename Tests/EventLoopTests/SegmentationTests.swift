@@ -4,10 +4,10 @@ import Wire
 
 @testable import EventLoop
 
-/// Several datagrams as one message: out by GSO, in by GRO, and what happens when the kernel will not.
+/// Sending with GSO, receiving with GRO, and the fallback when the kernel refuses GSO.
 @Suite(.timeLimit(.minutes(1)))
 struct SegmentationTests {
-    /// Media of the given lengths, numbered in its bytes.
+    /// Media datagrams with the given lengths, numbered in their bytes.
     private func media(_ lengths: [Int]) -> [[UInt8]] {
         lengths.enumerated().map { number, length -> [UInt8] in
             let low = UInt8(number & 255)
@@ -32,7 +32,7 @@ struct SegmentationTests {
     }
 
     @Test(arguments: Way.all)
-    func `runs arrive as the datagrams that they are made of, in order`(way: Way) async throws {
+    func `runs arrive as their datagrams, in order`(way: Way) async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let opened: SocketDescription
@@ -41,13 +41,13 @@ struct SegmentationTests {
         } catch EventLoopError.ipv6NotAvailable, EventLoopError.addressNotAvailable {
             return
         }
-        try #require(opened.usesGRO == way.gro, "this kernel knows GRO")
-        // To a socket on all addresses as IPv4, so that both families of addresses are sent to.
+        try #require(opened.usesGRO == way.gro, "this kernel supports GRO")
+        // To the IPv4 address of a socket on all addresses, so that both address families are covered.
         let target = opened.local.ip.isUnspecified ? .loopbackV4 : opened.local.ip
         let description = try await client.open(way.address, options: options(gso: way.gso))
-        try #require(description.usesGSO == way.gso, "this kernel knows GSO")
+        try #require(description.usesGSO == way.gso, "this kernel supports GSO")
         let arrivals = await server.arrivals()
-        // One message each: 64 short ones, 40 long ones, 10 with a shorter last one, one alone, and two.
+        // One message each: 64 short datagrams, 40 long ones, 10 with a shorter last one, one, and two.
         let lengths = [
             Array(repeating: 100, count: 64), Array(repeating: 1200, count: 40),
             Array(repeating: 700, count: 9) + [30], [1000], [1001, 5],
@@ -91,7 +91,7 @@ struct SegmentationTests {
             arrivals.append(await server.arrivals())
             servers.append(server)
         }
-        // Lengths go up and down, so that runs are of all sizes, and addresses change in between.
+        // Lengths go up and down and addresses change, so that runs have all sizes.
         let datagrams = media((0..<300).map { 200 + $0 * $0 / 50 % 7 * 90 })
         let addresses = targets
         await client.run { host in
@@ -116,14 +116,14 @@ struct SegmentationTests {
     }
 
     @Test(arguments: [EIO, EINVAL, EMSGSIZE, EOPNOTSUPP])
-    func `a message that the kernel will not split is sent datagram by datagram`(code: Int32) async throws {
+    func `a message that the kernel refuses to split is sent datagram by datagram`(code: Int32) async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
         _ = try await client.open()
         let arrivals = await server.arrivals()
         let (calls, note) = AsyncStream.makeStream(of: [Int].self)
-        // The second run is refused, whenever it is first in a call.
+        // The second run is refused when it is the first message of a call.
         await client.refuse { segments in
             note.yield(segments)
             if segments.count == 3 { return 1 }
@@ -144,10 +144,10 @@ struct SegmentationTests {
         await client.loop.stop()
     }
 
-    /// More addresses of this machine than the refusals that end the trying.
+    /// More local addresses than the refusals after which the socket pauses GSO.
     private static let addresses = (1...12).map { IPAddress(v4: 0x7F00_0000 + $0) }
 
-    /// Sends datagrams in one batch, each to the one of `addresses` that `place` says for its number.
+    /// Sends datagrams in one batch, each to the address whose index `place` returns for its number.
     private func send(
         _ datagrams: [[UInt8]],
         from client: LoopHost,
@@ -165,18 +165,18 @@ struct SegmentationTests {
     }
 
     @Test(arguments: [(EIO, true), (EINVAL, false), (EOPNOTSUPP, true), (EMSGSIZE, false)])
-    func `a kernel that never splits is not asked again, and this is told`(code: Int32, ends: Bool) async throws {
+    func `GSO is paused when the kernel always refuses it, and this is counted`(code: Int32, ends: Bool) async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let port = try await server.open("0.0.0.0:0").local.port
         _ = try await client.open()
         let arrivals = await server.arrivals()
         await client.refuse { segments in
-            // All messages before the first of several datagrams are sent.
+            // All messages before the first GSO message are sent.
             let first = segments.firstIndex { $0 > 1 }
             return first == 0 ? -Int(code) : first
         }
-        // Twelve runs in one batch, each to its own address, and twelve more after it.
+        // Two batches of twelve runs, each run to its own address.
         let datagrams = media((0..<120).map { 500 + $0 / 10 % 2 })
         for _ in 0..<2 {
             await send(datagrams, from: client, port: port) { $0 / 10 }
@@ -190,18 +190,18 @@ struct SegmentationTests {
         #expect(statistics.segmentsPerSend.counts[0] == 240)
         #expect(statistics.sendErrorDrops == 0)
         await client.loop.stop()
-        #expect(await client.statistics.gsoPausedSockets == 0, "a closed socket is none")
+        #expect(await client.statistics.gsoPausedSockets == 0, "a closed socket is not counted")
         await server.loop.stop()
     }
 
     @Test(arguments: [EIO, EINVAL, EMSGSIZE])
-    func `addresses that the kernel refuses leave the others' messages whole`(code: Int32) async throws {
+    func `refusals for some addresses do not split the messages to others`(code: Int32) async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let port = try await server.open("0.0.0.0:0").local.port
         _ = try await client.open()
         let arrivals = await server.arrivals()
-        // Messages of five datagrams are to the addresses that are refused, the one of ten is an honest viewer's.
+        // Messages of five datagrams go to refused addresses, the one of ten to a subscriber.
         await client.refuse { segments in
             let first = segments.firstIndex(of: 5)
             return first == 0 ? -Int(code) : first
@@ -217,12 +217,12 @@ struct SegmentationTests {
         #expect(statistics.gsoFallbacks == 11, "each refused address is tried once")
         #expect(statistics.gsoPathPauses == 11)
         #expect(statistics.segmentsPerSend.sum == 195)
-        #expect(statistics.messagesSent == 3 + 165, "the honest viewer's ten datagrams stay one message")
+        #expect(statistics.messagesSent == 3 + 165, "the subscriber's ten datagrams stay one message")
         await server.loop.stop()
         await client.loop.stop()
     }
 
-    @Test func `a datagram from an address that cannot be answered is dropped and counted`() async throws {
+    @Test func `a datagram from an address that is not unicast or has port 0 is dropped and counted`() async throws {
         let server = try LoopHost("server")
         _ = try await server.open()
         await server.run { host in
@@ -256,7 +256,7 @@ struct SegmentationTests {
         await server.loop.stop()
     }
 
-    @Test func `a full buffer in the middle of a refused message costs nothing and keeps the order`() async throws {
+    @Test func `a full buffer in the middle of a refused message drops nothing and keeps the order`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -268,7 +268,7 @@ struct SegmentationTests {
             switch call {
             case 1: return 1
             case 2: return -Int(EIO)
-            // Three of the ten leave, then there is no more room.
+            // Three of the ten are sent, then the buffer is full.
             case 3: return 3
             case 4: return -Int(EAGAIN)
             default: return nil
@@ -288,7 +288,7 @@ struct SegmentationTests {
         await client.loop.stop()
     }
 
-    @Test func `a kernel that takes one message a call gets all of them`() async throws {
+    @Test func `all messages are sent when the kernel accepts one per call`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -303,7 +303,9 @@ struct SegmentationTests {
     }
 
     @Test(arguments: [EPERM, ENOBUFS, ENETUNREACH])
-    func `a message that is refused for another reason is dropped, each datagram counted`(code: Int32) async throws {
+    func `a message that is refused for another reason is dropped, and each datagram is counted`(code: Int32)
+        async throws
+    {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -328,7 +330,7 @@ struct SegmentationTests {
         TransportAddress(ip: IPAddress(v4: 0x0A00_0000 + UInt32(number)), port: 4_000)
     }
 
-    /// Refuses messages, each to an address of its own.
+    /// Refuses messages, each to another address.
     private func refuse(
         _ offload: inout SegmentationOffload,
         _ times: Int,
@@ -341,7 +343,7 @@ struct SegmentationTests {
 
     private let all = SegmentationOffload.refusalsMax
 
-    @Test func `refusals by one address after the other end it, when none was accepted for a minute`() {
+    @Test func `refusals for several addresses pause the socket when no message was accepted for a minute`() {
         var offload = SegmentationOffload(isOn: true)
         let first = refuse(&offload, all - 1, at: at(0))
         #expect(first == Array(repeating: .destinationPaused, count: all - 1))
@@ -355,7 +357,7 @@ struct SegmentationTests {
         #expect(offload.isPaused)
     }
 
-    @Test func `what a destination causes never ends it`() {
+    @Test func `errors that a destination can cause never pause the socket`() {
         var offload = SegmentationOffload(isOn: true)
         let sameAddress = (0..<100).map { _ in offload.refused(EIO, to: address(1), at: at(0)) }
         #expect(sameAddress == [.destinationPaused] + Array(repeating: .nothing, count: 99))
@@ -367,17 +369,17 @@ struct SegmentationTests {
         #expect(offload.isOn(for: address(900)), "more than 256 addresses are not remembered")
     }
 
-    @Test func `after a minute an address is tried again`() {
+    @Test func `after a minute GSO is tried again toward an address`() {
         var offload = SegmentationOffload(isOn: true)
         _ = refuse(&offload, 2, code: EINVAL, at: at(100))
-        offload.forgetDestinations(at: at(159))
+        offload.resumeDestinations(at: at(159))
         #expect(!offload.isOn(for: address(0)))
-        offload.forgetDestinations(at: at(160))
+        offload.resumeDestinations(at: at(160))
         #expect(offload.isOn(for: address(0)))
         #expect(!offload.hasPausedDestinations)
     }
 
-    @Test func `after a minute the socket is tried once more`() {
+    @Test func `after a minute GSO is tried again for the socket`() {
         var offload = SegmentationOffload(isOn: true)
         _ = refuse(&offload, all, at: at(100))
         offload.resume(at: at(159))
@@ -392,7 +394,7 @@ struct SegmentationTests {
         #expect(third == [.destinationPaused])
     }
 
-    @Test func `a socket that does not want it never has it`() {
+    @Test func `GSO stays off when it was not requested`() {
         var offload = SegmentationOffload(isOn: false)
         #expect(!offload.isOn)
         #expect(!offload.isPaused)

@@ -22,7 +22,7 @@ import Wire
         return (0..<queue.take(queue.count)).map { unsafe Array(queue.datagram(at: $0).bytes) }
     }
 
-    /// Takes the next datagrams out, as if the kernel took them.
+    /// Dequeues the next datagrams as if the kernel accepted them.
     private func send(_ count: Int, from queue: SendQueue) -> [[UInt8]] {
         let taken = queue.take(count)
         defer { queue.finish(sent: taken) }
@@ -34,12 +34,12 @@ import Wire
         ([128, 192], false), ([128, 200], false), ([191, 223], false), ([0, 1], false), ([3], false),
         ([20, 254], false), ([63, 1], false), ([127, 96], false), ([192, 96], false), ([255], false),
     ])
-    func `media is what RTP looks like`(bytes: [UInt8], isMedia: Bool) {
+    func `RTP is media, everything else is control`(bytes: [UInt8], isMedia: Bool) {
         let kind = unsafe bytes.withUnsafeBytes { unsafe SendQueue.kind(of: $0) }
         #expect((kind == .media) == isMedia)
     }
 
-    @Test func `control leaves before media, and each in its order`() {
+    @Test func `control is sent before media, and each in order`() {
         let queue = SendQueue()
         for datagram: [UInt8] in [[128, 0, 1], [20, 1], [128, 0, 2], [0, 2], [128, 200, 3]] {
             #expect(append(datagram, to: queue) == SendQueue.Drops())
@@ -51,7 +51,7 @@ import Wire
         #expect(queue.byteCount == 3)
     }
 
-    @Test func `the oldest media makes room, then nothing does`() {
+    @Test func `a full queue drops the oldest media, then new datagrams`() {
         let queue = SendQueue()
         let half = SendQueue.datagramsMax / 2
         func media(_ number: Int) -> [UInt8] { [128, 0, UInt8(number >> 8), UInt8(number & 255)] }
@@ -69,7 +69,7 @@ import Wire
         #expect(contents(queue) == before)
     }
 
-    @Test func `its bytes are bounded too`() {
+    @Test func `the bytes are bounded too`() {
         let queue = SendQueue()
         let long = [128, 0] + [UInt8](repeating: 7, count: DatagramBatch.slotBytes - 2)
         let fitting = SendQueue.bytesMax / long.count
@@ -80,7 +80,7 @@ import Wire
         #expect(queue.count == fitting)
     }
 
-    @Test func `media that waited for 200 ms is dropped, control is not`() {
+    @Test func `media that was queued for 200 ms is dropped, control is not`() {
         let queue = SendQueue()
         _ = append([128, 0, 1], to: queue, at: 0)
         _ = append([20], to: queue, at: 0)
@@ -93,7 +93,7 @@ import Wire
         #expect(queue.byteCount == 1)
     }
 
-    @Test func `places that become free are used again, whoever leaves when`() {
+    @Test func `free entries are reused in any order`() {
         let queue = SendQueue()
         var expected: [[UInt8]] = []
         var seed: UInt32 = 7
@@ -113,27 +113,27 @@ import Wire
         #expect(queue.byteCount == 3 * queue.count)
     }
 
-    /// A media datagram that says whose it is and which one.
+    /// A media datagram with its share and its number.
     private func media(_ share: UInt8, _ number: Int, bytes: Int = 1_200) -> [UInt8] {
         [128, 0, share, UInt8(number >> 8 & 255), UInt8(number & 255)] + Array(repeating: 0, count: bytes - 5)
     }
 
-    @Test func `the share that holds the most makes room`() {
+    @Test func `the largest share makes room`() {
         let queue = SendQueue()
         for number in 0..<20 { _ = append(media(1, number), of: SendShare(id: 1), to: queue) }
         var drops = SendQueue.Drops()
         for number in 0..<5_000 { drops.media += append(media(2, number), of: SendShare(id: 2), to: queue).media }
-        // The newcomer is of the small share; the other one makes room all the same.
+        // The new datagram belongs to the small share; the other one makes room.
         for number in 20..<40 {
             #expect(append(media(1, number), of: SendShare(id: 1), to: queue) == SendQueue.Drops(media: 1))
         }
         let left = contents(queue)
         #expect(left.filter { $0[2] == 1 } == (0..<40).map { media(1, $0) })
-        #expect(left.filter { $0[2] == 2 }.last == media(2, 4_999), "the oldest of the other share went")
+        #expect(left.filter { $0[2] == 2 }.last == media(2, 4_999), "the oldest of the other share was dropped")
         #expect(left.count == 20 + 5_000 - drops.media)
     }
 
-    @Test func `shares leave in turns, and datagrams of one share in their order`() {
+    @Test func `shares are served in rounds, and each share in order`() {
         let queue = SendQueue()
         for number in 0..<1_000 { _ = append(media(1, number), of: SendShare(id: 1), to: queue) }
         for number in 0..<100 { _ = append(media(2, number), of: SendShare(id: 2), to: queue) }
@@ -147,7 +147,7 @@ import Wire
         }
     }
 
-    @Test func `what the kernel did not take is put back where it was`() {
+    @Test func `datagrams that the kernel did not accept are put back in order`() {
         let queue = SendQueue()
         for number in 0..<50 {
             _ = append(media(UInt8(number % 3), number), of: SendShare(id: UInt64(number % 3)), to: queue)
@@ -166,7 +166,7 @@ import Wire
         }
     }
 
-    @Test func `a share's audio leaves before its video and is dropped after it`() {
+    @Test func `a share's audio is sent before its video and dropped after it`() {
         let queue = SendQueue()
         for number in 0..<2_000 { _ = append(media(1, number), of: SendShare(id: 1), to: queue) }
         let audio = (0..<100).map { media(1, $0, bytes: 100) }
@@ -177,7 +177,7 @@ import Wire
             #expect(append(media(1, number), of: SendShare(id: 1), to: queue) == SendQueue.Drops(media: 1))
         }
         #expect(send(100, from: queue) == audio)
-        // Where a share has nothing but audio, audio goes; video does not take its place.
+        // In a share with only audio new audio replaces audio, and new video is dropped.
         let loud = SendQueue()
         for number in 0..<SendQueue.datagramsMax {
             _ = append(media(1, number, bytes: 100), of: SendShare(id: 1, isAudio: true), to: loud)
@@ -188,8 +188,8 @@ import Wire
         )
     }
 
-    @Test func `a call loses nothing beside one that sends eighty viewers 42 Mbit a second`() {
-        // In virtual time: the socket takes 100 datagrams a millisecond, a third of what is to be sent.
+    @Test func `a small share loses nothing while another sends 42 Mbit/s to 80 subscribers`() {
+        // In virtual time: the socket accepts 100 datagrams per millisecond, a third of the load.
         let queue = SendQueue()
         var random = UInt64(7)
         var neighbour = (sent: 0, arrived: 0)
@@ -213,7 +213,7 @@ import Wire
                         .audio
                 }
             }
-            // 20 viewers of 1 Mbit/s of video, and of audio.
+            // 20 subscribers of 1 Mbit/s of video, and of audio.
             for number in 0..<2 {
                 neighbour.sent += 1
                 _ = append(media(1, number), of: SendShare(id: 1), to: queue, at: step)
@@ -227,7 +227,7 @@ import Wire
         #expect(dropped == 0, "what cannot leave in time was dropped before")
     }
 
-    @Test func `more shares than are told apart lose no datagram for it`() {
+    @Test func `more shares than the queue distinguishes lose no datagrams`() {
         let queue = SendQueue()
         for number in 0..<1_000 {
             #expect(append(media(0, number), of: SendShare(id: UInt64(number)), to: queue) == SendQueue.Drops())

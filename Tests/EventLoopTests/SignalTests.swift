@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 import Wire
 
-/// A count that threads share.
+/// A counter that threads share.
 private final class Tally: Sendable {
     private let count = Atomic<Int>(0)
     var value: Int { count.load(ordering: .acquiring) }
@@ -13,7 +13,7 @@ private final class Tally: Sendable {
 
 @Suite(.timeLimit(.minutes(1)))
 struct SignalTests {
-    @Test func `a signal from another thread calls on the loop, within a turn`() async throws {
+    @Test func `a signal from another thread calls the callback on the loop, within a turn`() async throws {
         let host = try LoopHost()
         let (events, continuation) = AsyncStream.makeStream(of: String.self)
         await host.run { host in
@@ -33,7 +33,7 @@ struct SignalTests {
         await host.loop.stop()
     }
 
-    @Test func `signals from many threads while the loop is busy are one`() async throws {
+    @Test func `signals from many threads while the loop is busy coalesce`() async throws {
         let host = try LoopHost()
         let signals = Tally()
         let calls = Tally()
@@ -43,7 +43,7 @@ struct SignalTests {
                 calls.add()
                 continuation.yield(calls.value)
             }
-            // The loop is held here until all of them have signalled.
+            // Blocks the loop until all threads have signalled.
             DispatchQueue.concurrentPerform(iterations: 8) { _ in
                 for _ in 0..<1_000 {
                     host.loop.signal()
@@ -60,12 +60,12 @@ struct SignalTests {
         await host.loop.stop()
     }
 
-    @Test func `no signal is lost, whenever it comes`() async throws {
+    @Test func `no signal is lost, at any time`() async throws {
         let host = try LoopHost()
         let count = 4 * 5_000
         let sent = Tally()
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
-        // After the last signal a call must see all that was counted before it.
+        // The call after the last signal must see everything counted before it.
         await host.run { host in
             host.loop.onSignal = { _ in
                 let seen = sent.value
@@ -86,7 +86,7 @@ struct SignalTests {
         await host.loop.stop()
     }
 
-    @Test func `a signal from the callback itself calls again, in another turn`() async throws {
+    @Test func `a signal in the callback causes another call, in another turn`() async throws {
         let host = try LoopHost()
         let (events, continuation) = AsyncStream.makeStream(of: String.self)
         await host.run { host in
@@ -109,7 +109,7 @@ struct SignalTests {
         await host.loop.stop()
     }
 
-    @Test func `a signal before the start waits for it`() async throws {
+    @Test func `a signal before the start takes effect at the start`() async throws {
         let loop = EventLoop(name: "test")
         let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
         loop.onSignal = { _ in continuation.yield(true) }
@@ -119,7 +119,7 @@ struct SignalTests {
         await loop.stop()
     }
 
-    @Test func `signals while a loop ends and after it do no harm`() async throws {
+    @Test func `signals during and after the stop are ignored`() async throws {
         for _ in 0..<20 {
             let host = try LoopHost()
             await withTaskGroup(of: Void.self) { group in

@@ -5,7 +5,7 @@ import Wire
 
 @Suite(.timeLimit(.minutes(1)))
 struct SocketTests {
-    @Test func `thousands of datagrams come back from an echo, unchanged and in batches`() async throws {
+    @Test func `thousands of datagrams are echoed unchanged and in batches`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let address = try await server.open().local
@@ -20,7 +20,7 @@ struct SocketTests {
         }
         let count = 5000
         let arrivals = await client.arrivals()
-        // As many at a time as the kernel's smallest default buffer holds for certain.
+        // As many at a time as fit in the kernel's smallest default buffer.
         for start in stride(from: 0, to: count, by: 50) {
             let payloads = (start..<start + 50).map { payload($0) }
             await client.send(payloads, to: address)
@@ -44,7 +44,7 @@ struct SocketTests {
         return (0..<length).map { UInt8(truncatingIfNeeded: $0 &+ number) }
     }
 
-    @Test func `a socket on all addresses serves IPv4 and IPv6 and shows IPv4 peers as IPv4`() async throws {
+    @Test func `a socket on all addresses serves IPv4 and IPv6 and reports IPv4 peers as IPv4`() async throws {
         let server = try LoopHost("server")
         let port: UInt16
         do { port = try await server.open("[::]:0").local.port } catch EventLoopError.ipv6NotAvailable { return }
@@ -64,7 +64,7 @@ struct SocketTests {
         await server.loop.stop()
     }
 
-    @Test func `datagrams of one batch leave by the socket of their path`() async throws {
+    @Test func `datagrams of one batch are sent from the socket of their path`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -96,7 +96,7 @@ struct SocketTests {
         await client.loop.stop()
     }
 
-    @Test func `a taken port is one clear sentence`() async throws {
+    @Test func `a port in use is reported in one sentence`() async throws {
         let first = try LoopHost()
         let second = try LoopHost()
         let local = try await first.open().local
@@ -110,7 +110,7 @@ struct SocketTests {
     }
 
     @Test(arguments: ["192.0.2.1:0", "[2001:db8::1]:0"])
-    func `an address that the machine lacks is refused`(text: String) async throws {
+    func `an address that is not local is refused`(text: String) async throws {
         let host = try LoopHost()
         let address = try #require(TransportAddress(text))
         let error = await #expect(throws: EventLoopError.self) { try await host.open(text) }
@@ -119,7 +119,7 @@ struct SocketTests {
         await host.loop.stop()
     }
 
-    @Test func `a loop takes a bounded number of sockets`() async throws {
+    @Test func `the number of sockets is bounded`() async throws {
         let host = try LoopHost()
         for _ in 0..<EventLoop.socketsMaxDefault { _ = try await host.open() }
         await #expect(throws: EventLoopError.self) { try await host.open() }
@@ -127,7 +127,7 @@ struct SocketTests {
     }
 
     @Test(arguments: [BufferShortfall.Setting.receive, .send])
-    func `a buffer that the kernel caps is reported with the setting and its value`(
+    func `a buffer that the kernel limits is reported with the sysctl and its value`(
         setting: BufferShortfall.Setting
     ) async throws {
         let host = try LoopHost()
@@ -151,7 +151,7 @@ struct SocketTests {
         await host.loop.stop()
     }
 
-    @Test func `a full batch is flushed when it calls, and without a callback counts what it refuses`() async throws {
+    @Test func `a full batch is flushed by its callback, and without one it counts dropped datagrams`() async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let target = try await server.open().local
@@ -176,16 +176,16 @@ struct SocketTests {
         await client.loop.stop()
     }
 
-    /// With GRO one read may bring 16 messages of 64 datagrams, and is taken as a whole.
+    /// With GRO one read may return 16 messages of 64 datagrams, which are all delivered.
     @Test(arguments: [(gro: true, count: 1_500, most: 16 * 64), (gro: false, count: 300, most: 256)])
-    func `a flooded socket lets the others have their turn`(gro: Bool, count: Int, most: Int) async throws {
+    func `a flooded socket does not starve the others`(gro: Bool, count: Int, most: Int) async throws {
         let server = try LoopHost("server")
         let client = try LoopHost("client")
         let flooded = try await server.open(options: SocketOptions(usesGRO: gro)).local
         let quiet = try await server.open().local
         _ = try await client.open()
         let arrivals = await server.arrivals()
-        // Both sockets fill while the server's loop is busy with the sending.
+        // Both sockets receive while the server's loop is busy with sending.
         await server.run { _ in
             let done = DispatchSemaphore(value: 0)
             Task {

@@ -4,7 +4,7 @@ import Wire
 
 @Suite(.timeLimit(.minutes(1)))
 struct TimerTests {
-    @Test func `the timer never comes early, and comes once`() async throws {
+    @Test func `the timer never fires early, and fires once`() async throws {
         let host = try LoopHost()
         let (stream, continuation) = AsyncStream.makeStream(of: [Instant].self)
         await host.run { host in
@@ -24,7 +24,7 @@ struct TimerTests {
         await host.loop.stop()
     }
 
-    @Test func `a deadline that has passed does not make the loop spin`() async throws {
+    @Test func `a past deadline does not make the loop spin`() async throws {
         let host = try LoopHost()
         let (stream, continuation) = AsyncStream.makeStream(of: Instant.self)
         let start = EventLoop.now()
@@ -37,12 +37,12 @@ struct TimerTests {
             loop.setTimer(at: Instant(nanoseconds: .min))
         }
         let times = await stream.collect(20)
-        // At least a millisecond from one to the next, but for what the clock's granularity takes from the sum.
+        // At least a millisecond each, except for the clock's granularity.
         #expect(times[19] - times[0] >= .milliseconds(15))
         await host.loop.stop()
     }
 
-    @Test func `a deadline that never comes is no trap, and a timer turned off does not fire`() async throws {
+    @Test func `a deadline at the end of time does not trap, and a stopped timer does not fire`() async throws {
         let host = try LoopHost()
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
         await host.run { host in
@@ -61,7 +61,7 @@ struct TimerTests {
         await host.loop.stop()
     }
 
-    @Test func `an earlier deadline takes the place of a later one`() async throws {
+    @Test func `an earlier deadline replaces a later one`() async throws {
         let host = try LoopHost()
         let (stream, continuation) = AsyncStream.makeStream(of: Instant.self)
         let later = EventLoop.now() + .seconds(3600)
@@ -74,7 +74,7 @@ struct TimerTests {
         await host.loop.stop()
     }
 
-    @Test func `each turn is measured, and ends after what happened in it`() async throws {
+    @Test func `each turn is measured and ends after its events`() async throws {
         let host = try LoopHost()
         let (stream, continuation) = AsyncStream.makeStream(of: String.self)
         let local = try await host.open().local

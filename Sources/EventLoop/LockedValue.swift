@@ -1,9 +1,10 @@
 import Synchronization
 
-/// The one lock of this module: a value that several threads share.
+/// A value that several threads share, protected by a lock; the only lock of this module.
 ///
-/// It wraps `Mutex`, which ThreadSanitizer does not see on Linux, so that a build for it can put another lock here.
-struct Guarded<Value: ~Copyable>: ~Copyable, Sendable {
+/// It wraps `Mutex`, which ThreadSanitizer does not recognize on Linux. A build for ThreadSanitizer can use another
+/// lock here.
+struct LockedValue<Value: ~Copyable>: ~Copyable, Sendable {
     private let mutex: Mutex<Value>
 
     init(_ value: consuming sending Value) { mutex = Mutex(value) }

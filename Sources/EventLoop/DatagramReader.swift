@@ -1,14 +1,14 @@
 internal import CDatagram
 import Wire
 
-/// Slots that a loop's sockets read into, one call after the other.
+/// Reads messages with `recvmmsg` into slots that the sockets of a loop share.
 @safe
-final class Receiver {
-    /// Slots that one call fills at most.
+final class DatagramReader {
+    /// The most slots: the messages of one call.
     static let slotsMax = Int(NAGARE_BATCH_MAX)
 
     let slots: Int
-    private let receiver: OpaquePointer
+    private let handle: OpaquePointer
     private let messages: UnsafePointer<nagare_received>
 
     init(slots: Int, slotBytes: Int) {
@@ -17,17 +17,17 @@ final class Receiver {
             preconditionFailure("no memory to read datagrams into")
         }
         self.slots = slots
-        unsafe receiver = made
+        unsafe handle = made
         unsafe messages = nagare_receiver_messages(made)
     }
 
-    deinit { unsafe nagare_receiver_destroy(receiver) }
+    deinit { unsafe nagare_receiver_destroy(handle) }
 
-    /// Reads what waits at the socket.
+    /// Reads the messages that the socket has received.
     /// - Returns: how many messages were read, or the negative errno.
-    func receive(from descriptor: Int32) -> Int { unsafe Int(nagare_receive(receiver, descriptor)) }
+    func receive(from descriptor: Int32) -> Int { unsafe Int(nagare_receive(handle, descriptor)) }
 
-    /// The message at `index` of those that the last call read.
+    /// The message at `index` of the last read.
     @inline(__always)
     func message(at index: Int) -> ReceivedMessage {
         precondition(index >= 0 && index < slots)
@@ -45,14 +45,14 @@ final class Receiver {
     }
 }
 
-/// One message as it was read: a datagram, or several that the kernel coalesced.
+/// One received message: a datagram, or several that the kernel coalesced.
 @unsafe
 struct ReceivedMessage {
     let bytes: UnsafeMutableRawPointer
     let length: Int
-    /// The length of each datagram but the last; what is not 1..<`length` means that there is only one.
+    /// The length of each datagram but the last; a value outside 1..<`length` means that there is only one.
     let segmentBytes: Int
-    /// Whether its tail is lost.
+    /// Whether the message was longer than its slot (MSG_TRUNC).
     let isTruncated: Bool
     let remote: TransportAddress
 }
