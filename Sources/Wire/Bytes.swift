@@ -1,5 +1,4 @@
-/// Big-endian loads: bounds-checked, and every bit pattern is a valid integer. A caller that reads what a peer sent
-/// checks lengths first, because an index outside the span traps.
+/// Big-endian loads with bounds checks. An offset outside the span traps, so a parser checks lengths first.
 extension RawSpan {
     @inline(__always)
     public func byte(at offset: Int) -> UInt8 {
@@ -9,7 +8,7 @@ extension RawSpan {
     public func bigEndianUInt16(at offset: Int) -> UInt16 {
         unsafe UInt16(bigEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self))
     }
-    /// Three bytes as the low 24 bits.
+    /// Three bytes in the low 24 bits.
     @inline(__always)
     public func bigEndianUInt24(at offset: Int) -> UInt32 {
         UInt32(byte(at: offset)) << 16 | UInt32(bigEndianUInt16(at: offset + 1))
@@ -22,13 +21,13 @@ extension RawSpan {
     public func bigEndianUInt64(at offset: Int) -> UInt64 {
         unsafe UInt64(bigEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
-    /// A copy as an array, for what is kept beyond the datagram.
+    /// A copy of the bytes.
     public func array() -> [UInt8] {
         unsafe withUnsafeBytes { unsafe Array($0) }
     }
 }
 
-/// Big-endian stores, bounds-checked.
+/// Big-endian stores with bounds checks.
 extension MutableRawSpan {
     @inline(__always)
     @_lifetime(self: copy self)
@@ -50,7 +49,7 @@ extension MutableRawSpan {
     public mutating func store(bigEndian value: UInt64, at offset: Int) {
         storeBytes(of: value.bigEndian, toByteOffset: offset, as: UInt64.self)
     }
-    /// Copies `source` in, whole, at `offset`.
+    /// Copies all of `source` to `offset`.
     @inline(__always)
     @_lifetime(self: copy self)
     public mutating func store(_ source: RawSpan, at offset: Int) {
@@ -64,7 +63,7 @@ extension MutableRawSpan {
     }
 }
 
-/// Big-endian appends, for messages that are built rather than forwarded.
+/// Big-endian appends.
 extension [UInt8] {
     public mutating func append(bigEndian value: UInt16) {
         append(UInt8(truncatingIfNeeded: value >> 8))
@@ -78,7 +77,7 @@ extension [UInt8] {
         append(bigEndian: UInt32(truncatingIfNeeded: value >> 32))
         append(bigEndian: UInt32(truncatingIfNeeded: value))
     }
-    /// Overwrites two bytes that are there already.
+    /// Overwrites two existing bytes.
     public mutating func store(bigEndian value: UInt16, at offset: Int) {
         self[offset] = UInt8(truncatingIfNeeded: value >> 8)
         self[offset + 1] = UInt8(truncatingIfNeeded: value)

@@ -1,4 +1,4 @@
-/// CRC-32 as in ISO/IEC 3309 and ITU-T V.42, reflected, which STUN's FINGERPRINT is made of (RFC 8489 §14.7).
+/// The CRC-32 of ISO/IEC 3309 and ITU-T V.42, for FINGERPRINT of STUN (RFC 8489 §14.7).
 package enum CRC32 {
     private static let table: [UInt32] = (0..<256).map { index in
         (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 0 ? value >> 1 : value >> 1 ^ 0xEDB8_8320 }

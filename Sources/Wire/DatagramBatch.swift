@@ -1,41 +1,41 @@
-/// The datagrams that one loop turn produced, packed back to back in one block, waiting for a single flush.
+/// The outgoing datagrams of one loop turn, packed back to back in one buffer.
 ///
-/// A datagram is written in place, encrypted in place and handed to the socket from there. Datagrams to one path that
-/// follow one another form a *run*, which a socket can hand to the kernel as one message (UDP generic segmentation
-/// offload, GSO). The batch is reused turn after turn, so appending never allocates.
+/// A datagram is written and encrypted in place and sent from there. Consecutive datagrams to one path form a *run*,
+/// which a socket can pass to the kernel as one message (UDP generic segmentation offload, GSO). The batch is reused,
+/// so appending never allocates.
 @safe
 public final class DatagramBatch {
-    /// Consecutive datagrams to one path, as the kernel's segmentation wants them: all as long as the first, but for the
-    /// last, which may be shorter.
+    /// Consecutive datagrams to one path, as GSO requires them: all of the same length, except the last one, which may
+    /// be shorter.
     public struct Run: Hashable, Sendable {
-        /// Where to, and out of which of the loop's sockets.
+        /// The local socket and the remote address.
         public let path: NetworkPath
-        /// Where the run begins in the batch's block, in bytes.
+        /// The offset of the run in the batch's buffer, in bytes.
         public let offset: Int
-        /// Bytes of all its datagrams.
+        /// The bytes of all its datagrams.
         public internal(set) var length: Int
-        /// Bytes of each datagram but the last.
+        /// The bytes of each datagram but the last.
         public let segmentBytes: Int
-        /// Datagrams, 1...`segmentsMax`.
+        /// The number of datagrams, 1...``segmentsMax``.
         public internal(set) var count: Int
-        /// The index in the batch of the first one.
+        /// The index of the first datagram in the batch.
         let firstIndex: Int
-        /// Whether a datagram may still join: none follows a shorter one.
+        /// Whether another datagram may join: not after a shorter one.
         var isOpen: Bool
     }
 
-    /// Bytes that one datagram may have: an Ethernet frame's payload, more than any path we send on carries.
+    /// The most bytes of one datagram: more than the payload of an Ethernet frame.
     public static let slotBytes = 1536
-    /// Datagrams of one run: UDP_MAX_SEGMENTS of the kernels that have the fewest.
+    /// The most datagrams of one run: the smallest UDP_MAX_SEGMENTS of all kernels.
     public static let segmentsMax = 64
-    /// Bytes of one run: what fits an IPv6 packet of 65,535 bytes with room for extension headers.
-    public static let runBytesMax = 65_000
+    /// The most bytes of one run: an IPv6 packet of 65,535 bytes with room for extension headers.
+    static let runBytesMax = 65_000
 
-    /// Datagrams that the batch holds at most.
+    /// The most datagrams of the batch.
     public let capacity: Int
     @usableFromInline let storage: UnsafeMutableRawPointer
     private let runStorage: UnsafeMutablePointer<Run>
-    /// Behind a pointer and not in the object: no access to it is checked for exclusivity at run time.
+    /// A pointer, so that accesses need no exclusivity checks at run time.
     @usableFromInline let state: UnsafeMutablePointer<State>
 
     @usableFromInline
@@ -47,11 +47,11 @@ public final class DatagramBatch {
         init() {}
     }
 
-    /// Called when a datagram is to be appended and the batch is full; must leave it with room, else the datagram is not
-    /// appended and counts as `overflowed`.
+    /// Called when a datagram is appended to a full batch. It should make room; otherwise the datagram is dropped and
+    /// counted in ``overflowed``.
     public var onFull: ((DatagramBatch) -> Void)?
 
-    /// - Parameter capacity: datagrams; 1024 is over twenty turns of a busy loop.
+    /// - Parameter capacity: the most datagrams; 1024 is more than 20 turns of a busy loop.
     public init(capacity: Int = 1024) {
         precondition(capacity > 0)
         self.capacity = capacity
@@ -67,14 +67,14 @@ public final class DatagramBatch {
         unsafe state.deallocate()
     }
 
-    /// Datagrams in the batch.
+    /// The number of datagrams in the batch.
     @inlinable public var count: Int { unsafe state.pointee.count }
     @inlinable public var isEmpty: Bool { unsafe state.pointee.count == 0 }
-    /// Datagrams refused because the batch stayed full.
+    /// The number of datagrams dropped because the batch was full.
     public var overflowed: Int { unsafe state.pointee.overflowed }
 
-    /// Room for one datagram of up to `slotBytes`, to be taken by `commit`; without that the next call returns the same
-    /// place. `nil` when the batch stays full, which is counted as `overflowed`.
+    /// The memory for the next datagram of up to ``slotBytes``, which ``commit(_:to:)`` appends. Without a commit the
+    /// next call returns the same memory. `nil` when the batch stays full, which is counted in ``overflowed``.
     @unsafe
     @inlinable
     @inline(__always)
@@ -83,18 +83,19 @@ public final class DatagramBatch {
         return unsafe storage + state.pointee.writeOffset
     }
 
-    /// Takes what was written at the place that `reserve` returned last as the next datagram.
-    /// - Parameter length: its bytes, 1...`slotBytes`.
+    /// Appends the datagram that was written to the memory from ``reserve()``.
+    /// - Parameter length: its bytes, 1...``slotBytes``.
     public func commit(_ length: Int, to path: NetworkPath) {
         precondition(length > 0 && length <= Self.slotBytes, "a datagram fits its slot")
-        precondition(unsafe state.pointee.count < capacity, "the place was reserved")
+        precondition(unsafe state.pointee.count < capacity, "the memory was reserved")
         if !extendLastRun(length, path) { addRun(length, path) }
         unsafe state.pointee.writeOffset &+= length
         unsafe state.pointee.count &+= 1
     }
 
     /// Appends one datagram.
-    /// - Parameter write: fills the slot of `slotBytes` and returns how many bytes of it to send; `nil` gives it back.
+    /// - Parameter write: fills the slot of ``slotBytes`` and returns the datagram's length, or `nil` to append
+    ///   nothing.
     /// - Returns: whether a datagram was appended.
     @inlinable
     @inline(__always)
@@ -108,7 +109,8 @@ public final class DatagramBatch {
         return true
     }
 
-    /// Appends a copy of `bytes`; one longer than a slot is refused.
+    /// Appends a copy of `bytes`, at most ``slotBytes``.
+    /// - Returns: whether a datagram was appended.
     @discardableResult
     public func append(to path: NetworkPath, copying bytes: RawSpan) -> Bool {
         append(to: path) { slot in
@@ -118,7 +120,7 @@ public final class DatagramBatch {
         }
     }
 
-    /// The bytes of the datagram at `index`, for the duration of the call. O(log runs).
+    /// Passes the bytes and the path of the datagram at `index` to `body`. O(log runs).
     public func withDatagram<Result>(_ index: Int, _ body: (RawSpan, NetworkPath) throws -> Result) rethrows -> Result {
         precondition(index >= 0 && index < count, "the batch holds the datagram")
         var lower = 0
@@ -136,31 +138,31 @@ public final class DatagramBatch {
         return try body(unsafe bytes.bytes, run.path)
     }
 
-    /// Empties the batch; what its pointers pointed to is written over by what comes next.
+    /// Empties the batch. Its memory is reused.
     public func removeAll() {
         unsafe state.pointee.writeOffset = 0
         unsafe state.pointee.count = 0
         unsafe state.pointee.runCount = 0
     }
 
-    // MARK: For the socket that sends it
+    // MARK: For the socket
 
-    /// The block, which `Run.offset` counts in.
+    /// The start of the buffer that `Run.offset` refers to.
     public var baseAddress: UnsafeMutableRawPointer { unsafe storage }
 
     public var runCount: Int { unsafe state.pointee.runCount }
 
-    /// The run at `index`, in the order of their datagrams.
+    /// The run at `index`, in the order of the datagrams.
     @inline(__always)
     public func run(at index: Int) -> Run {
         precondition(index >= 0 && index < runCount, "the batch holds the run")
         return unsafe runStorage[index]
     }
 
-    /// All runs, as a copy; `run(at:)` makes none.
+    /// A copy of all runs; ``run(at:)`` does not copy.
     public var runs: [Run] { (0..<runCount).map { run(at: $0) } }
 
-    // MARK: Steps
+    // MARK: Implementation
 
     @usableFromInline
     @inline(never)

@@ -1,5 +1,5 @@
-/// SHA-1 (FIPS 180-4 §6.1), which STUN's MESSAGE-INTEGRITY is fixed to (RFC 8489 §14.5). Streaming, without
-/// allocation. Not for anything new: its collision resistance is gone, its use in HMAC still stands.
+/// SHA-1 (FIPS 180-4 §6.1), which MESSAGE-INTEGRITY of STUN requires (RFC 8489 §14.5). Incremental, without allocation.
+/// Only for HMAC: SHA-1 is no longer collision resistant.
 package struct SHA1: Sendable {
     package static let digestBytes = 20
     package static let blockBytes = 64
@@ -11,7 +11,7 @@ package struct SHA1: Sendable {
 
     package init() {}
 
-    /// Takes in more of the message.
+    /// Adds bytes to the message.
     package mutating func update(_ bytes: RawSpan) {
         byteCount &+= UInt64(bytes.byteCount)
         var offset = 0
@@ -37,13 +37,13 @@ package struct SHA1: Sendable {
         }
     }
 
-    /// Takes in one byte.
+    /// Adds one byte to the message.
     package mutating func update(_ byte: UInt8) {
         byteCount &+= 1
         append(byte)
     }
 
-    /// The digest of all that was taken in.
+    /// The digest of the message.
     package consuming func finalize() -> [20 of UInt8] {
         let bitCount = byteCount &* 8
         append(0x80)
@@ -69,7 +69,7 @@ package struct SHA1: Sendable {
         compress(words)
     }
 
-    /// One block; the schedule's 80 words roll through the 16 given.
+    /// Processes one block. The 80 words of the message schedule are computed in place in 16 words.
     private mutating func compress(_ block: [16 of UInt32]) {
         var words = block
         var (a, b, c, d, e) = (state[0], state[1], state[2], state[3], state[4])
@@ -103,7 +103,7 @@ package struct SHA1: Sendable {
     }
 }
 
-/// HMAC with SHA-1 (RFC 2104), streaming.
+/// HMAC with SHA-1 (RFC 2104), incremental.
 package struct HMACSHA1: Sendable {
     private var inner = SHA1()
     private var outer = SHA1()

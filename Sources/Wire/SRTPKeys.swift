@@ -12,15 +12,16 @@ public enum SRTPProfile: UInt16, Hashable, Sendable, CaseIterable {
     public var tagLength: Int { self == .aes128CMHMACSHA1 ? 10 : 16 }
 }
 
-/// What DTLS exports for SRTP: one master key and salt each way. Never printed.
+/// The keying material that DTLS exports for SRTP: a master key and salt for each direction (RFC 5764 §4.2). Never
+/// printed.
 public struct SRTPKeyingMaterial: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
     public let profile: SRTPProfile
-    /// Key, then salt, for what we send.
+    /// Master key, then salt, for sending.
     public let local: [UInt8]
-    /// Key, then salt, for what the peer sends.
+    /// Master key, then salt, for receiving.
     public let remote: [UInt8]
 
-    /// `nil` unless both have the profile's key and salt length.
+    /// `nil` unless both have the key and salt length of the profile.
     public init?(profile: SRTPProfile, local: [UInt8], remote: [UInt8]) {
         let length = profile.keyLength + profile.saltLength
         guard local.count == length, remote.count == length else { return nil }

@@ -1,4 +1,4 @@
-/// What a STUN message is for (RFC 8489 §5).
+/// The class of a STUN message (RFC 8489 §5).
 public enum STUNMessageClass: UInt8, Hashable, Sendable, CaseIterable {
     case request = 0
     case indication = 1
@@ -18,7 +18,7 @@ public struct STUNMethod: RawRepresentable, Hashable, Sendable {
     public static let binding = STUNMethod(wire: 1)
 }
 
-/// The 96 bits that tie a response to its request (RFC 8489 §5).
+/// The 96-bit transaction identifier that matches a response with its request (RFC 8489 §5).
 public struct STUNTransactionID: Hashable, Sendable {
     /// The first four bytes, big-endian.
     public let high: UInt32
@@ -29,7 +29,7 @@ public struct STUNTransactionID: Hashable, Sendable {
         self.high = high
         self.low = low
     }
-    /// A random one.
+    /// A random identifier.
     public init(using generator: inout some RandomNumberGenerator) {
         self.init(high: generator.next(), low: generator.next())
     }
@@ -40,8 +40,8 @@ public struct STUNAttributeType: RawRepresentable, Hashable, Sendable, CustomStr
     public let rawValue: UInt16
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// Whether a receiver that does not know the attribute must refuse the message (RFC 8489 §14).
-    public var isComprehensionRequired: Bool { rawValue < 0x8000 }
+    /// Whether a receiver that does not know the attribute must reject the message (RFC 8489 §14).
+    var isComprehensionRequired: Bool { rawValue < 0x8000 }
     public var description: String { "0x" + String(rawValue, radix: 16) }
 
     public static let mappedAddress = Self(rawValue: 0x0001)
@@ -62,35 +62,35 @@ public struct STUNAttributeType: RawRepresentable, Hashable, Sendable, CustomStr
 
 /// Why bytes are not a STUN message.
 public enum STUNParseError: Error, Hashable, Sendable {
-    /// Fewer bytes than the header, or than the header says.
+    /// The message is shorter than the header, or than the header's length.
     case truncated(needed: Int, available: Int)
-    /// The first byte is not 0…3, or the magic cookie is not there.
+    /// The first byte is not 0…3, or the magic cookie is missing.
     case notSTUN
     /// The header's length is not a multiple of four, or bytes follow the message.
     case length
     /// An attribute reaches past the end, or its value has a length or form that its type forbids.
     case attribute(STUNAttributeType)
-    /// Something follows FINGERPRINT, which must come last (RFC 8489 §14.7).
+    /// An attribute follows FINGERPRINT, which must be the last one (RFC 8489 §14.7).
     case attributeAfterFingerprint
     /// More attributes than `STUNMessageView.attributesMax`.
     case tooManyAttributes
 }
 
-/// Numbers of the wire format shared by the reader and the builder.
+/// Constants of the wire format.
 enum STUNFormat {
     static let headerBytes = 20
     static let attributeHeaderBytes = 4
     /// RFC 8489 §5.
     static let magicCookie: UInt32 = 0x2112_A442
-    /// RFC 8489 §14.7: ASCII "STUN", so that a FINGERPRINT is not the CRC of another protocol on the same port.
+    /// ASCII "STUN", so that FINGERPRINT differs from the CRC-32 of another protocol on the same port (RFC 8489 §14.7).
     static let fingerprintXOR: UInt32 = 0x5354_554E
     /// MESSAGE-INTEGRITY with its header.
     static let integrityBytes = attributeHeaderBytes + SHA1.digestBytes
     /// FINGERPRINT with its header.
     static let fingerprintBytes = attributeHeaderBytes + 4
 
-    /// The HMAC over a message whose MESSAGE-INTEGRITY is at `offset`, with the header's length as if the message
-    /// ended with it (RFC 8489 §14.5).
+    /// The HMAC over a message whose MESSAGE-INTEGRITY is at `offset`. The header's length field counts as if the
+    /// message ended with this attribute (RFC 8489 §14.5).
     static func integrity(of bytes: RawSpan, before offset: Int, key: RawSpan) -> [20 of UInt8] {
         let length = UInt16(truncatingIfNeeded: offset - headerBytes + integrityBytes)
         var code = HMACSHA1(key: key)

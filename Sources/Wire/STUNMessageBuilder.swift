@@ -1,12 +1,12 @@
-/// Writes one STUN message (RFC 8489 §5), attribute after attribute; MESSAGE-INTEGRITY and FINGERPRINT come last, in
-/// that order. What it is given is our own, so a value that does not fit the format is a programming error.
+/// Writes one STUN message (RFC 8489 §5), attribute by attribute. MESSAGE-INTEGRITY and FINGERPRINT come last, in this
+/// order. Values must fit the format; others trap.
 public struct STUNMessageBuilder: Sendable {
     /// The message so far, complete after each call.
     public private(set) var bytes: [UInt8]
     private let transactionID: STUNTransactionID
     private let padding: UInt8
 
-    /// - Parameter padding: the byte that fills attributes up to four; any value is legal (RFC 8489 §14).
+    /// - Parameter padding: the padding byte of attributes; any value is legal (RFC 8489 §14).
     public init(
         _ messageClass: STUNMessageClass,
         method: STUNMethod = .binding,
@@ -27,7 +27,7 @@ public struct STUNMessageBuilder: Sendable {
         bytes.append(bigEndian: transactionID.low)
     }
 
-    /// Appends any attribute; `value` without padding.
+    /// Appends an attribute; `value` without padding.
     public mutating func append(_ type: STUNAttributeType, _ value: [UInt8] = []) {
         let padded = (value.count + 3) & ~3
         let length = bytes.count - STUNFormat.headerBytes + STUNFormat.attributeHeaderBytes + padded
@@ -74,21 +74,21 @@ public struct STUNMessageBuilder: Sendable {
         append(.errorCode, [0, 0, UInt8(code / 100), UInt8(code % 100)] + Array(reason.utf8))
     }
 
-    /// UNKNOWN-ATTRIBUTES (RFC 8489 §14.13), which goes with error 420.
+    /// UNKNOWN-ATTRIBUTES (RFC 8489 §14.13), for error 420.
     public mutating func appendUnknownAttributes(_ types: [STUNAttributeType]) {
         var field: [UInt8] = []
         for type in types { field.append(bigEndian: type.rawValue) }
         append(.unknownAttributes, field)
     }
 
-    /// MESSAGE-INTEGRITY over all that is there (RFC 8489 §14.5). In ICE the key is the receiver's password in a
-    /// request, and the same password again in its response.
+    /// MESSAGE-INTEGRITY over the message so far (RFC 8489 §14.5). In ICE the key is the password of the request's
+    /// receiver, also in the response.
     public mutating func appendMessageIntegrity(key: [UInt8]) {
         let code = STUNFormat.integrity(of: unsafe bytes.span.bytes, before: bytes.count, key: unsafe key.span.bytes)
         append(.messageIntegrity, (0..<SHA1.digestBytes).map { code[$0] })
     }
 
-    /// FINGERPRINT over all that is there (RFC 8489 §14.7).
+    /// FINGERPRINT over the message so far (RFC 8489 §14.7).
     public mutating func appendFingerprint() {
         let length = bytes.count - STUNFormat.headerBytes + STUNFormat.fingerprintBytes
         precondition(length <= Int(UInt16.max), "a STUN message's length has 16 bits")

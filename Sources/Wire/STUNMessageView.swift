@@ -1,10 +1,9 @@
-/// Read-only view of one STUN message (RFC 8489 §5). It cannot outlive the datagram.
+/// A read-only view of one STUN message (RFC 8489 §5). It cannot outlive the datagram.
 ///
-/// The bytes are untrusted until `hasValidIntegrity` says otherwise: reading an attribute does not check who sent it.
-/// Of an attribute that occurs twice the first counts; what follows MESSAGE-INTEGRITY, FINGERPRINT excepted, is
-/// ignored (RFC 8489 §14.5).
+/// The content is unauthenticated until ``hasValidIntegrity(key:)`` returns `true`. The first of duplicate attributes
+/// counts. Attributes after MESSAGE-INTEGRITY, except FINGERPRINT, are ignored (RFC 8489 §14.5).
 public struct STUNMessageView: ~Escapable {
-    /// More than any ICE implementation sends; each costs a step of the walk.
+    /// The most attributes of a message; more than any ICE implementation sends.
     public static let attributesMax = 64
 
     public let bytes: RawSpan
@@ -13,14 +12,14 @@ public struct STUNMessageView: ~Escapable {
     public let transactionID: STUNTransactionID
     private let index: STUNAttributeIndex
 
-    /// Whether a datagram is STUN rather than DTLS or SRTP: a first byte of 0…3 (RFC 7983 §7) and the magic cookie
-    /// (RFC 8489 §5). Says nothing about the rest of it. Methods above 0xFF, of which none is assigned, do not pass.
+    /// Whether a datagram is STUN and not DTLS or SRTP: the first byte is 0…3 (RFC 7983 §7), and the magic cookie is
+    /// present (RFC 8489 §5). The rest is not checked. Methods above 0xFF, of which none is assigned, are excluded.
     public static func isSTUN(_ bytes: RawSpan) -> Bool {
         bytes.byteCount >= STUNFormat.headerBytes && PacketProtocol(firstByte: bytes.byte(at: 0)) == .stun
             && bytes.bigEndianUInt32(at: 4) == STUNFormat.magicCookie
     }
 
-    /// Validates the header and every attribute's length once, so that the accessors cannot fail.
+    /// Validates the header and the length of every attribute.
     @_lifetime(copy bytes)
     public init(_ bytes: RawSpan) throws(STUNParseError) {
         guard bytes.byteCount >= STUNFormat.headerBytes else {
@@ -35,7 +34,7 @@ public struct STUNMessageView: ~Escapable {
         guard bytes.byteCount == STUNFormat.headerBytes + length else { throw .length }
         index = try STUNAttributeIndex(bytes)
         self.bytes = bytes
-        // The class's two bits sit among the method's twelve: M11…M7 C1 M6…M4 C0 M3…M0.
+        // The bits of class and method are interleaved: M11…M7 C1 M6…M4 C0 M3…M0.
         let type = bytes.bigEndianUInt16(at: 0)
         switch (type >> 8 & 1, type >> 4 & 1) {
         case (0, 0): messageClass = .request
@@ -47,7 +46,7 @@ public struct STUNMessageView: ~Escapable {
         transactionID = STUNTransactionID(high: bytes.bigEndianUInt32(at: 8), low: bytes.bigEndianUInt64(at: 12))
     }
 
-    /// Where USERNAME's value is.
+    /// The position of USERNAME's value.
     public var usernameRange: Range<Int>? { index.username }
     /// USERNAME; `nil` when absent or not UTF-8.
     public var username: String? { text(index.username) }
@@ -60,7 +59,7 @@ public struct STUNMessageView: ~Escapable {
 
     /// PRIORITY (RFC 8445 §7.1.1).
     public var priority: UInt32? { index.priority.map { bytes.bigEndianUInt32(at: $0.lowerBound) } }
-    /// Whether USE-CANDIDATE is there: the controlling side nominates this pair (RFC 8445 §7.1.2).
+    /// Whether USE-CANDIDATE is present: the controlling agent nominates this pair (RFC 8445 §7.1.2).
     public var useCandidate: Bool { index.useCandidate }
     /// ICE-CONTROLLING's tie-breaker.
     public var iceControlling: UInt64? { index.controlling.map { bytes.bigEndianUInt64(at: $0.lowerBound) } }
@@ -75,7 +74,7 @@ public struct STUNMessageView: ~Escapable {
     /// ERROR-CODE's reason phrase.
     public var errorReason: String? { text(index.errorCode.map { $0.lowerBound + 4..<$0.upperBound }) }
 
-    /// XOR-MAPPED-ADDRESS: where the other side saw the request come from (RFC 8489 §14.2).
+    /// XOR-MAPPED-ADDRESS: the source address of the request, as the peer saw it (RFC 8489 §14.2).
     public var xorMappedAddress: TransportAddress? {
         guard let range = index.xorMappedAddress else { return nil }
         let start = range.lowerBound
@@ -88,22 +87,21 @@ public struct STUNMessageView: ~Escapable {
         return TransportAddress(ip: ip, port: port)
     }
 
-    /// How many comprehension-required attributes are not understood here; they call for a 420 (RFC 8489 §6.3.1).
+    /// The number of unknown comprehension-required attributes, which require a 420 response (RFC 8489 §6.3.1).
     public var unknownAttributeCount: Int { index.unknownCount }
-    /// The types of those, the first `STUNAttributeIndex.unknownMax` of them.
+    /// The types of the first eight unknown comprehension-required attributes.
     public var unknownAttributes: [STUNAttributeType] {
         (0..<min(index.unknownCount, STUNAttributeIndex.unknownMax)).map {
             STUNAttributeType(rawValue: index.unknown[$0])
         }
     }
 
-    /// Whether MESSAGE-INTEGRITY is there, valid or not.
+    /// Whether MESSAGE-INTEGRITY is present, valid or not.
     public var hasIntegrity: Bool { index.integrity != nil }
-    /// Whether FINGERPRINT is there, valid or not.
+    /// Whether FINGERPRINT is present, valid or not.
     public var hasFingerprint: Bool { index.fingerprint != nil }
 
-    /// Whether MESSAGE-INTEGRITY is there and was made with `key` (RFC 8489 §9.1.3). Takes as long for a wrong code as
-    /// for a right one.
+    /// Whether MESSAGE-INTEGRITY is present and valid for `key` (RFC 8489 §9.1.3). Compares in constant time.
     public func hasValidIntegrity(key: RawSpan) -> Bool {
         guard let range = index.integrity else { return false }
         let offset = range.lowerBound - STUNFormat.attributeHeaderBytes
@@ -112,25 +110,25 @@ public struct STUNMessageView: ~Escapable {
         for index in 0..<SHA1.digestBytes { difference |= expected[index] ^ bytes.byte(at: range.lowerBound + index) }
         return difference == 0
     }
-    /// Whether MESSAGE-INTEGRITY is there and was made with `key`.
+    /// Whether MESSAGE-INTEGRITY is present and valid for `key`.
     public func hasValidIntegrity(key: [UInt8]) -> Bool { hasValidIntegrity(key: unsafe key.span.bytes) }
 
-    /// Whether FINGERPRINT is there and matches (RFC 8489 §14.7). Proves no sender: anyone can compute it.
+    /// Whether FINGERPRINT is present and valid (RFC 8489 §14.7). It does not authenticate the sender.
     public func hasValidFingerprint() -> Bool {
         guard let range = index.fingerprint else { return false }
         let covered = bytes.extracting(0..<range.lowerBound - STUNFormat.attributeHeaderBytes)
         return CRC32.checksum(covered) ^ STUNFormat.fingerprintXOR == bytes.bigEndianUInt32(at: range.lowerBound)
     }
 
-    /// The part of USERNAME before the colon: in a request, the receiver's user name fragment (RFC 8445 §7.2.2), by
-    /// which a demultiplexer finds the peer. `nil` without USERNAME, colon or UTF-8.
+    /// The part of USERNAME before the colon: in a request, the username fragment of its receiver (RFC 8445 §7.2.2),
+    /// which identifies the peer. `nil` without USERNAME, without a colon or without UTF-8.
     public func localUsernameFragment() -> String? {
         guard let range = index.username else { return nil }
         for offset in range where bytes.byte(at: offset) == 0x3A { return text(range.lowerBound..<offset) }
         return nil
     }
 
-    /// Whether USERNAME is there and has exactly these bytes.
+    /// Whether USERNAME is present and has exactly these bytes.
     public func hasUsername(_ expected: [UInt8]) -> Bool {
         guard let range = index.username, range.count == expected.count else { return false }
         return expected.indices.allSatisfy { bytes.byte(at: range.lowerBound + $0) == expected[$0] }
@@ -142,12 +140,13 @@ public struct STUNMessageView: ~Escapable {
     }
 }
 
-/// Where in a message each attribute's value is, found in one walk.
+/// The positions of the attribute values of a message.
 struct STUNAttributeIndex {
-    /// A 420 lists this many; more unknown attributes are counted but not listed.
+    /// The most unknown attributes that are listed for a 420; further ones are only counted.
     static let unknownMax = 8
-    /// USERNAME's, 256 + 1 + 256 by RFC 8445 §5.3. The other texts: 763 bytes of UTF-8 by RFC 8489 §14.9.
+    /// The longest USERNAME: 256 + 1 + 256 bytes (RFC 8445 §5.3).
     static let usernameBytesMax = 513
+    /// The longest value of the other texts (RFC 8489 §14.9).
     static let textBytesMax = 763
 
     private(set) var username: Range<Int>?
@@ -165,7 +164,7 @@ struct STUNAttributeIndex {
     private(set) var unknown: [8 of UInt16] = .init(repeating: 0)
     private(set) var unknownCount = 0
 
-    /// - Parameter bytes: a whole message, its header checked.
+    /// - Parameter bytes: a complete message with a valid header.
     init(_ bytes: RawSpan) throws(STUNParseError) {
         var offset = STUNFormat.headerBytes
         var count = 0
@@ -173,7 +172,7 @@ struct STUNAttributeIndex {
             guard fingerprint == nil else { throw .attributeAfterFingerprint }
             count += 1
             guard count <= STUNMessageView.attributesMax else { throw .tooManyAttributes }
-            // The message's length is a multiple of four, so an attribute header is whole.
+            // The message's length is a multiple of four, so an attribute header is complete.
             let type = STUNAttributeType(rawValue: bytes.bigEndianUInt16(at: offset))
             let length = Int(bytes.bigEndianUInt16(at: offset + 2))
             let start = offset + STUNFormat.attributeHeaderBytes
@@ -217,7 +216,7 @@ struct STUNAttributeIndex {
         guard isWellFormed else { throw .attribute(type) }
     }
 
-    /// Keeps the first of its kind; a later one is ignored, whatever it holds.
+    /// Keeps the first attribute of its type; later ones are ignored.
     private static func note(_ slot: inout Range<Int>?, _ range: Range<Int>, _ isWellFormed: Bool) -> Bool {
         guard slot == nil else { return true }
         slot = range

@@ -6,13 +6,13 @@ import Wire
         NetworkPath(socket: SocketIndex(rawValue: socket), remote: TransportAddress(ip: .loopbackV4, port: port))
     }
 
-    /// Appends a datagram of `length` bytes, each of them `byte`.
+    /// Appends a datagram of `length` bytes with the value `byte`.
     private func append(_ length: Int, _ byte: UInt8 = 0, to path: NetworkPath, in batch: DatagramBatch) {
         let bytes = [UInt8](repeating: byte, count: length)
         batch.append(to: path, copying: unsafe bytes.span.bytes)
     }
 
-    /// The lengths of each run's datagrams, from what `withDatagram` gives.
+    /// The lengths of each run's datagrams, from `withDatagram`.
     private func shape(_ batch: DatagramBatch) -> [[Int]] {
         var index = 0
         return batch.runs.map { run in
@@ -53,14 +53,14 @@ import Wire
         #expect(batch.runs.map { $0.path } == [path(1), path(2), path(1), path(1, socket: 1)])
     }
 
-    @Test func `a run has 64 datagrams at most`() {
+    @Test func `a run has at most 64 datagrams`() {
         let batch = DatagramBatch()
         for _ in 0..<130 { append(10, to: path(1), in: batch) }
         #expect(batch.runs.map { $0.count } == [64, 64, 2])
         #expect(batch.runs.map { $0.offset } == [0, 640, 1280])
     }
 
-    @Test func `a run has 65,000 bytes at most`() {
+    @Test func `a run has at most 65,000 bytes`() {
         let batch = DatagramBatch()
         for _ in 0..<66 { append(1300, to: path(1), in: batch) }
         #expect(batch.runs.map { $0.count } == [50, 16])
@@ -69,7 +69,7 @@ import Wire
         for _ in 0..<54 { append(1200, to: path(1), in: batch) }
         append(200, to: path(1), in: batch)
         append(200, to: path(1), in: batch)
-        #expect(batch.runs.map { $0.length } == [65_000, 200], "the shorter last one may fill it, and no other")
+        #expect(batch.runs.map { $0.length } == [65_000, 200], "a shorter last datagram may fill the run")
     }
 
     @Test func `datagrams are packed, and each has its own bytes`() {
@@ -92,7 +92,7 @@ import Wire
         #expect(runs.reduce(0) { $0 + $1.length } == lengths.reduce(0, +))
     }
 
-    @Test func `what was reserved and committed is a datagram; without a commit it is none`() {
+    @Test func `a reserved datagram is appended only by a commit`() {
         let batch = DatagramBatch(capacity: 4)
         let isSame = unsafe batch.reserve() == batch.reserve()
         #expect(isSame)
@@ -110,7 +110,7 @@ import Wire
         #expect(batch.withDatagram(1) { bytes, _ in bytes.array() } == Array(repeating: 2, count: 12))
     }
 
-    @Test func `a writer that gives its slot back leaves no trace`() {
+    @Test func `a writer that returns nil appends nothing`() {
         let batch = DatagramBatch(capacity: 4)
         append(10, to: path(1), in: batch)
         for length in [nil, 0, -1, DatagramBatch.slotBytes + 1] {
@@ -123,7 +123,7 @@ import Wire
         #expect(batch.overflowed == 0)
     }
 
-    @Test func `a full batch calls, and counts what it cannot take`() {
+    @Test func `a full batch calls onFull and counts dropped datagrams`() {
         let batch = DatagramBatch(capacity: 3)
         for _ in 0..<5 { append(DatagramBatch.slotBytes, to: path(1), in: batch) }
         #expect(batch.count == 3)
@@ -142,7 +142,7 @@ import Wire
         #expect(batch.overflowed == 3)
     }
 
-    @Test func `a batch that was emptied begins anew`() {
+    @Test func `an emptied batch starts again`() {
         let batch = DatagramBatch(capacity: 4)
         for _ in 0..<3 { append(10, to: path(1), in: batch) }
         batch.removeAll()
@@ -153,7 +153,7 @@ import Wire
         #expect(shape(batch) == [[10]])
     }
 
-    @Test func `a length that no slot has is our own mistake`() async {
+    @Test func `an invalid length traps`() async {
         await #expect(processExitsWith: .failure) {
             let batch = DatagramBatch(capacity: 4)
             batch.commit(

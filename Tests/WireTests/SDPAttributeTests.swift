@@ -17,7 +17,7 @@ import Wire
         #expect(RTPMapAttribute(text) == nil)
     }
 
-    @Test func `format parameters keep their order and lower their keys`() throws {
+    @Test func `format parameters keep their order and have lower case keys`() throws {
         let line = try #require(FormatParametersAttribute("102 Profile-Level-ID=42E01F; packetization-mode = 1;;x=a=b"))
         #expect(line.parameters.map(\.key) == ["profile-level-id", "packetization-mode", "x"])
         #expect(line.parameters.map(\.value) == ["42E01F", "1", "a=b"])
@@ -42,7 +42,7 @@ import Wire
         #expect(FeedbackAttribute("200 nack") == nil)
     }
 
-    @Test func `an extension has an identifier, perhaps a direction, and a URI`() throws {
+    @Test func `an extension has an identifier, an optional direction and a URI`() throws {
         let line = try #require(ExtensionMapAttribute("3/sendonly urn:x y"))
         #expect(line.id.rawValue == 3)
         #expect(line.direction == .sendonly)
@@ -65,7 +65,7 @@ import Wire
     }
 
     @Test(arguments: ["send q;h;f", "recv q", "send q;~h,i recv a;b", "recv a send b,c"])
-    func `a simulcast line reads and writes the same streams`(text: String) throws {
+    func `a simulcast line survives parsing and serialization`(text: String) throws {
         let line = try #require(SimulcastAttribute(text))
         #expect(SimulcastAttribute(line.text) == line)
     }
@@ -92,7 +92,7 @@ import Wire
         #expect(GroupAttribute("BUNDLE a(b") == nil)
     }
 
-    @Test func `a fingerprint reads in either case and writes upper case`() throws {
+    @Test func `a fingerprint is parsed in either case and serialized in upper case`() throws {
         let pairs = (0..<32).map { String($0 + 0xA0, radix: 16) }.joined(separator: ":")
         let fingerprint = try #require(Fingerprint(attribute: "SHA-256 \(pairs)"))
         #expect(fingerprint.description == "sha-256 \(pairs.uppercased())")
@@ -128,7 +128,7 @@ import Wire
         #expect(ICECandidateAttribute(text) == nil)
     }
 
-    @Test func `a candidate of ours has RFC 8445's priority`() throws {
+    @Test func `a host candidate has the priority of RFC 8445`() throws {
         let address = try #require(TransportAddress("192.0.2.1:5000"))
         let candidate = ICECandidateAttribute(hostAddress: address, preference: 65_535)
         #expect(candidate.text == "1 1 udp 2130706431 192.0.2.1 5000 typ host")

@@ -10,7 +10,7 @@ private let values = [
 ]
 
 @Suite struct SDPMutationTests {
-    /// Reads one text as every kind of attribute; what reads must write what reads back equal.
+    /// Parses one text as every kind of attribute; a parsed attribute must survive serialization.
     private func readAsEverything(_ text: String) {
         if let line = RTPMapAttribute(text) { #expect(RTPMapAttribute(line.text) == line) }
         if let line = FormatParametersAttribute(text) { #expect(FormatParametersAttribute(line.text) != nil) }
@@ -26,12 +26,12 @@ private let values = [
     }
 
     @Test(arguments: values)
-    func `every truncation of an attribute reads or is refused`(value: String) {
+    func `every truncation of an attribute is parsed or refused`(value: String) {
         for count in 0...value.count { readAsEverything(String(value.prefix(count))) }
     }
 
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `mutated attributes read or are refused`(seed: UInt64) {
+    func `mutated attributes are parsed or refused`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<300 {
             var bytes = Array((values.randomElement(using: &generator) ?? "").utf8)

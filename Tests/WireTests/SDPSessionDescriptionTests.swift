@@ -21,7 +21,7 @@ private let small = """
     """
 
 @Suite struct SDPSessionDescriptionTests {
-    @Test func `a description is read into session and sections`() throws {
+    @Test func `a description is parsed into session and media sections`() throws {
         let description = try SessionDescription(parsing: small)
         #expect(description.origin == SDPOrigin(sessionID: "123", version: "2"))
         #expect(description.timing == "0 0")
@@ -40,7 +40,7 @@ private let small = """
         #expect(description.media.last?.port == 0)
     }
 
-    @Test func `written text reads back equal and has CR LF line ends`() throws {
+    @Test func `a serialized description has CR LF line ends and is parsed to an equal one`() throws {
         let description = try SessionDescription(parsing: small)
         let text = description.serialized()
         #expect(try SessionDescription(parsing: text) == description)
@@ -49,14 +49,14 @@ private let small = """
         #expect(text.hasPrefix("v=0\r\no=- 123 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group"))
     }
 
-    @Test func `CR LF, blank lines and trailing spaces do not matter`() throws {
+    @Test func `CR LF, blank lines and trailing spaces are ignored`() throws {
         let plain = try SessionDescription(parsing: small)
         let lines = small.split(separator: "\n")
         #expect(try SessionDescription(parsing: lines.joined(separator: "\r\n")) == plain)
         #expect(try SessionDescription(parsing: lines.joined(separator: " \n\n")) == plain)
     }
 
-    @Test func `bytes are read like text, and must be UTF-8`() throws {
+    @Test func `bytes are parsed like text and must be UTF-8`() throws {
         #expect(try SessionDescription(parsing: Array(small.utf8)) == SessionDescription(parsing: small))
         #expect(throws: SDPParseError.notUTF8) { try SessionDescription(parsing: Array("v=0\n".utf8) + [0xFF]) }
     }
@@ -86,7 +86,7 @@ private let small = """
 
     static let head = "v=0\no=- 1 1 IN IP4 0.0.0.0\ns=-\nt=0 0\n"
 
-    @Test func `each list has its maximum`() throws {
+    @Test func `each list has a limit`() throws {
         let head = Self.head
         let section = "m=audio 9 RTP 0\n"
         #expect(throws: SDPParseError.tooManyMediaSections) {
@@ -122,11 +122,11 @@ private let small = """
         }
     }
 
-    @Test func `a session identifier of ours is never negative when read as a signed integer`() {
+    @Test func `the session identifier is never negative as a signed integer`() {
         #expect(SDPOrigin(sessionID: .max, version: 1).sessionID == "9223372036854775807")
     }
 
-    @Test func `a fragment needs no session lines`() throws {
+    @Test func `a fragment requires no session lines`() throws {
         let text = "a=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=end-of-candidates\r\n"
         let fragment = try SDPFragment(parsing: text)
         #expect(fragment.attributes == [SDPAttribute("group", "BUNDLE 0 1")])

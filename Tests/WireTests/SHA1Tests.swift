@@ -31,7 +31,7 @@ struct SHA1Tests {
     }
 
     @Test(arguments: [1, 3, 63, 64, 65])
-    func `the digest does not depend on how the message is cut`(piece: Int) {
+    func `the digest does not depend on the size of the updates`(piece: Int) {
         for count in 0...200 {
             let message = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37) }
             #expect(digest(message, pieces: piece) == digest(message))
@@ -83,7 +83,7 @@ struct SHA1Tests {
 
 struct CRC32Tests {
     @Test(arguments: [("", 0 as UInt32), ("123456789", 0xCBF4_3926), ("a", 0xE8B7_BE43)])
-    func `the published checksums come out`(text: String, expected: UInt32) {
+    func `published checksums are computed`(text: String, expected: UInt32) {
         let bytes = Array(text.utf8)
         let checksum = CRC32.checksum(unsafe bytes.span.bytes)
         #expect(checksum == expected)

@@ -5,7 +5,7 @@ import Wire
 struct STUNMessageTests {
     private static let id = STUNTransactionID(high: 1, low: 2)
 
-    /// Parses; on success, whether both the code and the fingerprint hold.
+    /// Parses a message and checks MESSAGE-INTEGRITY and FINGERPRINT.
     private func isAuthentic(_ bytes: [UInt8], key: [UInt8]) -> Bool {
         guard let message = try? STUNMessageView(unsafe bytes.span.bytes) else { return false }
         return message.hasValidFingerprint() && message.hasValidIntegrity(key: key)
@@ -16,7 +16,7 @@ struct STUNMessageTests {
         return message.hasValidIntegrity(key: key)
     }
 
-    /// Touches every accessor, so that a trap in one shows.
+    /// Calls every accessor, to detect traps.
     private func readAll(_ bytes: [UInt8]) {
         _ = STUNMessageView.isSTUN(unsafe bytes.span.bytes)
         guard let message = try? STUNMessageView(unsafe bytes.span.bytes) else { return }
@@ -55,7 +55,7 @@ struct STUNMessageTests {
     }
 
     @Test(arguments: STUNVector.all)
-    func `a message cut short or with bytes behind it is refused`(vector: STUNVector) {
+    func `a truncated message and one with trailing bytes are refused`(vector: STUNVector) {
         for count in vector.bytes.indices {
             let expected: STUNParseError = .truncated(
                 needed: count < 20 ? 20 : vector.bytes.count,
@@ -68,7 +68,7 @@ struct STUNMessageTests {
         }
     }
 
-    @Test func `a message cut at any attribute with its length put right is never authentic`() {
+    @Test func `a message truncated at any attribute with a corrected length is never authentic`() {
         for count in stride(from: 20, to: STUNVector.request.bytes.count, by: 4) {
             var cut = Array(STUNVector.request.bytes.prefix(count))
             cut.store(bigEndian: UInt16(count - 20), at: 2)
@@ -77,7 +77,7 @@ struct STUNMessageTests {
         }
     }
 
-    @Test func `random bytes behind a valid header never trap`() {
+    @Test func `random bytes after a valid header never trap`() {
         var generator = SeededGenerator(seed: 1)
         for _ in 0..<20_000 {
             let count = Int.random(in: 0...40, using: &generator) * 4
@@ -95,7 +95,7 @@ struct STUNMessageTests {
     }
 
     @Test(arguments: STUNMessageClass.allCases, [0x000, 0x001, 0x00F, 0x010, 0x080, 0x0A5, 0x0FF] as [UInt16])
-    func `class and method survive the interleaving of their bits`(messageClass: STUNMessageClass, raw: UInt16) throws {
+    func `class and method are written and read back`(messageClass: STUNMessageClass, raw: UInt16) throws {
         let method = try #require(STUNMethod(rawValue: raw))
         let bytes = STUNMessageBuilder(messageClass, method: method, transactionID: Self.id).bytes
         let message = try STUNMessageView(unsafe bytes.span.bytes)
@@ -126,7 +126,7 @@ struct STUNMessageTests {
         #expect(error(builder.bytes) == .attribute(type))
     }
 
-    @Test func `an attribute that reaches past the end is refused`() {
+    @Test func `an attribute that exceeds the message is refused`() {
         var builder = STUNMessageBuilder(.request, transactionID: Self.id)
         builder.append(.username, "abcd:efgh")
         var bytes = builder.bytes
@@ -134,7 +134,7 @@ struct STUNMessageTests {
         #expect(error(bytes) == .attribute(.username))
     }
 
-    @Test func `nothing may follow the fingerprint`() {
+    @Test func `an attribute after FINGERPRINT is refused`() {
         var builder = STUNMessageBuilder(.request, transactionID: Self.id)
         builder.appendFingerprint()
         builder.append(.useCandidate)
@@ -149,7 +149,7 @@ struct STUNMessageTests {
         #expect(error(builder.bytes) == .tooManyAttributes)
     }
 
-    @Test func `what follows the integrity attribute is ignored`() throws {
+    @Test func `attributes after MESSAGE-INTEGRITY are ignored`() throws {
         var builder = STUNMessageBuilder(.request, transactionID: Self.id)
         builder.appendMessageIntegrity(key: STUNVector.password)
         builder.append(.useCandidate)
@@ -163,7 +163,7 @@ struct STUNMessageTests {
         #expect(message.unknownAttributeCount == 0)
     }
 
-    @Test func `the first of two attributes of a kind counts`() throws {
+    @Test func `the first of duplicate attributes counts`() throws {
         var builder = STUNMessageBuilder(.request, transactionID: Self.id)
         builder.append(.username, "first:one")
         builder.append(.username, "second:one")
@@ -172,7 +172,7 @@ struct STUNMessageTests {
         #expect(message.localUsernameFragment() == "first")
     }
 
-    @Test func `unknown attributes are counted, listed up to eight, and only when they must be understood`() throws {
+    @Test func `unknown comprehension-required attributes are counted, and up to eight are listed`() throws {
         var builder = STUNMessageBuilder(.request, transactionID: Self.id)
         builder.append(STUNAttributeType(rawValue: 0xC057), [1, 2, 3, 4])
         for type in 0x7000..<0x700A as Range<UInt16> { builder.append(STUNAttributeType(rawValue: type), [1]) }
@@ -183,7 +183,7 @@ struct STUNMessageTests {
     }
 
     @Test(arguments: [300, 420, 487, 699])
-    func `an error code reads as written`(code: Int) throws {
+    func `an error code is written and read back`(code: Int) throws {
         var builder = STUNMessageBuilder(.error, transactionID: Self.id)
         builder.appendErrorCode(code, reason: "Because")
         let bytes = builder.bytes
@@ -192,7 +192,7 @@ struct STUNMessageTests {
         #expect(message.errorReason == "Because")
     }
 
-    @Test func `a user name that is not UTF-8 has no text but can still be compared`() throws {
+    @Test func `a username that is not UTF-8 has no text but can be compared`() throws {
         var builder = STUNMessageBuilder(.request, transactionID: Self.id)
         builder.append(.username, [0xFF, 0x3A, 0x41])
         let bytes = builder.bytes

@@ -17,7 +17,7 @@ struct STUNVectorTests {
         #expect(hasFingerprint == (vector.name != STUNVector.longTerm.name))
     }
 
-    @Test func `the sample request reads as published`() throws {
+    @Test func `the attributes of the sample request are read`() throws {
         let bytes = STUNVector.request.bytes
         let message = try STUNMessageView(unsafe bytes.span.bytes)
         #expect(message.messageClass == .request)
@@ -44,7 +44,7 @@ struct STUNVectorTests {
         #expect(message.xorMappedAddress == TransportAddress(address))
     }
 
-    @Test func `the sample with long-term credentials reads as published`() throws {
+    @Test func `the attributes of the sample with long-term credentials are read`() throws {
         let bytes = STUNVector.longTerm.bytes
         let message = try STUNMessageView(unsafe bytes.span.bytes)
         #expect(message.username == "\u{30DE}\u{30C8}\u{30EA}\u{30C3}\u{30AF}\u{30B9}")

@@ -33,7 +33,7 @@ package final class DependencyTemplates {
     /// Reads the descriptor of a packet into its description. A descriptor that cannot be read leaves the layers at 0 and the
     /// dependencies unknown.
     func read(_ data: RawSpan, into description: inout PacketDescription) {
-        guard let head = DependencyDescriptorHead(data) else { return }
+        guard let head = DependencyDescriptorHeader(data) else { return }
         description.frameNumber = head.frameNumber
         if head.startsFrame { description.frame.insert(.startsFrame) }
         if head.endsFrame { description.frame.insert(.endsFrame) }

@@ -37,7 +37,7 @@ extension PacketDescription {
                 if let templates {
                     templates.object.read(packet.bytes.extracting(element.range), into: &self)
                 } else {
-                    let place = element.range.lowerBound + DependencyDescriptorHead.frameNumberOffset
+                    let place = element.range.lowerBound + DependencyDescriptorHeader.frameNumberOffset
                     frameNumber = packet.bytes.bigEndianUInt16(at: place)
                 }
             default: break
@@ -58,7 +58,7 @@ extension PacketDescription {
         default:
             let head =
                 dependencyDescriptor.isPresent
-                ? DependencyDescriptorHead(packet.bytes.extracting(dependencyDescriptor.range)) : nil
+                ? DependencyDescriptorHeader(packet.bytes.extracting(dependencyDescriptor.range)) : nil
             startsKeyFrame = isKeyFrameStart(codec: codec, payload: packet.payload, descriptor: head)
             // The descriptor is there for payloads that a forwarder cannot read.
             if head == nil { readFrame(packet.payload, codec: codec) }
@@ -95,10 +95,10 @@ extension PacketDescription {
 
     private mutating func readFrame(_ payload: RawSpan, codec: CodecName) {
         if marker { frame.insert(.endsFrame) }
-        let unit: NALUnitHead?
+        let unit: NALUnitHeader?
         switch codec {
-        case .h264: unit = NALUnitHead(h264: payload)
-        case .h265: unit = NALUnitHead(h265: payload)
+        case .h264: unit = NALUnitHeader(h264: payload)
+        case .h265: unit = NALUnitHeader(h265: payload)
         default:
             // Without a descriptor an AV1 payload shows the start of a coded video sequence only.
             if startsKeyFrame { frame.insert(.startsFrame) }

@@ -148,7 +148,7 @@ struct HeaderWriter {
             unsafe copy(packet.pointee.description.dependencyDescriptor, extensions.dependencyDescriptor, of: packet)
             unsafe target.storeBytes(
                 of: segment.frameNumber(packet.pointee.description.frameNumber).bigEndian,
-                toByteOffset: start + DependencyDescriptorHead.frameNumberOffset,
+                toByteOffset: start + DependencyDescriptorHeader.frameNumberOffset,
                 as: UInt16.self
             )
         }

@@ -1,13 +1,14 @@
-/// Whether a key frame starts in this packet, so that a receiver that has nothing yet can start here.
+/// Whether a key frame starts in this packet, so that a decoder can start here.
 ///
-/// Malformed payloads say no; audio always says yes, since every packet of it decodes on its own.
+/// `false` for malformed payloads. Always `true` for audio, because every packet can be decoded on its own.
 /// - Parameters:
 ///   - payload: the RTP payload, without padding.
-///   - descriptor: where the packet has one, it decides, because it is there for payloads that a forwarder cannot read.
+///   - descriptor: the packet's dependency descriptor. If present, it alone decides, because the payload may be
+///     encrypted.
 public func isKeyFrameStart(
     codec: CodecName,
     payload: RawSpan,
-    descriptor: DependencyDescriptorHead? = nil
+    descriptor: DependencyDescriptorHeader? = nil
 ) -> Bool {
     if let descriptor, codec.kind == .video { return descriptor.startsKeyFrame }
     return switch codec {
@@ -23,10 +24,10 @@ public func isKeyFrameStart(
 /// The AV1 payload format (AV1 RTP specification §4.4): `|Z|Y| W |N|-|-|-|`, then OBU elements.
 enum AV1Payload {
     private static let sequenceHeader: UInt8 = 1
-    /// OBU elements looked at: a sequence header comes first or behind a temporal delimiter.
+    /// The OBU elements that are checked: a sequence header comes first or after a temporal delimiter.
     private static let elementsMax = 8
 
-    /// The first packet of a coded video sequence, with its sequence header.
+    /// Whether the packet starts a coded video sequence and has its sequence header.
     static func isKeyFrameStart(_ payload: RawSpan) -> Bool {
         guard payload.byteCount >= 2 else { return false }
         let aggregation = payload.byte(at: 0)
@@ -37,7 +38,7 @@ enum AV1Payload {
         var offset = 1
         for index in 1...Self.elementsMax {
             var length = payload.byteCount - offset
-            // With a count the last element has no length; without one every element has.
+            // With a count W the last element has no length field; with W = 0 every element has one.
             if elementCount == 0 || index < elementCount {
                 guard let read = readLEB128(payload, at: &offset), read <= payload.byteCount - offset else {
                     return false
@@ -51,7 +52,7 @@ enum AV1Payload {
         return false
     }
 
-    /// An unsigned number of up to 8 bytes of 7 bits, the least significant first (AV1 §4.10.5); at most 32 bits.
+    /// leb128() (AV1 §4.10.5): up to 8 bytes with 7 bits each, least significant first; the value has at most 32 bits.
     static func readLEB128(_ bytes: RawSpan, at offset: inout Int) -> Int? {
         var value: UInt64 = 0
         for index in 0..<8 {
@@ -65,7 +66,7 @@ enum AV1Payload {
     }
 }
 
-/// The H.264 payload format (RFC 6184 §5.2): one NAL unit, several in a STAP-A, or a piece of one in an FU-A.
+/// The H.264 payload format (RFC 6184 §5.2): one NAL unit, a STAP-A or an FU-A.
 enum H264Payload {
     private static let idrSlice: UInt8 = 5
     private static let sequenceParameterSet: UInt8 = 7
@@ -95,8 +96,8 @@ enum H264Payload {
     private static func startsKeyFrame(_ type: UInt8) -> Bool { type == idrSlice || type == sequenceParameterSet }
 }
 
-/// The H.265 payload format (RFC 7798 §4.4) without decoding order numbers: one NAL unit, several in an aggregation
-/// packet, or a piece of one in a fragmentation unit.
+/// The H.265 payload format (RFC 7798 §4.4) without decoding order numbers: one NAL unit, an aggregation packet or a
+/// fragmentation unit.
 enum H265Payload {
     /// BLA, IDR, CRA and the two reserved IRAP types.
     private static let randomAccess: ClosedRange<UInt8> = 16...23

@@ -2,26 +2,27 @@
 public struct REDBlock: Hashable, Sendable {
     /// The format of the block.
     public let payloadType: PayloadType
-    /// The byte whose low seven bits are the payload type; its top bit says that another block's header follows.
+    /// The offset of the byte with the payload type in its low seven bits. Its top bit is set when another block header
+    /// follows.
     public let headerOffset: Int
-    /// How much older than the packet's timestamp the block is, in ticks; 0 for the primary one.
+    /// The age of the block relative to the packet's timestamp, in ticks; 0 for the primary block.
     public let timestampOffset: UInt16
-    /// Where the block's data lies in the payload.
+    /// The position of the block's data in the payload.
     public let range: Range<Int>
-    /// The last block: the packet's own.
+    /// Whether this is the primary block, which is the last one.
     public let isPrimary: Bool
 }
 
-/// Walks the blocks of a redundant audio payload, the oldest first as they stand.
+/// Iterates over the blocks of a redundant audio payload, oldest first.
 public struct REDBlockCursor: ~Escapable {
-    /// Blocks in one payload. Senders use up to 9 redundant ones.
+    /// The most blocks of one payload. Senders use up to 9 redundant ones.
     public static let blocksMax = 32
 
     private let payload: RawSpan
     private var headerOffset = 0
     private var dataOffset: Int
 
-    /// `nil` when the headers or the blocks reach past the payload, or there are more than 32.
+    /// `nil` when the headers or the blocks exceed the payload, or when there are more than 32.
     @_lifetime(copy payload)
     public init?(_ payload: RawSpan) {
         var offset = 0
@@ -40,7 +41,7 @@ public struct REDBlockCursor: ~Escapable {
         dataOffset = offset + 1
     }
 
-    /// The next block; `nil` behind the primary one.
+    /// The next block; `nil` after the primary block.
     @_lifetime(self: copy self)
     public mutating func next() -> REDBlock? {
         guard headerOffset < payload.byteCount else { return nil }

@@ -1,4 +1,4 @@
-/// The VP8 payload descriptor (RFC 7741 §4.2), with the one bit of the payload header that tells a key frame (§4.3).
+/// The VP8 payload descriptor (RFC 7741 §4.2), with the key frame bit of the payload header (§4.3).
 ///
 /// ```text
 /// |X|R|N|S|R| PID |
@@ -14,31 +14,31 @@ public struct VP8PayloadDescriptor: Hashable, Sendable {
     public let startsPartition: Bool
     /// PID, 0…7.
     public let partition: UInt8
-    /// N: no other frame needs this one.
+    /// N: the frame is not a reference.
     public let nonReference: Bool
-    /// The picture's number; `nil` where it has none.
+    /// PictureID; `nil` if absent.
     public let pictureID: PictureIDField?
-    /// The number of the newest base layer frame; `nil` where it has none.
+    /// TL0PICIDX; `nil` if absent.
     public let tl0PictureIndex: TL0PictureIndexField?
     /// TID, 0…3.
     public let temporalID: UInt8?
-    /// Y: depends on the base layer only.
+    /// Y: the frame depends on the base layer only.
     public let layerSync: Bool
-    /// A key frame starts with this packet.
+    /// Whether a key frame starts with this packet.
     public let isKeyFrameStart: Bool
 
-    /// The size in pixels that a key frame's header names (RFC 6386 §9.1); `nil` for any other payload.
+    /// The size in pixels in the header of a key frame (RFC 6386 §9.1); `nil` for any other payload.
     public static func keyFrameSize(_ payload: RawSpan) -> (width: Int, height: Int)? {
         guard let descriptor = VP8PayloadDescriptor(payload), descriptor.isKeyFrameStart else { return nil }
         let start = descriptor.headerLength + 3
         guard payload.byteCount >= start + 7, payload.bigEndianUInt24(at: start) == 0x9D_01_2A else { return nil }
-        // Little-endian; the two highest bits are a scale.
+        // Little-endian; the two highest bits are the scale.
         let width = Int(payload.byte(at: start + 3)) | Int(payload.byte(at: start + 4) & 0x3F) << 8
         let height = Int(payload.byte(at: start + 5)) | Int(payload.byte(at: start + 6) & 0x3F) << 8
         return (width, height)
     }
 
-    /// `nil` when the payload ends inside the descriptor, or with it.
+    /// `nil` when the payload ends within or directly after the descriptor.
     public init?(_ payload: RawSpan) {
         let count = payload.byteCount
         guard count >= 1 else { return nil }
@@ -87,7 +87,7 @@ public struct VP8PayloadDescriptor: Hashable, Sendable {
         self.tl0PictureIndex = tl0PictureIndex
         self.temporalID = temporalID
         self.layerSync = layerSync
-        // The payload header, whose lowest bit is 0 in a key frame, stands at the first partition's start only.
+        // The payload header is at the start of the first partition only. Its lowest bit is 0 in a key frame.
         isKeyFrameStart = startsPartition && partition == 0 && payload.byte(at: offset) & 0x01 == 0
     }
 }

@@ -9,7 +9,7 @@
 /// | scalability structure, with V
 /// ```
 public struct VP9PayloadDescriptor: Hashable, Sendable {
-    /// The part of the scalability structure (§4.2.1) that a forwarder needs.
+    /// The fields of the scalability structure (§4.2.1) that an SFU needs.
     public struct ScalabilityStructure: Hashable, Sendable {
         /// 1…8.
         public let spatialLayerCount: Int
@@ -18,40 +18,41 @@ public struct VP9PayloadDescriptor: Hashable, Sendable {
         /// Of the highest layer, in pixels; `nil` where the structure has no sizes.
         public let height: UInt16?
     }
-    /// P_DIFFs in one descriptor (§4.2).
+    /// The most P_DIFF fields of one descriptor (§4.2).
     private static let referencesMax = 3
 
     /// Bytes before the VP9 data.
     public let headerLength: Int
-    /// The picture's number; `nil` where it has none.
+    /// PictureID; `nil` if absent.
     public let pictureID: PictureIDField?
-    /// The number of the newest base layer frame; `nil` where it has none.
+    /// TL0PICIDX; `nil` if absent.
     public let tl0PictureIndex: TL0PictureIndexField?
     /// TID, 0…7.
     public let temporalID: UInt8?
     /// SID, 0…7.
     public let spatialID: UInt8?
-    /// U: a receiver may switch up to this temporal layer from here.
+    /// U: a receiver can switch up to this temporal layer here.
     public let switchingUp: Bool
-    /// D: needs the picture's next lower spatial layer.
+    /// D: the frame depends on the next lower spatial layer of its picture.
     public let interLayerDependency: Bool
-    /// P: needs an earlier picture.
+    /// P: the frame depends on an earlier picture.
     public let interPicturePredicted: Bool
-    /// F: references are listed rather than following the structure.
+    /// F: flexible mode, the descriptor lists the references.
     public let isFlexible: Bool
-    /// B: a frame, which is one spatial layer of a picture, starts here.
+    /// B: a frame (one spatial layer of a picture) starts here.
     public let beginsFrame: Bool
     /// E: a frame ends here.
     public let endsFrame: Bool
-    /// Z: no higher spatial layer needs this frame.
+    /// Z: no higher spatial layer depends on this frame.
     public let notReferencedByUpperLayers: Bool
-    /// SS; sent with key pictures.
+    /// SS; sent with key frames.
     public let scalabilityStructure: ScalabilityStructure?
 
-    /// A key picture starts with this packet: of its lowest spatial layer, needing nothing earlier.
+    /// Whether a key frame starts with this packet: the lowest spatial layer of a picture without references.
     public var isKeyFrameStart: Bool { beginsFrame && !interPicturePredicted && (spatialID ?? 0) == 0 }
 
-    /// `nil` when the payload ends inside the descriptor, or with it, or when there are more than three references.
+    /// `nil` when the payload ends within or directly after the descriptor, or when there are more than three
+    /// references.
     public init?(_ payload: RawSpan) {
         guard payload.byteCount >= 1 else { return nil }
         let flags = payload.byte(at: 0)
@@ -119,7 +120,7 @@ public struct VP9PayloadDescriptor: Hashable, Sendable {
         return false
     }
 
-    /// `| N_S |Y|G| - |`, sizes with Y, pictures of a group with G.
+    /// `| N_S |Y|G| - |`, followed by sizes (Y) and the picture group (G).
     private static func readStructure(_ payload: RawSpan, at offset: inout Int) -> ScalabilityStructure? {
         guard payload.byteCount > offset else { return nil }
         let head = payload.byte(at: offset)

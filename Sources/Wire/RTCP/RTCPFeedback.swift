@@ -1,18 +1,18 @@
 /// One entry of a full intra request (RFC 5104 §4.3.1.1).
 public struct FullIntraRequest: Hashable, Sendable {
-    /// Who is asked for a key frame.
+    /// The media sender that the request is for.
     public let ssrc: SSRC
-    /// The command's number: one seen already is a repetition.
+    /// The command sequence number; the same number is a repetition of the request.
     public let sequence: UInt8
 
-    /// A request to one source.
+    /// A request for a key frame of one source.
     public init(ssrc: SSRC, sequence: UInt8) {
         self.ssrc = ssrc
         self.sequence = sequence
     }
 }
 
-/// Walks the entries of a full intra request.
+/// Iterates over the entries of a full intra request.
 public struct FullIntraRequestCursor: ~Escapable {
     private let bytes: RawSpan
     private var offset = 0
@@ -32,12 +32,12 @@ public struct FullIntraRequestCursor: ~Escapable {
     }
 }
 
-/// Walks the sequence numbers that a generic NACK asks for, at most 17 an entry (RFC 4585 §6.2.1).
+/// Iterates over the sequence numbers of a generic NACK, at most 17 per entry (RFC 4585 §6.2.1).
 public struct LostSequenceCursor: ~Escapable {
     private let bytes: RawSpan
     private var offset = 0
     private var base = SequenceNumber(rawValue: 0)
-    /// Bit n asks for `base` + n; 17 bits.
+    /// Bit n stands for `base` + n; 17 bits.
     private var pending: UInt32 = 0
 
     @_lifetime(copy bytes)
@@ -58,22 +58,22 @@ public struct LostSequenceCursor: ~Escapable {
     }
 }
 
-/// One block of an extended report (RFC 3611 §4.4, §4.5); a DLRR block gives one value a sub-block.
+/// One block of an extended report, or one sub-block of a DLRR block (RFC 3611 §4.4, §4.5).
 public enum ExtendedReportItem: Hashable, Sendable {
-    /// A receiver's own clock, so that it can measure a round trip without sending media.
+    /// The reference time of a receiver, which can thus measure the round-trip time without sending media.
     case receiverReferenceTime(NTPTimestamp)
-    /// To receiver `ssrc`: the middle 32 bits of its newest reference time, and the time since its arrival in 2⁻¹⁶ s.
+    /// For receiver `ssrc`: the middle 32 bits of its newest reference time, and the time since its arrival in 2⁻¹⁶ s.
     case delaySinceLastReceiverReport(ssrc: SSRC, lastRR: UInt32, delay: UInt32)
 }
 
-/// Walks the blocks of an extended report that ``ExtendedReportItem`` knows; others are passed over.
+/// Iterates over the blocks of an extended report that ``ExtendedReportItem`` represents; others are skipped.
 public struct ExtendedReportCursor: ~Escapable {
     static let receiverReferenceTimeType: UInt8 = 4
     static let delaySinceLastReceiverReportType: UInt8 = 5
 
     private let bytes: RawSpan
     private var offset = 0
-    /// The end of the DLRR block that `offset` is in; `offset` or less outside one.
+    /// The end of the current DLRR block; at most `offset` outside one.
     private var subBlocksEnd = 0
 
     @_lifetime(copy bytes)
@@ -123,13 +123,13 @@ extension RTCPPacketView {
         FullIntraRequestCursor(body(from: kind == .fullIntraRequest ? 12 : bytes.byteCount))
     }
 
-    /// The packets that a generic NACK asks for.
+    /// The sequence numbers that a generic NACK requests.
     @_lifetime(copy self)
     public func makeLostSequenceCursor() -> LostSequenceCursor {
         LostSequenceCursor(body(from: kind == .nack ? 12 : bytes.byteCount))
     }
 
-    /// A REMB's bitrate in bit/s; what does not fit in 64 bits is the most that does.
+    /// The bitrate of a REMB in bit/s, clamped to 64 bits.
     public var rembBitrate: UInt64? {
         guard kind == .remb else { return nil }
         let word = bytes.bigEndianUInt32(at: 16)
@@ -138,7 +138,7 @@ extension RTCPPacketView {
         return mantissa.leadingZeroBitCount >= exponent ? mantissa << UInt64(exponent) : .max
     }
 
-    /// The sources that a REMB's bitrate covers.
+    /// The sources that a REMB's bitrate applies to.
     @_lifetime(copy self)
     public func makeREMBSourceCursor() -> SSRCCursor {
         SSRCCursor(body(from: 20), count: kind == .remb ? Int(bytes.byte(at: 16)) : 0)
@@ -150,8 +150,8 @@ extension RTCPPacketView {
         ExtendedReportCursor(body(from: kind == .extendedReport ? 8 : bytes.byteCount))
     }
 
-    /// What transport-wide feedback says of each packet; `nil` when this is not one, or when its status chunks or its
-    /// deltas are cut short.
+    /// The packet statuses of transport-wide feedback; `nil` for another kind, or when the status chunks or the deltas
+    /// are truncated.
     @_lifetime(copy self)
     public func makeTransportFeedbackCursor() -> TransportFeedbackCursor? {
         guard kind == .transportFeedback else { return nil }

@@ -7,7 +7,7 @@ public enum RTCPParseError: Error, Hashable, Sendable {
     case padding(count: Int, available: Int)
 }
 
-/// What an RTCP packet is, from its packet type and format.
+/// The kind of an RTCP packet, from its packet type and feedback message type.
 public enum RTCPKind: Hashable, Sendable {
     case senderReport, receiverReport, sourceDescription, goodbye, applicationDefined, extendedReport
     /// Generic NACK (RFC 4585 §6.2.1).
@@ -23,7 +23,7 @@ public enum RTCPKind: Hashable, Sendable {
     case other
 }
 
-/// Walks the packets of a compound or reduced-size RTCP datagram (RFC 3550 §6.1, RFC 5506).
+/// Iterates over the packets of a compound or reduced-size RTCP datagram (RFC 3550 §6.1, RFC 5506).
 public struct RTCPCompoundCursor: ~Escapable {
     private let bytes: RawSpan
     private var offset = 0
@@ -32,7 +32,7 @@ public struct RTCPCompoundCursor: ~Escapable {
     @_lifetime(copy bytes)
     public init(_ bytes: RawSpan) { self.bytes = bytes }
 
-    /// The next packet; `nil` at the end. After an error nothing more follows: lengths cannot be trusted.
+    /// The next packet; `nil` at the end and after an error.
     @_lifetime(copy self)
     public mutating func next() throws(RTCPParseError) -> RTCPPacketView? {
         let start = offset
@@ -50,16 +50,16 @@ public struct RTCPCompoundCursor: ~Escapable {
 ///  0                   1                   2                   3
 /// |V=2|P|  count  |      PT       |  length in words, minus one   |
 /// ```
-/// Accessors of a kind answer `nil`, or walk nothing, on a packet of another kind or one that is too short.
+/// Accessors return `nil` or an empty cursor for a packet of another kind or one that is too short.
 public struct RTCPPacketView: ~Escapable {
     /// Header and body, without padding.
     public let bytes: RawSpan
-    /// Bytes that the packet takes in the datagram.
+    /// The bytes of the packet in the datagram, with padding.
     public let lengthWithPadding: Int
-    /// Told by the packet type and format, for REMB by its identifier too.
+    /// From the packet type and the feedback message type, for REMB also its identifier.
     public let kind: RTCPKind
 
-    /// Views the packet that `bytes` starts with; more may follow it.
+    /// Views the packet at the start of `bytes`; others may follow.
     @_lifetime(copy bytes)
     public init(_ bytes: RawSpan) throws(RTCPParseError) {
         let available = bytes.byteCount
@@ -100,21 +100,21 @@ public struct RTCPPacketView: ~Escapable {
 
     /// The packet type, such as 200 for a sender report.
     public var packetType: UInt8 { bytes.byte(at: 1) }
-    /// The 5-bit count of reports or chunks, or the feedback format.
+    /// The 5-bit count of reports or chunks, or the feedback message type (FMT).
     public var count: Int { Int(bytes.byte(at: 0) & 0x1F) }
-    /// Who sent the packet: the first word of the body; `nil` when the body is empty or starts with chunks.
+    /// The SSRC of the packet's sender; `nil` when the body is empty, and for SDES.
     public var senderSSRC: SSRC? {
         guard bytes.byteCount >= 8, kind != .sourceDescription else { return nil }
         return SSRC(rawValue: bytes.bigEndianUInt32(at: 4))
     }
-    /// What a feedback packet is about: the second word of its body (RFC 4585 §6.1). 0 in FIR and REMB.
+    /// The SSRC of the media source of a feedback packet (RFC 4585 §6.1); 0 in FIR and REMB.
     public var mediaSSRC: SSRC? {
         let isFeedback = (RTCPPacketType.transportFeedback...RTCPPacketType.payloadFeedback).contains(packetType)
         guard isFeedback, bytes.byteCount >= 12 else { return nil }
         return SSRC(rawValue: bytes.bigEndianUInt32(at: 8))
     }
 
-    /// The bytes behind `offset`; of none where the packet ends before it.
+    /// The bytes from `offset`; empty when the packet is shorter.
     @_lifetime(copy self)
     func body(from offset: Int) -> RawSpan {
         bytes.extracting(min(offset, bytes.byteCount)..<bytes.byteCount)
@@ -133,7 +133,8 @@ enum RTCPPacketType {
     static let extendedReport: UInt8 = 207
 }
 
-/// Feedback formats (RFC 4585 §6.2, §6.3; RFC 5104 §4.3; draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1).
+/// Feedback message types, FMT (RFC 4585 §6.2, §6.3; RFC 5104 §4.3; draft-holmer-rmcat-transport-wide-cc-extensions-01
+/// §3.1).
 enum RTCPFormat {
     static let nack: UInt8 = 1
     static let transportCC: UInt8 = 15

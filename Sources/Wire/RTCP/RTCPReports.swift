@@ -1,15 +1,15 @@
 /// The sender information of a sender report (RFC 3550 §6.4.1).
 public struct SenderInfo: Hashable, Sendable {
-    /// When the report was sent, on the sender's wall clock.
+    /// The sender's wall clock when the report was sent.
     public var ntp: NTPTimestamp
-    /// The same moment on the stream's media clock.
+    /// The RTP timestamp of the same instant.
     public var rtp: RTPTimestamp
     /// Packets sent since the start, modulo 2³².
     public var packetCount: UInt32
     /// Payload bytes sent since the start, modulo 2³².
     public var octetCount: UInt32
 
-    /// Takes every field as it goes on the wire.
+    /// Creates a sender information block from its fields.
     public init(ntp: NTPTimestamp, rtp: RTPTimestamp, packetCount: UInt32, octetCount: UInt32) {
         self.ntp = ntp
         self.rtp = rtp
@@ -18,9 +18,9 @@ public struct SenderInfo: Hashable, Sendable {
     }
 }
 
-/// What a receiver reports of one source (RFC 3550 §6.4.1).
+/// The report block of one source (RFC 3550 §6.4.1).
 public struct ReportBlock: Hashable, Sendable {
-    /// Bytes of one block.
+    /// The bytes of one block.
     public static let length = 24
 
     /// The source reported on.
@@ -29,16 +29,16 @@ public struct ReportBlock: Hashable, Sendable {
     public var fractionLost: UInt8
     /// Packets lost since the start; negative with duplicates. Written clamped to 24 bits.
     public var cumulativeLost: Int32
-    /// The newest sequence number, with its cycles in the high half.
+    /// The extended highest sequence number: the cycles in the high 16 bits.
     public var highestSequence: UInt32
     /// Interarrival jitter in clock ticks.
     public var jitter: UInt32
     /// The middle 32 bits of the newest sender report's NTP timestamp; 0 before the first.
     public var lastSR: UInt32
-    /// From the newest sender report's arrival to this report, in 2⁻¹⁶ s; 0 before the first.
+    /// The time from the arrival of the newest sender report to this report, in 2⁻¹⁶ s; 0 before the first.
     public var delaySinceLastSR: UInt32
 
-    /// A report of one source; what is left out is zero.
+    /// Creates a report block; omitted fields are 0.
     public init(
         ssrc: SSRC,
         fractionLost: UInt8 = 0,
@@ -57,7 +57,7 @@ public struct ReportBlock: Hashable, Sendable {
         self.delaySinceLastSR = delaySinceLastSR
     }
 
-    /// - Precondition: `length` bytes are there at `offset`.
+    /// - Precondition: there are ``length`` bytes at `offset`.
     init(_ bytes: RawSpan, at offset: Int) {
         ssrc = SSRC(rawValue: bytes.bigEndianUInt32(at: offset))
         fractionLost = bytes.byte(at: offset + 4)
@@ -69,7 +69,7 @@ public struct ReportBlock: Hashable, Sendable {
     }
 }
 
-/// Walks the report blocks of a sender or receiver report.
+/// Iterates over the report blocks of a sender or receiver report.
 public struct ReportBlockCursor: ~Escapable {
     private let bytes: RawSpan
     private var remaining: Int
@@ -97,15 +97,15 @@ public struct ReportBlockCursor: ~Escapable {
 public struct SourceDescriptionItem: Hashable, Sendable {
     /// The type of the canonical name item.
     public static let cname: UInt8 = 1
-    /// Whose chunk it is in.
+    /// The source of the item's chunk.
     public let ssrc: SSRC
     /// ``cname`` or another item of RFC 3550 §6.5.
     public let type: UInt8
-    /// Where the item's text lies in the packet.
+    /// The position of the item's text in the packet.
     public let range: Range<Int>
 }
 
-/// Walks the items of all chunks of a source description.
+/// Iterates over the items of all chunks of a source description.
 public struct SourceDescriptionCursor: ~Escapable {
     private let bytes: RawSpan
     private var offset = 4
@@ -118,7 +118,7 @@ public struct SourceDescriptionCursor: ~Escapable {
         chunksRemaining = chunkCount
     }
 
-    /// The next item; `nil` at the end, or where a chunk is cut short.
+    /// The next item; `nil` at the end or at a truncated chunk.
     @_lifetime(self: copy self)
     public mutating func next() -> SourceDescriptionItem? {
         while true {
@@ -150,7 +150,7 @@ public struct SourceDescriptionCursor: ~Escapable {
     }
 }
 
-/// Walks a list of synchronization sources.
+/// Iterates over a list of SSRCs.
 public struct SSRCCursor: ~Escapable {
     private let bytes: RawSpan
     private var remaining: Int
@@ -175,7 +175,7 @@ public struct SSRCCursor: ~Escapable {
 }
 
 extension RTCPPacketView {
-    /// What a sender report says of its sender.
+    /// The sender information of a sender report.
     public var senderInfo: SenderInfo? {
         guard kind == .senderReport, bytes.byteCount >= 28 else { return nil }
         return SenderInfo(
@@ -202,7 +202,7 @@ extension RTCPPacketView {
         SourceDescriptionCursor(bytes, chunkCount: kind == .sourceDescription ? count : 0)
     }
 
-    /// Who leaves (RFC 3550 §6.6).
+    /// The sources of a BYE (RFC 3550 §6.6).
     @_lifetime(copy self)
     public func makeGoodbyeCursor() -> SSRCCursor {
         SSRCCursor(body(from: 4), count: kind == .goodbye ? count : 0)

@@ -1,27 +1,27 @@
-/// Builds RTCP datagrams. The storage is kept from one to the next, so that building rarely allocates.
+/// Writes RTCP datagrams. The storage is reused, so writing rarely allocates.
 ///
-/// Whoever sends a compound packet starts it with a report (RFC 3550 §6.1), or sends a reduced-size one (RFC 5506).
+/// The caller starts a compound packet with a report (RFC 3550 §6.1), or sends a reduced-size one (RFC 5506).
 public struct RTCPWriter: Sendable {
     /// The most reports or chunks in one packet: a 5-bit count.
-    public static let reportBlocksMax = 31
-    /// NACK entries in one packet; more go into another one. 1 KB fits every path.
+    static let reportBlocksMax = 31
+    /// The most NACK entries of one packet; 1 KB fits every path MTU.
     static let nackEntriesMax = 250
 
     /// The datagram so far.
     public private(set) var bytes: [UInt8] = []
 
-    /// An empty datagram, with room for one of a full packet's size.
+    /// Creates an empty datagram with capacity for one Ethernet frame.
     public init() { bytes.reserveCapacity(1500) }
 
-    /// Bytes of the datagram so far.
+    /// The bytes of the datagram so far.
     public var count: Int { bytes.count }
-    /// Nothing has been appended.
+    /// Whether nothing was appended.
     public var isEmpty: Bool { bytes.isEmpty }
 
     /// Starts the next datagram.
     public mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
-    /// Appends a sender report (RFC 3550 §6.4.1); blocks beyond 31 go into receiver reports behind it.
+    /// Appends a sender report (RFC 3550 §6.4.1), followed by receiver reports for the blocks beyond 31.
     public mutating func appendSenderReport(
         sender: SSRC,
         info: SenderInfo,
@@ -29,7 +29,7 @@ public struct RTCPWriter: Sendable {
     ) {
         let count = min(blocks.count, Self.reportBlocksMax)
         append([
-            Self.head(RTCPPacketType.senderReport, format: count, words: 7 + count * Self.blockWords),
+            Self.header(RTCPPacketType.senderReport, format: count, words: 7 + count * Self.blockWords),
             sender.rawValue,
             UInt32(truncatingIfNeeded: info.ntp.rawValue >> 32),
             UInt32(truncatingIfNeeded: info.ntp.rawValue),
@@ -52,7 +52,7 @@ public struct RTCPWriter: Sendable {
         repeat {
             let part = rest.prefix(Self.reportBlocksMax)
             let words = 2 + part.count * Self.blockWords
-            append([Self.head(RTCPPacketType.receiverReport, format: part.count, words: words), sender.rawValue])
+            append([Self.header(RTCPPacketType.receiverReport, format: part.count, words: words), sender.rawValue])
             for block in part { append(block) }
             rest = rest.dropFirst(Self.reportBlocksMax)
         } while !rest.isEmpty
@@ -63,12 +63,12 @@ public struct RTCPWriter: Sendable {
         var cname = cname
         cname.withUTF8 { text in
             let count = min(text.count, 255)
-            // The item, and one to four zeros that end the chunk on a whole word.
+            // The item, and one to four zero bytes that end the chunk at a 32-bit boundary.
             let words = 2 + (2 + count) / 4 + 1
             let item = UInt32(SourceDescriptionItem.cname) << 8 | UInt32(truncatingIfNeeded: count)
-            let head = Self.head(RTCPPacketType.sourceDescription, format: 1, words: words)
+            let header = Self.header(RTCPPacketType.sourceDescription, format: 1, words: words)
             let end = bytes.count + words * 4
-            append([head, ssrc.rawValue])
+            append([header, ssrc.rawValue])
             bytes.append(UInt8(truncatingIfNeeded: item >> 8))
             bytes.append(UInt8(truncatingIfNeeded: item))
             unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(text)[..<count]))
@@ -78,16 +78,16 @@ public struct RTCPWriter: Sendable {
 
     /// Appends a goodbye of one source (RFC 3550 §6.6).
     public mutating func appendGoodbye(ssrc: SSRC) {
-        append([Self.head(RTCPPacketType.goodbye, format: 1, words: 2), ssrc.rawValue])
+        append([Self.header(RTCPPacketType.goodbye, format: 1, words: 2), ssrc.rawValue])
     }
 
     /// Appends a picture loss indication (RFC 4585 §6.3.1).
     public mutating func appendPictureLoss(sender: SSRC, media: SSRC) {
-        let head = Self.head(RTCPPacketType.payloadFeedback, format: Int(RTCPFormat.pictureLoss), words: 3)
-        append([head, sender.rawValue, media.rawValue])
+        let header = Self.header(RTCPPacketType.payloadFeedback, format: Int(RTCPFormat.pictureLoss), words: 3)
+        append([header, sender.rawValue, media.rawValue])
     }
 
-    /// Appends a full intra request (RFC 5104 §4.3.1). The media source of the head is 0.
+    /// Appends a full intra request (RFC 5104 §4.3.1). Its media source SSRC is 0.
     public mutating func appendFullIntraRequest(sender: SSRC, request: FullIntraRequest) {
         let start = begin(
             RTCPPacketType.payloadFeedback,
@@ -99,8 +99,8 @@ public struct RTCPWriter: Sendable {
         finish(start)
     }
 
-    /// Appends a generic NACK (RFC 4585 §6.2.1) of `lost`, packed best when they ascend; several when there are many,
-    /// none when there are none.
+    /// Appends generic NACKs for `lost` (RFC 4585 §6.2.1): as many packets as needed, none when `lost` is empty.
+    /// Ascending numbers need the fewest bytes.
     public mutating func appendNACK(sender: SSRC, media: SSRC, lost: some Sequence<SequenceNumber>) {
         var start: Int?
         var entries = 0
@@ -172,8 +172,8 @@ public struct RTCPWriter: Sendable {
         finish(start)
     }
 
-    /// Appends what `encoder` gathered as transport-wide feedback; nothing when it gathered nothing.
-    /// - Parameter feedbackCount: one more than in the previous packet to this sender, modulo 256.
+    /// Appends the transport-wide feedback in `encoder`; nothing when it is empty.
+    /// - Parameter feedbackCount: one more than in the previous feedback packet, modulo 256.
     public mutating func appendTransportFeedback(
         sender: SSRC,
         media: SSRC,
@@ -183,7 +183,7 @@ public struct RTCPWriter: Sendable {
         guard encoder.statusCount > 0 else { return }
         let start = begin(RTCPPacketType.transportFeedback, format: RTCPFormat.transportCC, sender, media)
         encoder.write(feedbackCount: feedbackCount, to: &bytes)
-        // Padding as RFC 3550 §6.4.1 has it: the last byte counts it.
+        // The last padding byte is the padding count (RFC 3550 §6.4.1).
         let padding = (4 - (bytes.count - start) % 4) % 4
         if padding > 0 {
             for _ in 1..<padding { bytes.append(0) }
@@ -193,13 +193,13 @@ public struct RTCPWriter: Sendable {
         finish(start)
     }
 
-    /// The first word of a packet of `words` whole words (RFC 3550 §6.4.1).
-    private static func head(_ type: UInt8, format: Int, words: Int) -> UInt32 {
+    /// The first word of a packet of `words` 32-bit words (RFC 3550 §6.4.1).
+    private static func header(_ type: UInt8, format: Int, words: Int) -> UInt32 {
         0x8000_0000 | UInt32(truncatingIfNeeded: format & 0x1F) << 24 | UInt32(type) << 16
             | UInt32(truncatingIfNeeded: words - 1) & 0xFFFF
     }
 
-    /// Appends words at once, in network order.
+    /// Appends words in network byte order.
     @inline(__always)
     private mutating func append<let count: Int>(_ words: InlineArray<count, UInt32>) {
         var words = words
@@ -209,17 +209,17 @@ public struct RTCPWriter: Sendable {
 
     private mutating func begin(_ type: UInt8, format: Int, _ sender: SSRC) -> Int {
         let start = bytes.count
-        append([Self.head(type, format: format, words: 1), sender.rawValue])
+        append([Self.header(type, format: format, words: 1), sender.rawValue])
         return start
     }
 
     private mutating func begin(_ type: UInt8, format: UInt8, _ sender: SSRC, _ media: SSRC) -> Int {
         let start = bytes.count
-        append([Self.head(type, format: Int(format), words: 1), sender.rawValue, media.rawValue])
+        append([Self.header(type, format: Int(format), words: 1), sender.rawValue, media.rawValue])
         return start
     }
 
-    /// Fills in the length of the packet that started at `start`.
+    /// Writes the length of the packet that starts at `start`.
     private mutating func finish(_ start: Int) {
         let length = bytes.count - start
         precondition(length % 4 == 0 && length <= 0x4_0000, "an RTCP packet is a 16-bit count of words")

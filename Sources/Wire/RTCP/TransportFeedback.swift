@@ -1,25 +1,26 @@
-/// A transport-wide sequence number: one count over all streams of a transport
+/// A transport-wide sequence number: counts the packets of all streams of a transport
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 §2). Order is modular.
 public struct TransportSequenceNumber: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The number on the wire.
     public let rawValue: UInt16
-    /// Every 16-bit number is one.
+    /// Every 16-bit value is valid.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
     /// Signed shortest distance; positive when `other` is newer.
     public func distance(to other: Self) -> Int { Int(Int16(bitPattern: other.rawValue &- rawValue)) }
-    /// `count` further, round the wrap.
+    /// The number `count` later, modulo 2¹⁶.
     public func advanced(by count: Int) -> Self { Self(rawValue: rawValue &+ UInt16(truncatingIfNeeded: count)) }
     public var description: String { String(rawValue) }
 }
 
-/// What transport-wide feedback says of one packet.
+/// The status of one packet in transport-wide feedback.
 public struct TransportFeedbackStatus: Hashable, Sendable {
     /// The packet's number.
     public let sequence: TransportSequenceNumber
-    /// When it arrived, from the feedback's reference time, in ticks of 250 µs; `nil` when it had not arrived.
+    /// The arrival time since the feedback's reference time, in ticks of 250 µs; `nil` when the packet was not
+    /// received.
     public let arrivalTicks: Int?
 
-    /// The status of one packet.
+    /// Creates the status of one packet.
     public init(sequence: TransportSequenceNumber, arrivalTicks: Int?) {
         self.sequence = sequence
         self.arrivalTicks = arrivalTicks
@@ -34,7 +35,7 @@ enum TransportFeedbackSymbol {
     static let reserved: UInt16 = 3
 }
 
-/// Walks the packets that one transport-wide feedback reports on, in sequence order: at most 65,535.
+/// Iterates over the packet statuses of one transport-wide feedback, in sequence order.
 ///
 /// ```text
 /// |      base sequence number     |      packet status count      |
@@ -43,15 +44,15 @@ enum TransportFeedbackSymbol {
 /// |         packet chunk          |  recv delta   |  recv delta   |
 /// ```
 public struct TransportFeedbackCursor: ~Escapable {
-    static let headLength = 8
+    static let headerLength = 8
 
     /// The first packet reported on.
     public let base: TransportSequenceNumber
-    /// How many packets are reported on, 0…65,535.
+    /// The number of packets reported on, 0…65,535.
     public let statusCount: Int
-    /// The arrival clock at which deltas start: signed, 24 bits, in units of 64 ms (256 ticks).
+    /// The reference time of the deltas: signed, 24 bits, in units of 64 ms (256 ticks).
     public let referenceTime: Int
-    /// One more than in the sender's previous feedback, modulo 256.
+    /// One more than in the previous feedback, modulo 256.
     public let feedbackCount: UInt8
 
     private let bytes: RawSpan
@@ -60,10 +61,10 @@ public struct TransportFeedbackCursor: ~Escapable {
     private var index = 0
     private var ticks = 0
 
-    /// Walks the chunks once to find where the deltas start and whether all are there.
+    /// Reads the chunks to find the start of the deltas and to check that they are complete.
     @_lifetime(copy bytes)
     init?(_ bytes: RawSpan) {
-        guard bytes.byteCount >= Self.headLength else { return nil }
+        guard bytes.byteCount >= Self.headerLength else { return nil }
         base = TransportSequenceNumber(rawValue: bytes.bigEndianUInt16(at: 0))
         let statusCount = Int(bytes.bigEndianUInt16(at: 2))
         referenceTime = Int(Int32(bitPattern: bytes.bigEndianUInt24(at: 4) << 8) >> 8)
@@ -77,7 +78,7 @@ public struct TransportFeedbackCursor: ~Escapable {
         deltaOffset = deltas.offset
     }
 
-    /// The next packet's status; `nil` at the end. The reserved symbol counts as not received.
+    /// The next packet's status; `nil` at the end. The reserved symbol means not received.
     @_lifetime(self: copy self)
     public mutating func next() -> TransportFeedbackStatus? {
         guard index < statusCount, let symbol = chunks.next(bytes) else { return nil }
@@ -96,14 +97,15 @@ public struct TransportFeedbackCursor: ~Escapable {
     }
 }
 
-/// A position among status chunks: run length, or a vector of 14 one-bit or 7 two-bit symbols (§3.1.3, §3.1.4).
+/// Iterates over the status symbols of run length chunks and of status vector chunks with 14 one-bit or 7 two-bit
+/// symbols (§3.1.3, §3.1.4).
 struct TransportFeedbackChunks {
-    private(set) var offset = TransportFeedbackCursor.headLength
+    private(set) var offset = TransportFeedbackCursor.headerLength
     private var chunk: UInt16 = 0
     private var remaining = 0
 
-    /// Where the deltas start and how many bytes they take; `nil` when the bytes end before the chunks do. Runs count as
-    /// a whole, so that a packet cannot make this slow.
+    /// The offset and the length of the deltas; `nil` when the chunks are truncated. A run is one step, so that a
+    /// packet cannot make this slow.
     static func deltas(_ bytes: RawSpan, statusCount: Int) -> (offset: Int, length: Int)? {
         var length = 0
         var left = statusCount
@@ -125,13 +127,13 @@ struct TransportFeedbackChunks {
         return (chunks.offset, length)
     }
 
-    /// The next symbol; `nil` when the bytes end.
+    /// The next symbol; `nil` when the chunks are truncated.
     mutating func next(_ bytes: RawSpan) -> UInt16? {
         while remaining == 0 {
             guard bytes.byteCount - offset >= 2 else { return nil }
             chunk = bytes.bigEndianUInt16(at: offset)
             offset += 2
-            // A run of no packets is legal, and says nothing.
+            // A run of zero packets is legal and has no effect.
             remaining = chunk & 0x8000 == 0 ? Int(chunk & 0x1FFF) : chunk & 0x4000 == 0 ? 14 : 7
         }
         remaining -= 1

@@ -1,16 +1,16 @@
-/// Gathers packet statuses for one transport-wide feedback packet, packing them as they come
+/// Encodes the packet statuses of one transport-wide feedback packet incrementally
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1).
 public struct TransportFeedbackEncoder: Sendable {
-    /// Ticks of 250 µs in a unit of the reference time, 64 ms.
-    public static let ticksPerReference: Int64 = 256
-    /// RTCP head and feedback head.
-    private static let headLength = 20
+    /// Ticks of 250 µs in a unit of the reference time (64 ms).
+    private static let ticksPerReference: Int64 = 256
+    /// Bytes of the RTCP header and the feedback header.
+    private static let headerLength = 20
 
-    /// The most bytes that the finished packet may take.
+    /// The most bytes of the finished packet.
     public let bytesMax: Int
     /// The first packet reported on.
     public let base: TransportSequenceNumber
-    /// Packets reported on so far.
+    /// The packets reported on so far.
     public private(set) var statusCount = 0
     private let referenceTime: Int64
     private var previousTicks: Int64
@@ -19,8 +19,8 @@ public struct TransportFeedbackEncoder: Sendable {
     private var open = OpenChunk()
 
     /// - Parameters:
-    ///   - base: the first packet that will be added, arrived or not.
-    ///   - firstArrivalTicks: when the first one that arrived did, in ticks of 250 µs on the arrival clock.
+    ///   - base: the first packet reported on, received or not.
+    ///   - firstArrivalTicks: the arrival time of the first received packet, in ticks of 250 µs on the arrival clock.
     public init(base: TransportSequenceNumber, firstArrivalTicks: Int64, bytesMax: Int = 1200) {
         precondition(bytesMax >= 64)
         self.base = base
@@ -29,9 +29,9 @@ public struct TransportFeedbackEncoder: Sendable {
         previousTicks = referenceTime &* Self.ticksPerReference
     }
 
-    /// Adds `missing` packets that did not arrive and the one behind them, which did.
-    /// - Returns: `false`, and nothing added, when it would exceed a limit: `bytesMax`, the 16 bits of a delta, or those
-    ///   of the count. It then goes into a next packet.
+    /// Adds `missing` packets that were not received, followed by one that was.
+    /// - Returns: `false`, with nothing added, when that would exceed ``bytesMax``, a 16-bit delta or the 16-bit count.
+    ///   The packets then belong to the next feedback.
     public mutating func append(missing: Int, arrivalTicks: Int64) -> Bool {
         precondition(missing >= 0)
         guard statusCount + missing < 0xFFFF else { return false }
@@ -42,7 +42,7 @@ public struct TransportFeedbackEncoder: Sendable {
         for _ in 0..<missing { append(symbol: TransportFeedbackSymbol.notReceived) }
         append(symbol: isSmall ? TransportFeedbackSymbol.smallDelta : TransportFeedbackSymbol.largeDelta)
         let chunkLength = 2 * (chunks.count + 1)
-        let length = Self.headLength + chunkLength + deltas.count + (isSmall ? 1 : 2)
+        let length = Self.headerLength + chunkLength + deltas.count + (isSmall ? 1 : 2)
         guard (length + 3) / 4 * 4 <= bytesMax else {
             open = saved.open
             chunks.removeLast(chunks.count - saved.chunkCount)
@@ -71,19 +71,19 @@ public struct TransportFeedbackEncoder: Sendable {
     private mutating func append(symbol: UInt16) {
         guard !open.append(symbol) else { return }
         chunks.append(open.close(isLast: false))
-        // Closing keeps at most six symbols: with a large one there are seven, of which none stays.
+        // Closing keeps at most six symbols, so there is room.
         let added = open.append(symbol)
         precondition(added, "a closed chunk leaves room")
     }
 }
 
-/// The last chunk, while it is still open whether it becomes a run, 14 one-bit symbols or 7 two-bit ones.
+/// The last chunk while its encoding is undecided: a run, 14 one-bit symbols or 7 two-bit symbols.
 private struct OpenChunk: Sendable {
     private static let oneBitCount = 14
     private static let twoBitCount = 7
     private static let runMax = 0x1FFF
 
-    /// The first 14 symbols, two bits each, the oldest lowest.
+    /// The first 14 symbols, two bits each, the oldest in the lowest bits.
     private var symbols: UInt32 = 0
     private var count = 0
     private var isRun = true
@@ -93,7 +93,7 @@ private struct OpenChunk: Sendable {
 
     var isEmpty: Bool { count == 0 }
 
-    /// Whether the symbol could be taken in with all the earlier ones in one chunk.
+    /// Adds a symbol; `false` when it does not fit in one chunk with the earlier ones.
     mutating func append(_ symbol: UInt16) -> Bool {
         let isLarge = symbol == TransportFeedbackSymbol.largeDelta
         let continuesRun = isRun && (count == 0 || symbol == self.symbol(0))
@@ -108,8 +108,8 @@ private struct OpenChunk: Sendable {
         return true
     }
 
-    /// Takes one chunk out. Symbols stay behind only when this is not the last chunk: behind the last one nothing
-    /// tells how many of its symbols are used but the status count.
+    /// Encodes one chunk and removes its symbols. Symbols remain only when this is not the last chunk, which may be
+    /// partly filled.
     mutating func close(isLast: Bool) -> UInt16 {
         precondition(count > 0)
         if isRun {
@@ -117,7 +117,7 @@ private struct OpenChunk: Sendable {
             self = OpenChunk()
             return chunk
         }
-        // From here `count` is at most 14: a longer run refuses a symbol that differs.
+        // Here `count` is at most 14, because a longer run accepts no different symbol.
         if !hasLarge, isLast || count == Self.oneBitCount {
             var chunk: UInt16 = 0x8000
             for index in 0..<count { chunk |= symbol(index) << UInt16(Self.oneBitCount - 1 - index) }

@@ -1,20 +1,21 @@
-/// The start of a dependency descriptor, which reads without the stream's structure (AV1 RTP specification, A.8.2).
-public struct DependencyDescriptorHead: Hashable, Sendable {
-    /// Where the frame number stands in the element's data: two bytes.
+/// The mandatory fields of a dependency descriptor, which can be read without the stream's structure (AV1 RTP
+/// specification, A.8.2).
+public struct DependencyDescriptorHeader: Hashable, Sendable {
+    /// The offset of the two bytes of the frame number.
     public static let frameNumberOffset = 1
 
-    /// The first packet of a frame; a frame is one spatial layer of a picture.
+    /// Whether this is the first packet of a frame. A frame is one spatial layer of a picture.
     public let startsFrame: Bool
-    /// The last packet of a frame.
+    /// Whether this is the last packet of a frame.
     public let endsFrame: Bool
-    /// 0…63, before the structure's offset is taken off.
+    /// frame_dependency_template_id, 0…63, before the structure's offset is subtracted.
     public let templateID: UInt8
-    /// Counts frames over all layers; wraps at 65,536.
+    /// Counts the frames of all layers, modulo 65,536.
     public let frameNumber: UInt16
-    /// A structure is attached, as on the first packet of a coded video sequence.
+    /// Whether a structure is attached, as on the first packet of a coded video sequence.
     public let hasStructure: Bool
 
-    /// A receiver that has nothing yet can start here.
+    /// Whether a key frame starts here.
     public var startsKeyFrame: Bool { startsFrame && hasStructure }
 
     /// `nil` when `data` is shorter than three bytes.
@@ -32,20 +33,20 @@ public struct DependencyDescriptorHead: Hashable, Sendable {
 /// Why a dependency descriptor cannot be read.
 public enum DependencyDescriptorError: Error, Hashable, Sendable {
     case truncated
-    /// It refers to a structure that has not been seen.
+    /// It refers to a structure that was not received.
     case noStructure
     /// Its template is not in the structure.
     case unknownTemplate
-    /// The structure goes beyond the format's limits: 64 templates, 4 spatial and 8 temporal layers.
+    /// The structure exceeds the limits of the format: 64 templates, 4 spatial and 8 temporal layers.
     case invalidStructure
 }
 
-/// What a frame is to a decode target (AV1 RTP specification, A.8.3).
+/// The relation of a frame to a decode target, DTI (AV1 RTP specification, A.8.3).
 public enum DecodeTargetIndication: UInt8, Hashable, Sendable {
     case notPresent, discardable, switchable, required
 }
 
-/// Indications of up to 32 decode targets, two bits each.
+/// The indications for up to 32 decode targets, two bits each.
 public struct DecodeTargetIndications: Hashable, Sendable {
     private var bits: UInt64 = 0
 
@@ -61,33 +62,33 @@ public struct DecodeTargetIndications: Hashable, Sendable {
     }
 }
 
-/// The templates and decode targets of a coded video sequence (AV1 RTP specification, A.8.3); sent with key frames.
+/// The template dependency structure of a coded video sequence (AV1 RTP specification, A.8.3); sent with key frames.
 public struct DependencyStructure: Hashable, Sendable {
-    /// The highest layer that a decode target has.
+    /// The highest layer of a decode target.
     public struct Layer: Hashable, Sendable {
         /// 0…3.
         public let spatialID: UInt8
         /// 0…7.
         public let temporalID: UInt8
 
-        /// A layer by its two numbers.
+        /// Creates a layer.
         public init(spatialID: UInt8, temporalID: UInt8) {
             self.spatialID = spatialID
             self.temporalID = temporalID
         }
     }
-    /// What frames that name it have in common.
+    /// The properties that the frames of a template share.
     public struct Template: Hashable, Sendable {
         /// 0…3.
         public let spatialID: UInt8
         /// 0…7.
         public let temporalID: UInt8
-        /// What the frame is to each decode target.
+        /// The indication for each decode target.
         public internal(set) var indications = DecodeTargetIndications()
-        /// Frames back to the previous one of each chain; 0 for a chain that starts here.
+        /// The distance in frames to the previous frame of each chain; 0 when the chain starts here.
         public internal(set) var chainDifferences: [UInt8] = []
     }
-    /// The largest size that a spatial layer is shown at.
+    /// The maximum render size of a spatial layer.
     public struct Resolution: Hashable, Sendable {
         /// In pixels, 1…65,536.
         public let width: Int
@@ -97,62 +98,63 @@ public struct DependencyStructure: Hashable, Sendable {
     /// The most templates that a structure has.
     public static let templatesMax = 64
 
-    /// The identifier of the first template; those behind it count on modulo 64.
+    /// The identifier of the first template; the others follow modulo 64.
     public internal(set) var templateIDOffset: UInt8 = 0
     /// 1…64.
     public internal(set) var templates: [Template] = []
-    /// One a decode target, 1…32.
+    /// The layer of each decode target; 1…32 of them.
     public internal(set) var decodeTargets: [Layer] = []
-    /// The chain that protects each decode target; empty where there are no chains.
+    /// The chain that protects each decode target; empty without chains.
     public internal(set) var protectingChains: [UInt8] = []
     /// 0…32.
     public internal(set) var chainCount = 0
-    /// One a spatial layer, or empty.
+    /// One for each spatial layer, or empty.
     public internal(set) var resolutions: [Resolution] = []
 
     /// 1…32.
     public var decodeTargetCount: Int { decodeTargets.count }
-    /// One bit a decode target, all set.
-    public var allDecodeTargets: UInt32 { UInt32(truncatingIfNeeded: (1 as UInt64) << UInt64(decodeTargetCount) &- 1) }
+    /// One bit for each decode target, all set.
+    var allDecodeTargets: UInt32 { UInt32(truncatingIfNeeded: (1 as UInt64) << UInt64(decodeTargetCount) &- 1) }
 
-    /// The place among `templates` that an identifier names, 0…63; it may be beyond the last one.
+    /// The index in ``templates`` of an identifier, 0…63; it may be beyond the last one.
     public func index(ofTemplate id: UInt8) -> Int { Int((id &- templateIDOffset) & 0x3F) }
 
-    /// The template that `id` names; `nil` when there is none.
+    /// The template with the identifier `id`; `nil` when there is none.
     func template(_ id: UInt8) -> Template? {
         let index = index(ofTemplate: id)
         return index < templates.count ? templates[index] : nil
     }
 }
 
-/// A whole dependency descriptor, its template already applied (AV1 RTP specification, A.8).
+/// A complete dependency descriptor with its template applied (AV1 RTP specification, A.8).
 ///
-/// Only one that brings a structure allocates.
+/// Only a descriptor with an attached structure allocates.
 public struct DependencyDescriptor: Hashable, Sendable {
     static let chainsMax = 32
 
     /// The mandatory fields.
-    public let head: DependencyDescriptorHead
+    public let header: DependencyDescriptorHeader
     /// 0…3.
     public let spatialID: UInt8
     /// 0…7.
     public let temporalID: UInt8
-    /// What the frame is to each decode target, custom or the template's.
+    /// The indication for each decode target, custom or from the template.
     public let indications: DecodeTargetIndications
-    /// The structure that came with it; takes the place of the stream's.
+    /// The attached structure, which replaces that of the stream.
     public let attachedStructure: DependencyStructure?
-    /// One bit a decode target that the sender produces now; `nil` while it has not changed.
+    /// One bit for each decode target that the sender produces; `nil` when unchanged.
     public let activeDecodeTargets: UInt32?
     /// 0…32.
     public let chainCount: Int
     private var differences: [32 of UInt8] = .init(repeating: 0)
 
-    /// Frames back to the previous one of `chain`, 0..<`chainCount`; 0 when the chain starts here.
+    /// The distance in frames to the previous frame of `chain`, which is in 0..<``chainCount``; 0 when the chain starts
+    /// here.
     public func chainDifference(_ chain: Int) -> UInt8 { differences[chain] }
 
-    /// - Parameter structure: the stream's newest; not looked at when one is attached.
+    /// - Parameter structure: the newest structure of the stream; not used when one is attached.
     public init(_ data: RawSpan, structure: DependencyStructure?) throws(DependencyDescriptorError) {
-        guard let head = DependencyDescriptorHead(data) else { throw .truncated }
+        guard let header = DependencyDescriptorHeader(data) else { throw .truncated }
         var reader = BitReader(data, at: 3)
         var flags: UInt32 = 0
         var attached: DependencyStructure?
@@ -163,7 +165,7 @@ public struct DependencyDescriptor: Hashable, Sendable {
         guard let current = attached ?? structure else { throw .noStructure }
         var active = attached?.allDecodeTargets
         if flags & DescriptorFlags.activeTargets != 0 { active = reader.bits(current.decodeTargetCount) }
-        guard let template = current.template(head.templateID) else { throw .unknownTemplate }
+        guard let template = current.template(header.templateID) else { throw .unknownTemplate }
         var indications = template.indications
         if flags & DescriptorFlags.customIndications != 0 {
             for target in 0..<current.decodeTargetCount { indications[target] = reader.indication() }
@@ -174,7 +176,7 @@ public struct DependencyDescriptor: Hashable, Sendable {
             differences[chain] = isCustom ? UInt8(reader.bits(8)) : template.chainDifferences[chain]
         }
         guard !reader.isExhausted else { throw .truncated }
-        self.head = head
+        self.header = header
         spatialID = template.spatialID
         temporalID = template.temporalID
         self.indications = indications
@@ -183,17 +185,17 @@ public struct DependencyDescriptor: Hashable, Sendable {
         chainCount = current.chainCount
     }
 
-    /// Equal in all that is read, of the chains those that there are.
+    /// Compares all fields, and of the chains the first ``chainCount``.
     public static func == (left: Self, right: Self) -> Bool {
-        left.head == right.head && left.spatialID == right.spatialID && left.temporalID == right.temporalID
+        left.header == right.header && left.spatialID == right.spatialID && left.temporalID == right.temporalID
             && left.indications == right.indications && left.attachedStructure == right.attachedStructure
             && left.activeDecodeTargets == right.activeDecodeTargets && left.chainCount == right.chainCount
             && (0..<left.chainCount).allSatisfy { left.differences[$0] == right.differences[$0] }
     }
 
-    /// Hashes the part that tells frames apart.
+    /// Hashes the fields that usually differ between frames.
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(head)
+        hasher.combine(header)
         hasher.combine(indications)
     }
 }
@@ -221,7 +223,8 @@ extension DependencyStructure {
         guard !reader.isExhausted else { throw .truncated }
     }
 
-    /// template_layers(): each template is in the layer of the previous one, the next temporal, or the next spatial one.
+    /// template_layers(): each template is in the layer of the previous one, the next temporal or the next spatial
+    /// layer.
     private mutating func readLayers(_ reader: inout BitReader) throws(DependencyDescriptorError) {
         var spatialID: UInt8 = 0
         var temporalID: UInt8 = 0
@@ -250,7 +253,7 @@ extension DependencyStructure {
         }
     }
 
-    /// decode_target_layers(): the highest of the templates that belong to the target.
+    /// decode_target_layers(): the highest layer of the templates that belong to the target.
     private func layer(ofTarget target: Int) -> Layer {
         var spatialID: UInt8 = 0
         var temporalID: UInt8 = 0
@@ -262,7 +265,7 @@ extension DependencyStructure {
     }
 }
 
-/// The bits of a descriptor's fourth byte, of which each says what follows (extended_descriptor_fields(), A.8.2).
+/// The flags in a descriptor's fourth byte (extended_descriptor_fields(), A.8.2).
 enum DescriptorFlags {
     static let structure: UInt32 = 0x10
     static let activeTargets: UInt32 = 0x08
@@ -271,7 +274,7 @@ enum DescriptorFlags {
     static let customChains: UInt32 = 0x01
 }
 
-/// Reads bits, most significant first. Behind the end everything reads as zero and `isExhausted` is set.
+/// Reads bits, most significant first. After the end it reads zeros and sets ``isExhausted``.
 struct BitReader: ~Escapable {
     private let bytes: RawSpan
     private var position: Int
@@ -299,7 +302,7 @@ struct BitReader: ~Escapable {
         return value
     }
 
-    /// ns(n) (AV1 §4.10.7): one of `limit` values, 1 or more, in as few bits as it takes.
+    /// ns(n) (AV1 §4.10.7): a value below `limit`, which is at least 1.
     @_lifetime(self: copy self)
     mutating func nonSymmetric(_ limit: UInt32) -> UInt32 {
         let width = 32 - limit.leadingZeroBitCount
@@ -308,7 +311,7 @@ struct BitReader: ~Escapable {
         return value < short ? value : value << 1 - short + bits(1)
     }
 
-    /// frame_fdiffs(): which earlier frames a frame refers to. Only a decoder needs it.
+    /// frame_fdiffs(): the references of a frame, which only a decoder needs.
     @_lifetime(self: copy self)
     mutating func skipFrameDifferences() {
         var size = bits(2)

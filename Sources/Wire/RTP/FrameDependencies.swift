@@ -1,19 +1,18 @@
-/// What one frame is to the decode targets and chains of its stream's dependency structure, in a fixed size that every
-/// packet's description can carry (AV1 RTP specification, A.8.3).
+/// The decode target indications and chain differences of one frame, in a fixed size (AV1 RTP specification, A.8.3).
 ///
-/// It covers the first 16 decode targets and the first 4 chains. libwebrtc's largest structure, L3T3, has 9 targets and 3
-/// chains.
+/// It covers the first 16 decode targets and the first 4 chains. The largest structure of libwebrtc, L3T3, has 9 decode
+/// targets and 3 chains.
 public struct FrameDependencies: BitwiseCopyable, Hashable, Sendable {
-    /// Decode targets that are carried; further ones are left out.
-    public static let targetsMax = 16
-    /// Chains that are carried; further ones are left out.
-    public static let chainsMax = 4
+    /// The most decode targets; further ones are ignored.
+    static let targetsMax = 16
+    /// The most chains; further ones are ignored.
+    static let chainsMax = 4
 
-    /// Two bits a decode target, the first target lowest.
+    /// Two bits for each decode target, the first one in the lowest bits.
     private var indicationBits: UInt32 = 0
-    /// Eight bits a chain, the first chain lowest.
+    /// Eight bits for each chain, the first one in the lowest bits.
     private var chainBits: UInt32 = 0
-    /// 0…16; 0 means that nothing is known about the frame.
+    /// 0…16; 0 when nothing is known about the frame.
     public private(set) var targetCount: UInt8 = 0
     /// 0…4.
     public private(set) var chainCount: UInt8 = 0
@@ -21,7 +20,7 @@ public struct FrameDependencies: BitwiseCopyable, Hashable, Sendable {
     /// Nothing is known about the frame.
     public init() {}
 
-    /// What a template says of its frames.
+    /// The dependencies of a template's frames.
     public init(_ template: DependencyStructure.Template, of structure: DependencyStructure) {
         self.init(
             indications: template.indications,
@@ -30,8 +29,8 @@ public struct FrameDependencies: BitwiseCopyable, Hashable, Sendable {
         ) { template.chainDifferences[$0] }
     }
 
-    /// What a whole descriptor says of its frame.
-    /// - Parameter targetCount: the decode targets of its structure.
+    /// The dependencies of a descriptor's frame.
+    /// - Parameter targetCount: the number of decode targets of its structure.
     public init(_ descriptor: DependencyDescriptor, targetCount: Int) {
         self.init(
             indications: descriptor.indications,
@@ -53,13 +52,13 @@ public struct FrameDependencies: BitwiseCopyable, Hashable, Sendable {
         for chain in 0..<Int(self.chainCount) { setDifference(chainDifference(chain), of: chain) }
     }
 
-    /// Reads a descriptor that brings no structure. Nothing is allocated.
+    /// Reads a descriptor without an attached structure. Does not allocate.
     /// - Parameters:
-    ///   - data: the whole descriptor.
-    ///   - template: what the template says that the descriptor names.
-    ///   - targetCount: the decode targets of the structure, 1…32.
-    ///   - chainCount: the chains of the structure, 0…32.
-    /// - Returns: `nil` when the descriptor is truncated or brings a structure.
+    ///   - data: the complete descriptor.
+    ///   - template: the dependencies of the descriptor's template.
+    ///   - targetCount: the number of decode targets of the structure, 1…32.
+    ///   - chainCount: the number of chains of the structure, 0…32.
+    /// - Returns: `nil` when the descriptor is truncated or has an attached structure.
     public init?(_ data: RawSpan, template: FrameDependencies, targetCount: Int, chainCount: Int) {
         self = template
         guard data.byteCount > 3 else { return }
@@ -93,19 +92,20 @@ public struct FrameDependencies: BitwiseCopyable, Hashable, Sendable {
         chainBits |= UInt32(difference) << UInt32(truncatingIfNeeded: 8 &* chain)
     }
 
-    /// What the frame is to a decode target; `notPresent` for a target that is not carried.
+    /// The indication for a decode target; `notPresent` for one that is not covered.
     public func indication(for target: Int) -> DecodeTargetIndication {
         guard target >= 0, target < Int(targetCount) else { return .notPresent }
         let bits = UInt8(truncatingIfNeeded: indicationBits >> UInt32(truncatingIfNeeded: 2 &* target)) & 3
         return DecodeTargetIndication(rawValue: bits) ?? .notPresent
     }
 
-    /// Frames back to the previous one of a chain, 0 where the chain starts; `nil` for a chain that is not carried.
+    /// The distance in frames to the previous frame of a chain, 0 when the chain starts here; `nil` for a chain that is
+    /// not covered.
     public func chainDifference(_ chain: Int) -> UInt8? {
         guard chain >= 0, chain < Int(chainCount) else { return nil }
         return UInt8(truncatingIfNeeded: chainBits >> UInt32(truncatingIfNeeded: 8 &* chain))
     }
 
-    /// No decode target that is carried needs the frame for another one.
+    /// Whether no other frame of the covered decode targets depends on the frame.
     public var isDiscardable: Bool { targetCount != 0 && indicationBits & 0xAAAA_AAAA == 0 }
 }

@@ -2,20 +2,20 @@
 public struct HeaderExtensionElement: Hashable, Sendable {
     /// The local identifier: 1…14 in the one-byte form, 1…255 in the two-byte form.
     public let id: UInt8
-    /// Where the element's data lies in the packet; may be empty in the two-byte form.
+    /// The position of the element's data in the packet; may be empty in the two-byte form.
     public let range: Range<Int>
 
-    /// - Parameter range: in the packet's bytes.
+    /// - Parameter range: the position of the data in the packet.
     public init(id: UInt8, range: Range<Int>) {
         self.id = id
         self.range = range
     }
 }
 
-/// Walks the elements of a general RTP header extension, in the one-byte or two-byte form (RFC 8285 §4.2, §4.3).
+/// Iterates over the elements of an RTP header extension in the one-byte or two-byte form (RFC 8285 §4.2, §4.3).
 ///
-/// An element that reaches past the block ends the walk, as does the reserved identifier 15 of the one-byte form, and
-/// an identifier of 0 that has a length.
+/// The iteration ends at an element that exceeds the block, at the reserved identifier 15 of the one-byte form, and at
+/// an identifier 0 with a length.
 public struct HeaderExtensionCursor: ~Escapable {
     private enum Form { case oneByte, twoByte }
     private let bytes: RawSpan

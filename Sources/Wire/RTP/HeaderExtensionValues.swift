@@ -1,11 +1,11 @@
-/// When a packet left its sender, in 2⁻¹⁸ s modulo 64 s (http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time).
+/// The send time of a packet in 2⁻¹⁸ s modulo 64 s (http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time).
 public struct AbsoluteSendTime: RawRepresentable, Hashable, Sendable {
     /// 24 bits.
     public let rawValue: UInt32
     /// Only the low 24 bits are kept.
     public init(rawValue: UInt32) { self.rawValue = rawValue & 0xFF_FFFF }
 
-    /// From any clock: only differences mean something to a receiver.
+    /// From any clock: receivers use only differences.
     public init(at now: Instant) {
         let seconds = now.nanoseconds.floorDivided(by: 1_000_000_000)
         let rest = now.nanoseconds &- seconds &* 1_000_000_000
@@ -28,29 +28,29 @@ public struct AbsoluteSendTime: RawRepresentable, Hashable, Sendable {
     }
 }
 
-/// A client's voice level (RFC 6464 §3).
+/// The audio level of a packet (RFC 6464 §3).
 public struct AudioLevel: Hashable, Sendable {
-    /// The encoder believes that there is speech.
+    /// V: whether the encoder detected speech.
     public var voiceActivity: Bool
-    /// −dBov: 0 is the loudest, 127 silence.
+    /// In −dBov: 0 is the loudest, 127 is silence.
     public var level: UInt8
 
-    /// A level above 127 is taken as 127.
+    /// A level above 127 becomes 127.
     public init(voiceActivity: Bool, level: UInt8) {
         self.voiceActivity = voiceActivity
         self.level = min(level, 127)
     }
 
-    /// One byte, behind which the two-byte form may have padding; `nil` when empty.
+    /// Reads the first byte; `nil` when `data` is empty.
     public init?(_ data: RawSpan) {
         guard data.byteCount >= 1 else { return nil }
         self.init(voiceActivity: data.byte(at: 0) & 0x80 != 0, level: data.byte(at: 0) & 0x7F)
     }
 }
 
-/// How a picture is to be turned (3GPP TS 26.114 §7.4.5).
+/// The video orientation, CVO (3GPP TS 26.114 §7.4.5).
 public struct VideoOrientation: Hashable, Sendable {
-    /// Clockwise, in degrees, to be undone by the receiver.
+    /// The clockwise rotation in degrees, which the receiver reverses.
     public enum Rotation: UInt8, Hashable, Sendable, CaseIterable {
         case none, by90, by180, by270
     }
@@ -58,10 +58,10 @@ public struct VideoOrientation: Hashable, Sendable {
     public var rotation: Rotation
     /// Mirrored left to right.
     public var isFlipped: Bool
-    /// Taken by the camera that faces away from the user.
+    /// Whether the camera faces away from the user.
     public var isBackCamera: Bool
 
-    /// An upright picture unless told otherwise.
+    /// Creates an orientation; upright by default.
     public init(rotation: Rotation = .none, isFlipped: Bool = false, isBackCamera: Bool = false) {
         self.rotation = rotation
         self.isFlipped = isFlipped
@@ -81,21 +81,21 @@ public struct VideoOrientation: Hashable, Sendable {
     var wireValue: UInt8 { (isBackCamera ? 0x8 : 0) | (isFlipped ? 0x4 : 0) | rotation.rawValue }
 }
 
-/// How long a receiver should buffer (http://www.webrtc.org/experiments/rtp-hdrext/playout-delay).
+/// The range of the playout delay of a receiver (http://www.webrtc.org/experiments/rtp-hdrext/playout-delay).
 public struct PlayoutDelay: Hashable, Sendable {
     /// In units of 10 ms, 12 bits.
     public let minimumUnits: UInt16
     /// In units of 10 ms, 12 bits.
     public let maximumUnits: UInt16
 
-    /// `nil` when a delay is beyond 40.95 s or the minimum above the maximum.
+    /// `nil` when a delay exceeds 40.95 s or the minimum exceeds the maximum.
     public init?(minimumUnits: UInt16, maximumUnits: UInt16) {
         guard maximumUnits <= 0xFFF, minimumUnits <= maximumUnits else { return nil }
         self.minimumUnits = minimumUnits
         self.maximumUnits = maximumUnits
     }
 
-    /// `nil` unless `data` has three bytes, the minimum not above the maximum.
+    /// `nil` unless `data` has three bytes and the minimum does not exceed the maximum.
     public init?(_ data: RawSpan) {
         guard data.byteCount == 3 else { return nil }
         let value = data.bigEndianUInt24(at: 0)
@@ -106,7 +106,7 @@ public struct PlayoutDelay: Hashable, Sendable {
 }
 
 extension TransportSequenceNumber {
-    /// The first two bytes; the second version's feedback request may follow. `nil` when shorter.
+    /// Reads the first two bytes; `nil` when there are fewer. The feedback request of version 2 may follow.
     public init?(_ data: RawSpan) {
         guard data.byteCount >= 2 else { return nil }
         self.init(rawValue: data.bigEndianUInt16(at: 0))
@@ -114,7 +114,7 @@ extension TransportSequenceNumber {
 }
 
 extension MID {
-    /// The text of an sdes:mid element (RFC 9143 §15.1); `nil` when it is not a valid one.
+    /// From the data of an sdes:mid element (RFC 9143 §15.1); `nil` when it is not a valid MID.
     public init?(_ data: RawSpan) {
         guard (1...32).contains(data.byteCount) else { return nil }
         self.init(data.text)
@@ -122,8 +122,8 @@ extension MID {
 }
 
 extension RID {
-    /// The text of an sdes:rtp-stream-id or repaired-rtp-stream-id element (RFC 8852 §3); `nil` when it is not a
-    /// valid one.
+    /// From the data of an sdes:rtp-stream-id or repaired-rtp-stream-id element (RFC 8852 §3); `nil` when it is not a
+    /// valid RID.
     public init?(_ data: RawSpan) {
         guard (1...32).contains(data.byteCount) else { return nil }
         self.init(data.text)
@@ -131,7 +131,7 @@ extension RID {
 }
 
 extension RawSpan {
-    /// Whether these are exactly the bytes of `text`: compares without making a string.
+    /// Whether these are exactly the bytes of `text`. Does not allocate a string.
     public func equals(_ text: String) -> Bool {
         guard text.utf8.count == byteCount else { return false }
         var offset = 0
@@ -145,7 +145,7 @@ extension RawSpan {
     var text: String { unsafe withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) } }
 }
 
-/// Writing each value as one element; every one answers whether it fitted.
+/// Methods that append one value as an element. All return `false`, with nothing written, when it does not fit.
 extension HeaderExtensionWriter {
     @discardableResult
     @_lifetime(packet: copy packet)
@@ -199,14 +199,14 @@ extension HeaderExtensionWriter {
         append(id, bigEndianUInt24: value.wireValue, to: &packet)
     }
 
-    /// Appends ``MID``; `false`, and nothing written, where it does not fit.
+    /// Appends a MID.
     @discardableResult
     @_lifetime(packet: copy packet)
     public mutating func append(_ id: HeaderExtensionID, _ value: MID, to packet: inout MutableRawSpan) -> Bool {
         append(id, text: value.value, to: &packet)
     }
 
-    /// Appends ``RID``; `false`, and nothing written, where it does not fit.
+    /// Appends a RID.
     @discardableResult
     @_lifetime(packet: copy packet)
     public mutating func append(_ id: HeaderExtensionID, _ value: RID, to packet: inout MutableRawSpan) -> Bool {

@@ -1,8 +1,8 @@
-/// A 64-bit NTP timestamp: seconds since 1900 in the high half, fractions of 2⁻³² s in the low (RFC 3550 §4).
+/// A 64-bit NTP timestamp: seconds since 1900 in the high 32 bits, fractions of 2⁻³² s in the low ones (RFC 3550 §4).
 public struct NTPTimestamp: RawRepresentable, Hashable, Sendable {
-    /// Seconds in the high half, their fraction in the low.
+    /// Seconds in the high 32 bits, the fraction in the low ones.
     public let rawValue: UInt64
-    /// Every 64-bit pattern is a time.
+    /// Every 64-bit value is valid.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// Seconds from 1900 to 1970.
@@ -15,10 +15,10 @@ public struct NTPTimestamp: RawRepresentable, Hashable, Sendable {
         rawValue = (UInt64(bitPattern: seconds) &+ Self.unixEpochSeconds) << 32 | (rest << 32) / 1_000_000_000
     }
 
-    /// The middle 32 bits: LSR and LRR, in 2⁻¹⁶ s.
+    /// The middle 32 bits, as in LSR and LRR, in 2⁻¹⁶ s.
     public var compact: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 16) }
 
-    /// Signed distance, right to a nanosecond; the two must be within 68 years of each other.
+    /// The signed distance, exact to a nanosecond; for timestamps within 68 years of each other.
     public func distance(to other: Self) -> Interval {
         let difference = Int64(bitPattern: other.rawValue &- rawValue)
         let seconds = difference >> 32
@@ -26,7 +26,7 @@ public struct NTPTimestamp: RawRepresentable, Hashable, Sendable {
         return Interval(nanoseconds: seconds &* 1_000_000_000 &+ fraction)
     }
 
-    /// `interval` later, or earlier when it is negative; right to a nanosecond.
+    /// The timestamp `interval` later, or earlier when it is negative; exact to a nanosecond.
     public func advanced(by interval: Interval) -> Self {
         let seconds = interval.nanoseconds.floorDivided(by: 1_000_000_000)
         let rest = UInt64(interval.nanoseconds &- seconds &* 1_000_000_000)
@@ -35,12 +35,12 @@ public struct NTPTimestamp: RawRepresentable, Hashable, Sendable {
 }
 
 extension Interval {
-    /// From units of 2⁻¹⁶ s, as DLSR counts (RFC 3550 §6.4.1).
+    /// From units of 2⁻¹⁶ s, as in DLSR (RFC 3550 §6.4.1).
     public init(compactNTP units: UInt32) {
         self.init(nanoseconds: (Int64(units) &* 1_000_000_000) >> 16)
     }
 
-    /// In units of 2⁻¹⁶ s; negative is 0 and more than 18 hours is the most that fits.
+    /// In units of 2⁻¹⁶ s, clamped to 32 bits (18 hours); 0 for a negative interval.
     public var compactNTP: UInt32 {
         guard nanoseconds > 0 else { return 0 }
         let seconds = nanoseconds / 1_000_000_000
@@ -50,7 +50,7 @@ extension Interval {
 }
 
 extension Int64 {
-    /// The quotient rounded toward minus infinity. The divisor is a positive constant.
+    /// The quotient rounded toward minus infinity, for a positive divisor.
     package func floorDivided(by divisor: Int64) -> Int64 {
         let quotient = self / divisor
         return self % divisor < 0 ? quotient - 1 : quotient

@@ -1,9 +1,9 @@
 /// Writes RTP headers in place.
 public enum RTPHeaderWriter {
-    /// Writes the 12-byte fixed header with no padding, extension or contributing sources (RFC 3550 §5.1) at the start
-    /// of `packet`. A header extension is added by ``HeaderExtensionWriter``, which sets its bit.
+    /// Writes the 12-byte fixed header without padding, extension and contributing sources (RFC 3550 §5.1) at the start
+    /// of `packet`. ``HeaderExtensionWriter`` adds a header extension and sets the X bit.
     /// - Precondition: `packet` has at least 12 bytes.
-    /// - Returns: the offset behind the header.
+    /// - Returns: the offset after the header.
     @inline(__always)
     @discardableResult
     @_lifetime(packet: copy packet)
@@ -26,8 +26,8 @@ public enum RTPHeaderWriter {
 
 /// Writes a header extension block in place, element by element, without allocating (RFC 8285 §4).
 ///
-/// It starts in the one-byte form, and turns what is written into the two-byte form when an element comes that needs
-/// it: an identifier above 14, or data that is empty or longer than 16 bytes. ``finish(_:)`` ends the block.
+/// It starts in the one-byte form and converts the block to the two-byte form for an element that requires it: with an
+/// identifier above 14, or with data that is empty or longer than 16 bytes. ``finish(_:)`` completes the block.
 public struct HeaderExtensionWriter {
     static let oneByteProfile: UInt16 = 0xBEDE
     /// The low four bits are application-defined; sent as zero.
@@ -38,15 +38,16 @@ public struct HeaderExtensionWriter {
     private var elementCount = 0
     private var isTwoByte = false
 
-    /// - Parameter offset: where the block starts: behind the fixed header and the contributing sources.
+    /// - Parameter offset: the start of the block, after the fixed header and the contributing sources.
     public init(at offset: Int = RTPPacketView.fixedHeaderLength) {
         precondition(offset >= RTPPacketView.fixedHeaderLength)
         start = offset
         end = offset + 4
     }
 
-    /// Makes room for an element of `length` bytes, 0…255.
-    /// - Returns: where its data goes; the caller fills it. `nil`, and nothing changed, when it does not fit in `packet`.
+    /// Reserves an element of `length` bytes, 0…255.
+    /// - Returns: the range of its data, which the caller writes; `nil`, with nothing changed, when it does not fit in
+    ///   `packet`.
     @_lifetime(packet: copy packet)
     public mutating func reserve(
         _ id: HeaderExtensionID,
@@ -57,7 +58,7 @@ public struct HeaderExtensionWriter {
         let needsTwoByte = id.rawValue > 14 || length == 0 || length > 16
         let growth = needsTwoByte && !isTwoByte ? elementCount : 0
         let headLength = needsTwoByte || isTwoByte ? 2 : 1
-        // Up to 3 bytes of alignment follow.
+        // Up to 3 bytes of padding follow.
         guard end + growth + headLength + length + 3 <= packet.byteCount else { return nil }
         if needsTwoByte && !isTwoByte { widen(&packet) }
         if isTwoByte {
@@ -73,7 +74,7 @@ public struct HeaderExtensionWriter {
     }
 
     /// Appends an element with a copy of `data`, 0…255 bytes.
-    /// - Returns: whether it fitted.
+    /// - Returns: `false`, with nothing written, when it does not fit.
     @discardableResult
     @_lifetime(packet: copy packet)
     public mutating func append(
@@ -86,9 +87,9 @@ public struct HeaderExtensionWriter {
         return true
     }
 
-    /// Aligns the block to four bytes, writes its head and sets the packet's extension bit; writes nothing where no
-    /// element was appended.
-    /// - Returns: the offset behind the block: where the payload starts.
+    /// Pads the block to four bytes, writes its header and sets the packet's X bit. Writes nothing when there are no
+    /// elements.
+    /// - Returns: the offset after the block, where the payload starts.
     @_lifetime(packet: copy packet)
     public func finish(_ packet: inout MutableRawSpan) -> Int {
         guard elementCount > 0 else { return start }
@@ -103,8 +104,8 @@ public struct HeaderExtensionWriter {
         return aligned
     }
 
-    /// Turns the elements written so far into the two-byte form: moves them up by a byte each and deals them out again
-    /// from the front, where the writing position never overtakes the reading one.
+    /// Converts the elements to the two-byte form: moves them up by one byte per element, then rewrites them from the
+    /// front. The write position never passes the read position.
     @_lifetime(packet: copy packet)
     private mutating func widen(_ packet: inout MutableRawSpan) {
         isTwoByte = true

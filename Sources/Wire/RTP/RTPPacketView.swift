@@ -3,11 +3,11 @@ public enum RTPParseError: Error, Hashable, Sendable {
     case truncated(needed: Int, available: Int)
     /// The version field is not 2.
     case version(UInt8)
-    /// The padding count is zero or larger than what follows the header.
+    /// The padding count is 0 or larger than the rest of the packet after the header.
     case padding(count: Int, available: Int)
 }
 
-/// A read-only view of one RTP packet (RFC 3550 §5.1). It cannot outlive the datagram that it reads.
+/// A read-only view of one RTP packet (RFC 3550 §5.1). It cannot outlive the datagram.
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -18,17 +18,17 @@ public enum RTPParseError: Error, Hashable, Sendable {
 /// |  header extension: 16-bit profile, 16-bit length in words, …  |
 /// ```
 public struct RTPPacketView: ~Escapable {
-    /// The least length of a packet: the fixed header.
+    /// The length of the fixed header, the shortest packet.
     public static let fixedHeaderLength = 12
 
     /// The whole packet.
     public let bytes: RawSpan
-    /// Bytes before the payload: fixed header, contributing sources and header extension.
+    /// The bytes before the payload: fixed header, contributing sources and header extension.
     public let headerLength: Int
-    /// Where the payload lies; padding is not part of it. Empty for a padding-only packet.
+    /// The position of the payload without padding; empty for a padding-only packet.
     public let payloadRange: Range<Int>
 
-    /// Validates every length once, so that the accessors below cannot fail.
+    /// Validates all lengths.
     @_lifetime(copy bytes)
     public init(_ bytes: RawSpan) throws(RTPParseError) {
         let available = bytes.byteCount
@@ -55,28 +55,28 @@ public struct RTPPacketView: ~Escapable {
         payloadRange = length..<(available - padding)
     }
 
-    /// Whether a datagram that is RTP or RTCP is the latter: the second byte is 192…223 (RFC 5761 §4).
+    /// Whether an RTP or RTCP datagram is RTCP: its second byte is 192…223 (RFC 5761 §4).
     public static func isRTCP(_ bytes: RawSpan) -> Bool {
         bytes.byteCount >= 2 && (192...223).contains(bytes.byte(at: 1))
     }
 
-    /// M: for video the last packet of a picture, for audio the first of a talk spurt.
+    /// M: the last packet of a video picture, or the first packet of an audio talkspurt.
     public var marker: Bool { bytes.byte(at: 1) & 0x80 != 0 }
     /// PT.
     public var payloadType: PayloadType { PayloadType(wire: bytes.byte(at: 1)) }
-    /// Counts the stream's packets.
+    /// The sequence number.
     public var sequenceNumber: SequenceNumber { SequenceNumber(rawValue: bytes.bigEndianUInt16(at: 2)) }
     /// The sampling instant, in ticks of the codec's clock.
     public var timestamp: RTPTimestamp { RTPTimestamp(rawValue: bytes.bigEndianUInt32(at: 4)) }
-    /// Which stream it is of.
+    /// The synchronization source.
     public var ssrc: SSRC { SSRC(rawValue: bytes.bigEndianUInt32(at: 8)) }
-    /// Contributing sources, 0…15.
+    /// CC: the number of contributing sources, 0…15.
     public var contributingSourceCount: Int { Int(bytes.byte(at: 0) & 0x0F) }
-    /// X.
+    /// X: whether there is a header extension.
     public var hasExtension: Bool { bytes.byte(at: 0) & 0x10 != 0 }
-    /// Padding bytes at the end, its count byte included.
+    /// The padding bytes at the end, including the count byte.
     public var paddingLength: Int { bytes.byteCount - payloadRange.upperBound }
-    /// Where the header extension block starts, or would.
+    /// The offset of the header extension, present or not.
     public var extensionOffset: Int { Self.fixedHeaderLength + 4 * contributingSourceCount }
 
     /// The bytes of `payloadRange`.
@@ -84,7 +84,7 @@ public struct RTPPacketView: ~Escapable {
         @_lifetime(copy self) get { bytes.extracting(payloadRange) }
     }
 
-    /// Walks the header extension's elements; of no elements where there is no extension or its form is unknown.
+    /// Iterates over the elements of the header extension; empty without one or when its form is unknown.
     @_lifetime(copy self)
     public func makeExtensionCursor() -> HeaderExtensionCursor { HeaderExtensionCursor(self) }
 

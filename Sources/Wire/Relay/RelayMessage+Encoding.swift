@@ -1,4 +1,4 @@
-/// The form in which a relay message crosses a link between nodes. Numbers are big-endian.
+/// The encoding of relay messages between nodes. Integers are big-endian.
 ///
 /// | bytes | |
 /// |---|---|
@@ -8,13 +8,11 @@
 /// | … | the fields of the kind, in the order of the declarations |
 /// | … | the body. Of a packet: the RTP packet as the publisher sent it. Of layers: the table of the track's streams |
 ///
-/// A key frame request for all streams has stream 0. The version changes with every change of the layout; a receiver
-/// refuses versions that it does not know, and the nodes of a link agree on one before they use it.
+/// A key frame request for all streams has stream 0. The version changes with every change of the layout. A receiver
+/// refuses unknown versions; the nodes of a link negotiate the version first.
 extension RelayMessage {
-    /// The version that is written, and the only one that is read.
+    /// The version that is written and accepted.
     public static let version: UInt8 = 1
-    /// The longest form of a message, without its body.
-    public static let encodedBytesMax = 34
 
     private enum Kind: UInt8 {
         case packet = 1
@@ -22,7 +20,7 @@ extension RelayMessage {
 
         var hasBody: Bool { self == .packet || self == .layers }
 
-        /// Bytes of the whole message, without its body.
+        /// The bytes of the message without its body.
         var byteCount: Int {
             switch self {
             case .packet: 30
@@ -47,7 +45,7 @@ extension RelayMessage {
         }
     }
 
-    /// The mirror that the message is to or from.
+    /// The mirror that sends or receives the message.
     public var relay: RelayID {
         switch self {
         case .packet(let packet): packet.relay
@@ -61,9 +59,9 @@ extension RelayMessage {
 
     // MARK: - Encoding
 
-    /// Writes the message to the start of `target`, with its body behind it.
+    /// Writes the message, followed by its body, to the start of `target`.
     /// - Parameter body: the RTP packet or the layer table; empty for every other kind.
-    /// - Returns: the bytes written; `nil`, with nothing useful written, when they do not fit.
+    /// - Returns: the bytes written; `nil` when the message does not fit.
     @_lifetime(target: copy target)
     public func encode(_ body: RawSpan, into target: inout MutableRawSpan) -> Int? {
         let length = kind.byteCount
@@ -97,7 +95,7 @@ extension RelayMessage {
         return length + body.byteCount
     }
 
-    /// The message as an array, for what is not sent in place.
+    /// The encoded message as an array.
     /// - Parameter body: as for ``encode(_:into:)``.
     public func encoded(_ body: RawSpan = RawSpan()) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: kind.byteCount + body.byteCount)
@@ -110,8 +108,8 @@ extension RelayMessage {
     // MARK: - Decoding
 
     /// Reads a message.
-    /// - Parameter bytes: the message and nothing else. The body of a packet or of layers begins at `bodyOffset` and goes to the
-    ///   end; it is not looked at.
+    /// - Parameter bytes: exactly one message. The body of a packet or of layers is the rest from `bodyOffset` and is
+    ///   not parsed.
     public static func decode(
         _ bytes: RawSpan
     ) throws(RelayMessageError) -> (message: RelayMessage, bodyOffset: Int) {
@@ -128,7 +126,7 @@ extension RelayMessage {
         guard bytes.byteCount >= count else { throw .truncated(needed: count, available: bytes.byteCount) }
     }
 
-    /// - Parameter bytes: as long as the kind says.
+    /// - Parameter bytes: a message with the length of its kind.
     private static func read(_ kind: Kind, _ bytes: RawSpan) throws(RelayMessageError) -> RelayMessage {
         let relay = RelayID(rawValue: bytes.bigEndianUInt32(at: 2))
         switch kind {

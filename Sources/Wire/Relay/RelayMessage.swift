@@ -1,68 +1,71 @@
-/// Names the mirror of a track on the loop that plays it. That loop makes the name, and does not use it again soon.
+/// Identifies the mirror of a track on the loop that sends it to subscribers. That loop assigns the identifier and does
+/// not reuse it soon.
 public struct RelayID: RawRepresentable, Hashable, Sendable, BitwiseCopyable {
-    /// The mirror's place in the low half, how often the place was used before in the high half.
+    /// The index in the low 16 bits, the generation in the high 16 bits.
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// - Parameters:
-    ///   - place: of which the low 16 bits are kept.
-    ///   - generation: how often the place was used before, modulo 2^16.
+    ///   - place: the mirror's index, modulo 2^16.
+    ///   - generation: how often the index was used before, modulo 2^16.
     public init(place: Int, generation: UInt16) {
         rawValue = UInt32(generation) << 16 | UInt32(truncatingIfNeeded: place & 0xFFFF)
     }
 
-    /// The mirror's place among its loop's, 0…65,535.
+    /// The mirror's index on its loop, 0…65,535.
     public var place: Int { Int(rawValue & 0xFFFF) }
     public var generation: UInt16 { UInt16(truncatingIfNeeded: rawValue >> 16) }
 }
 
-/// A set of simulcast layers, by their places among the track's rids; all places from 7 on are one member.
+/// A set of simulcast layers, by their indices among the track's rids; all indices from 7 on are one member.
 public struct LayerSet: OptionSet, Hashable, BitwiseCopyable, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
-    /// - Parameter layer: the layer's place among the track's rids.
+    /// - Parameter layer: the layer's index among the track's rids.
     public init(layer: UInt8) { rawValue = 1 << min(layer, 7) }
 }
 
-/// One message between the loop that receives a track (the origin) and a loop that plays it through a mirror.
+/// A message between the loop that receives a track (the origin) and a loop that sends it to subscribers through a
+/// mirror.
 ///
-/// Any message may be lost. A packet says itself which stream it is of and which layer choices that stream answers; clocks
-/// and layers are repeated with every report; key frames are requested again while none comes; a subscription is
-/// repeated once a second; an unsubscription is repeated as long as packets come.
+/// Any message may be lost. A packet carries its stream and the layer choices that the stream matches. Clocks and
+/// layers are repeated with every report, key frame requests until a key frame arrives, a subscription once per second,
+/// and an unsubscription while packets arrive.
 public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
-    /// A packet of the track. Its bytes stand beside the message.
+    /// A packet of the track. Its bytes are the message's body.
     case packet(Packet)
-    /// What a sender report of the publisher said, so that the mirror's sender reports keep audio and video together.
+    /// The clock of the publisher's sender report, so that the mirror's sender reports keep audio and video in sync.
     case clock(Clock)
-    /// What layers the track has at the moment. The table of its streams stands beside the message.
+    /// The current layers of the track. The table of its streams is the message's body.
     case layers(RelayID)
-    /// Requests a key frame of one of the origin's streams, or with `nil` of all that the mirror plays.
+    /// Requests a key frame of one of the origin's streams, or with `nil` of all streams that the mirror sends.
     case keyFrameRequest(RelayID, stream: UInt64?)
-    /// Requests a key frame for a receiver that played the stream already, within the origin's budget of such requests.
+    /// Requests a key frame for a receiver that already received the stream, within the origin's budget for such
+    /// requests.
     case repairRequest(RelayID, stream: UInt64)
-    /// Requests that a video stream be left out for a while, because the mirror's loop is overloaded.
+    /// Requests a pause of a video stream, because the mirror's loop is overloaded.
     case hold(RelayID, stream: UInt64)
-    /// Says which layers the mirror needs. Until the first one the mirror gets all.
+    /// Selects the layers that the mirror needs. Before the first subscription it gets all.
     case subscribe(Subscription)
-    /// Ends the mirror's subscription: it gets nothing more.
+    /// Ends the mirror's subscription.
     case unsubscribe(RelayID)
 
-    /// What is said of a packet.
+    /// The fields of a packet.
     public struct Packet: Hashable, Sendable, BitwiseCopyable {
         public var relay: RelayID
-        /// The origin's number of the stream; never 0.
+        /// The stream's number at the origin; never 0.
         public var stream: UInt64
         /// The publisher's SSRC.
         public var ssrc: SSRC
-        /// The stream's place among the track's rids; 255 without simulcast.
+        /// The stream's index among the track's rids; 255 without simulcast.
         public var layer: UInt8
-        /// The layer choices that the stream answers, a bit each.
+        /// The layer choices that the stream matches, one bit each.
         public var choices: UInt8
-        /// The layer choices of the track whose stream is what they name, and not the nearest to it.
+        /// The layer choices of the track that are matched exactly and not by the nearest layer, one bit each.
         public var exactChoices: UInt8
-        /// The packet came as a retransmission, so that its being late is no reordering.
+        /// Whether the packet was recovered by RTX, so that its delay is not reordering.
         public var isRTXRecovered: Bool
-        /// The packet's number, unwrapped at the origin.
+        /// The packet's extended sequence number at the origin.
         public var sequence: ExtendedSequenceNumber
 
         @inline(__always)
@@ -114,9 +117,9 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
 
     public struct Subscription: Hashable, Sendable, BitwiseCopyable {
         public var relay: RelayID
-        /// The layer choices that slots of the mirror made, a bit each.
+        /// The layer choices of the mirror's slots, one bit each.
         public var choices: UInt8
-        /// Layers that still play at the mirror, though they are not chosen any more.
+        /// The layers that the mirror still sends although they are no longer chosen.
         public var layers: LayerSet
 
         public init(relay: RelayID, choices: UInt8, layers: LayerSet) {
@@ -127,14 +130,14 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
     }
 }
 
-/// Why bytes are no relay message.
+/// Why bytes are not a relay message.
 public enum RelayMessageError: Error, Hashable, Sendable {
     case truncated(needed: Int, available: Int)
-    /// The sender speaks a version that this node does not.
+    /// The version is not supported.
     case version(UInt8)
     case kind(UInt8)
-    /// A stream number that must not be 0 is 0, or a reserved bit is set.
+    /// A stream number is 0, or a reserved bit is set.
     case value
-    /// A message without a body has bytes behind its end.
+    /// Bytes follow a message without a body.
     case trailingBytes(Int)
 }

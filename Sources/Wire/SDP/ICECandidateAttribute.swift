@@ -2,21 +2,21 @@
 public struct ICECandidateAttribute: Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable { case host, srflx, prflx, relay }
 
-    /// 1…32 characters; equal for candidates that share type, base and protocol.
+    /// 1…32 characters; equal for candidates of the same type, base and protocol.
     public var foundation: String
-    /// 1 is RTP, and with `a=rtcp-mux` everything.
+    /// 1 for RTP, and for everything with `a=rtcp-mux`.
     public var component: UInt16
     /// Lower case: `udp`, `tcp`, …
     public var transport: String
     public var priority: UInt32
-    /// An IP address, or a name: browsers hide host addresses behind `….local`.
+    /// An IP address, or a name such as the mDNS name of a browser's host candidate.
     public var host: String
     public var port: UInt16
     public var kind: Kind
 
-    /// A UDP candidate of component 1, written for one of our sockets.
+    /// A UDP host candidate of component 1.
     ///
-    /// - Parameter preference: 65535 for the most preferred of an agent's addresses (RFC 8445 §5.1.2.1).
+    /// - Parameter preference: the local preference; 65535 for the most preferred address (RFC 8445 §5.1.2.1).
     public init(hostAddress address: TransportAddress, preference: UInt16) {
         let typePreference: UInt32 = 126
         foundation = address.ip.isV4 ? "1" : "2"
@@ -28,8 +28,8 @@ public struct ICECandidateAttribute: Hashable, Sendable {
         kind = .host
     }
 
-    /// From the attribute's value, or from a browser's candidate string with `candidate:` before it; `nil` when it is
-    /// malformed. What follows the type (related address, generation, `tcptype`, …) is not kept.
+    /// From the attribute's value, with or without the prefix `candidate:`; `nil` when it is malformed. What follows
+    /// the type (related address, `tcptype`, …) is ignored.
     public init?(_ value: some StringProtocol) {
         let body = value.hasPrefix("candidate:") ? value.dropFirst(10) : value[...]
         let fields = body.split(separator: " ", maxSplits: 8)
@@ -46,7 +46,7 @@ public struct ICECandidateAttribute: Hashable, Sendable {
         self.kind = kind
     }
 
-    /// Where to send, if this is a UDP candidate with an address rather than a name; `nil` otherwise.
+    /// The address of a UDP candidate; `nil` for another transport or component, or when the candidate has a name.
     public var address: TransportAddress? {
         guard transport == "udp", component == 1, port != 0, let ip = IPAddress(host), !ip.isUnspecified else {
             return nil

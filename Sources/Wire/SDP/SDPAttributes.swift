@@ -1,4 +1,4 @@
-/// Which way media flows in a section, seen from the description's author (RFC 8866 §6.7).
+/// The direction of a media section, as seen by the author of the description (RFC 8866 §6.7).
 public enum MediaDirection: String, Hashable, Sendable, CaseIterable {
     case sendrecv, sendonly, recvonly, inactive
 
@@ -6,7 +6,7 @@ public enum MediaDirection: String, Hashable, Sendable, CaseIterable {
     public var receives: Bool { self == .sendrecv || self == .recvonly }
 }
 
-/// `a=setup` (RFC 8842 §5.3): who begins the DTLS handshake.
+/// `a=setup` (RFC 8842 §5.3): which side starts the DTLS handshake.
 public enum SetupRole: String, Hashable, Sendable, CaseIterable { case active, passive, actpass, holdconn }
 
 /// `a=rtpmap:<pt> <name>/<clock>[/<channels>]` (RFC 8866 §6.6).
@@ -15,7 +15,7 @@ public struct RTPMapAttribute: Hashable, Sendable {
     public var encodingName: String
     /// In Hz.
     public var clockRate: Int
-    /// 1 when the line names none.
+    /// 1 when the line has none.
     public var channels: Int
 
     public init(payloadType: PayloadType, encodingName: String, clockRate: Int, channels: Int = 1) {
@@ -51,12 +51,12 @@ public struct RTPMapAttribute: Hashable, Sendable {
 
 /// `a=fmtp:<pt> <key>=<value>;…` (RFC 8866 §6.15).
 public struct FormatParametersAttribute: Hashable, Sendable {
-    /// No payload format that the server negotiates has half as many.
+    /// The most parameters; no payload format that the server negotiates has half as many.
     public static let parametersMax = 32
 
     public var payloadType: PayloadType
-    /// In order. Keys are lower case; a parameter with no `=` (RED's `111/111`) has an empty key, and one with nothing
-    /// before its `=` is left out.
+    /// In the order of the line. Keys are lower case. A parameter without `=` (as `111/111` of RED) has an empty key;
+    /// one with an empty name before `=` is ignored.
     public var parameters: [Parameter]
 
     /// One parameter of the line.
@@ -74,7 +74,7 @@ public struct FormatParametersAttribute: Hashable, Sendable {
         self.parameters = parameters
     }
 
-    /// From the attribute's value; `nil` without a payload type or with more than `parametersMax` parameters.
+    /// From the attribute's value; `nil` without a payload type or with more than ``parametersMax`` parameters.
     public init?(_ value: some StringProtocol) {
         let fields = value.split(separator: " ", maxSplits: 1)
         guard let first = fields.first, let payloadType = UInt8(first).flatMap(PayloadType.init(rawValue:)) else {
@@ -92,7 +92,7 @@ public struct FormatParametersAttribute: Hashable, Sendable {
             if key.endIndex == trimmed.endIndex {
                 parameters.append(Parameter(key: "", value: String(trimmed)))
             } else {
-                // Nothing names a value without a key.
+                // A value without a name is ignored.
                 guard !key.trimmingSpaces.isEmpty else { continue }
                 let value = trimmed[trimmed.index(after: key.endIndex)...]
                 parameters.append(
@@ -141,7 +141,7 @@ public struct FeedbackAttribute: Hashable, Sendable {
 /// `a=extmap:<id>[/<direction>] <uri>` (RFC 8285 §8).
 public struct ExtensionMapAttribute: Hashable, Sendable {
     public var id: HeaderExtensionID
-    /// `nil` when the line names none: the section's.
+    /// `nil` when the line has none; then that of the section applies.
     public var direction: MediaDirection?
     public var uri: String
 
@@ -151,8 +151,8 @@ public struct ExtensionMapAttribute: Hashable, Sendable {
         self.uri = uri
     }
 
-    /// From the attribute's value; `nil` when it is malformed or its identifier does not fit a packet: RFC 8285 §8
-    /// has 4096 and up for extensions that an offerer has no number left for.
+    /// From the attribute's value; `nil` when it is malformed or its identifier is above 255. Offerers use 4096 and up
+    /// when no identifier is left (RFC 8285 §8).
     public init?(_ value: some StringProtocol) {
         let fields = value.split(separator: " ", maxSplits: 2)
         guard fields.count >= 2 else { return nil }

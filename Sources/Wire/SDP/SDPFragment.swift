@@ -1,5 +1,5 @@
-/// An `application/trickle-ice-sdpfrag` body (RFC 8840 §9): session attributes, then media sections, without the
-/// lines that a whole description begins with.
+/// An `application/trickle-ice-sdpfrag` body (RFC 8840 §9): session attributes and media sections, without the first
+/// lines of a session description.
 public struct SDPFragment: Hashable, Sendable {
     public var attributes: [SDPAttribute]
     public var media: [MediaDescription]
@@ -9,15 +9,15 @@ public struct SDPFragment: Hashable, Sendable {
         self.media = media
     }
 
-    /// Reads a fragment with CR LF or LF line ends, under the same limits as a description. Lines other than `a=` and
-    /// `m=` and those of a section are skipped.
+    /// Parses a fragment with CR LF or LF line ends, with the limits of ``SDPLimits``. Session lines other than `a=`
+    /// are ignored.
     public init(parsing text: String) throws(SDPParseError) {
         var sections = try SDPSections(parsing: text)
         attributes = sections.attributes
         media = sections.takeMedia()
     }
 
-    /// The fragment as text, each line ended by CR LF.
+    /// The fragment as text with CR LF line ends.
     public func serialized() -> String {
         var text = ""
         for attribute in attributes { attribute.write(to: &text) }

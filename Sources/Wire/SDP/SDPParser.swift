@@ -1,4 +1,4 @@
-/// Why a text is not a session description that can be used.
+/// Why a text was not accepted as a session description.
 public enum SDPParseError: Error, Hashable, Sendable {
     /// More bytes than `SDPLimits.bytesMax`.
     case tooLarge(byteCount: Int)
@@ -6,7 +6,7 @@ public enum SDPParseError: Error, Hashable, Sendable {
     case notUTF8
     /// The text is empty or white space.
     case empty
-    /// A line, counted from 1, is not `letter=value`, or has a control character in it.
+    /// A line, counted from 1, is not `letter=value` or contains a control character.
     case malformedLine(number: Int)
     /// A line is longer than `SDPLimits.lineBytesMax`.
     case lineTooLong(number: Int)
@@ -14,7 +14,7 @@ public enum SDPParseError: Error, Hashable, Sendable {
     case missingVersion
     /// There is no `o=` line before the first media section.
     case missingOrigin
-    /// A line of the named kind, `m` or `o` or `a`, cannot be read.
+    /// An `m=`, `o=` or `a=` line is malformed.
     case malformedField(kind: Character, number: Int)
     case tooManyMediaSections
     case tooManyAttributes
@@ -23,7 +23,7 @@ public enum SDPParseError: Error, Hashable, Sendable {
 }
 
 extension SDPParseError {
-    /// One sentence for whoever made the description.
+    /// One sentence for the author of the description.
     public var sentence: String {
         switch self {
         case .tooLarge(let byteCount):
@@ -44,25 +44,25 @@ extension SDPParseError {
     }
 }
 
-/// How large a description may be. The largest that browsers offer, with every codec and ten sections, is near 100 KiB; an
-/// answer about as many members as have sections, with four video codecs each, is near 350 KiB and 10,000 attributes.
+/// The limits of a session description. The largest offer of a browser, with all codecs and ten sections, has about 100
+/// KiB. An answer with the most sections and four video codecs in each has about 350 KiB and 10,000 attributes.
 public enum SDPLimits {
     public static let bytesMax = 448 * 1024
     public static let lineBytesMax = 8 * 1024
     public static let mediaSectionsMax = 256
-    /// Over the session and all its sections.
+    /// In the session and all sections.
     public static let attributesMax = 16_384
     /// An RTP section can name each of the 128 payload types once.
     public static let formatsMax = 128
-    /// `b=` lines, in the session or in one section.
+    /// `b=` lines of the session or of one section; further ones are ignored.
     public static let bandwidthsMax = 16
 }
 
 extension SessionDescription {
-    /// Reads a description with CR LF or LF line ends. Unknown line types and order are forgiven, except that `v=0`
-    /// comes first and that a section's lines follow its `m=` line.
+    /// Parses a description with CR LF or LF line ends. Unknown line types and any order are accepted, except that
+    /// `v=0` comes first and that the lines of a section follow its `m=` line.
     ///
-    /// Time and memory are linear in the text, which is refused before it is read when it is above the limit.
+    /// Time and memory are linear in the length of the text. A text above the limit is refused before it is parsed.
     public init(parsing text: String) throws(SDPParseError) {
         var sections = try SDPSections(parsing: text)
         guard sections.session.first?.type == UInt8(ascii: "v") else { throw .missingVersion }
@@ -91,7 +91,7 @@ extension SessionDescription {
         media = sections.takeMedia()
     }
 
-    /// The same from bytes as they came in an HTTP body.
+    /// Parses a description from UTF-8 bytes, such as an HTTP body.
     public init(parsing bytes: some Collection<UInt8>) throws(SDPParseError) {
         guard bytes.count <= SDPLimits.bytesMax else { throw .tooLarge(byteCount: bytes.count) }
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .notUTF8 }
@@ -116,7 +116,7 @@ extension SDPOrigin {
     }
 }
 
-/// The part that a whole description and a fragment share: lines, sorted into the session's and each section's.
+/// The part that descriptions and fragments share: the lines of the session and of each section.
 struct SDPSections {
     /// The session's lines other than `a=`.
     private(set) var session: [SDPLine] = []
@@ -171,7 +171,7 @@ struct SDPSections {
 }
 
 extension SDPAttribute {
-    /// From what follows `a=`; `nil` when the name is not a token (RFC 8866 §9 `att-field`).
+    /// From the text after `a=`; `nil` when the name is not a token (RFC 8866 §9 `att-field`).
     init?(parsing text: String) {
         let name = text.prefix { $0 != ":" }
         guard !name.isEmpty, name.utf8.allSatisfy(isTokenCharacter) else { return nil }
@@ -196,7 +196,7 @@ extension MediaDescription {
     }
 }
 
-/// One line, split into its letter and the rest.
+/// One line: its type letter and its value.
 struct SDPLine {
     let type: UInt8
     let value: String
@@ -204,7 +204,7 @@ struct SDPLine {
     let number: Int
 }
 
-/// Walks the lines of a text once.
+/// Iterates over the lines of a text.
 struct SDPLines {
     private let bytes: [UInt8]
     private var position = 0

@@ -1,12 +1,12 @@
-/// A description cut into the session's lines and those of each media section, which are not read.
+/// The text of a description, split into the session part and the media sections without parsing them.
 public struct SDPParts {
     public let session: Substring
-    /// Each begins with its `m=` line.
+    /// Each starts with its `m=` line.
     public let sections: [Substring]
 
-    /// Linear in the text.
+    /// O(n) in the length of the text.
     ///
-    /// - Returns: `nil` for a text that is above the limits of ``SDPLimits``.
+    /// - Returns: `nil` when the text exceeds ``SDPLimits``.
     public init?(_ text: String) {
         guard text.utf8.count <= SDPLimits.bytesMax else { return nil }
         var starts: [String.Index] = []

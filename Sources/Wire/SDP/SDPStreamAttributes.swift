@@ -1,4 +1,4 @@
-/// Which half of a simulcast or rid line a stream stands on, seen from the description's author.
+/// The direction of a stream in a simulcast or rid line, as seen by the author of the description.
 public enum StreamDirection: String, Hashable, Sendable {
     case send, recv
     public var reversed: Self { self == .send ? .recv : .send }
@@ -8,9 +8,9 @@ public enum StreamDirection: String, Hashable, Sendable {
 public struct RIDAttribute: Hashable, Sendable {
     public var rid: RID
     public var direction: StreamDirection
-    /// From `pt=`; empty when every payload type of the section is meant.
+    /// From `pt=`; empty for all payload types of the section.
     public var payloadTypes: [PayloadType]
-    /// Restrictions other than `pt`, as they are written; empty without.
+    /// Restrictions other than `pt`, as text.
     public var restrictions: [String]
 
     public init(
@@ -53,15 +53,15 @@ public struct RIDAttribute: Hashable, Sendable {
     }
 }
 
-/// `a=simulcast:send <list> recv <list>` (RFC 8853 §5.1). A list is of streams, a stream of alternatives.
+/// `a=simulcast:send <list> recv <list>` (RFC 8853 §5.1). A list has streams, and a stream has alternatives.
 public struct SimulcastAttribute: Hashable, Sendable {
-    /// Streams of one direction; more are refused as malformed. Browsers send three.
+    /// The most streams of one direction; more are malformed. Browsers send three.
     public static let streamsMax = 8
 
     /// One alternative of a stream.
     public struct Version: Hashable, Sendable {
         public var rid: RID
-        /// Written `~rid`: negotiated, but not sent at first.
+        /// `~rid`: initially paused.
         public var isPaused: Bool
         public init(rid: RID, isPaused: Bool = false) {
             self.rid = rid
@@ -76,7 +76,7 @@ public struct SimulcastAttribute: Hashable, Sendable {
         self.receive = receive
     }
 
-    /// From the attribute's value; `nil` when it is malformed or has more than `streamsMax` streams.
+    /// From the attribute's value; `nil` when it is malformed or has more than ``streamsMax`` streams.
     public init?(_ value: some StringProtocol) {
         self.init()
         let fields = value.split(separator: " ", maxSplits: 4)
@@ -134,7 +134,8 @@ public struct SSRCAttribute: Hashable, Sendable {
         self.value = value
     }
 
-    /// From the attribute's value; `nil` when it is malformed. A bare SSRC, as some senders write, has an empty name.
+    /// From the attribute's value; `nil` when it is malformed. An SSRC without an attribute, as some senders write it,
+    /// has an empty name.
     public init?(_ value: some StringProtocol) {
         let fields = value.split(separator: " ", maxSplits: 1)
         guard let first = fields.first, let number = UInt32(first) else { return nil }
@@ -156,10 +157,10 @@ public struct SSRCAttribute: Hashable, Sendable {
 
 /// `a=ssrc-group:<semantics> <ssrc> …` (RFC 5576 §4.2).
 public struct SSRCGroupAttribute: Hashable, Sendable {
-    /// Sources of one group; a line with more is refused as malformed.
+    /// The most sources of one group; more are malformed.
     public static let sourcesMax = 32
 
-    /// `FID` ties a retransmission stream to its source, `SIM` lists simulcast layers.
+    /// Such as `FID` for a source and its RTX stream, or `SIM` for simulcast layers.
     public var semantics: String
     public var ssrcs: [SSRC]
 
@@ -186,7 +187,7 @@ public struct SSRCGroupAttribute: Hashable, Sendable {
 
 /// `a=group:<semantics> <mid> …` (RFC 5888 §5).
 public struct GroupAttribute: Hashable, Sendable {
-    /// `BUNDLE` is the one that WebRTC needs.
+    /// Such as `BUNDLE`.
     public var semantics: String
     /// At most `SDPLimits.mediaSectionsMax`.
     public var mids: [MID]
@@ -196,7 +197,7 @@ public struct GroupAttribute: Hashable, Sendable {
         self.mids = mids
     }
 
-    /// From the attribute's value; `nil` when it is malformed or has more entries than a description has sections.
+    /// From the attribute's value; `nil` when it is malformed or has more than `SDPLimits.mediaSectionsMax` entries.
     public init?(_ value: some StringProtocol) {
         let fields = value.split(separator: " ", maxSplits: SDPLimits.mediaSectionsMax + 1)
         guard let first = fields.first, fields.count <= SDPLimits.mediaSectionsMax + 1 else { return nil }
@@ -213,8 +214,8 @@ public struct GroupAttribute: Hashable, Sendable {
 }
 
 extension Fingerprint {
-    /// From the value of `a=fingerprint`: algorithm, space, hexadecimal pairs joined by colons, in either case.
-    /// `nil` when it is malformed or the algorithm is not one that WebRTC peers use today, such as SHA-1.
+    /// From the value of `a=fingerprint`: algorithm, space, hexadecimal pairs in either case, separated by colons.
+    /// `nil` when it is malformed or the algorithm is not supported, such as SHA-1.
     public init?(attribute value: some StringProtocol) {
         let fields = value.split(separator: " ", maxSplits: 2)
         guard fields.count == 2, let algorithm = Algorithm(rawValue: fields[0].lowercased()),

@@ -1,7 +1,7 @@
 /// An `a=` line: a property (`a=rtcp-mux`, no value) or a name with a value (RFC 8866 §5.13).
 public struct SDPAttribute: Hashable, Sendable {
     public var name: String
-    /// What follows the first colon; `nil` for a property. An empty value and no value are different lines.
+    /// The text after the first colon; `nil` for a property. An empty value differs from no value.
     public var value: String?
 
     public init(_ name: String, _ value: String? = nil) {
@@ -10,12 +10,12 @@ public struct SDPAttribute: Hashable, Sendable {
     }
 }
 
-/// A list of attributes, searched by name. Order is kept, because simulcast and SSRC lists depend on it.
+/// Lookups by name in a list of attributes.
 extension [SDPAttribute] {
     /// The value of the first attribute with this name; `nil` if there is none or it has no value. O(n).
     public func value(of name: String) -> String? { first { $0.name == name }?.value }
 
-    /// Whether an attribute with this name is there, with or without a value. O(n).
+    /// Whether there is an attribute with this name, with or without a value. O(n).
     public func has(_ name: String) -> Bool { contains { $0.name == name } }
 
     /// The values of all attributes with this name, in order. O(n).
@@ -26,9 +26,9 @@ extension [SDPAttribute] {
 public struct SDPOrigin: Hashable, Sendable {
     public var username: String
     public var sessionID: String
-    /// Grows by one with each description of the same session (RFC 9429 §5.2.2).
+    /// Incremented with each description of the same session (RFC 9429 §5.2.2).
     public var version: String
-    /// Network type, address type and address, as `IN IP4 127.0.0.1`.
+    /// Network type, address type and address, such as `IN IP4 127.0.0.1`.
     public var address: String
 
     public init(username: String = "-", sessionID: String, version: String, address: String = "IN IP4 127.0.0.1") {
@@ -38,7 +38,7 @@ public struct SDPOrigin: Hashable, Sendable {
         self.address = address
     }
 
-    /// An origin of ours. Some parsers read the identifier as a signed integer, so its top bit is cleared.
+    /// Creates an origin. The top bit of `sessionID` is cleared, because some parsers read it as a signed integer.
     public init(sessionID: UInt64, version: UInt64) {
         self.init(sessionID: String(sessionID & 0x7FFF_FFFF_FFFF_FFFF), version: String(version))
     }
@@ -48,11 +48,11 @@ public struct SDPOrigin: Hashable, Sendable {
 public struct MediaDescription: Hashable, Sendable {
     /// `audio`, `video`, `application` or another media type.
     public var type: String
-    /// 0 marks a rejected section, unless it is `a=bundle-only` (RFC 9143 §6).
+    /// 0 for a rejected section, unless it has `a=bundle-only` (RFC 9143 §6).
     public var port: UInt16
     /// Such as `UDP/TLS/RTP/SAVPF`.
     public var protocolName: String
-    /// Payload types for RTP; at least one.
+    /// The payload types of RTP; at least one.
     public var formats: [String]
     /// The value of `c=`.
     public var connection: String?
@@ -79,13 +79,13 @@ public struct MediaDescription: Hashable, Sendable {
     }
 }
 
-/// A session description (RFC 8866), as far as WebRTC uses one: `v o s c b t a` and media sections.
+/// A session description (RFC 8866) with the lines that WebRTC uses: `v o s c b t a` and media sections.
 ///
-/// Parsing drops the lines that have no meaning there (`i u e p r z k`), so that what is parsed, written and parsed
-/// again is equal to what was parsed first. Attributes are kept as text; the types in `SDPAttributes.swift` read them.
+/// Other lines (`i u e p r z k`) are ignored. A parsed description that is serialized and parsed again is equal.
+/// Attributes are text; types such as ``RTPMapAttribute`` parse them. Their order is preserved.
 public struct SessionDescription: Hashable, Sendable {
     public var origin: SDPOrigin
-    /// The value of `s=`; `-` when there is none to tell.
+    /// The value of `s=`; `-` without a name.
     public var name: String
     /// The value of the session's `c=`.
     public var connection: String?
@@ -113,7 +113,7 @@ public struct SessionDescription: Hashable, Sendable {
         self.media = media
     }
 
-    /// The description as text, each line ended by CR LF.
+    /// The description as text with CR LF line ends.
     public func serialized() -> String {
         var text =
             "v=0\r\no=\(origin.username) \(origin.sessionID) \(origin.version) \(origin.address)\r\ns=\(name)\r\n"

@@ -36,8 +36,8 @@ struct PayloadVP8Tests {
         #expect(isKeyFrameStart(codec: .vp8, payload: unsafe payload.span.bytes) == isKey)
     }
 
-    @Test func `a key frame names its size, and nothing else does`() {
-        // 640 × 720 with a horizontal scale of 1, behind a descriptor of one byte and the frame tag.
+    @Test func `the size is read from key frames only`() {
+        // 640 × 720 with a horizontal scale of 1, after a descriptor of one byte and the frame tag.
         let keyFrame: [UInt8] = [0x10, 0x10, 0, 0, 0x9D, 0x01, 0x2A, 0x80, 0x42, 0xD0, 0x02]
         let size = VP8PayloadDescriptor.keyFrameSize(unsafe keyFrame.span.bytes)
         #expect(size?.width == 640)
@@ -51,7 +51,7 @@ struct PayloadVP8Tests {
         }
     }
 
-    @Test func `a descriptor with nothing behind it is refused`() {
+    @Test func `a descriptor without a payload is refused`() {
         let valid: [UInt8] = [0x90, 0xE0, 0x92, 0x34, 0x56, 0x60]
         for length in 0...valid.count {
             let payload = Array(valid.prefix(length))
@@ -109,7 +109,7 @@ struct PayloadVP9Tests {
         #expect(VP9PayloadDescriptor(unsafe payload.span.bytes) == nil)
     }
 
-    @Test func `a cut descriptor is refused`() {
+    @Test func `a truncated descriptor is refused`() {
         for length in 0..<Self.keyPayload.count {
             let payload = Array(Self.keyPayload.prefix(length))
             #expect(VP9PayloadDescriptor(unsafe payload.span.bytes) == nil)
@@ -163,12 +163,12 @@ struct PayloadKeyFrameTests {
         #expect(isKeyFrameStart(codec: codec, payload: unsafe payload.span.bytes) == expected)
     }
 
-    @Test func `a dependency descriptor decides where there is one`() throws {
+    @Test func `a dependency descriptor takes precedence over the payload`() throws {
         let encrypted: [UInt8] = [0xFF, 0xFF]
         let key: [UInt8] = [0x80, 0, 1, 0x80]
         let delta: [UInt8] = [0x80, 0, 1]
-        let keyHead = try #require(DependencyDescriptorHead(unsafe key.span.bytes))
-        let deltaHead = try #require(DependencyDescriptorHead(unsafe delta.span.bytes))
+        let keyHead = try #require(DependencyDescriptorHeader(unsafe key.span.bytes))
+        let deltaHead = try #require(DependencyDescriptorHeader(unsafe delta.span.bytes))
         #expect(isKeyFrameStart(codec: .av1, payload: unsafe encrypted.span.bytes, descriptor: keyHead))
         let plain: [UInt8] = [0x18, 0x0A, 0x0B, 0x00]
         #expect(!isKeyFrameStart(codec: .av1, payload: unsafe plain.span.bytes, descriptor: deltaHead))
@@ -222,7 +222,7 @@ struct PayloadREDTests {
         #expect(found.map(\.isPrimary) == [false, false, true])
     }
 
-    @Test func `a lone primary block is read`() {
+    @Test func `a single primary block is read`() {
         #expect(Self.blocks([0x6F, 9, 9])?.map(\.range) == [1..<3])
         #expect(Self.blocks([0x6F])?.map(\.range) == [1..<1])
     }

@@ -18,7 +18,7 @@ enum RTCPTestValue: Equatable {
     case other(UInt8)
 }
 
-/// Walks everything that there is to walk.
+/// Reads a datagram with all cursors.
 func readRTCP(_ bytes: [UInt8]) throws(RTCPParseError) -> [RTCPTestValue] {
     var compound = RTCPCompoundCursor(unsafe bytes.span.bytes)
     var values: [RTCPTestValue] = []
@@ -58,7 +58,7 @@ private func readRTCP(_ packet: borrowing RTCPPacketView, into values: inout [RT
             number: statuses.feedbackCount
         )
     )
-    // Enough to see any vector; a hostile run of 65,535 is not worth the time here.
+    // Enough for any status vector; a run of 65,535 would take too long.
     for _ in 0..<500 {
         guard let status = statuses.next() else { break }
         values.append(.status(status.sequence.rawValue, status.arrivalTicks))
@@ -69,7 +69,7 @@ struct RTCPReadTests {
     static let a = SSRC(rawValue: 0x902F_9E2E)
     static let b = SSRC(rawValue: 0xBC5E_9A40)
 
-    @Test func `a sender report is read as RFC 3550 figure 2 has it`() throws {
+    @Test func `the sender report of RFC 3550 figure 2 is read`() throws {
         let bytes: [UInt8] = [
             0x81, 0xC8, 0x00, 0x0C, 0x90, 0x2F, 0x9E, 0x2E, 0xB4, 0x4D, 0xB7, 0x05, 0x20, 0x00, 0x00, 0x00,
             0x00, 0x01, 0x02, 0x03, 0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x10, 0x00,
@@ -110,7 +110,7 @@ struct RTCPReadTests {
         #expect(item.ssrc == Self.a && item.type == SourceDescriptionItem.cname && item.range == 10..<12)
     }
 
-    @Test func `items of several chunks are read, each chunk to its own end`() throws {
+    @Test func `the items of several chunks are read`() throws {
         let bytes: [UInt8] = [
             0x82, 0xCA, 0x00, 0x06,
             0, 0, 0, 1, 1, 1, 0x61, 0,
@@ -159,7 +159,7 @@ struct RTCPReadTests {
         #expect(try readRTCP(remb) == [.remb(.max)])
     }
 
-    @Test func `padding is left out and unknown types are passed over`() throws {
+    @Test func `padding is excluded and unknown types are skipped`() throws {
         let bytes: [UInt8] = [
             0xA1, 203, 0, 2, 0, 0, 0, 5, 0, 0, 0, 4, 0x80, 195, 0, 0, 0x80, 204, 0, 2, 0, 0, 0, 1, 65, 66, 67, 68,
         ]
@@ -181,7 +181,7 @@ struct RTCPReadTests {
         #expect(throws: error) { try readRTCP(bytes) }
     }
 
-    @Test func `a count larger than the packet gives what is there`() throws {
+    @Test func `a count that exceeds the packet returns the complete items only`() throws {
         let bytes: [UInt8] = [0x9F, 201, 0, 2, 0, 0, 0, 1, 1, 2, 3, 4, 0x9F, 203, 0, 1, 0, 0, 0, 9, 0x9F, 202, 0, 0]
         #expect(try readRTCP(bytes) == [.sender(SSRC(rawValue: 1), nil), .goodbye(SSRC(rawValue: 9))])
         let short: [UInt8] = [0x81, 200, 0, 1, 0, 0, 0, 1]
@@ -245,12 +245,12 @@ struct RTCPWriterTests {
         #expect(values.last == .goodbye(RTCPReadTests.a))
     }
 
-    @Test func `damaged datagrams never trap`() {
+    @Test func `mutated datagrams never trap`() {
         forEachDamage(of: Self.everything, seed: 11, rounds: 40_000) { bytes in _ = try? readRTCP(bytes) }
     }
 
     @Test(arguments: [0, 1, 31, 32, 63])
-    func `report blocks beyond 31 go into further packets`(count: Int) throws {
+    func `report blocks beyond 31 are written to further packets`(count: Int) throws {
         let blocks = (0..<count).map { ReportBlock(ssrc: SSRC(rawValue: UInt32($0))) }
         var writer = RTCPWriter()
         writer.appendReceiverReport(sender: RTCPReadTests.a, blocks: blocks)
@@ -306,7 +306,7 @@ struct RTCPWriterTests {
     }
 
     @Test(arguments: [0, 1, 2, 3, 4, 255, 300])
-    func `a canonical name of any length is terminated`(count: Int) throws {
+    func `a CNAME of any length is terminated`(count: Int) throws {
         var writer = RTCPWriter()
         writer.appendSourceDescription(ssrc: RTCPReadTests.a, cname: String(repeating: "n", count: count))
         #expect(writer.count % 4 == 0)
@@ -318,7 +318,7 @@ struct RTCPWriterTests {
         #expect(item.range.count == min(count, 255))
     }
 
-    @Test func `the storage is used again`() {
+    @Test func `the storage is reused`() {
         var writer = RTCPWriter()
         writer.appendGoodbye(ssrc: RTCPReadTests.a)
         writer.removeAll()

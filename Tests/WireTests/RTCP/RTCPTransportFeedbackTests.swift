@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 struct RTCPTransportFeedbackTests {
-    /// A feedback packet with these bytes behind the two sources, padded to words.
+    /// A feedback packet with these bytes after the two SSRCs, padded to 32-bit words.
     static func packet(_ body: [UInt8]) -> [UInt8] {
         var bytes: [UInt8] = [0x8F, 205, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2] + body
         while bytes.count % 4 != 0 { bytes.append(0) }
@@ -108,7 +108,7 @@ struct RTCPTransportFeedbackTests {
         #expect(try Self.statuses(writer.bytes) == ticks)
     }
 
-    /// An encoder with these deltas, the first from tick 0, and what reading it back should give.
+    /// Encodes these deltas, the first from tick 0; returns the encoder and the expected statuses.
     static func encode(_ deltas: [Int?]) -> (TransportFeedbackEncoder, [Int?]) {
         var encoder = TransportFeedbackEncoder(base: TransportSequenceNumber(rawValue: 0), firstArrivalTicks: 0)
         var missing = 0

@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-/// Puts bits together, most significant first.
+/// Writes bits, most significant first.
 private struct BitWriter {
     var bytes: [UInt8] = []
     private var count = 0
@@ -15,7 +15,7 @@ private struct BitWriter {
 }
 
 struct RTPDependencyDescriptorTests {
-    /// L1T2 as libwebrtc's ScalabilityStructureL1T2 describes it: two decode targets, one chain, three templates.
+    /// L1T2 as in libwebrtc's ScalabilityStructureL1T2: two decode targets, one chain, three templates.
     static let keyFrame: [UInt8] = {
         var bits = BitWriter()
         bits.put(1, 1)  // start of frame
@@ -44,9 +44,9 @@ struct RTPDependencyDescriptorTests {
         return try #require(try DependencyDescriptor(unsafe bytes.span.bytes, structure: nil).attachedStructure)
     }
 
-    @Test func `a key frame brings its structure`() throws {
+    @Test func `a key frame has an attached structure`() throws {
         let bytes = Self.keyFrame
-        let head = try #require(DependencyDescriptorHead(unsafe bytes.span.bytes))
+        let head = try #require(DependencyDescriptorHeader(unsafe bytes.span.bytes))
         #expect(head.startsFrame && head.endsFrame && head.hasStructure && head.startsKeyFrame)
         #expect(head.templateID == 10 && head.frameNumber == 0x0102)
         let descriptor = try DependencyDescriptor(unsafe bytes.span.bytes, structure: nil)
@@ -65,7 +65,7 @@ struct RTPDependencyDescriptorTests {
     @Test func `a delta frame takes its template from the structure`() throws {
         let bytes: [UInt8] = [0x80 | 12, 0, 7]
         let descriptor = try DependencyDescriptor(unsafe bytes.span.bytes, structure: try Self.structure())
-        #expect(!descriptor.head.startsKeyFrame)
+        #expect(!descriptor.header.startsKeyFrame)
         #expect(descriptor.temporalID == 1)
         #expect(descriptor.indications[0] == .notPresent)
         #expect(descriptor.indications[1] == .discardable)
@@ -90,7 +90,7 @@ struct RTPDependencyDescriptorTests {
         #expect(descriptor.chainDifference(0) == 200)
     }
 
-    @Test func `what cannot be resolved is refused`() throws {
+    @Test func `a descriptor that cannot be resolved is refused`() throws {
         let structure = try Self.structure()
         let short: [UInt8] = [0x80, 0]
         #expect(throws: DependencyDescriptorError.truncated) {
@@ -103,20 +103,20 @@ struct RTPDependencyDescriptorTests {
         #expect(throws: DependencyDescriptorError.unknownTemplate) {
             try DependencyDescriptor(unsafe delta.span.bytes, structure: structure)
         }
-        // Next-layer codes of "another spatial layer" without end.
+        // Endless next_layer_idc codes for another spatial layer.
         let endless: [UInt8] = [0x80, 0, 1, 0x80, 0x00, 0xAA, 0xAA, 0xAA, 0xAA]
         #expect(throws: DependencyDescriptorError.invalidStructure) {
             try DependencyDescriptor(unsafe endless.span.bytes, structure: nil)
         }
     }
 
-    @Test func `damaged descriptors never trap`() throws {
+    @Test func `mutated descriptors never trap`() throws {
         let structure = try Self.structure()
         forEachDamage(of: Self.keyFrame, seed: 5, rounds: 20_000) { bytes in
             let descriptor = try? DependencyDescriptor(unsafe bytes.span.bytes, structure: structure)
             guard let descriptor else { return }
             for chain in 0..<descriptor.chainCount { _ = descriptor.chainDifference(chain) }
-            // Whatever was accepted can be the structure of a next frame.
+            // An accepted structure can be used for the next frame.
             for template in 0..<64 as Range<UInt8> {
                 let next: [UInt8] = [template, 0, 1]
                 _ = try? DependencyDescriptor(unsafe next.span.bytes, structure: descriptor.attachedStructure)

@@ -68,7 +68,7 @@ struct RTPHeaderWriterTests {
         #expect(result.read == [[1], Array(1...16), [1, 2], data, [8, 9]])
     }
 
-    @Test func `what does not fit is refused and changes nothing`() throws {
+    @Test func `an element that does not fit is refused and changes nothing`() throws {
         let result = try Self.roundTrip([(1, [1, 2, 3]), (20, Array(1...9)), (2, [5])], capacity: 28)
         #expect(result.fitted == [true, false, true])
         #expect(result.read == [[1, 2, 3], [5]])
@@ -156,7 +156,7 @@ struct RTPHeaderWriterTests {
     }
 
     @Test(arguments: [[], [0x80], [0xC3, 0x28], Array(repeating: 0x61, count: 33), [0x61, 0x20]] as [[UInt8]])
-    func `text that is no identifier is refused`(data: [UInt8]) {
+    func `text that is not an identifier is refused`(data: [UInt8]) {
         #expect(MID(unsafe data.span.bytes) == nil)
         #expect(RID(unsafe data.span.bytes) == nil)
     }
@@ -168,7 +168,7 @@ struct RTPHeaderWriterTests {
 }
 
 struct NTPTimestampTests {
-    @Test func `the unix epoch is 2208988800`() {
+    @Test func `the Unix epoch is 2208988800`() {
         #expect(NTPTimestamp(unixNanoseconds: 0).rawValue == 0x83AA_7E80_0000_0000)
         #expect(NTPTimestamp(unixNanoseconds: 500_000_000).rawValue == 0x83AA_7E80_8000_0000)
         #expect(NTPTimestamp(unixNanoseconds: -500_000_000).rawValue == 0x83AA_7E7F_8000_0000)

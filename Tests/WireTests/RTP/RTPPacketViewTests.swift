@@ -18,7 +18,7 @@ struct RTPPacketViewTests {
         return found
     }
 
-    /// A packet with this extension block behind the fixed header.
+    /// A packet with this extension block after the fixed header.
     static func packet(block: [UInt8], payload: [UInt8] = [0]) -> [UInt8] {
         [0x90, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1] + block + payload
     }
@@ -72,7 +72,7 @@ struct RTPPacketViewTests {
     }
 
     @Test(arguments: [(191, false), (192, true), (200, true), (223, true), (224, false), (96, false)])
-    func `the second byte tells RTCP from RTP`(second: UInt8, expected: Bool) {
+    func `the second byte distinguishes RTCP from RTP`(second: UInt8, expected: Bool) {
         let bytes: [UInt8] = [0x80, second]
         #expect(RTPPacketView.isRTCP(unsafe bytes.span.bytes) == expected)
         let short: [UInt8] = [0x80]
@@ -100,7 +100,7 @@ struct RTPPacketViewTests {
     }
 
     @Test(arguments: [full, packet(block: [0x10, 0x00, 0, 2, 0, 200, 1, 9, 16, 0, 0, 0])])
-    func `damaged packets never trap and stay inside their bytes`(valid: [UInt8]) {
+    func `mutated packets never trap, and all ranges are inside the packet`(valid: [UInt8]) {
         forEachDamage(of: valid, seed: 1, rounds: 60_000) { bytes in
             guard let packet = try? RTPPacketView(unsafe bytes.span.bytes) else { return }
             var cursor = packet.makeExtensionCursor()

@@ -1,8 +1,8 @@
 import TestSupport
 import Wire
 
-/// Calls `body` with `valid` cut at every length, then with `rounds` copies that have a few bytes changed and may be
-/// cut or grown as well.
+/// Calls `body` with every truncation of `valid`, then with `rounds` mutated copies, some of which are also shorter or
+/// longer.
 func forEachDamage(of valid: [UInt8], seed: UInt64, rounds: Int, _ body: ([UInt8]) -> Void) {
     for length in 0...valid.count { body(Array(valid.prefix(length))) }
     var generator = SeededGenerator(seed: seed)

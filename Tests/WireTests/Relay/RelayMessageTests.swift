@@ -39,9 +39,8 @@ struct RelayMessageTests {
     }
 
     @Test(arguments: messages)
-    func `a message survives its encoding`(message: RelayMessage) throws {
+    func `a message is decoded as it was encoded`(message: RelayMessage) throws {
         let bytes = message.encoded()
-        #expect(bytes.count <= RelayMessage.encodedBytesMax)
         let decoded = try decode(bytes)
         #expect(decoded.message == message)
         #expect(decoded.bodyOffset == bytes.count)
@@ -49,7 +48,7 @@ struct RelayMessageTests {
     }
 
     @Test(arguments: messages)
-    func `a message that is cut off is refused, at every length`(message: RelayMessage) {
+    func `a truncated message of any length is refused`(message: RelayMessage) {
         let bytes = message.encoded()
         for count in 0..<bytes.count {
             let needed = count < 2 ? 2 : bytes.count
@@ -60,12 +59,12 @@ struct RelayMessageTests {
     }
 
     @Test(arguments: messages.filter { $0 != packet && $0 != layers })
-    func `a message without a body ends with its fields`(message: RelayMessage) {
+    func `trailing bytes are refused in a message without a body`(message: RelayMessage) {
         #expect(throws: RelayMessageError.trailingBytes(1)) { try decode(message.encoded() + [0]) }
     }
 
     @Test(arguments: [packet, layers])
-    func `the body stands behind its message`(message: RelayMessage) throws {
+    func `the body follows the message`(message: RelayMessage) throws {
         let body: [UInt8] = [0x80, 96, 1, 2, 3]
         let bytes = message.encoded(unsafe body.span.bytes)
         let decoded = try decode(bytes)
@@ -73,7 +72,7 @@ struct RelayMessageTests {
         #expect(Array(bytes[decoded.bodyOffset...]) == body)
     }
 
-    @Test func `the layout is the one that is written down`() {
+    @Test func `the layout is as documented`() {
         let payload: [UInt8] = [0x80]
         #expect(
             Self.packet.encoded(unsafe payload.span.bytes) == [
@@ -95,7 +94,7 @@ struct RelayMessageTests {
         }
     }
 
-    @Test func `a stream has a number, and reserved bits are clear`() {
+    @Test func `stream 0 and reserved bits are refused`() {
         var bytes = RelayMessage.hold(Self.relay, stream: 1).encoded()
         bytes[13] = 0
         #expect(throws: RelayMessageError.value) { try decode(bytes) }

@@ -1,12 +1,12 @@
 import Wire
 
-/// A payload of every format: the first byte chooses the codec that is looked at most closely.
+/// A payload in every format: the first byte chooses the codec that is checked in detail.
 func fuzzPayload(_ bytes: RawSpan) {
     guard bytes.byteCount >= 1 else { return }
     let codec = CodecName.allCases[Int(bytes.byte(at: 0)) % CodecName.allCases.count]
     let payload = bytes.extracting(1..<bytes.byteCount)
     let starts = isKeyFrameStart(codec: codec, payload: payload)
-    _ = isKeyFrameStart(codec: codec, payload: payload, descriptor: DependencyDescriptorHead(payload))
+    _ = isKeyFrameStart(codec: codec, payload: payload, descriptor: DependencyDescriptorHeader(payload))
     switch codec {
     case .vp8:
         guard let descriptor = VP8PayloadDescriptor(payload) else { return require(!starts, "malformed says no") }
@@ -23,7 +23,7 @@ func fuzzPayload(_ bytes: RawSpan) {
     }
 }
 
-/// What a forwarder writes over lies inside the descriptor and holds what was read.
+/// The fields that the SFU overwrites are inside the descriptor and have the values that were read.
 private func check(
     _ picture: PictureIDField?,
     _ tl0: TL0PictureIndexField?,

@@ -1,6 +1,6 @@
 import Wire
 
-/// An RTCP datagram: every packet with every cursor, whatever its kind, and what was read written again.
+/// An RTCP datagram: reads every packet with every cursor, writes what was read and reads it again.
 func fuzzRTCP(_ bytes: RawSpan) {
     var cursor = RTCPCompoundCursor(bytes)
     do {
@@ -13,12 +13,12 @@ func fuzzRTCP(_ bytes: RawSpan) {
     }
 }
 
-/// Reads all that a packet has to say.
-/// - Returns: how many items there were.
+/// Reads the whole packet.
+/// - Returns: the number of items.
 @discardableResult
 func walk(_ packet: borrowing RTCPPacketView) -> Int {
     var items = 0
-    require(packet.bytes.byteCount <= packet.lengthWithPadding, "padding only takes away")
+    require(packet.bytes.byteCount <= packet.lengthWithPadding, "padding only shortens the packet")
     _ = (packet.packetType, packet.count, packet.senderSSRC, packet.mediaSSRC, packet.senderInfo, packet.rembBitrate)
     var blocks = packet.makeReportBlockCursor()
     while blocks.next() != nil { items += 1 }
@@ -41,7 +41,7 @@ func walk(_ packet: borrowing RTCPPacketView) -> Int {
     if var feedback = packet.makeTransportFeedbackCursor() {
         var statuses = 0
         while feedback.next() != nil { statuses += 1 }
-        require(statuses == feedback.statusCount, "every packet that is counted is told of")
+        require(statuses == feedback.statusCount, "every packet has a status")
         items += statuses
     }
     return items
@@ -95,7 +95,7 @@ private func rewrite(_ packet: borrowing RTCPPacketView) {
     }
 }
 
-/// Reads what was written, to its end.
+/// Reads a written datagram to its end.
 private func reread(_ writer: RTCPWriter, _ body: (borrowing RTCPPacketView) -> Void) {
     withSpan(writer.bytes) { bytes in
         var cursor = RTCPCompoundCursor(bytes)

@@ -1,13 +1,16 @@
 import Wire
 
-/// An RTP packet: every extension element as every kind of value, the payload behind it, and the same elements written
+/// An RTP packet: reads every extension element as every kind of value, reads the payload, and writes the elements
 /// again.
 func fuzzRTP(_ bytes: RawSpan) {
     _ = RTPPacketView.isRTCP(bytes)
     let packet: RTPPacketView
     do { packet = try RTPPacketView(bytes) } catch { return }
     require(packet.payloadRange.upperBound <= bytes.byteCount, "the payload is inside")
-    require(packet.payloadRange.count + packet.headerLength + packet.paddingLength == bytes.byteCount, "it adds up")
+    require(
+        packet.payloadRange.count + packet.headerLength + packet.paddingLength == bytes.byteCount,
+        "the lengths add up"
+    )
     require(packet.payload.byteCount == packet.payloadRange.count, "the payload is the range's")
     _ = (packet.marker, packet.payloadType, packet.sequenceNumber, packet.timestamp, packet.ssrc)
     var structure: DependencyStructure?
@@ -37,11 +40,11 @@ private func readValues(_ data: RawSpan) {
 }
 
 private func readDependency(_ data: RawSpan, _ structure: inout DependencyStructure?) {
-    let head = DependencyDescriptorHead(data)
+    let head = DependencyDescriptorHeader(data)
     for codec in CodecName.allCases { _ = isKeyFrameStart(codec: codec, payload: data, descriptor: head) }
     let descriptor: DependencyDescriptor
     do { descriptor = try DependencyDescriptor(data, structure: structure) } catch { return }
-    require(descriptor.head == head, "the head reads the same by itself")
+    require(descriptor.header == head, "the header reads the same by itself")
     for chain in 0..<descriptor.chainCount { _ = descriptor.chainDifference(chain) }
     for target in 0..<32 { _ = descriptor.indications[target] }
     require(descriptor.spatialID < 4 && descriptor.temporalID < 8, "layers are within the format")
@@ -55,7 +58,7 @@ private func readDependency(_ data: RawSpan, _ structure: inout DependencyStruct
     structure = attached
 }
 
-/// What was read can be written, and reads the same again.
+/// Writes the elements again and reads them back.
 private func write(_ elements: [(id: UInt8, data: [UInt8])]) {
     var buffer = [UInt8](repeating: 0xAA, count: 1_536)
     var written: [(id: UInt8, data: [UInt8])] = []

@@ -3,8 +3,8 @@ import Forwarding
 import MediaTypes
 import Wire
 
-/// Relay messages as they come over a link between nodes: each is read, written again, and taken by a core that has a
-/// mirror and an exported track.
+/// Relay messages from a link between nodes: each is decoded, encoded again, and handled by a core with a mirror and an
+/// exported track.
 func fuzzRelay(_ bytes: RawSpan) {
     var input = FuzzInput(bytes)
     let scene = RelayScene()
@@ -16,7 +16,7 @@ func fuzzRelay(_ bytes: RawSpan) {
     scene.end()
 }
 
-/// A track on one core and its mirror on another, which nothing but the input joins.
+/// A track on one core and its mirror on another, connected by the input only.
 private final class RelayScene {
     private static let link = LinkID(rawValue: 1)
     private static let peer = PeerID(rawValue: 1)
@@ -38,12 +38,12 @@ private final class RelayScene {
                         fingerprints: [Certificates.far.fingerprint],
                         localRole: .server
                     ),
-                    receive: InsideMedia.receive
+                    receive: ConnectedMedia.receive
                 ),
                 at: now
             )
-            // The first names of a core: places 0, 1, … in their first generation.
-            for track in InsideMedia.receive {
+            // The first identifiers of a core: indices 0, 1, … of generation 0.
+            for track in ConnectedMedia.receive {
                 let relay = try edge.makeRelayID()
                 let id = TrackID(peer: Self.peer, mid: track.mid)
                 let relayed = try origin.exportTrack(id, as: relay, over: Self.link, at: now)
@@ -59,7 +59,7 @@ private final class RelayScene {
         do { decoded = try RelayMessage.decode(bytes) } catch { return }
         let body = bytes.extracting(decoded.bodyOffset...)
         let written = decoded.message.encoded(body)
-        require(written == bytes.array(), "what is read is written in the same bytes")
+        require(written == bytes.array(), "a decoded message encodes to the same bytes")
         let core = isFromOrigin ? edge : origin
         core.receiveRelayed(RelayRecord(decoded.message), body, from: Self.link, at: now, into: batch)
         core.endTurn(at: now, into: batch)
@@ -69,7 +69,7 @@ private final class RelayScene {
     }
 
     func end() {
-        for track in InsideMedia.receive { edge.removeUnusedMirror(of: TrackID(peer: Self.peer, mid: track.mid)) }
+        for track in ConnectedMedia.receive { edge.removeUnusedMirror(of: TrackID(peer: Self.peer, mid: track.mid)) }
         origin.removePeer(Self.peer, at: now, into: batch)
         origin.endTurn(at: now, into: batch)
         require(edge.gauges.mirroredTracks == 0 && edge.gauges.historyBytes == 0, "no mirror stays")
@@ -79,7 +79,7 @@ private final class RelayScene {
 
 func seedsRelay() -> [(name: String, bytes: [UInt8])] {
     let relay = RelayID(place: 0, generation: 0)
-    var rtp: [UInt8] = [0x80, InsideMedia.receive[0].codecs[0].payloadType.rawValue]
+    var rtp: [UInt8] = [0x80, ConnectedMedia.receive[0].codecs[0].payloadType.rawValue]
     rtp.append(bigEndian: 1_000 as UInt16)
     rtp.append(bigEndian: 48_000 as UInt32)
     rtp.append(bigEndian: 0x0102_0304 as UInt32)
@@ -105,7 +105,8 @@ func seedsRelay() -> [(name: String, bytes: [UInt8])] {
             offsetNanoseconds: 1_000
         )
     )
-    // One stream of the table: its number, place, whether it flows, bit/s, and the rates and sizes of its layers.
+    // One stream of the table: its number, its index, whether it is active, bit/s, and the rates and sizes of its
+    // layers.
     var table: [UInt8] = []
     table.append(bigEndian: 1 as UInt64)
     table += [0, 1]

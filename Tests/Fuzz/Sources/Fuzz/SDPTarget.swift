@@ -3,7 +3,7 @@ import MediaTypes
 import Negotiation
 import Wire
 
-/// What the server says of itself in every negotiation here.
+/// The server's transport parameters in all negotiations.
 enum Sample {
     static let fingerprintText =
         "sha-256 2B:0C:51:9E:77:A4:13:D8:60:F5:3A:88:CE:04:B9:71:5D:E2:46:9A:0F:33:C7:18:64:AB:F0:29:D5:8E:72:1B"
@@ -26,7 +26,7 @@ enum Sample {
         return fingerprint
     }
 
-    /// Credentials of the letters in `password`.
+    /// Credentials from the letters in `password`.
     static func credentials(_ fragment: String, _ password: String) -> ICECredentials {
         let letters = String(password.filter { $0.isLetter && $0.isASCII })
         guard let made = ICECredentials(usernameFragment: fragment, password: letters + letters) else {
@@ -52,8 +52,8 @@ enum Sample {
     }
 }
 
-/// A session description: read, written and read again; negotiated in both of the server's roles, and taken as an
-/// answer in both of the client's.
+/// A session description: parsed, serialized and parsed again; negotiated in both roles of the server, and applied as
+/// an answer in both roles of the client.
 func fuzzSDP(_ bytes: RawSpan) {
     let array = bytes.array()
     let description: SessionDescription
@@ -67,7 +67,7 @@ func fuzzSDP(_ bytes: RawSpan) {
         require(again == description, "what was written reads the same")
         require(again.serialized() == text, "writing settles")
     } catch {
-        // CR LF takes more bytes than LF did.
+        // CR LF takes more bytes than LF.
         if case .tooLarge = error { return }
         if case .lineTooLong = error { return }
         fatalError("broken: what was written reads: \(error)")
@@ -117,7 +117,7 @@ private func requireReadable(_ answer: String) {
     }
 }
 
-/// One value as every attribute; what reads can be written and reads the same again.
+/// Parses one value as every attribute; a parsed attribute must survive serialization.
 private func readAttribute(_ value: String) {
     func check<Attribute: Equatable>(
         _ parse: (String) -> Attribute?,
@@ -142,7 +142,7 @@ private func readAttribute(_ value: String) {
     _ = ICECandidateAttribute(value)
 }
 
-/// A trickle fragment: read as the server does, written and read again.
+/// A trickle ICE fragment: parsed as on the server, serialized and parsed again.
 func fuzzTrickle(_ bytes: RawSpan) {
     guard let text = String(validating: bytes.array(), as: UTF8.self) else { return }
     do {
@@ -168,7 +168,7 @@ func fuzzTrickle(_ bytes: RawSpan) {
         let again = try SDPFragment(parsing: fragment.serialized())
         require(again == fragment, "what was written reads the same")
     } catch {
-        // Of nothing but skipped lines nothing is left.
+        // A fragment of ignored lines becomes empty.
         require(error == .empty, "what was written reads: \(error)")
     }
 }

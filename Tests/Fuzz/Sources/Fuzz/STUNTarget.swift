@@ -1,11 +1,11 @@
 import Wire
 
-/// A STUN message: reads everything, then writes what it read and reads that again.
+/// A STUN message: reads all attributes, writes them and reads them again.
 func fuzzSTUN(_ bytes: RawSpan) {
     let isSTUN = STUNMessageView.isSTUN(bytes)
     let message: STUNMessageView
     do { message = try STUNMessageView(bytes) } catch { return }
-    require(isSTUN, "what reads as STUN is demultiplexed as STUN")
+    require(isSTUN, "a valid message is demultiplexed as STUN")
     let key = Array("a password of some length".utf8)
     _ = message.hasValidIntegrity(key: key)
     _ = message.hasValidFingerprint()
@@ -14,7 +14,7 @@ func fuzzSTUN(_ bytes: RawSpan) {
     if let range = message.usernameRange { require(range.upperBound <= bytes.byteCount, "USERNAME is inside") }
     if let code = message.errorCode { require((300...699).contains(code), "an error code is 300…699") }
     if let fragment = message.localUsernameFragment(), let username = message.username {
-        require(username.utf8.starts(with: fragment.utf8), "the fragment begins the user name")
+        require(username.utf8.starts(with: fragment.utf8), "the username starts with the fragment")
     }
     let rebuilt = rebuild(message, key: key)
     withSpan(rebuilt) { compare(message, with: $0, key: key) }
@@ -53,8 +53,8 @@ private func compare(_ message: borrowing STUNMessageView, with bytes: RawSpan, 
     require(again.iceControlled == message.iceControlled, "the role stays")
     require(again.xorMappedAddress == message.xorMappedAddress, "the address stays")
     require(again.errorCode == message.errorCode, "the error stays")
-    require(again.hasValidIntegrity(key: key) && again.hasValidFingerprint(), "what was signed is valid")
-    require(!again.hasValidIntegrity(key: key + [0x21]), "another key is not")
+    require(again.hasValidIntegrity(key: key) && again.hasValidFingerprint(), "a signed message is valid")
+    require(!again.hasValidIntegrity(key: key + [0x21]), "another key is not valid")
 }
 
 func seedsSTUN() -> [(name: String, bytes: [UInt8])] {

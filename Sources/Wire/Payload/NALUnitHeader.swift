@@ -1,17 +1,18 @@
-/// What the first NAL unit of an H.264 or H.265 payload says of the frame that it belongs to.
-public struct NALUnitHead: BitwiseCopyable, Hashable, Sendable {
-    /// A frame starts here: a parameter set, a delimiter, a leading SEI message, or the first slice of a picture.
+/// The fields of the first NAL unit of an H.264 or H.265 payload that describe its frame.
+public struct NALUnitHeader: BitwiseCopyable, Hashable, Sendable {
+    /// Whether a frame starts here: with a parameter set, a delimiter, a prefix SEI message, or the first slice of a
+    /// picture.
     public let startsFrame: Bool
-    /// H.264: no other frame refers to this one (nal_ref_idc 0, H.264 §7.4.1).
+    /// H.264: whether the frame is not a reference (nal_ref_idc 0, H.264 §7.4.1).
     public let isDiscardable: Bool
     /// H.265: nuh_temporal_id_plus1 − 1 (H.265 §7.4.2.2), 0…6. H.264 has none: 0.
     public let temporalID: UInt8
-    /// H.265: a receiver can switch up to this temporal layer from here (TSA and STSA pictures).
+    /// H.265: whether a receiver can switch up to this temporal layer here (TSA and STSA pictures).
     public let switchesUp: Bool
 
     private static let firstSliceBit: UInt8 = 0x80
 
-    /// Reads an H.264 payload (RFC 6184 §5): one NAL unit, several in a STAP-A, or a piece of one in an FU-A.
+    /// Reads an H.264 payload (RFC 6184 §5): one NAL unit, a STAP-A or an FU-A.
     /// - Returns: `nil` when the payload is too short.
     public init?(h264 payload: RawSpan) {
         guard payload.byteCount >= 2 else { return nil }
@@ -32,7 +33,7 @@ public struct NALUnitHead: BitwiseCopyable, Hashable, Sendable {
         default: break
         }
         let isSlice = type == 1 || type == 2 || type == 5
-        // first_mb_in_slice is 0 where its code is the single bit 1 (H.264 §7.3.3, §9.1).
+        // first_mb_in_slice is 0 when its Exp-Golomb code is the single bit 1 (H.264 §7.3.3, §9.1).
         let isFirst = isSlice ? payload.byte(at: sliceOffset) & Self.firstSliceBit != 0 : (6...9).contains(type)
         startsFrame = isStart && isFirst
         isDiscardable = type == 1 && head & 0x60 == 0
