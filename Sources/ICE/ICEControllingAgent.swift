@@ -1,32 +1,32 @@
 public import Wire
 
-/// The client's side of ICE toward a lite server (RFC 8445 §6): checks every pair, nominates the first that answers
-/// (§8.1.1), then asks for consent on it (RFC 7675).
+/// The full, controlling ICE agent of a client whose server is ICE-lite (RFC 8445 §6). It checks every pair, nominates
+/// the first one that succeeds (§8.1.1) and then maintains consent on it (RFC 7675).
 ///
-/// Checks are paced and retransmitted until the setup time is up; a pair that answers late still counts. The role never
-/// changes: a lite peer cannot be controlling, and a full peer that claims to be gets a 487.
+/// Checks are paced and retransmitted until the setup timeout; a late response still counts. The role never changes: a
+/// lite peer cannot be controlling, and a full peer that claims the controlling role gets a 487.
 public struct ICEControllingAgent: Sendable {
-    /// Pairs that are checked; more are ignored.
+    /// The most pairs in the checklist; further ones are ignored.
     public static let pathsMax = 16
-    /// Between the first checks of two pairs (RFC 8445 §14.2).
+    /// Ta, the interval between the first checks of two pairs (RFC 8445 §14.2).
     static let pacing = Interval.milliseconds(50)
-    /// RFC 8445 §5.1.2.1 for a peer-reflexive candidate, the only one component and the best local preference.
+    /// The priority of a peer-reflexive candidate of component 1 with the highest local preference (RFC 8445 §5.1.2.1).
     static let peerReflexivePriority: UInt32 = 110 << 24 | 65535 << 8 | 255
 
     private let tieBreaker: UInt64
     private var current: ICEGeneration
     private var phase: ICEPhase
-    private var checks: [ICECheck] = []
+    private var pairs: [ICECandidatePair] = []
     private var consent = ICEConsentChecks()
-    private var recent = ICERecentRequests()
-    private var generator: ICEGenerator
+    private var recentRequests = ICERecentRequests()
+    private var generator: ICERandomGenerator
     public private(set) var counters = ICECounters()
-    /// Our own address as the other side saw it last.
+    /// Our address as the peer last saw it (XOR-MAPPED-ADDRESS); `nil` before the first response.
     public private(set) var mappedAddress: TransportAddress?
 
     /// - Parameters:
-    ///   - candidates: the other side's addresses, each with the socket to reach it by; the first 16 count.
-    ///   - generator: read once, for transaction identifiers and jitter.
+    ///   - candidates: the peer's addresses, each with the local socket to use; the first ``pathsMax`` count.
+    ///   - generator: seeds the agent's own generator of transaction identifiers and jitter.
     public init(
         local: ICECredentials,
         remote: ICECredentials,
@@ -36,67 +36,68 @@ public struct ICEControllingAgent: Sendable {
         using generator: inout some RandomNumberGenerator
     ) {
         self.tieBreaker = tieBreaker
-        self.generator = ICEGenerator(seed: generator.next())
+        self.generator = ICERandomGenerator(seed: generator.next())
         current = ICEGeneration(local: local, remote: remote)
         phase = .connecting(deadline: now + ICEPhase.setupTimeout)
         for path in candidates { addCandidate(path, at: now) }
     }
 
-    /// Where to send; `nil` until a pair is nominated, and after consent has expired.
+    /// The selected pair; `nil` before the first nomination and after consent has expired.
     public var selectedPath: NetworkPath? { phase.selectedPath }
     /// Whether the agent has failed or its consent has expired.
     public var hasEnded: Bool { phase.hasEnded }
-    /// When to call `handleTimeout` next.
+    /// When to call ``handleTimeout(at:into:)`` next; `nil` after the end.
     public var nextDeadline: Instant? {
         guard !phase.hasEnded else { return nil }
-        return checks.reduce(earliest(phase.nextDeadline, consent.deadline)) { earliest($0, $1.deadline) }
+        return pairs.reduce(earliest(phase.nextDeadline, consent.deadline)) { earliest($0, $1.deadline) }
     }
 
-    /// Whether a check on `path` was answered.
+    /// Whether a check on `path` succeeded.
     public func isKnown(_ path: NetworkPath) -> Bool {
-        phase.selectedPath == path || checks.contains { $0.path == path && $0.hasAnswered }
+        phase.selectedPath == path || pairs.contains { $0.path == path && $0.hasAnswered }
     }
 
-    // MARK: - What the caller asks
+    // MARK: - Control
 
-    /// Adds a pair to check; one that is there already, or a seventeenth, is ignored.
+    /// Adds a pair to the checklist. A pair that is in it already, and one beyond ``pathsMax``, is ignored.
     public mutating func addCandidate(_ path: NetworkPath, at now: Instant) {
-        guard checks.count < Self.pathsMax, !checks.contains(where: { $0.path == path }) else { return }
-        let ahead = checks.count { if case .waiting = $0.state { true } else { false } }
-        checks.append(ICECheck(path: path, at: now + Self.pacing * ahead))
+        guard pairs.count < Self.pathsMax, !pairs.contains(where: { $0.path == path }) else { return }
+        let ahead = pairs.count { if case .waiting = $0.state { true } else { false } }
+        pairs.append(ICECandidatePair(path: path, at: now + Self.pacing * ahead))
     }
 
-    /// Moves to `path`, which is added if need be: the next timeout sends a check with USE-CANDIDATE on it, and its
-    /// answer selects it. Until then, and if no answer comes, the selected pair stays.
+    /// Nominates `path`, which is added if necessary: the next timeout sends a check with USE-CANDIDATE on it, and the
+    /// response selects it. Until then, and when no response comes, the selected pair does not change.
     public mutating func nominate(_ path: NetworkPath, at now: Instant) {
         addCandidate(path, at: now)
-        guard let index = checks.firstIndex(where: { $0.path == path }) else { return }
-        for other in checks.indices { checks[other].isNominating = false }
-        checks[index].isNominating = true
-        checks[index].state = .waiting(now)
+        guard let index = pairs.firstIndex(where: { $0.path == path }) else { return }
+        for other in pairs.indices { pairs[other].isNominating = false }
+        pairs[index].isNominating = true
+        pairs[index].state = .waiting(now)
     }
 
-    /// Checks every pair again with new credentials (RFC 8445 §9). The selected pair stays, with consent by the old
-    /// ones, until the new ones nominate a pair. Credentials that are in force already change nothing.
+    /// Restarts ICE: checks every pair again with new credentials (RFC 8445 §9). The selected pair stays, with consent
+    /// under the old credentials, until a check with the new ones completes a nomination. Does nothing when the
+    /// credentials are the current ones.
     public mutating func restart(local: ICECredentials, remote: ICECredentials, at now: Instant) {
         guard local != current.local || remote != current.remote else { return }
         phase.restart(from: current, at: now)
         current = ICEGeneration(local: local, remote: remote)
         if phase.selectedPath == nil { consent.stop() }
-        for index in checks.indices {
-            checks[index] = ICECheck(path: checks[index].path, at: now + Self.pacing * index)
+        for index in pairs.indices {
+            pairs[index] = ICECandidatePair(path: pairs[index].path, at: now + Self.pacing * index)
         }
     }
 
-    // MARK: - Time
+    // MARK: - Timeouts
 
-    /// Sends what is due and ends the agent when its time is up.
+    /// Sends the checks that are due, and ends the agent on the setup or consent timeout.
     public mutating func handleTimeout(at now: Instant, into batch: DatagramBatch) -> ICEEvent? {
         if let event = expire(at: now) { return event }
         guard !phase.hasEnded else { return nil }
-        for index in checks.indices {
-            guard let deadline = checks[index].deadline, now >= deadline else { continue }
-            send(checkAt: index, at: now, into: batch)
+        for index in pairs.indices {
+            guard let deadline = pairs[index].deadline, now >= deadline else { continue }
+            sendCheck(at: index, at: now, into: batch)
         }
         if let path = phase.selectedPath, let id = consent.next(at: now, using: &generator) {
             sendRequest(id, on: path, by: phase.previous ?? current, isNominating: false, into: batch)
@@ -110,29 +111,30 @@ public struct ICEControllingAgent: Sendable {
         return event
     }
 
-    private mutating func send(checkAt index: Int, at now: Instant, into batch: DatagramBatch) {
+    private mutating func sendCheck(at index: Int, at now: Instant, into batch: DatagramBatch) {
         let id: STUNTransactionID
         let attempts: Int
-        switch checks[index].state {
+        switch pairs[index].state {
         case .inProgress(_, let made, _)
-        where checks[index].isNominating && made >= ICECheck.nominationAttemptsMax:
+        where pairs[index].isNominating && made >= ICECandidatePair.nominationAttemptsMax:
             abandonNomination(at: index, at: now)
             return
         case .inProgress(let same, let made, _): (id, attempts) = (same, made + 1)
-        case .waiting, .valid, .idle: (id, attempts) = (STUNTransactionID(using: &generator), 1)
+        case .waiting, .succeeded, .idle: (id, attempts) = (STUNTransactionID(using: &generator), 1)
         }
-        checks[index].state = .inProgress(id, attempts: attempts, sentAt: now)
-        let isNominating = checks[index].isNominating
-        sendRequest(id, on: checks[index].path, by: current, isNominating: isNominating, into: batch)
+        pairs[index].state = .inProgress(id, attempts: attempts, sentAt: now)
+        let isNominating = pairs[index].isNominating
+        sendRequest(id, on: pairs[index].path, by: current, isNominating: isNominating, into: batch)
     }
 
-    /// The nominated pair went silent: another valid one takes its place, and while none is selected it is checked on.
+    /// Gives up an unanswered nomination and nominates another valid pair. While no pair is selected, the abandoned one
+    /// is still checked.
     private mutating func abandonNomination(at index: Int, at now: Instant) {
-        checks[index].isNominating = false
-        checks[index].state = phase.awaitsNomination ? .waiting(now + ICECheck.retransmissionMax) : .idle
-        guard phase.awaitsNomination, let other = checks.firstIndex(where: \.isValid) else { return }
-        checks[other].isNominating = true
-        checks[other].state = .waiting(now + Interval.milliseconds(1))
+        pairs[index].isNominating = false
+        pairs[index].state = phase.awaitsNomination ? .waiting(now + ICECandidatePair.retransmissionMax) : .idle
+        guard phase.awaitsNomination, let other = pairs.firstIndex(where: \.hasSucceeded) else { return }
+        pairs[other].isNominating = true
+        pairs[other].state = .waiting(now + Interval.milliseconds(1))
     }
 
     private func sendRequest(
@@ -154,10 +156,10 @@ public struct ICEControllingAgent: Sendable {
 
     // MARK: - Messages
 
-    /// Takes one STUN message that arrived over `path`, and writes what follows from it.
-    /// - Returns: `pathSelected` when the message completed a nomination; `consentExpired` or `failed` when it came too
-    ///   late.
-    /// - Throws: why the message was dropped without a response.
+    /// Handles one STUN message that arrived over `path`, and writes responses and checks to `batch`.
+    /// - Returns: `pathSelected` when the message completed a nomination; `consentExpired` or `failed` when it arrived
+    ///   after the deadline.
+    /// - Throws: the reason why the message was dropped without a response.
     public mutating func handle(
         _ message: borrowing STUNMessageView,
         path: NetworkPath,
@@ -175,39 +177,40 @@ public struct ICEControllingAgent: Sendable {
             try answer(message, path: path, into: batch)
             return nil
         case .success, .error:
-            return try received(response: message, path: path, at: now, into: batch)
+            return try handleResponse(message, path: path, at: now, into: batch)
         }
     }
 
-    /// A full peer checks as well; its requests are answered but tell nothing that our own checks do not.
+    /// Answers the check of a full peer. It has no other effect: our own checks decide.
     private mutating func answer(
         _ message: borrowing STUNMessageView,
         path: NetworkPath,
         into batch: DatagramBatch
     ) throws(ICEDropReason) {
-        let previous = phase.previous
-        let isCurrent = try ICEResponder.authenticate(message, current: current, previous: previous)
-        let key = isCurrent ? current.localKey : previous?.localKey ?? current.localKey
-        let verdict = ICEResponder.judge(message, isConflict: message.iceControlling != nil)
-        let novelty = verdict == .success ? recent.note(message.transactionID, on: path) : .first
-        guard novelty != .repeatedElsewhere, novelty != .replayed else { throw .replayed }
-        ICEResponder.respond(to: message, verdict, path: path, key: key, into: batch)
-        counters.count(verdict)
-        if novelty == .repeated { counters.repetitions &+= 1 }
+        _ = try ICEResponder.answer(
+            message,
+            path: path,
+            current: current,
+            previous: phase.previous,
+            isConflict: message.iceControlling != nil,
+            recentRequests: &recentRequests,
+            counters: &counters,
+            into: batch
+        )
     }
 
-    private mutating func received(
-        response message: borrowing STUNMessageView,
+    private mutating func handleResponse(
+        _ message: borrowing STUNMessageView,
         path: NetworkPath,
         at now: Instant,
         into batch: DatagramBatch
     ) throws(ICEDropReason) -> ICEEvent? {
         let id = message.transactionID
-        let index = checks.firstIndex { $0.awaits(id) }
+        let index = pairs.firstIndex { $0.awaits(id) }
         let sentTo: NetworkPath
         let generation: ICEGeneration
         if let index {
-            (sentTo, generation) = (checks[index].path, current)
+            (sentTo, generation) = (pairs[index].path, current)
         } else if consent.awaits(id), let selected = phase.selectedPath {
             (sentTo, generation) = (selected, phase.previous ?? current)
         } else {
@@ -233,26 +236,27 @@ public struct ICEControllingAgent: Sendable {
         return checkSucceeded(at: index, at: now, into: batch)
     }
 
-    /// An authenticated error: the pair works, the request does not. It is tried again, at the slowest pace.
+    /// Handles an authenticated error response: the pair works, but the peer rejected the request. Retries at the
+    /// slowest pace.
     private mutating func checkRefused(at index: Int, at now: Instant) {
-        checks[index].isNominating = false
-        checks[index].state = phase.awaitsNomination ? .waiting(now + ICECheck.retransmissionMax) : .idle
+        pairs[index].isNominating = false
+        pairs[index].state = phase.awaitsNomination ? .waiting(now + ICECandidatePair.retransmissionMax) : .idle
     }
 
     private mutating func checkSucceeded(at index: Int, at now: Instant, into batch: DatagramBatch) -> ICEEvent? {
-        checks[index].state = .valid
-        checks[index].hasAnswered = true
-        if checks[index].isNominating {
-            checks[index].isNominating = false
-            for other in checks.indices where !checks[other].isValid && !checks[other].isNominating {
-                checks[other].state = .idle
+        pairs[index].state = .succeeded
+        pairs[index].hasAnswered = true
+        if pairs[index].isNominating {
+            pairs[index].isNominating = false
+            for other in pairs.indices where !pairs[other].hasSucceeded && !pairs[other].isNominating {
+                pairs[other].state = .idle
             }
             consent.finish(at: now, using: &generator)
-            return phase.select(checks[index].path, at: now)
+            return phase.select(pairs[index].path, at: now)
         }
-        if phase.awaitsNomination, !checks.contains(where: \.isNominating) {
-            checks[index].isNominating = true
-            send(checkAt: index, at: now, into: batch)
+        if phase.awaitsNomination, !pairs.contains(where: \.isNominating) {
+            pairs[index].isNominating = true
+            sendCheck(at: index, at: now, into: batch)
         }
         return nil
     }

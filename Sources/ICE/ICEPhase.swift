@@ -1,19 +1,18 @@
 import Wire
 
-/// Where an agent stands, and until when: the part of the two roles that is the same.
+/// The state of an agent with its deadlines; common to both roles.
 enum ICEPhase: Sendable {
-    /// No pair is nominated yet, or none any more while a restart is under way.
+    /// No pair is selected: at the start, or during a restart after consent for the old pair expired.
     case connecting(deadline: Instant)
     case connected(NetworkPath, consentDeadline: Instant)
-    /// The pair that the previous credentials nominated stays until the new ones nominate one.
+    /// The pair that the previous credentials nominated stays selected until the new ones nominate one.
     case restarting(previous: ICEGeneration, NetworkPath, consentDeadline: Instant, setupDeadline: Instant)
     /// Failed, or consent expired.
     case ended
 
-    /// Consent expires this long after the last sign of it (RFC 7675 §5.1).
+    /// Consent expires this long after the last authenticated message (RFC 7675 §5.1).
     static let consentTimeout = Interval.seconds(30)
-    /// A pair must be nominated this long after the start, or after the last authenticated check. About as long as
-    /// browsers try.
+    /// The time for a nomination after the start, or after the last authenticated check; about as long as browsers try.
     static let setupTimeout = Interval.seconds(30)
 
     var selectedPath: NetworkPath? {
@@ -23,7 +22,7 @@ enum ICEPhase: Sendable {
         }
     }
 
-    /// Credentials that hold beside the current ones.
+    /// The previous credentials while they are still accepted.
     var previous: ICEGeneration? {
         if case .restarting(let previous, _, _, _) = self { previous } else { nil }
     }
@@ -32,7 +31,7 @@ enum ICEPhase: Sendable {
         if case .ended = self { true } else { false }
     }
 
-    /// Whether a nomination by the current credentials is still to come.
+    /// Whether no pair was nominated with the current credentials yet.
     var awaitsNomination: Bool {
         switch self {
         case .connecting, .restarting: true
@@ -48,23 +47,23 @@ enum ICEPhase: Sendable {
         }
     }
 
-    /// Acts on a deadline that has passed.
-    /// - Parameter awaitsProof: whether another pair is nominated that has not proved itself yet.
-    mutating func expire(at now: Instant, awaitsProof: Bool = false) -> ICEEvent? {
+    /// Applies a deadline that has passed.
+    /// - Parameter awaitsVerification: whether another pair is nominated but not verified yet.
+    mutating func expire(at now: Instant, awaitsVerification: Bool = false) -> ICEEvent? {
         switch self {
         case .connecting(let deadline) where now >= deadline:
             self = .ended
             return .failed
         case .connected(_, let deadline) where now >= deadline:
-            if awaitsProof {
-                // Nothing is sent any more; the nominated pair has the setup time to prove itself.
+            if awaitsVerification {
+                // Sending stops; the nominated pair has the setup timeout to be verified.
                 self = .connecting(deadline: deadline + Self.setupTimeout)
                 return expire(at: now)
             }
             self = .ended
             return .consentExpired
         case .restarting(_, _, let deadline, let setupDeadline) where now >= deadline:
-            // The old pair may carry nothing more, but the restart still has its time.
+            // Consent for the old pair is gone, but the restart has time left.
             guard now >= setupDeadline else {
                 self = .connecting(deadline: setupDeadline)
                 return nil
@@ -75,7 +74,7 @@ enum ICEPhase: Sendable {
         }
     }
 
-    /// Nothing is sent any more until a pair is selected, for which there is the time that consent had left.
+    /// Unselects the pair. Another one must be selected before the old one's consent would have expired.
     mutating func unselect() {
         switch self {
         case .connected(_, let deadline), .restarting(_, _, let deadline, _): self = .connecting(deadline: deadline)
@@ -83,13 +82,13 @@ enum ICEPhase: Sendable {
         }
     }
 
-    /// - Parameter current: the credentials that were in force until now.
+    /// - Parameter current: the credentials before the restart.
     mutating func restart(from current: ICEGeneration, at now: Instant) {
         let setupDeadline = now + Self.setupTimeout
         switch self {
         case .ended:
             self = .connecting(deadline: setupDeadline)
-        // Restarts cost the other side nothing, so they do not extend the time without a pair.
+        // A peer can restart at no cost, so a restart does not extend the setup timeout.
         case .connecting: break
         case .connected(let path, let deadline):
             self = .restarting(previous: current, path, consentDeadline: deadline, setupDeadline: setupDeadline)
@@ -98,8 +97,8 @@ enum ICEPhase: Sendable {
         }
     }
 
-    /// The other side proved on `path` that it holds the password of the current or the previous credentials.
-    /// - Parameter extendsSetup: whether checks extend the time in which a pair must be selected.
+    /// Records an authenticated message on `path`.
+    /// - Parameter extendsSetup: whether checks extend the setup timeout.
     mutating func heard(on path: NetworkPath, isCurrent: Bool, extendsSetup: Bool = true, at now: Instant) {
         let consent = now + Self.consentTimeout
         switch self {
@@ -118,9 +117,9 @@ enum ICEPhase: Sendable {
         }
     }
 
-    /// The peer proved `path` to be its own.
+    /// Selects `path`, which was verified.
     /// - Parameters:
-    ///   - completesRestart: whether the current credentials nominated it.
+    ///   - completesRestart: whether it was nominated with the current credentials.
     ///   - consentDeadline: when consent for it expires.
     mutating func adopt(_ path: NetworkPath, completesRestart: Bool, consentDeadline: Instant) {
         switch self {
@@ -137,7 +136,7 @@ enum ICEPhase: Sendable {
         }
     }
 
-    /// The current credentials nominated `path`.
+    /// Selects `path`, which was nominated with the current credentials.
     mutating func select(_ path: NetworkPath, at now: Instant) -> ICEEvent? {
         if case .ended = self { return nil }
         let isNews = awaitsNomination || selectedPath != path

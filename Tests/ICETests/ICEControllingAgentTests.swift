@@ -66,7 +66,9 @@ private struct ControllingScene {
 }
 
 struct ICEControllingAgentTests {
-    @Test func `a check carries both fragments, the role and a signature by the peer's password`() throws {
+    @Test func `a check carries both username fragments, ICE-CONTROLLING and MESSAGE-INTEGRITY by the peer's password`()
+        throws
+    {
         var scene = ControllingScene(candidates: [path(1)])
         let sent = scene.timeout(at(0))
         #expect(sent.count == 1)
@@ -97,7 +99,7 @@ struct ICEControllingAgentTests {
         #expect(identifiers == Set(second.compactMap(\.transactionID)))
     }
 
-    @Test func `the first pair to answer is nominated and selected by the second answer`() throws {
+    @Test func `the first pair that succeeds is nominated, and the response to the nomination selects it`() throws {
         var scene = ControllingScene(candidates: [path(1), path(2)])
         _ = scene.timeout(at(0))
         let check = try #require(scene.timeout(at(0.05)).first)
@@ -115,7 +117,7 @@ struct ICEControllingAgentTests {
         #expect(scene.timeout(at(1)).isEmpty)
     }
 
-    @Test func `a wrong response is dropped for its reason and the right one still counts`() throws {
+    @Test func `a wrong response is dropped with its reason, and the right one still counts`() throws {
         var scene = ControllingScene(candidates: [path(1)])
         let check = try #require(scene.timeout(at(0)).first)
         let good = ControllingScene.answer(to: check)
@@ -137,7 +139,7 @@ struct ICEControllingAgentTests {
         #expect(scene.batch.take().map(\.useCandidate) == [true])
     }
 
-    @Test func `a response with any one byte changed is never taken`() throws {
+    @Test func `a response with any one byte changed is dropped`() throws {
         var scene = ControllingScene(candidates: [path(1)])
         let check = try #require(scene.timeout(at(0)).first)
         let good = ControllingScene.answer(to: check)
@@ -152,7 +154,7 @@ struct ICEControllingAgentTests {
         #expect(scene.agent.mappedAddress == nil)
     }
 
-    @Test func `an authenticated error is tried again later`() throws {
+    @Test func `a check is retried after an authenticated error`() throws {
         var scene = ControllingScene(candidates: [path(1)])
         let check = try #require(scene.timeout(at(0)).first)
         let refusal = ControllingScene.answer(to: check, error: 487)
@@ -163,7 +165,7 @@ struct ICEControllingAgentTests {
         #expect(second.transactionID != check.transactionID)
     }
 
-    @Test func `a nomination that stays unanswered gives way to another valid pair`() throws {
+    @Test func `after an unanswered nomination another valid pair is nominated`() throws {
         var scene = ControllingScene(candidates: [path(1), path(2)])
         let first = try #require(scene.timeout(at(0)).first)
         let second = try #require(scene.timeout(at(0.05)).first)
@@ -187,7 +189,7 @@ struct ICEControllingAgentTests {
     }
 
     @Test
-    func `consent is asked every five seconds give or take a fifth, every second without answer, and lasts thirty`()
+    func `consent checks are sent every 5 s ± 20 %, every second without a response, and consent lasts 30 s`()
         throws
     {
         var scene = ControllingScene(candidates: [path(1)])
@@ -216,7 +218,7 @@ struct ICEControllingAgentTests {
         #expect(scene.agent.nextDeadline == nil)
     }
 
-    @Test func `with nothing to check or nobody answering the agent fails after thirty seconds`() {
+    @Test func `without pairs or without responses the agent fails after thirty seconds`() {
         for candidates in [[], [path(1)], (0..<40).map { path($0) }] {
             var scene = ControllingScene(candidates: candidates)
             var event: ICEEvent?
@@ -233,7 +235,7 @@ struct ICEControllingAgentTests {
         }
     }
 
-    @Test func `a full peer's authenticated request is answered and a claim to the same role refused`() throws {
+    @Test func `a full peer's authenticated request is answered, and one with the same role gets a 487`() throws {
         var scene = ControllingScene(candidates: [path(1)])
         var check = Check(1, to: ControllingScene.client, from: ControllingScene.server)
         #expect(scene.deliver(check.bytes, on: path(1), at: at(0)) == .event(nil))

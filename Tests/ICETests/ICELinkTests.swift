@@ -18,7 +18,7 @@ private struct Link {
     var now = at(0)
     var lossPercent = 0
     var duplicatePercent = 0
-    /// Paths that carry nothing.
+    /// Paths that lose every packet.
     var dead: Set<NetworkPath> = []
     var generator: SeededGenerator
     var controlling: ICEControllingAgent
@@ -40,7 +40,7 @@ private struct Link {
         )
     }
 
-    /// Moves on, event by event, until `end`.
+    /// Runs event by event until `end`.
     mutating func run(until end: Instant) {
         while true {
             var next = earliest(controlling.nextDeadline, lite.nextDeadline)
@@ -71,7 +71,7 @@ private struct Link {
         }
     }
 
-    /// The paths are named alike on both sides, as if no address were translated.
+    /// Both sides use the same paths, as if there were no NAT.
     private mutating func launch(toServer: Bool) {
         for sent in batch.take() where !dead.contains(sent.path) {
             let copies = Int.random(in: 0..<100, using: &generator) < duplicatePercent ? 2 : 1
@@ -87,7 +87,7 @@ private struct Link {
 
 struct ICELinkTests {
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func `two agents agree on a pair over a link that loses a third, duplicates and reorders`(seed: UInt64) throws {
+    func `two agents select the same pair over a link with 33 % loss, duplication and reordering`(seed: UInt64) throws {
         var link = Link(seed: seed)
         link.lossPercent = 33
         link.duplicatePercent = 20
@@ -99,7 +99,7 @@ struct ICELinkTests {
     }
 
     @Test(arguments: 1...3 as ClosedRange<UInt64>)
-    func `consent holds for an hour over a link that loses a tenth`(seed: UInt64) {
+    func `consent holds for an hour over a link with 10 % loss`(seed: UInt64) {
         var link = Link(seed: seed)
         link.lossPercent = 10
         link.run(until: at(3600))
@@ -109,7 +109,7 @@ struct ICELinkTests {
         #expect(link.lite.selectedPath == link.controlling.selectedPath, "seed \(seed)")
     }
 
-    @Test func `only a live pair is selected`() {
+    @Test func `a dead pair is not selected`() {
         var link = Link(seed: 5)
         link.dead = [Link.addresses[0], Link.addresses[1]]
         link.run(until: at(5))
@@ -117,7 +117,7 @@ struct ICELinkTests {
         #expect(link.lite.selectedPath == Link.addresses[2])
     }
 
-    @Test func `when the link dies both sides notice within thirty seconds of what they heard last`() {
+    @Test func `when the link dies, consent expires on both sides thirty seconds after the last message`() {
         var link = Link(seed: 6)
         link.run(until: at(10))
         link.dead = Set(Link.addresses)
@@ -128,7 +128,7 @@ struct ICELinkTests {
         #expect(link.controlling.selectedPath == nil)
     }
 
-    @Test func `on a dead link both sides fail, and never before their time`() {
+    @Test func `on a dead link both sides fail at the setup timeout, not before`() {
         var link = Link(seed: 7)
         link.dead = Set(Link.addresses)
         link.run(until: at(29.9))
@@ -138,7 +138,7 @@ struct ICELinkTests {
         #expect(link.controllingEvents == [.failed])
     }
 
-    @Test func `a client that moves takes the server along`() {
+    @Test func `the server follows a client that changes its address`() {
         var link = Link(seed: 8)
         link.run(until: at(5))
         let moved = path(77)
@@ -151,7 +151,7 @@ struct ICELinkTests {
         #expect(link.liteEvents.last == .pathSelected(moved))
     }
 
-    @Test func `a move to a dead pair leaves both sides where they were`() throws {
+    @Test func `a nomination of a dead pair does not change the selected pair`() throws {
         var link = Link(seed: 8)
         link.run(until: at(5))
         let selected = try #require(link.controlling.selectedPath)
@@ -189,7 +189,7 @@ struct ICELinkTests {
         #expect(link.lite.selectedPath == after, "seed \(seed)")
     }
 
-    @Test func `an agent of another call answers nothing of this one`() {
+    @Test func `an agent with other credentials answers no check`() {
         var link = Link(seed: 9)
         link.lite = ICELiteAgent(
             local: credentials(21),

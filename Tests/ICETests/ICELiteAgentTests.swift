@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 struct ICELiteAgentTests {
-    @Test func `a check is answered with the sender's address, signed and fingerprinted`() throws {
+    @Test func `a check gets a response with XOR-MAPPED-ADDRESS, MESSAGE-INTEGRITY and FINGERPRINT`() throws {
         var scene = LiteScene()
         #expect(scene.check(1, on: path(1), at: at(0)) == .event(nil))
         let sent = scene.batch.take()
@@ -19,7 +19,7 @@ struct ICELiteAgentTests {
         #expect(scene.agent.selectedPath == nil)
     }
 
-    @Test func `a check with USE-CANDIDATE selects its pair, once`() {
+    @Test func `a check with USE-CANDIDATE selects its pair and reports it once`() {
         var scene = LiteScene()
         #expect(scene.check(1, on: path(1), at: at(0), nominates: true) == .event(.pathSelected(path(1))))
         #expect(scene.check(2, on: path(1), at: at(1), nominates: true) == .event(nil))
@@ -27,7 +27,7 @@ struct ICELiteAgentTests {
         #expect(scene.agent.selectedPath == path(1))
     }
 
-    @Test func `the pair nominated last is selected and a plain check on another moves nothing`() {
+    @Test func `the pair nominated last is selected, and a check without a nomination changes nothing`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         #expect(scene.check(2, on: path(2), at: at(1)) == .event(nil))
@@ -83,7 +83,7 @@ struct ICELiteAgentTests {
     ]
 
     @Test(arguments: refusals.indices)
-    func `what is not authenticated is dropped with its reason and never answered`(row: Int) {
+    func `an unauthenticated message is dropped with its reason and gets no response`(row: Int) {
         let (name, reason, spoil) = Self.refusals[row]
         var scene = LiteScene()
         var check = Check(1, to: LiteScene.server, from: LiteScene.client, nominates: true)
@@ -95,7 +95,7 @@ struct ICELiteAgentTests {
         #expect(scene.agent.nextDeadline == at(30), "\(name)")
     }
 
-    @Test func `a nominating check with any one byte changed is never answered and moves nothing`() {
+    @Test func `a nominating check with any one byte changed gets no response and changes nothing`() {
         let good = Check(1, to: LiteScene.server, from: LiteScene.client, nominates: true).bytes
         var scene = LiteScene()
         for offset in good.indices {
@@ -112,7 +112,7 @@ struct ICELiteAgentTests {
         #expect(scene.deliver(good, on: path(1), at: at(0)) == .event(.pathSelected(path(1))))
     }
 
-    @Test func `an indication only counts`() {
+    @Test func `an indication is only counted`() {
         var scene = LiteScene()
         var check = Check(1, to: LiteScene.server, from: LiteScene.client, nominates: true)
         check.messageClass = .indication
@@ -138,7 +138,7 @@ struct ICELiteAgentTests {
         #expect(scene.agent.selectedPath == nil)
     }
 
-    @Test func `an attribute that must be understood gets a signed 420 that lists it`() throws {
+    @Test func `an unknown comprehension-required attribute gets a signed 420 that lists it`() throws {
         var scene = LiteScene()
         var check = Check(1, to: LiteScene.server, from: LiteScene.client, nominates: true)
         check.extra = [.init(rawValue: 0x7001), .init(rawValue: 0xC001), .init(rawValue: 0x7002)]
@@ -159,10 +159,10 @@ struct ICELiteAgentTests {
         #expect(scene.batch.take().map(\.messageClass) == [.success])
         #expect(scene.agent.selectedPath == path(2))
         #expect(scene.agent.nextDeadline == at(31))
-        #expect(scene.agent.counters.repetitions == 1)
+        #expect(scene.agent.counters.retransmissions == 1)
     }
 
-    @Test func `a copy of a check sent on from another address neither moves the media nor gets an answer`() {
+    @Test func `a copy of a check from another address gets no response and does not change the selected pair`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.batch.removeAll()
@@ -173,7 +173,7 @@ struct ICELiteAgentTests {
         #expect(scene.agent.nextDeadline == at(30))
     }
 
-    @Test func `at most eight pairs are remembered, the least recently used goes, the selected never`() {
+    @Test func `at most eight pairs are kept: the least recently used is evicted, the selected one never`() {
         var scene = LiteScene()
         _ = scene.check(0, on: path(0), at: at(0), nominates: true)
         for host in 1...7 { _ = scene.check(UInt64(host), on: path(UInt32(host)), at: at(0)) }
@@ -185,7 +185,7 @@ struct ICELiteAgentTests {
         for id in 200..<1200 { _ = scene.check(UInt64(id), on: path(1, port: UInt16(id)), at: at(2)) }
         #expect(scene.agent.knownPathCount == 8)
         #expect(scene.agent.isKnown(path(0)))
-        #expect(scene.agent.counters.pathsForgotten == 1001)
+        #expect(scene.agent.counters.pathsEvicted == 1001)
     }
 
     @Test func `a full batch loses the response but not the check`() {

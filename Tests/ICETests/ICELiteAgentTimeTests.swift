@@ -5,7 +5,7 @@ import Wire
 struct ICELiteAgentTimeTests {
     // MARK: - Setup and consent
 
-    @Test func `without a check the agent fails after thirty seconds, not before, and once`() {
+    @Test func `without a check the agent fails once, after thirty seconds`() {
         var scene = LiteScene()
         #expect(scene.agent.nextDeadline == at(30))
         #expect(scene.agent.handleTimeout(at: at(29.999)) == nil)
@@ -16,7 +16,7 @@ struct ICELiteAgentTimeTests {
         #expect(scene.batch.isEmpty)
     }
 
-    @Test func `a check that came but was not authenticated does not put off the failure`() {
+    @Test func `an unauthenticated check does not extend the setup timeout`() {
         var scene = LiteScene()
         var check = Check(1, to: LiteScene.server, from: LiteScene.client)
         check.password = "another password, long enough"
@@ -36,14 +36,14 @@ struct ICELiteAgentTimeTests {
         #expect(scene.check(3, on: path(1), at: at(51)) == .dropped(.ended))
     }
 
-    @Test func `requests on another pair are no consent to send on the selected one`() {
+    @Test func `requests on another pair do not extend consent on the selected one`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         _ = scene.check(2, on: path(2), at: at(29))
         #expect(scene.agent.handleTimeout(at: at(30)) == .consentExpired)
     }
 
-    @Test func `a request that comes after consent expired does not revive it`() {
+    @Test func `a request after consent expired does not renew it`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.batch.removeAll()
@@ -69,7 +69,7 @@ struct ICELiteAgentTimeTests {
         #expect(scene.agent.isKnown(path(2)))
     }
 
-    @Test func `responses are signed by the password of the credentials that asked`() {
+    @Test func `a response is signed with the password of the request's credentials`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.restart(at: at(10))
@@ -81,7 +81,7 @@ struct ICELiteAgentTimeTests {
         #expect(sent.map { $0.isAuthentic(password: LiteScene.serverRestarted.password) } == [false, true])
     }
 
-    @Test func `the old credentials nominate nothing during a restart and are void after it`() {
+    @Test func `the old credentials cannot nominate during a restart and are rejected after it`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.restart(at: at(10))
@@ -100,7 +100,7 @@ struct ICELiteAgentTimeTests {
         #expect(scene.agent.nextDeadline == at(41))
     }
 
-    @Test func `when the old pair falls silent during a restart the new one still has its thirty seconds`() {
+    @Test func `when consent for the old pair expires during a restart, the restart still has thirty seconds`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.restart(at: at(25))
@@ -110,7 +110,7 @@ struct ICELiteAgentTimeTests {
         #expect(scene.restartedCheck(3, on: path(2), at: at(54), nominates: true) == .event(.pathSelected(path(2))))
     }
 
-    @Test func `a restart that nobody answers ends with the setup time`() {
+    @Test func `an unanswered restart ends at the setup timeout`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.restart(at: at(25))
@@ -119,7 +119,7 @@ struct ICELiteAgentTimeTests {
         #expect(scene.agent.handleTimeout(at: at(55)) == .failed)
     }
 
-    @Test func `a restart that nobody answers leaves a live old pair alone`() {
+    @Test func `an unanswered restart does not affect a live old pair`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.restart(at: at(1))
@@ -130,7 +130,7 @@ struct ICELiteAgentTimeTests {
         #expect(scene.agent.selectedPath == path(1))
     }
 
-    @Test func `a second restart before the first is done voids the first, not the pair in use`() {
+    @Test func `a second restart before the first completes replaces the first and keeps the selected pair`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.restart(at: at(1))
@@ -141,7 +141,7 @@ struct ICELiteAgentTimeTests {
         #expect(scene.deliver(newest.bytes, on: path(2), at: at(5)) == .event(.pathSelected(path(2))))
     }
 
-    @Test func `a restart with the credentials in force changes nothing`() {
+    @Test func `a restart with the current credentials changes nothing`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         scene.agent.restart(local: LiteScene.server, remote: LiteScene.client, at: at(10))
@@ -149,7 +149,7 @@ struct ICELiteAgentTimeTests {
         #expect(scene.check(2, on: path(2), at: at(11), nominates: true) == .event(.pathSelected(path(2))))
     }
 
-    @Test func `a restart revives an agent whose consent expired`() {
+    @Test func `a restart starts an agent again whose consent expired`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         _ = scene.agent.handleTimeout(at: at(30))

@@ -17,13 +17,13 @@ func path(_ host: UInt32, port: UInt16 = 5000, socket: Int = 0) -> NetworkPath {
 
 func at(_ seconds: Double) -> Instant { Instant(nanoseconds: 1_000_000_000_000) + .seconds(seconds) }
 
-/// What became of one message.
+/// The result of handling one message.
 enum Outcome: Equatable {
     case event(ICEEvent?)
     case dropped(ICEDropReason)
 }
 
-/// A datagram that an agent sent, with what the tests ask of it.
+/// A datagram that an agent sent.
 struct Sent {
     let path: NetworkPath
     let bytes: [UInt8]
@@ -67,7 +67,7 @@ extension DatagramBatch {
     }
 }
 
-/// One check as a client sends it; each property can be made wrong.
+/// One check as a client sends it; each property can be invalid.
 struct Check {
     var id: UInt64
     var local: ICECredentials
@@ -116,7 +116,7 @@ struct Check {
     }
 }
 
-/// A lite agent with what it sends.
+/// A lite agent with the batch that it writes to.
 struct LiteScene {
     static let server = credentials(1)
     static let client = credentials(2)
@@ -135,7 +135,7 @@ struct LiteScene {
         }
     }
 
-    /// A good check with the first credentials.
+    /// A valid check with the first credentials.
     mutating func check(
         _ id: UInt64,
         on path: NetworkPath,
@@ -145,7 +145,7 @@ struct LiteScene {
         deliver(Check(id, to: Self.server, from: Self.client, nominates: nominates).bytes, on: path, at: now)
     }
 
-    /// A good check with the credentials of the restart.
+    /// A valid check with the credentials of the restart.
     mutating func restartedCheck(
         _ id: UInt64,
         on path: NetworkPath,

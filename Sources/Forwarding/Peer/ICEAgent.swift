@@ -95,9 +95,9 @@ package enum ICEAgent {
     ) {
         guard case .lite(var agent) = self else { return }
         if isProof {
-            _ = agent.proved(path, at: now)
+            _ = agent.markVerified(path, at: now)
         } else {
-            agent.connectedWithoutProof(into: batch)
+            agent.requireVerification(into: batch)
         }
         self = .lite(agent)
     }

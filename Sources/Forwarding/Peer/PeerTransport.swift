@@ -84,7 +84,7 @@ package final class PeerTransport {
         let (now, before) = (agent.counters, countersBefore)
         countersBefore = now
         return (
-            now.unprovedNominations - before.unprovedNominations, now.checksSent - before.checksSent,
+            now.unverifiedNominations - before.unverifiedNominations, now.checksSent - before.checksSent,
             now.checksAnswered - before.checksAnswered
         )
     }

@@ -2,25 +2,25 @@ import ICE
 import Testing
 import Wire
 
-/// What moves the selected pair once one has proved to be the peer's, and what ends its consent.
-struct ICELiteAgentProofTests {
-    /// An agent whose first pair was nominated and proved at the start.
+/// Changes of the selected pair once one was verified, and the end of consent.
+struct ICELiteAgentVerificationTests {
+    /// An agent whose first pair was nominated and verified at the start.
     private func makeScene() -> LiteScene {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
-        #expect(scene.agent.proved(path(1), at: at(0)) == nil)
+        #expect(scene.agent.markVerified(path(1), at: at(0)) == nil)
         return scene
     }
 
-    @Test func `a nominated pair is selected once it proves itself, not before`() {
+    @Test func `a nominated pair is selected when it is verified, not before`() {
         var scene = makeScene()
         #expect(scene.check(2, on: path(2), at: at(1), nominates: true) == .event(nil))
         #expect(scene.agent.selectedPath == path(1))
-        #expect(scene.agent.counters.unprovedNominations == 1)
-        #expect(scene.agent.proved(path(1), at: at(1)) == nil)
-        #expect(scene.agent.proved(path(2), at: at(2)) == .pathSelected(path(2)))
+        #expect(scene.agent.counters.unverifiedNominations == 1)
+        #expect(scene.agent.markVerified(path(1), at: at(1)) == nil)
+        #expect(scene.agent.markVerified(path(2), at: at(2)) == .pathSelected(path(2)))
         #expect(scene.agent.selectedPath == path(2))
-        #expect(scene.agent.nextDeadline == at(31), "consent counts from the check, not from the proof")
+        #expect(scene.agent.nextDeadline == at(31), "consent counts from the check, not from the verification")
     }
 
     /// The check that the agent sent, and the response of a client with these credentials.
@@ -41,7 +41,7 @@ struct ICELiteAgentProofTests {
         return response.bytes
     }
 
-    @Test func `a check that nominates an unproved pair is answered with one of our own, whose response proves it`()
+    @Test func `a check that nominates an unverified pair triggers a check, whose response verifies the pair`()
         throws
     {
         var scene = makeScene()
@@ -55,12 +55,12 @@ struct ICELiteAgentProofTests {
         #expect(scene.deliver(response, on: path(2), at: at(1.1)) == .event(.pathSelected(path(2))))
         #expect(scene.agent.selectedPath == path(2))
         #expect(scene.agent.counters.checksSent == 1 && scene.agent.counters.checksAnswered == 1)
-        // The pair is proved: nothing more is asked.
+        // The pair is verified: no further checks are sent.
         _ = scene.check(3, on: path(2), at: at(2), nominates: true)
         #expect(scene.batch.take().map(\.messageClass) == [.success])
     }
 
-    @Test func `no other response proves a pair`() throws {
+    @Test func `no other response verifies a pair`() throws {
         var scene = makeScene()
         scene.batch.removeAll()
         _ = scene.check(2, on: path(2), at: at(1), nominates: true)
@@ -72,52 +72,53 @@ struct ICELiteAgentProofTests {
         let forged = try answer(to: sent, password: "x")
         #expect(scene.deliver(forged, on: path(2), at: at(1)) == .dropped(.wrongIntegrity))
         #expect(scene.agent.selectedPath == path(1))
-        // Of two pairs the identifiers differ, so that a client cannot answer for a pair where it receives nothing.
+        // Each pair has its own identifier, so a client cannot answer for a pair where it receives nothing.
         _ = scene.check(3, on: path(3), at: at(2), nominates: true)
         let other = scene.batch.take().first { $0.messageClass == .request }?.transactionID
         #expect(other != nil && other != sent.first { $0.messageClass == .request }?.transactionID)
     }
 
-    @Test func `whoever completes the handshake over another pair has to prove one before anything is sent`() throws {
+    @Test func `after a handshake that verified no pair, nothing is sent until one is verified`() throws {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         #expect(scene.agent.selectedPath == path(1))
         scene.batch.removeAll()
-        scene.agent.connectedWithoutProof(into: scene.batch)
+        scene.agent.requireVerification(into: scene.batch)
         #expect(scene.agent.selectedPath == nil)
         let response = try answer(to: scene.batch.take())
         #expect(scene.deliver(response, on: path(1), at: at(0.1)) == .event(.pathSelected(path(1))))
         #expect(scene.agent.nextDeadline == at(30), "consent counts from the peer's check")
     }
 
-    @Test func `a pair that proves itself without a nomination or a check moves nothing`() {
+    @Test func `a pair that is verified without a nomination or a check is not selected`() {
         var scene = makeScene()
         _ = scene.check(2, on: path(2), at: at(1))
-        #expect(scene.agent.proved(path(2), at: at(1)) == nil)
-        #expect(scene.agent.proved(path(3), at: at(1)) == nil)
+        #expect(scene.agent.markVerified(path(2), at: at(1)) == nil)
+        #expect(scene.agent.markVerified(path(3), at: at(1)) == nil)
         #expect(scene.agent.selectedPath == path(1))
     }
 
-    @Test func `the first pair that proves itself is selected, whichever was nominated`() {
+    @Test func `the first verified pair is selected, whichever was nominated`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         _ = scene.check(2, on: path(2), at: at(0))
-        #expect(scene.agent.proved(path(2), at: at(1)) == .pathSelected(path(2)))
-        #expect(scene.agent.proved(path(1), at: at(2)) == .pathSelected(path(1)))
+        #expect(scene.agent.markVerified(path(2), at: at(1)) == .pathSelected(path(2)))
+        #expect(scene.agent.markVerified(path(1), at: at(2)) == .pathSelected(path(1)))
     }
 
-    @Test func `a pair that proves itself before any nomination is sent to, for as long as there is consent for it`() {
+    @Test func `a pair that is verified before any nomination is selected while it has consent`() {
         var scene = LiteScene()
         _ = scene.check(1, on: path(1), at: at(0))
-        #expect(scene.agent.proved(path(1), at: at(1)) == .pathSelected(path(1)))
-        // Checks on another pair are no consent for this one.
+        #expect(scene.agent.markVerified(path(1), at: at(1)) == .pathSelected(path(1)))
+        // Checks on another pair do not extend this pair's consent.
         for second in 2...29 { _ = scene.check(UInt64(second), on: path(2), at: at(Double(second))) }
         #expect(scene.agent.handleTimeout(at: at(29.9)) == nil)
         #expect(scene.agent.handleTimeout(at: at(30)) == .consentExpired)
         #expect(scene.agent.selectedPath == nil)
     }
 
-    @Test func `when consent ends, a nominated pair has thirty seconds to prove itself, and checks add none`() {
+    @Test
+    func `when consent expires, a nominated pair has thirty seconds to be verified, and checks do not extend them`() {
         var scene = makeScene()
         for second in 1...59 {
             _ = scene.check(UInt64(second) + 1, on: path(2), at: at(Double(second)), nominates: true)
@@ -127,18 +128,18 @@ struct ICELiteAgentProofTests {
         #expect(scene.agent.handleTimeout(at: at(60)) == .failed)
     }
 
-    @Test func `a pair that proves itself after the old one's consent ended is selected`() {
+    @Test func `a pair that is verified after the old one's consent expired is selected`() {
         var scene = makeScene()
         _ = scene.check(2, on: path(2), at: at(29), nominates: true)
         _ = scene.agent.handleTimeout(at: at(30))
         #expect(scene.agent.selectedPath == nil)
         #expect(scene.check(3, on: path(2), at: at(40), nominates: true) == .event(nil))
         #expect(scene.agent.selectedPath == nil)
-        #expect(scene.agent.proved(path(2), at: at(41)) == .pathSelected(path(2)))
+        #expect(scene.agent.markVerified(path(2), at: at(41)) == .pathSelected(path(2)))
         #expect(scene.agent.nextDeadline == at(70))
     }
 
-    @Test func `restarts extend neither consent nor the time without a pair`() {
+    @Test func `restarts extend neither consent nor the setup timeout`() {
         var scene = makeScene()
         for second in 1...60 {
             #expect(scene.agent.handleTimeout(at: at(Double(second))) == (second == 59 ? .failed : nil))
@@ -153,7 +154,7 @@ struct ICELiteAgentProofTests {
         #expect(scene.agent.hasEnded)
     }
 
-    @Test func `a restart that nominates another pair waits for its proof, and the old one stays`() {
+    @Test func `a restart that nominates another pair waits for its verification, and the old pair stays selected`() {
         var scene = makeScene()
         scene.restart(at: at(5))
         #expect(scene.restartedCheck(2, on: path(2), at: at(6), nominates: true) == .event(nil))
@@ -162,14 +163,14 @@ struct ICELiteAgentProofTests {
         #expect(scene.agent.handleTimeout(at: at(35)) == nil)
         #expect(scene.agent.selectedPath == path(1))
         #expect(scene.restartedCheck(4, on: path(2), at: at(36)) == .event(nil))
-        #expect(scene.agent.proved(path(2), at: at(36)) == .pathSelected(path(2)))
+        #expect(scene.agent.markVerified(path(2), at: at(36)) == .pathSelected(path(2)))
         #expect(!scene.agent.isKnown(path(1)))
         #expect(scene.check(5, on: path(1), at: at(37)) == .dropped(.wrongUsername))
     }
 
-    @Test func `a copy of a check changes nothing however late it comes, from its own address or another`() {
+    @Test func `a replayed check changes nothing, however late, from the same or another address`() {
         var scene = makeScene()
-        // What is remembered exactly, and all that is remembered.
+        // The requests that are remembered in full, and all that are remembered.
         let (exact, count) = (64, 64 + 512)
         for number in 2...count {
             _ = scene.check(UInt64(number), on: path(1), at: at(Double(number) / 1_000), nominates: true)
