@@ -1,7 +1,7 @@
 internal import COpenSSL
 public import Wire
 
-/// A fresh ECDSA P-256 key with its self-signed certificate, and what every connection that uses it has in common.
+/// An ECDSA P-256 key with its self-signed certificate, and the OpenSSL context that its connections share.
 ///
 /// One per process is enough (RFC 8827 §6.5 allows reuse). Immutable, so connections on any thread may share it.
 @safe
@@ -10,10 +10,9 @@ public final class DTLSCertificate: @unchecked Sendable {
     public let fingerprint: Fingerprint
     let context: OpaquePointer
 
-    /// Days that the certificate is valid for; long enough that no process outlives it. Peers look at the
-    /// fingerprint only.
+    /// The validity of the certificate in days; longer than any process runs. Peers check the fingerprint only.
     private static let validityDays = 365
-    /// How far before now validity starts, so that a peer with a slow clock accepts it.
+    /// The validity starts this long before now, so that a peer with a slow clock accepts the certificate.
     private static let backdateSeconds = 86_400
 
     private init(context: OpaquePointer, fingerprint: Fingerprint) {
@@ -23,13 +22,14 @@ public final class DTLSCertificate: @unchecked Sendable {
 
     deinit { unsafe SSL_CTX_free(context) }
 
-    /// Makes a key and a certificate with the library's generator and the current date.
-    /// - Parameter commonName: the certificate's subject, at most 64 bytes; peers ignore it.
+    /// Generates a key and a certificate.
+    /// - Parameter commonName: the certificate's subject, cut to 64 bytes; peers ignore it.
+    /// - Throws: ``DTLSError/certificate`` or ``DTLSError/setup``.
     public static func generate(commonName: String = "WebRTC") throws(DTLSError) -> DTLSCertificate {
         try generate(commonName: commonName, curve: .p256)
     }
 
-    /// The curves that peers make certificates on.
+    /// The curves of the certificates that peers use.
     package enum Curve: String, Sendable, CaseIterable {
         case p224 = "P-224"
         case p256 = "P-256"
@@ -37,7 +37,7 @@ public final class DTLSCertificate: @unchecked Sendable {
         case p521 = "P-521"
     }
 
-    /// As the public one, on a curve of the caller's choice.
+    /// Like the public method, on any curve.
     package static func generate(commonName: String = "WebRTC", curve: Curve) throws(DTLSError) -> DTLSCertificate {
         ERR_clear_error()
         defer { ERR_clear_error() }
@@ -78,19 +78,18 @@ public final class DTLSCertificate: @unchecked Sendable {
     /// `MBSTRING_UTF8`, a macro that Swift does not import.
     private static let utf8Encoding: Int32 = 0x1000
 
-    /// AEAD suites with forward secrecy; RFC 8827 §6.5 requires the first. The RSA ones are for servers, toward which
-    /// we are the client, with an RSA certificate.
+    /// AEAD suites with forward secrecy; RFC 8827 §6.5 requires the first. The RSA ones are for peers with an RSA
+    /// certificate.
     private static let cipherSuites = """
         ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:\
         ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-CHACHA20-POLY1305
         """
-    /// The longest certificate chain in bytes that is read. WebRTC peers send one certificate of under 2 kB; this also
-    /// bounds the library's reassembly buffers.
+    /// The longest certificate chain that is accepted, in bytes. WebRTC peers send one certificate of under 2 kB. This
+    /// also bounds OpenSSL's reassembly buffers.
     static let chainBytesMax = 16_384
 
-    /// Groups for the key exchange, best first, and so the curves that a peer's certificate may be on: TLS 1.2 takes both
-    /// from one list (RFC 8422 §5.1). P-224 is the weakest that the library's security level 2 allows, and is what
-    /// GnuTLS makes certificates with for FFmpeg.
+    /// The groups for the key exchange, best first. They are also the curves that a peer's certificate may use (RFC
+    /// 8422 §5.1). P-224 is the weakest that OpenSSL's security level 2 allows; FFmpeg with GnuTLS uses it.
     private static let groups = "X25519:P-256:P-384:P-521:X448:P-224"
 
     private static func makeContext(_ certificate: OpaquePointer, _ key: OpaquePointer) -> OpaquePointer? {
@@ -110,7 +109,7 @@ public final class DTLSCertificate: @unchecked Sendable {
         }
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
         unsafe SSL_CTX_set_cert_verify_callback(context, verifyPeerCertificate, nil)
-        unsafe nagare_SSL_CTX_set_hello_cb(context, requireProfile)
+        unsafe nagare_SSL_CTX_set_hello_cb(context, requireSRTPProfile)
         return unsafe context
     }
 }

@@ -1,37 +1,37 @@
 public import Wire
 
-/// One DTLS 1.2 association that keys SRTP (RFC 5764, RFC 6347), sans-IO: datagrams and instants come in, datagrams
-/// and events come out.
+/// One DTLS-SRTP association over DTLS 1.2 (RFC 5764, RFC 6347). Sans-IO: the caller passes in datagrams and instants,
+/// and takes out datagrams and events.
 ///
-/// After every call, hand what ``drainOutput(_:)`` gives to the socket and set the timer to ``nextDeadline``. An
-/// instance belongs to one thread at a time.
+/// After every call, send what ``drainOutput(_:)`` returns and set the timer to ``nextDeadline``. An instance belongs
+/// to one thread at a time.
 public final class DTLSConnection {
-    /// The profiles that are offered and accepted, best first.
+    /// The SRTP protection profiles that are offered and accepted, best first.
     public static let profiles: [SRTPProfile] = [.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1]
-    /// How long a handshake may take, from ``start(at:)``.
+    /// The most time for a handshake, from ``start(at:)``.
     public static let handshakeTimeout = Interval.seconds(30)
-    /// When a flight is first sent again. RFC 6347 §4.2.4.1 suggests 1 s; browsers start at 50 ms, as ICE has just
-    /// shown the path to be good and the call waits for this.
-    public static let retransmitIntervalMin = Interval.milliseconds(100)
-    /// The interval doubles up to this.
-    public static let retransmitIntervalMax = Interval.seconds(3)
-    /// How long a handshake still has after a refusal that may be forged: an unprotected alert, or a ClientHello that
-    /// is not acceptable. A peer that goes on with the handshake takes the refusal back.
+    /// The delay of a flight's first retransmission. Deviation: RFC 6347 §4.2.4.1 recommends 1 s. Browsers start at 50
+    /// ms, because ICE has just checked the path.
+    static let retransmitIntervalMin = Interval.milliseconds(100)
+    /// The retransmission delay doubles up to this.
+    static let retransmitIntervalMax = Interval.seconds(3)
+    /// The time that a handshake has left after a possibly forged refusal: an unprotected alert or an unacceptable
+    /// ClientHello. If the peer continues the handshake, the refusal is ignored.
     public static let refusalGrace = Interval.seconds(5)
-    /// The range that an MTU is brought into: what the library manages with, and an Ethernet frame.
+    /// The range to which the MTU is clamped: from OpenSSL's minimum to an Ethernet frame.
     public static let mtuRange = 256...1500
 
-    /// Refused ClientHellos that are answered before the connection fails at once.
+    /// Unacceptable ClientHellos that are answered; the next one fails the handshake at once.
     private static let refusedHellosMax = 16
-    /// Protected records that the library may set aside before it can read them; each costs it a 16 kB buffer.
+    /// Protected records that OpenSSL may buffer before it can decrypt them, 16 kB each.
     private static let earlyRecordsMax = 16
-    /// Records of one datagram that are looked at: a whole handshake has fewer.
+    /// Records of one datagram that are processed; a whole handshake has fewer.
     private static let recordsPerDatagramMax = 32
-    /// Records after the handshake that are looked at in a burst, and how long until one more is. An honest peer sends its
-    /// last flight again a few times, and one close_notify.
+    /// The burst of records that is processed after the handshake, and the interval at which one more is. An honest
+    /// peer retransmits its last flight a few times and sends one close_notify.
     private static let establishedRecordsMax = 32
     private static let establishedRecordInterval = Interval.milliseconds(100)
-    /// With a library that keeps its own time, when to try again if its timer is not due yet.
+    /// When OpenSSL uses its own clock: the delay before another attempt when its timer is not due yet.
     private static let recheckInterval = Interval.milliseconds(20)
 
     private enum Phase { case idle, handshaking, established, ended }
@@ -42,31 +42,32 @@ public final class DTLSConnection {
     private let mtuBytes: Int
     private let offeredProfiles: [SRTPProfile]
 
-    private var session: DTLSSession
-    /// What the sessions before this one left to send; see ``startOver(at:because:)``.
-    private var leftover: [[UInt8]] = []
+    private var openSSL: OpenSSLConnection
+    /// Datagrams of earlier OpenSSL connections that are not sent yet; see ``restart(at:because:)``.
+    private var pendingOutput: [[UInt8]] = []
     private var phase = Phase.idle
     private var hasSentFlight = false
-    private var giveUpAt: Instant?
-    private var refusal: (at: Instant, failure: DTLSFailure)?
+    private var handshakeDeadline: Instant?
+    private var pendingFailure: (at: Instant, failure: DTLSFailure)?
     private var retransmitAt: Instant?
     private var retransmitInterval = DTLSConnection.retransmitIntervalMin
     private var refusedHellos = 0
     private var earlyRecords = 0
     private var closedAt: Instant?
-    private var recordCredit = RecordCredit(
+    private var recordTokens = RecordTokenBucket(
         max: DTLSConnection.establishedRecordsMax,
         interval: DTLSConnection.establishedRecordInterval
     )
 
-    /// Records dropped: because no honest peer sends them, because there were too many after the handshake, or because
-    /// they did not decrypt.
+    /// Records dropped: records that no honest peer sends, too many records after the handshake, and records that do
+    /// not decrypt.
     public private(set) var recordsDropped = 0
 
     /// - Parameters:
-    ///   - remoteFingerprints: the digests that signaling announced; the peer's certificate must have one of them.
-    ///   - mtuBytes: the most bytes of DTLS in one datagram, brought into ``mtuRange``.
-    /// - Throws: ``DTLSError/noFingerprint`` without a digest to verify the peer by, or ``DTLSError/setup``.
+    ///   - remoteFingerprints: the certificate digests that the peer signaled (RFC 8122 §5); its certificate must match
+    ///     one of them.
+    ///   - mtuBytes: the most bytes of DTLS in one datagram, clamped to ``mtuRange``.
+    /// - Throws: ``DTLSError/noFingerprint`` when `remoteFingerprints` is empty, or ``DTLSError/setup``.
     public convenience init(
         certificate: DTLSCertificate,
         role: DTLSRole,
@@ -82,7 +83,7 @@ public final class DTLSConnection {
         )
     }
 
-    /// As the public initialiser, with profiles of the caller's choice.
+    /// Like the public initializer, with any profiles.
     package init(
         certificate: DTLSCertificate,
         role: DTLSRole,
@@ -96,7 +97,7 @@ public final class DTLSConnection {
         self.remoteFingerprints = remoteFingerprints
         self.mtuBytes = min(max(mtuBytes, Self.mtuRange.lowerBound), Self.mtuRange.upperBound)
         offeredProfiles = profiles
-        session = try DTLSSession(
+        openSSL = try OpenSSLConnection(
             certificate: certificate,
             role: role,
             remoteFingerprints: remoteFingerprints,
@@ -105,29 +106,28 @@ public final class DTLSConnection {
         )
     }
 
-    /// Whether the keys are out and the connection is not closed.
+    /// Whether the handshake is complete and the connection is not closed.
     public var isEstablished: Bool { phase == .established }
 
-    /// When to call ``handleTimeout(at:)`` next; `nil` while there is nothing to wait for.
+    /// When to call ``handleTimeout(at:)`` next; `nil` when no timer is needed.
     public var nextDeadline: Instant? {
-        earliest(earliest(giveUpAt, refusal?.at), earliest(retransmitAt, closedAt))
+        earliest(earliest(handshakeDeadline, pendingFailure?.at), earliest(retransmitAt, closedAt))
     }
 
-    /// Starts the handshake's clock; a client's ClientHello is then ready to send. Does nothing the second time.
+    /// Starts the handshake timeout; a client writes its ClientHello. Later calls do nothing.
     public func start(at now: Instant) {
         guard phase == .idle else { return }
         phase = .handshaking
-        giveUpAt = now + Self.handshakeTimeout
+        handshakeDeadline = now + Self.handshakeTimeout
         if role == .client {
-            _ = session.handshake()
+            _ = openSSL.handshake()
             noteFlight(at: now)
         }
     }
 
-    /// Takes one datagram that demultiplexing found to be DTLS (first byte 20…63, RFC 7983).
+    /// Handles one datagram that was demultiplexed as DTLS (first byte 20…63, RFC 7983).
     ///
-    /// A server starts with its first datagram at the latest. Whatever is in a datagram, nothing unauthenticated ends
-    /// a connection that is established.
+    /// The first datagram starts a server that was not started. Nothing unauthenticated ends an established connection.
     public func receive(_ datagram: RawSpan, at now: Instant) -> DTLSEvent? {
         if role == .server { start(at: now) }
         var event: DTLSEvent?
@@ -139,7 +139,7 @@ public final class DTLSConnection {
             offset = record.range.upperBound
             guard let next = process(record, of: datagram, at: now) else { continue }
             if case .closed = next, event != nil {
-                // Established and closed by one datagram: the second event follows at once.
+                // One datagram established and closed the connection: the second event follows at once.
                 closedAt = now
             } else {
                 event = next
@@ -149,38 +149,38 @@ public final class DTLSConnection {
         return event
     }
 
-    /// Does what is due: sends a flight again or gives up.
+    /// Retransmits a flight that is due, or fails the handshake on a timeout.
     public func handleTimeout(at now: Instant) -> DTLSEvent? {
         if let closedAt, now >= closedAt {
             self.closedAt = nil
             return .closed
         }
         guard phase == .handshaking else { return nil }
-        if let refusal, now >= refusal.at { return fail(refusal.failure) }
-        if let giveUpAt, now >= giveUpAt { return fail(.timedOut) }
+        if let pendingFailure, now >= pendingFailure.at { return fail(pendingFailure.failure) }
+        if let handshakeDeadline, now >= handshakeDeadline { return fail(.timedOut) }
         guard let retransmitAt, now >= retransmitAt else { return nil }
         let next = min(retransmitInterval * 2, Self.retransmitIntervalMax)
-        guard let hasSent = session.retransmit(next: next) else { return fail(.timedOut) }
+        guard let hasSent = openSSL.retransmit(next: next) else { return fail(.timedOut) }
         if hasSent {
             retransmitInterval = next
             self.retransmitAt = now + next
         } else {
-            self.retransmitAt = session.awaitsAnswer ? now + Self.recheckInterval : nil
+            self.retransmitAt = openSSL.hasOutstandingFlight ? now + Self.recheckInterval : nil
         }
         return nil
     }
 
-    /// Hands every datagram that waits to be sent to `body`, in order. Each span is valid during its call only.
+    /// Passes every datagram to send to `body`, in order. A span is valid during its call only.
     public func drainOutput(_ body: (RawSpan) -> Void) {
-        let first = leftover
-        leftover = []
+        let first = pendingOutput
+        pendingOutput = []
         for datagram in first { body(unsafe datagram.span.bytes) }
-        session.channel.drain(body)
+        openSSL.buffer.drain(body)
     }
 
-    /// Ends the connection; when it was established, close_notify is ready to send. Nothing is received after this.
+    /// Closes the connection, with a close_notify to send when it was established. Datagrams are ignored after this.
     public func close() {
-        if phase == .established { session.shutdown() }
+        if phase == .established { openSSL.shutdown() }
         end()
     }
 
@@ -190,36 +190,36 @@ public final class DTLSConnection {
             in: datagram,
             role: role,
             stage: stage,
-            overheadBytes: record.epoch == 0 ? nil : session.recordOverheadBytes
+            overheadBytes: record.epoch == 0 ? nil : openSSL.recordOverheadBytes
         )
         switch verdict {
         case .drop:
             recordsDropped &+= 1
             return nil
         case .unprotectedFatalAlert:
-            if refusal == nil { refusal = (now + Self.refusalGrace, .handshake) }
+            if pendingFailure == nil { pendingFailure = (now + Self.refusalGrace, .handshake) }
             return nil
         case .accept: break
         }
         let bytes = datagram.extracting(record.range)
         if phase == .established { return readEstablished(bytes, at: now) }
-        if record.epoch > 0, !session.readsProtected {
+        if record.epoch > 0, !openSSL.readsProtected {
             guard earlyRecords < Self.earlyRecordsMax else {
                 recordsDropped &+= 1
                 return nil
             }
             earlyRecords += 1
         }
-        let waiting = session.channel.outputCount
-        let step = session.handshake(bytes)
+        let waiting = openSSL.buffer.outputCount
+        let step = openSSL.handshake(bytes)
         switch step {
         case .established: return establish()
         case .failed, .closed:
-            let failure = session.channel.refusal ?? .handshake
-            return role == .server && !hasSentFlight ? startOver(at: now, because: failure) : fail(failure)
+            let failure = openSSL.buffer.refusal ?? .handshake
+            return role == .server && !hasSentFlight ? restart(at: now, because: failure) : fail(failure)
         case .waiting:
-            if session.channel.outputCount > waiting { noteFlight(at: now) }
-            if !session.awaitsAnswer { retransmitAt = nil }
+            if openSSL.buffer.outputCount > waiting { noteFlight(at: now) }
+            if !openSSL.hasOutstandingFlight { retransmitAt = nil }
             return nil
         }
     }
@@ -230,21 +230,21 @@ public final class DTLSConnection {
     }
 
     private func readEstablished(_ record: RawSpan, at now: Instant) -> DTLSEvent? {
-        guard recordCredit.take(at: now) else {
+        guard recordTokens.take(at: now) else {
             recordsDropped &+= 1
             return nil
         }
-        let waiting = session.channel.outputCount
-        switch session.read(record) {
+        let waiting = openSSL.buffer.outputCount
+        switch openSSL.read(record) {
         case .waiting, .established:
-            // The library ignores what does not decrypt; the last flight, seen again, it answers.
-            if session.channel.outputCount == waiting { recordsDropped &+= 1 }
+            // OpenSSL ignores what does not decrypt, and answers a retransmitted last flight.
+            if openSSL.buffer.outputCount == waiting { recordsDropped &+= 1 }
             return nil
         case .closed:
-            session.shutdown()
+            openSSL.shutdown()
             end()
             return .closed
-        // Unauthenticated records never get here, so this is a fatal alert of the peer, or its own breach.
+        // Unauthenticated records never reach this: the peer sent a fatal alert or violated the protocol.
         case .failed:
             end()
             return .closed
@@ -252,26 +252,26 @@ public final class DTLSConnection {
     }
 
     private func establish() -> DTLSEvent {
-        guard let keys = session.exportKeys(role: role) else { return fail(.noCommonProfile) }
+        guard let keys = openSSL.exportKeys(role: role) else { return fail(.noCommonProfile) }
         end()
         phase = .established
         return .connected(keys)
     }
 
-    /// A flight went out that answers what came in: its retransmission starts from the shortest interval.
+    /// A new flight was written: its retransmission starts with the shortest delay.
     private func noteFlight(at now: Instant) {
         hasSentFlight = true
-        refusal = nil
+        pendingFailure = nil
         retransmitInterval = Self.retransmitIntervalMin
-        retransmitAt = session.awaitsAnswer ? now + retransmitInterval : nil
+        retransmitAt = openSSL.hasOutstandingFlight ? now + retransmitInterval : nil
     }
 
-    /// Until we have answered a ClientHello there is nothing to lose: another one may be better than the one that was
-    /// refused, which anyone could have sent.
-    private func startOver(at now: Instant, because failure: DTLSFailure) -> DTLSEvent? {
+    /// Restarts the handshake of a server that has answered no ClientHello yet: the refused one may be forged, and the
+    /// next one may be acceptable.
+    private func restart(at now: Instant, because failure: DTLSFailure) -> DTLSEvent? {
         refusedHellos += 1
         guard refusedHellos <= Self.refusedHellosMax,
-            let session = try? DTLSSession(
+            let openSSL = try? OpenSSLConnection(
                 certificate: certificate,
                 role: role,
                 remoteFingerprints: remoteFingerprints,
@@ -279,9 +279,9 @@ public final class DTLSConnection {
                 profiles: offeredProfiles
             )
         else { return fail(failure) }
-        self.session.channel.drain { leftover.append($0.array()) }
-        self.session = session
-        if refusal == nil { refusal = (now + Self.refusalGrace, failure) }
+        self.openSSL.buffer.drain { pendingOutput.append($0.array()) }
+        self.openSSL = openSSL
+        if pendingFailure == nil { pendingFailure = (now + Self.refusalGrace, failure) }
         return nil
     }
 
@@ -292,15 +292,15 @@ public final class DTLSConnection {
 
     private func end() {
         phase = .ended
-        giveUpAt = nil
-        refusal = nil
+        handshakeDeadline = nil
+        pendingFailure = nil
         retransmitAt = nil
         closedAt = nil
     }
 }
 
-/// Records that may be looked at: a burst, and then one in each interval.
-struct RecordCredit {
+/// A token bucket for records after the handshake: a burst, then one in each interval.
+struct RecordTokenBucket {
     private let max: Int
     private let interval: Interval
     private var left: Int
@@ -312,7 +312,7 @@ struct RecordCredit {
         left = max
     }
 
-    /// Takes one, if there is one left.
+    /// Takes one token; `false` when there is none.
     mutating func take(at now: Instant) -> Bool {
         let since = refilledAt ?? now
         let gained = Swift.max(0, (now - since).nanoseconds / interval.nanoseconds)

@@ -1,20 +1,20 @@
-/// Why a certificate or a connection could not be made. All of them are faults of the process, not of a peer.
+/// Why a certificate or a connection could not be created. None of these is caused by a peer.
 public enum DTLSError: Error, Hashable, Sendable {
-    /// The key or the self-signed certificate could not be made.
+    /// The key or the self-signed certificate could not be generated.
     case certificate
-    /// The library refused a setting or could not allocate.
+    /// OpenSSL refused a setting or could not allocate memory.
     case setup
-    /// Nothing to verify the peer by was given.
+    /// There is no fingerprint to verify the peer's certificate.
     case noFingerprint
 }
 
 /// Why a handshake ended without keys.
 public enum DTLSFailure: Error, Hashable, Sendable {
-    /// The peer's certificate is not the one that signaling announced (RFC 8122 §6.2).
+    /// The peer's certificate does not match a signaled fingerprint (RFC 8122 §6.2).
     case fingerprintMismatch
-    /// The peer refused, or what it sent is not an acceptable DTLS 1.2 handshake.
+    /// The peer sent a fatal alert or an unacceptable DTLS 1.2 handshake.
     case handshake
-    /// The peer and we have no SRTP protection profile in common (RFC 5764 §4.1).
+    /// The two sides have no SRTP protection profile in common (RFC 5764 §4.1).
     case noCommonProfile
     /// The handshake did not complete within ``DTLSConnection/handshakeTimeout``.
     case timedOut

@@ -1,6 +1,6 @@
 import Wire
 
-/// One DTLS record as it lies in a datagram (RFC 6347 §4.1).
+/// The header and the position of one DTLS record in a datagram (RFC 6347 §4.1).
 struct RecordHeader {
     static let byteCount = 13
 
@@ -10,18 +10,18 @@ struct RecordHeader {
     }
     let contentType: ContentType
     let epoch: UInt16
-    /// Where the whole record is in the datagram.
+    /// The whole record in the datagram.
     let range: Range<Int>
-    /// Where its fragment is in the datagram.
+    /// The record's fragment in the datagram.
     var fragment: Range<Int> { range.lowerBound + Self.byteCount..<range.upperBound }
 
-    /// The longest fragment: 2^14 bytes of plaintext and what a cipher may add (RFC 6347 §4.1).
+    /// The longest fragment: 2^14 bytes of plaintext and the most that a cipher may add (RFC 6347 §4.1).
     private static let fragmentBytesMax = 16_384 + 2_048
 
-    /// The record at `offset`; `nil` where no well-formed DTLS 1.0 or 1.2 record starts, the end included.
+    /// The record at `offset`; `nil` when no well-formed DTLS 1.0 or 1.2 record starts there.
     ///
-    /// A ClientHello is usually in a record of version 1.0 whatever it offers (RFC 6347 §4.1); what is protected has
-    /// the version that was agreed on.
+    /// A ClientHello is usually in a record of version 1.0, whatever it offers (RFC 6347 §4.1). Protected records have
+    /// the negotiated version.
     init?(_ datagram: RawSpan, at offset: Int) {
         guard offset >= 0, datagram.byteCount - offset >= Self.byteCount,
             let contentType = ContentType(rawValue: datagram.byte(at: offset))
@@ -38,34 +38,35 @@ struct RecordHeader {
     }
 }
 
-/// Decides which records the library gets to see.
+/// Decides which records are passed to OpenSSL.
 ///
-/// Before the first cipher is active nothing is authenticated, and the library ends the handshake over an unprotected
-/// record that makes no sense. RFC 6347 §4.1.2.7 wants such records dropped, so those that no honest peer sends at
-/// this point are dropped here.
+/// Before encryption starts nothing is authenticated, and OpenSSL ends the handshake on an invalid unprotected record.
+/// RFC 6347 §4.1.2.7 requires such records to be dropped, so records that no honest peer sends in the current stage are
+/// dropped here.
 enum RecordFilter {
-    /// What to do with a record.
+    /// What happens to a record.
     enum Verdict: Equatable {
         case accept
         case drop
-        /// An unprotected fatal alert: perhaps the peer's refusal, perhaps forged.
+        /// An unprotected fatal alert, from the peer or forged.
         case unprotectedFatalAlert
     }
 
-    /// How far the handshake is.
+    /// The progress of the handshake.
     enum Stage {
         /// A server that has answered no ClientHello yet.
         case awaitingHello
         case handshaking, established
     }
 
-    /// The longest handshake message read, and so the most that the library sets aside for one.
+    /// The longest handshake message that is accepted, and so the most that OpenSSL buffers for one.
     static let messageBytesMax = DTLSCertificate.chainBytesMax
-    /// The one handshake message that is protected, Finished: its header and verify_data (RFC 5246 §7.4.9).
+    /// Finished, the only protected handshake message: header and verify_data (RFC 5246 §7.4.9).
     private static let finishedBytes = 12 + 12
     private static let alertBytes = 2
 
-    /// - Parameter overheadBytes: what the agreed cipher suite adds to a record; `nil` until it is agreed on.
+    /// - Parameter overheadBytes: the bytes that the negotiated cipher suite adds to a record; `nil` before the
+    ///   negotiation.
     static func judge(
         _ record: RecordHeader,
         in datagram: RawSpan,
@@ -77,7 +78,7 @@ enum RecordFilter {
         case (0, _) where stage == .established: .drop
         case (0, .handshake):
             isPlausible(handshake: datagram, record.fragment, role: role, stage: stage) ? .accept : .drop
-        // Nothing else is sent before the ClientHello has its answer.
+        // Nothing else is sent before the ClientHello is answered.
         case (0, .changeCipherSpec) where stage == .awaitingHello: .drop
         case (1, _) where stage == .awaitingHello: .drop
         case (0, .changeCipherSpec):
@@ -85,15 +86,16 @@ enum RecordFilter {
         case (0, .alert):
             record.fragment.count == 2 && datagram.byte(at: record.fragment.lowerBound) == 2
                 ? .unprotectedFatalAlert : .drop
-        // The library takes a record that is shorter than what its cipher adds for the end of the connection.
+        // OpenSSL treats a record that is shorter than its cipher's overhead as the end of the connection.
         case (1, .handshake): record.fragment.count - finishedBytes == overheadBytes ? .accept : .drop
         case (1, .alert): record.fragment.count - alertBytes == overheadBytes ? .accept : .drop
-        // Application data would be a data channel, which is not offered; there is no third epoch.
+        // Application data belongs to data channels, which are not offered; there is no third epoch.
         default: .drop
         }
     }
 
-    /// Whether `range` holds whole, consistent handshake fragments of kinds that the peer may send (RFC 6347 §4.2.2).
+    /// Whether `range` holds complete, consistent handshake fragments of types that the peer may send (RFC 6347
+    /// §4.2.2).
     private static func isPlausible(
         handshake datagram: RawSpan,
         _ range: Range<Int>,
@@ -118,21 +120,21 @@ enum RecordFilter {
         return true
     }
 
-    /// Whether the peer of a client or of a server sends this unprotected message under this number (RFC 5246 §7.4,
+    /// Whether the peer of an endpoint with `role` sends this unprotected message with this message_seq (RFC 5246 §7.4,
     /// RFC 6347 §4.3.2).
     private static func isExpected(_ kind: UInt8, _ sequence: Int, role: DTLSRole, stage: Stage) -> Bool {
         switch (role, kind) {
-        // ServerHello is the first or follows a HelloVerifyRequest, which is always the first.
+        // ServerHello comes first, or after HelloVerifyRequest, which always comes first.
         case (.client, 2): sequence <= 1
         case (.client, 3): sequence == 0
         // Certificate, ServerKeyExchange, CertificateRequest, ServerHelloDone, in this order. Tickets and certificate
-        // status are not asked for.
+        // status are not requested.
         case (.client, 11): (1...2).contains(sequence)
         case (.client, 12): (2...3).contains(sequence)
         case (.client, 13): (3...4).contains(sequence)
         case (.client, 14): (3...5).contains(sequence)
-        // The client's messages have fixed numbers, since no HelloVerifyRequest is sent and a certificate is required:
-        // ClientHello, Certificate, ClientKeyExchange, CertificateVerify.
+        // The client's messages have fixed numbers, because no HelloVerifyRequest is sent and a certificate is
+        // required: ClientHello, Certificate, ClientKeyExchange, CertificateVerify.
         case (.server, 1): sequence == 0
         case (.server, 11): sequence == 1 && stage == .handshaking
         case (.server, 16): sequence == 2 && stage == .handshaking

@@ -8,7 +8,7 @@ struct HostileTests {
         var bytes = (0..<Int.random(in: 0...300, using: &generator)).map { _ in
             UInt8.random(in: 0...255, using: &generator)
         }
-        // Half of it passes for DTLS at the demultiplexer, a quarter has a record header that is nearly right.
+        // Half of it is demultiplexed as DTLS, and a quarter has an almost valid record header.
         let kind = Int.random(in: 0..<4, using: &generator)
         if kind >= 2, !bytes.isEmpty { bytes[0] = UInt8.random(in: 20...63, using: &generator) }
         if kind == 3, bytes.count > 13 {
@@ -51,7 +51,7 @@ struct HostileTests {
     }
 
     @Test(arguments: 0..<200)
-    func `any mutation ends in the same keys or in no keys, never in a trap`(seed: UInt64) throws {
+    func `any mutation ends with matching keys or without keys, never in a trap`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let link = try Link(
             mtuBytes: seed.isMultiple(of: 2) ? 1200 : 256,
@@ -89,7 +89,7 @@ struct HostileTests {
         #expect(link.isHealthy)
     }
 
-    @Test func `an alert that the peer means ends the handshake after the grace`() throws {
+    @Test func `an unprotected fatal alert ends the handshake after the grace period`() throws {
         let link = try Link(fate: { _, _, _ in [] })
         link.start()
         link.inject(Self.alert, to: .client, delay: .milliseconds(50))
@@ -98,7 +98,7 @@ struct HostileTests {
         #expect(link.now == Instant(nanoseconds: 0) + .milliseconds(50) + DTLSConnection.refusalGrace)
     }
 
-    @Test func `protected records ahead of their time are bounded and do not end a handshake`() throws {
+    @Test func `early protected records are bounded and do not end a handshake`() throws {
         let link = try Link()
         link.fate = { _, _, bytes in
             let early = (0..<200).map { number -> Link.Delivery in
@@ -114,42 +114,42 @@ struct HostileTests {
         #expect(link.client.recordsDropped >= 184)
     }
 
-    @Test func `an established connection survives every mutation of a close_notify, and then closes by the real one`()
+    @Test func `an established connection ignores every mutation of a close_notify and closes on the real one`()
         throws
     {
         let link = try Link()
         link.start()
         link.run()
-        var farewells: [[UInt8]] = []
+        var closeNotifies: [[UInt8]] = []
         link.fate = { _, _, bytes in
-            farewells.append(bytes)
+            closeNotifies.append(bytes)
             return []
         }
         link.client.close()
         link.run()
-        let farewell = try #require(farewells.first)
-        for position in farewell.indices {
+        let closeNotify = try #require(closeNotifies.first)
+        for position in closeNotify.indices {
             for bit in 0..<8 {
-                var forged = farewell
+                var forged = closeNotify
                 forged[position] ^= 1 << UInt8(bit)
                 _ = link.server.receive(unsafe forged.span.bytes, at: link.now)
                 try #require(link.server.isEstablished, "byte \(position), bit \(bit)")
             }
         }
-        for length in 0..<farewell.count {
-            let cut = Array(farewell.prefix(length))
+        for length in 0..<closeNotify.count {
+            let cut = Array(closeNotify.prefix(length))
             #expect(link.server.receive(unsafe cut.span.bytes, at: link.now) == nil)
         }
-        // So many forged records delay the real one by a tenth of a second.
+        // The forged records used up the budget; the next token comes after 100 ms.
         let later = link.now + .milliseconds(100)
-        guard case .closed = link.server.receive(unsafe farewell.span.bytes, at: later) else {
+        guard case .closed = link.server.receive(unsafe closeNotify.span.bytes, at: later) else {
             Issue.record("the real close_notify was not understood")
             return
         }
     }
 
     @Test(arguments: 0..<10)
-    func `garbage and the whole handshake over again leave an established connection alone`(seed: UInt64) throws {
+    func `garbage and a replay of the whole handshake do not affect an established connection`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let link = try Link()
         link.start()
@@ -179,7 +179,7 @@ struct HostileTests {
         return bytes + (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
     }
 
-    @Test func `protected garbage of every length leaves an established connection alone and is counted`() throws {
+    @Test func `protected garbage of every length is counted and does not affect an established connection`() throws {
         var generator = SeededGenerator(seed: 5)
         let link = try Link()
         link.start()
@@ -190,7 +190,7 @@ struct HostileTests {
         for kind in [21, 22] as [UInt8] {
             for count in 1...300 {
                 let record = Self.protected(kind, count, using: &generator)
-                // Each also as one of many in a datagram.
+                // Also several records in one datagram.
                 for datagram in [record, record + record + record] {
                     now = now + .milliseconds(400)
                     #expect(link.server.receive(unsafe datagram.span.bytes, at: now) == nil)
@@ -233,7 +233,7 @@ struct HostileTests {
     }
 
     @Test(arguments: 0..<26 as Range<UInt8>)
-    func `plaintext messages ahead of the ClientHello do not end or wedge the handshake`(kind: UInt8) throws {
+    func `plaintext messages ahead of the ClientHello do not end or block the handshake`(kind: UInt8) throws {
         let link = try Link()
         for sequence in 0..<8 as Range<UInt16> where kind != 1 || sequence > 0 {
             link.inject(Self.message(kind, sequence, [1, 2, 3]), to: .server)
@@ -248,7 +248,7 @@ struct HostileTests {
     }
 
     @Test(arguments: 0..<26 as Range<UInt8>)
-    func `plaintext messages that no client sends then do not end the handshake between its flights`(
+    func `unexpected plaintext messages between the flights do not end the handshake`(
         kind: UInt8
     ) throws {
         let numbers: [UInt8: UInt16] = [1: 0, 11: 1, 16: 2, 15: 3]

@@ -1,11 +1,11 @@
 import DTLS
 import Wire
 
-/// One certificate each side, made once for all tests.
+/// One certificate for each side, generated once for all tests.
 enum Certificates {
     static let client = make()
     static let server = make()
-    static let stranger = make()
+    static let unannounced = make()
 
     private static func make() -> DTLSCertificate {
         guard let certificate = try? DTLSCertificate.generate() else { fatalError("no certificate") }
@@ -13,7 +13,7 @@ enum Certificates {
     }
 }
 
-/// Two connections and the path between them, in virtual time.
+/// Two connections and the network path between them, in virtual time.
 final class Link {
     enum Side { case client, server }
     struct Delivery {
@@ -28,7 +28,7 @@ final class Link {
     private(set) var events: [Side: [DTLSEvent]] = [.client: [], .server: []]
     /// Every datagram sent, by its sender.
     private(set) var sent: [Side: [[UInt8]]] = [.client: [], .server: []]
-    /// What becomes of a datagram: sender, its number from that sender, its bytes.
+    /// The deliveries of a datagram, by its sender, its number from that sender and its bytes.
     var fate: (Side, Int, [UInt8]) -> [Delivery]
     private var inFlight: [(at: Instant, order: Int, to: Side, bytes: [UInt8])] = []
     private var order = 0
@@ -72,13 +72,13 @@ final class Link {
         collect()
     }
 
-    /// Puts a datagram on the path that neither side sent.
+    /// Injects a datagram that neither side sent.
     func inject(_ bytes: [UInt8], to side: Side, delay: Interval = .zero) {
         order += 1
         inFlight.append((now + delay, order, side, bytes))
     }
 
-    /// Delivers and fires deadlines in order of time until nothing is left to happen or `limit` is reached.
+    /// Delivers datagrams and fires deadlines in order of time, until there are none left or `limit` is reached.
     func run(until limit: Instant = Instant(nanoseconds: 120_000_000_000), stopWhen isDone: () -> Bool = { false }) {
         collect()
         while !isDone() {
@@ -102,7 +102,7 @@ final class Link {
         }
     }
 
-    /// Takes what both sides have to send, and puts it on the path.
+    /// Sends the output of both sides.
     func collect() {
         for side in [Side.client, .server] {
             var datagrams: [[UInt8]] = []
@@ -134,7 +134,7 @@ final class Link {
         return false
     }
     var isConnected: Bool { keys(.client) != nil && keys(.server) != nil }
-    /// Whether both sides came out with the same keys, each other's way round, and no other event.
+    /// Whether both sides exported matching keys and reported no other event.
     var isHealthy: Bool {
         guard let client = keys(.client), let server = keys(.server) else { return false }
         return client.profile == server.profile && client.local == server.remote && client.remote == server.local

@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 struct LossTests {
-    /// Every datagram of a lossless handshake at a small MTU, and so every flight both ways.
+    /// Every datagram of a lossless handshake at a small MTU.
     static let datagrams: [(Link.Side, Int)] = {
         guard let link = try? Link(mtuBytes: 256) else { return [] }
         link.start()
@@ -14,13 +14,13 @@ struct LossTests {
         }
     }()
 
-    @Test func `both sides have two flights, of which the longer ones take several datagrams`() {
+    @Test func `the flights of both sides take several datagrams`() {
         #expect(Self.datagrams.count { $0.0 == .client } >= 4)
         #expect(Self.datagrams.count { $0.0 == .server } >= 4)
     }
 
     @Test(arguments: LossTests.datagrams)
-    func `the loss of any one datagram is made up for`(sender: Link.Side, number: Int) throws {
+    func `the loss of any one datagram is recovered`(sender: Link.Side, number: Int) throws {
         let link = try Link(
             mtuBytes: 256,
             fate: { side, index, bytes in
@@ -34,8 +34,8 @@ struct LossTests {
     }
 
     @Test(arguments: [1200, 300])
-    func `a lost last flight is sent again when the peer repeats its own`(mtuBytes: Int) throws {
-        // The server's last flight is what it sends when it has the client's second one.
+    func `a lost last flight is retransmitted when the peer retransmits its own`(mtuBytes: Int) throws {
+        // The server sends its last flight in answer to the client's second one.
         var isServerDone = false
         var lost = 0
         let link = try Link(mtuBytes: mtuBytes)
@@ -54,7 +54,7 @@ struct LossTests {
     }
 
     @Test(arguments: 0..<60)
-    func `heavy loss, reordering and duplication end in the same keys`(seed: UInt64) throws {
+    func `a handshake succeeds with heavy loss, reordering and duplication`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let link = try Link(
             mtuBytes: seed.isMultiple(of: 2) ? 1200 : 300,
@@ -87,7 +87,7 @@ struct LossTests {
         #expect(link.now < Instant(nanoseconds: 0) + .seconds(2), "seed \(seed)")
     }
 
-    @Test func `every datagram three times over changes nothing`() throws {
+    @Test func `a handshake succeeds when every datagram is delivered three times`() throws {
         let link = try Link(fate: { _, _, bytes in
             (1...3).map { Link.Delivery(bytes: bytes, delay: .milliseconds(10 * $0)) }
         })

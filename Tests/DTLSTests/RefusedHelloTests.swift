@@ -38,7 +38,7 @@ struct RefusedHelloTests {
         }
     }
 
-    @Test func `a hello made by hand is answered when nothing is wrong with it`() throws {
+    @Test func `a valid hand-made hello is answered`() throws {
         let link = try Link()
         let bytes = Self.hello(version: 0xFEFD, cipherSuites: [0xC02B])
         #expect(link.server.receive(unsafe bytes.span.bytes, at: link.now) == nil)
@@ -48,7 +48,7 @@ struct RefusedHelloTests {
     }
 
     @Test(arguments: Case.allCases)
-    func `a hello that is not acceptable gets an alert and then fails`(hello: Case) throws {
+    func `an unacceptable hello gets an alert, and the handshake fails`(hello: Case) throws {
         let link = try Link()
         link.server.start(at: link.now)
         let bytes = hello.bytes

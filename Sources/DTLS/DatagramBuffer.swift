@@ -1,44 +1,44 @@
 internal import COpenSSL
 internal import Wire
 
-/// What one connection's BIO reads from and writes to, and what the library's callbacks have to tell us.
+/// The input and output of one connection's BIO, and the state that OpenSSL's callbacks share with the connection.
 ///
-/// A write of the library is one datagram: during a handshake it collects records up to the MTU before it writes.
+/// One BIO write is one datagram: OpenSSL collects the records of a flight up to the MTU.
 @safe
-final class DatagramChannel {
-    /// Datagrams and bytes kept for the owner to send. A flight is under ten datagrams even at the smallest MTU; what
-    /// does not fit is lost like a datagram and sent again.
+final class DatagramBuffer {
+    /// The most datagrams and bytes of output. A flight has fewer than ten datagrams even at the smallest MTU. What
+    /// does not fit is dropped and retransmitted later.
     private static let outputDatagramsMax = 64
     private static let outputBytesMax = 65_536
 
-    /// The one record that the library reads next; empty when there is none.
+    /// The record that OpenSSL reads next; empty when there is none.
     private var input: [UInt8] = []
     private var unprotectedRecords: UInt32 = 0
     private var output: [UInt8] = []
     private var outputLengths: [Int] = []
-    /// The address of the library's own deadline, which lives as long as the connection; `nil` when this version does
-    /// not share it.
+    /// The address of OpenSSL's own deadline, valid as long as the connection; `nil` when this version does not expose
+    /// it.
     private var deadline: UnsafeMutableRawPointer?
     private static let isDeadlineShared = nagare_DTLS_deadline_is_shared() == 1
 
-    /// Why our callbacks refused the peer.
+    /// Why a callback refused the peer.
     var refusal: DTLSFailure?
-    /// The digests of which the peer's certificate must have one.
+    /// The digests that the peer's certificate is verified against.
     let remoteFingerprints: [Fingerprint]
-    /// After how many microseconds a flight that is being sent again will be due once more.
+    /// The delay of the next retransmission in microseconds.
     var nextTimerMicroseconds: UInt32 = 0
-    /// Longer than any handshake lasts.
+    /// One hour, longer than any handshake.
     private static let neverMicroseconds: UInt32 = 3_600_000_000
 
     init(remoteFingerprints: [Fingerprint]) { self.remoteFingerprints = remoteFingerprints }
 
     var outputCount: Int { outputLengths.count }
 
-    /// Sets the one record that the library reads next.
+    /// Sets the record that OpenSSL reads next.
     ///
-    /// Unprotected records get numbers of our own, in order of arrival. Their numbers are not authenticated, yet the
-    /// library would move its replay window by them, and a single forged one with a high number would make it drop the
-    /// rest of the peer's flight. Handshake messages have numbers of their own by which repeats are told.
+    /// Unprotected records are renumbered in order of arrival. Their sequence numbers are not authenticated, but
+    /// OpenSSL moves its replay window by them: one forged record with a high number would make it drop the rest of the
+    /// peer's flight. Duplicates are still detected by the message_seq of the handshake messages.
     func setInput(_ record: RawSpan) {
         input.removeAll(keepingCapacity: true)
         unsafe record.withUnsafeBytes { unsafe input.append(contentsOf: $0) }
@@ -50,7 +50,7 @@ final class DatagramChannel {
     }
     func clearInput() { input.removeAll(keepingCapacity: true) }
 
-    /// Hands out every datagram waiting, in order, and forgets them.
+    /// Passes every datagram of the output to `body`, in order, and empties the output.
     func drain(_ body: (RawSpan) -> Void) {
         let bytes = output
         let lengths = outputLengths
@@ -67,15 +67,15 @@ final class DatagramChannel {
         }
     }
 
-    /// Makes the library's timer, if it runs, due now. Without a shared deadline it becomes due by the real clock.
+    /// Makes OpenSSL's timer due now, if it runs. Without a shared deadline the timer follows the real clock.
     func expireTimer() {
         guard let deadline = unsafe deadline else { return }
         unsafe nagare_DTLS_expire(deadline)
     }
-    /// What to set the library's timer to, in microseconds.
+    /// The value for OpenSSL's timer, in microseconds.
     ///
-    /// One whose deadline is shared never fires by itself: ``expireTimer()`` makes it, by the owner's clock. Another
-    /// follows the real clock, so it gets the interval that the owner goes by.
+    /// With a shared deadline the timer never expires by itself: ``expireTimer()`` expires it by the caller's clock.
+    /// Otherwise it follows the real clock and gets the caller's interval.
     func timerMicroseconds(isFirst: Bool) -> UInt32 {
         if Self.isDeadlineShared { return Self.neverMicroseconds }
         let first = UInt32(clamping: DTLSConnection.retransmitIntervalMin.nanoseconds / 1_000)
@@ -89,7 +89,7 @@ final class DatagramChannel {
             guard let from = bytes.baseAddress else { return }
             unsafe UnsafeMutableRawPointer(buffer).copyMemory(from: from, byteCount: length)
         }
-        // As with a socket, what does not fit in the reader's buffer is lost with its datagram.
+        // As with a socket, the bytes that do not fit in the caller's buffer are lost.
         input.removeAll(keepingCapacity: true)
         return length
     }
@@ -108,13 +108,13 @@ final class DatagramChannel {
         case BIO_CTRL_DGRAM_SET_NEXT_TIMEOUT:
             if Self.isDeadlineShared { unsafe deadline = pointer }
             return 1
-        // The MTU is of DTLS bytes, so no header is added to it; every other control is unknown.
+        // 0 is the overhead of lower layers, because the MTU counts DTLS bytes only. Other controls are not supported.
         default: return 0
         }
     }
 }
 
-/// The BIO type whose data pointer is a ``DatagramChannel``, unretained: the connection owns both.
+/// The BIO type whose data pointer is an unretained ``DatagramBuffer``; the connection owns both.
 @safe
 enum DatagramBIO {
     @safe
@@ -124,24 +124,25 @@ enum DatagramBIO {
 
     private static let method = makeMethod()
 
-    /// A BIO on `channel`, which must outlive it.
-    static func make(_ channel: DatagramChannel) -> OpaquePointer? {
+    /// Creates a BIO on `buffer`, which must outlive it.
+    static func make(_ buffer: DatagramBuffer) -> OpaquePointer? {
         guard let method = unsafe method.pointer, let bio = unsafe BIO_new(method) else { return nil }
-        unsafe BIO_set_data(bio, Unmanaged.passUnretained(channel).toOpaque())
+        unsafe BIO_set_data(bio, Unmanaged.passUnretained(buffer).toOpaque())
         unsafe BIO_set_init(bio, 1)
         return unsafe bio
     }
 
     private static func makeMethod() -> Method {
-        // The index names the type among others; the high bits say that it is a source and a sink of bytes.
+        // The index identifies the BIO type; 0x0400 is BIO_TYPE_SOURCE_SINK.
         let kind = BIO_get_new_index() | 0x0400
-        guard let method = unsafe BIO_meth_new(kind, "datagram channel") else { return unsafe Method(pointer: nil) }
-        _ = unsafe BIO_meth_set_read(method) { bio, buffer, count in
-            guard let bio = unsafe bio, let buffer = unsafe buffer, let channel = unsafe channel(behind: bio) else {
+        guard let method = unsafe BIO_meth_new(kind, "datagram buffer") else { return unsafe Method(pointer: nil) }
+        _ = unsafe BIO_meth_set_read(method) { bio, target, count in
+            guard let bio = unsafe bio, let target = unsafe target, let buffer = unsafe datagramBuffer(behind: bio)
+            else {
                 return -1
             }
             unsafe nagare_BIO_clear_retry(bio)
-            let length = unsafe channel.read(buffer, Int(count))
+            let length = unsafe buffer.read(target, Int(count))
             if length == 0 {
                 unsafe nagare_BIO_set_retry_read(bio)
                 return -1
@@ -149,23 +150,23 @@ enum DatagramBIO {
             return Int32(length)
         }
         _ = unsafe BIO_meth_set_write(method) { bio, bytes, count in
-            guard let bio = unsafe bio, let bytes = unsafe bytes, let channel = unsafe channel(behind: bio) else {
+            guard let bio = unsafe bio, let bytes = unsafe bytes, let buffer = unsafe datagramBuffer(behind: bio) else {
                 return -1
             }
             unsafe nagare_BIO_clear_retry(bio)
-            unsafe channel.write(bytes, Int(count))
+            unsafe buffer.write(bytes, Int(count))
             return count
         }
         _ = unsafe BIO_meth_set_ctrl(method) { bio, command, _, pointer in
-            guard let bio = unsafe bio, let channel = unsafe channel(behind: bio) else { return 0 }
-            return unsafe channel.control(command, pointer)
+            guard let bio = unsafe bio, let buffer = unsafe datagramBuffer(behind: bio) else { return 0 }
+            return unsafe buffer.control(command, pointer)
         }
         return unsafe Method(pointer: method)
     }
 }
 
-/// The channel behind a BIO of ours.
-private func channel(behind bio: OpaquePointer) -> DatagramChannel? {
+/// The buffer that a BIO's data pointer refers to.
+private func datagramBuffer(behind bio: OpaquePointer) -> DatagramBuffer? {
     guard let data = unsafe BIO_get_data(bio) else { return nil }
-    return unsafe Unmanaged<DatagramChannel>.fromOpaque(data).takeUnretainedValue()
+    return unsafe Unmanaged<DatagramBuffer>.fromOpaque(data).takeUnretainedValue()
 }

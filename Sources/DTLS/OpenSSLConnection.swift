@@ -1,24 +1,24 @@
 internal import COpenSSL
 internal import Wire
 
-/// One OpenSSL connection: the calls, their results as values, and nothing of time.
+/// One `SSL` object of OpenSSL. Times are the caller's.
 @safe
-final class DTLSSession {
+final class OpenSSLConnection {
     enum Step: Equatable {
-        /// More is needed from the peer.
+        /// The handshake needs more from the peer, or a record was processed.
         case waiting
         /// The handshake is complete.
         case established
         /// The peer sent close_notify.
         case closed
-        /// The library gave up; an alert is queued when there was one to send.
+        /// OpenSSL failed; its alert, if any, is in the output.
         case failed
     }
 
-    let channel: DatagramChannel
+    let buffer: DatagramBuffer
     private let ssl: OpaquePointer
 
-    /// Post-handshake messages read for one record; more are left to the next.
+    /// Messages that are read for one record after the handshake; the others wait for the next record.
     private static let readsMax = 8
 
     init(
@@ -30,15 +30,15 @@ final class DTLSSession {
     ) throws(DTLSError) {
         ERR_clear_error()
         defer { ERR_clear_error() }
-        channel = DatagramChannel(remoteFingerprints: remoteFingerprints)
+        buffer = DatagramBuffer(remoteFingerprints: remoteFingerprints)
         guard let ssl = unsafe SSL_new(certificate.context) else { throw .setup }
         unsafe self.ssl = ssl
-        guard let bio = unsafe DatagramBIO.make(channel) else { throw .setup }
+        guard let bio = unsafe DatagramBIO.make(buffer) else { throw .setup }
         // One BIO in both directions; the connection owns it from here.
         unsafe SSL_set_bio(ssl, bio, bio)
         let names = profiles.map(\.opensslName).joined(separator: ":")
-        guard unsafe SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(channel).toOpaque()) == 1,
-            // Unlike most, this one answers 0 when all is well.
+        guard unsafe SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(buffer).toOpaque()) == 1,
+            // Unlike most functions of OpenSSL, this one returns 0 on success.
             unsafe SSL_set_tlsext_use_srtp(ssl, names) == 0,
             unsafe nagare_SSL_set_mtu(ssl, mtuBytes) == mtuBytes
         else { throw .setup }
@@ -51,13 +51,13 @@ final class DTLSSession {
 
     deinit { unsafe SSL_free(ssl) }
 
-    /// Goes on with the handshake, with `record` when there is one.
+    /// Continues the handshake, with `record` if there is one.
     func handshake(_ record: RawSpan? = nil) -> Step {
-        if let record { channel.setInput(record) }
+        if let record { buffer.setInput(record) }
         ERR_clear_error()
         defer {
             ERR_clear_error()
-            channel.clearInput()
+            buffer.clearInput()
         }
         let result = unsafe SSL_do_handshake(ssl)
         if result == 1 {
@@ -67,14 +67,14 @@ final class DTLSSession {
         return unsafe SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ ? .waiting : .failed
     }
 
-    /// Processes one record after the handshake: an alert, or the peer's last flight again, which is answered.
+    /// Processes one record after the handshake: an alert, or the peer's retransmitted last flight, which is answered.
     func read(_ record: RawSpan) -> Step {
         guard allocateBuffers() else { return .waiting }
-        channel.setInput(record)
+        buffer.setInput(record)
         ERR_clear_error()
         defer {
             ERR_clear_error()
-            channel.clearInput()
+            buffer.clearInput()
             releaseBuffers()
         }
         var scratch = [UInt8](repeating: 0, count: 512)
@@ -98,23 +98,24 @@ final class DTLSSession {
         ERR_clear_error()
     }
 
-    /// The library's record buffers are two thirds of a connection's memory, and after the handshake there is hardly a
-    /// record: they go, and come back for the next one. It writes into them without a look whether they are there.
+    /// Frees the record buffers, which are two thirds of a connection's memory: there are hardly any records after the
+    /// handshake. OpenSSL writes to them without a check, so they must be allocated before every use.
     private func releaseBuffers() { _ = unsafe SSL_free_buffers(ssl) }
 
-    /// Returns whether the buffers are there; without memory for them the record is lost, as on a network.
+    /// Allocates the record buffers. When this returns `false`, the caller drops the record, as if the network had lost
+    /// it.
     private func allocateBuffers() -> Bool { unsafe SSL_alloc_buffers(ssl) == 1 }
 
-    /// Whether a flight is out that is to be sent again until it is answered.
-    var awaitsAnswer: Bool { unsafe nagare_DTLS_timer_is_running(ssl) == 1 }
+    /// Whether a flight waits for its answer, and so its retransmission timer runs.
+    var hasOutstandingFlight: Bool { unsafe nagare_DTLS_timer_is_running(ssl) == 1 }
 
-    /// Whether what the peer protects can be read by now; until then the library keeps protected records aside.
+    /// Whether protected records can be decrypted; until then OpenSSL buffers them.
     var readsProtected: Bool {
         let state = unsafe SSL_get_state(ssl)
         return state == TLS_ST_SR_CHANGE || state == TLS_ST_CR_CHANGE
     }
 
-    /// Bytes that the agreed cipher suite adds to the content of a record; `nil` until it is agreed on.
+    /// Bytes that the negotiated cipher suite adds to a record; `nil` before the negotiation.
     ///
     /// AES-GCM adds an explicit nonce and a tag (RFC 5288 §3), ChaCha20-Poly1305 the tag alone (RFC 7905 §2).
     var recordOverheadBytes: Int? {
@@ -122,21 +123,21 @@ final class DTLSSession {
         return unsafe SSL_CIPHER_get_cipher_nid(cipher) == NID_chacha20_poly1305 ? 16 : 24
     }
 
-    /// Sends the current flight again, in records of new numbers: to resend the same bytes would not do, as a peer
-    /// that has them and whose answer was lost would drop them as replays.
-    /// - Parameter next: how long after this the flight will be sent again, for a library that keeps its own time.
-    /// - Returns: `nil` when the library gave up, else whether it sent anything.
+    /// Retransmits the current flight with new record sequence numbers: a peer that has received the old records would
+    /// drop the same ones as replays.
+    /// - Parameter next: the delay of the retransmission after this one, for an OpenSSL that uses its own clock.
+    /// - Returns: `nil` when OpenSSL failed, else whether it sent anything.
     func retransmit(next: Interval) -> Bool? {
         guard allocateBuffers() else { return false }
-        channel.nextTimerMicroseconds = UInt32(clamping: next.nanoseconds / 1_000)
+        buffer.nextTimerMicroseconds = UInt32(clamping: next.nanoseconds / 1_000)
         ERR_clear_error()
         defer { ERR_clear_error() }
-        channel.expireTimer()
+        buffer.expireTimer()
         let result = unsafe nagare_DTLS_handle_timeout(ssl)
         return result < 0 ? nil : result > 0
     }
 
-    /// The exported keys (RFC 5764 §4.2); `nil` when no profile is selected or the library refuses.
+    /// The exported keying material (RFC 5764 §4.2); `nil` without a selected profile or when OpenSSL fails.
     func exportKeys(role: DTLSRole) -> SRTPKeyingMaterial? {
         guard let selected = unsafe SSL_get_selected_srtp_profile(ssl),
             let identifier = unsafe UInt16(exactly: selected.pointee.id),
@@ -170,7 +171,7 @@ final class DTLSSession {
 }
 
 extension SRTPProfile {
-    /// The name by which OpenSSL knows the profile.
+    /// OpenSSL's name of the profile.
     fileprivate var opensslName: String {
         switch self {
         case .aeadAES128GCM: "SRTP_AEAD_AES_128_GCM"
