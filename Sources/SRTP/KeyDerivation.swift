@@ -1,10 +1,10 @@
 internal import COpenSSL
 import Wire
 
-/// One direction's master key and salt, and the session keys that follow from them (RFC 3711 §4.3, RFC 7714 §11), with
-/// a key derivation rate of 0.
+/// The master key and salt of one direction. Derives the session keys with a key derivation rate of 0 (RFC 3711 §4.3,
+/// RFC 7714 §11).
 struct MasterKey {
-    /// RFC 3711 §4.3.2.
+    /// The labels of the session keys (RFC 3711 §4.3.2).
     enum Label: UInt8 {
         case rtpEncryption, rtpAuthentication, rtpSalt
         case rtcpEncryption, rtcpAuthentication, rtcpSalt
@@ -14,7 +14,7 @@ struct MasterKey {
     private let key: ArraySlice<UInt8>
     private let salt: ArraySlice<UInt8>
 
-    /// - Parameter bytes: the key, then the salt, as long as the profile says.
+    /// - Parameter bytes: the key, then the salt, with the profile's lengths.
     init(_ profile: SRTPProfile, _ bytes: [UInt8]) {
         precondition(bytes.count == profile.keyLength + profile.saltLength, "a master key of the profile's length")
         self.profile = profile
@@ -22,14 +22,15 @@ struct MasterKey {
         salt = bytes.suffix(profile.saltLength)
     }
 
-    /// Lends `count` bytes of the session key, at most 32, and wipes them afterwards. `nil` when the library fails.
+    /// Derives `count` bytes of a session key, at most 32, and erases them after `body`. Returns `nil` when OpenSSL
+    /// fails.
     func withSessionKey<Result>(
         _ label: Label,
         count: Int,
         _ body: (UnsafePointer<UInt8>) -> Result?
     ) -> Result? {
-        // The label is one byte above the 48 bits of the index, of which the division by 0 leaves nothing; a 96-bit salt
-        // is padded on the right (RFC 7714 §11).
+        // With a derivation rate of 0 the index part of the key_id is 0, so only the label, above 48 bits, is XORed in.
+        // A 96-bit salt is padded on the right (RFC 7714 §11).
         var counter = Array(salt) + [UInt8](repeating: 0, count: 16 - salt.count)
         counter[7] ^= label.rawValue
         var session = [UInt8](repeating: 0, count: count)

@@ -1,34 +1,37 @@
 internal import CSRTP
 public import Wire
 
-/// The reference backend, on libsrtp2.
+/// The reference backend: libsrtp2.
 @safe
 public final class LibSRTPTransform: SRTPTransform {
-    /// The process-wide initialisation of the library; a static is initialised once, whichever thread is first.
+    /// Initializes the library once per process.
     private static let initialised = srtp_init() == srtp_err_status_ok
 
     private let inbound: srtp_t
     private let sending: UnsafeMutablePointer<SendingContext>
     private let tagLength: Int
     private let sourcesMax: Int
-    /// The senders that have authenticated a packet. The library itself would take up any number.
+    /// The sources that have authenticated a packet. libsrtp itself would add any number of streams.
     private var sources: Set<SSRC> = []
-    /// The known sender of the packet before; packets of one sender come in runs, and this is cheaper than the set.
+    /// The source of the previous packet. Packets of one source come in runs, and this check is cheaper than the set.
     private var lastSource: SSRC?
 
     /// - Parameters:
-    ///   - sourcesMax: how many senders the peer may use at the same time, RTP and RTCP together.
-    ///   - allowsRepeats: whether a sequence number may be protected again, for streams that are repeated without RTX.
-    ///     Without it a second packet of the same number is refused, which keeps the key stream from being used twice.
-    /// - Throws: ``SRTPError/failed`` when the library refuses the keys or cannot allocate.
-    public init(_ keys: SRTPKeyingMaterial, sourcesMax: Int = 64, allowsRepeats: Bool = true) throws(SRTPError) {
+    ///   - sourcesMax: the most sources that the peer may use at a time, RTP and RTCP together.
+    ///   - allowsRepeatTransmission: whether a sequence number may be protected again, for streams that are
+    ///     retransmitted without RTX. Without it a second packet of the same number is refused, so that the key stream
+    ///     is not reused.
+    /// - Throws: ``SRTPError/failed`` when libsrtp refuses the keys or cannot allocate memory.
+    public init(_ keys: SRTPKeyingMaterial, sourcesMax: Int = 64, allowsRepeatTransmission: Bool = true)
+        throws(SRTPError)
+    {
         guard Self.initialised else { throw .failed }
         let inbound = unsafe Self.makeContext(keys.profile, key: keys.remote, direction: ssrc_any_inbound)
         let outbound = unsafe Self.makeContext(
             keys.profile,
             key: keys.local,
             direction: ssrc_any_outbound,
-            repeats: allowsRepeats
+            repeats: allowsRepeatTransmission
         )
         guard let inbound = unsafe inbound, let outbound = unsafe outbound else {
             if let inbound = unsafe inbound { unsafe srtp_dealloc(inbound) }
@@ -39,7 +42,11 @@ public final class LibSRTPTransform: SRTPTransform {
         tagLength = keys.profile.tagLength
         unsafe sending = .allocate(capacity: 1)
         unsafe sending.initialize(
-            to: SendingContext(.library(outbound), tagLength: tagLength, allowsRepeats: allowsRepeats)
+            to: SendingContext(
+                .libsrtp(outbound),
+                tagLength: tagLength,
+                allowsRepeatTransmission: allowsRepeatTransmission
+            )
         )
         self.sourcesMax = sourcesMax
     }
@@ -63,48 +70,42 @@ public final class LibSRTPTransform: SRTPTransform {
     }
 
     public func unprotectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
-        let source = try PacketShape.rtp(packet, length: length, trailer: tagLength).source
-        let isKnown = try admit(source)
-        let plain = try unsafe Self.run(&packet, length) { bytes, count in
+        let source = try PacketLayout.rtp(packet, length: length, trailer: tagLength).source
+        return try unsafe unprotect(&packet, length, from: source) { bytes, count in
             unsafe srtp_unprotect(inbound, bytes, count)
         }
-        if !isKnown { sources.insert(source) }
-        lastSource = source
-        return plain
     }
 
     public func unprotectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
-        let trailer = tagLength + PacketShape.rtcpIndexBytes
-        let source = try PacketShape.rtcpSource(packet, length: length, trailer: trailer)
-        let isKnown = try admit(source)
-        let plain = try unsafe Self.run(&packet, length) { bytes, count in
+        let trailer = tagLength + PacketLayout.rtcpIndexBytes
+        let source = try PacketLayout.rtcpSource(packet, length: length, trailer: trailer)
+        return try unsafe unprotect(&packet, length, from: source) { bytes, count in
             unsafe srtp_unprotect_rtcp(inbound, bytes, count)
         }
-        if !isKnown { sources.insert(source) }
-        lastSource = source
-        return plain
     }
 
     public func removeStream(_ ssrc: SSRC) {
         sources.remove(ssrc)
         if lastSource == ssrc { lastSource = nil }
-        // The library answers "no context" for a source that it does not know, which is what is wanted. The outbound
-        // context stays: the peer chooses its SSRCs, and one that equals ours must not make our index begin anew.
+        // For an unknown source libsrtp returns srtp_err_status_no_ctx, which is ignored. The outbound stream stays:
+        // the peer may choose an SSRC that equals one of ours, and that must not reset our packet index.
         _ = unsafe srtp_remove_stream(inbound, ssrc.rawValue.bigEndian)
     }
 
-    /// Whether `source` is known; throws when it is not and there is no place for another.
+    /// Whether `source` is known. Throws when it is not and there are `sourcesMax` already.
     private func admit(_ source: SSRC) throws(SRTPError) -> Bool {
         if source == lastSource || sources.contains(source) { return true }
         guard sources.count < sourcesMax else { throw .tooManySources }
         return false
     }
 
-    private static func run(
+    private func unprotect(
         _ packet: inout MutableRawSpan,
         _ length: Int,
+        from source: SSRC,
         _ body: (UnsafeMutableRawPointer, UnsafeMutablePointer<Int32>) -> srtp_err_status_t
     ) throws(SRTPError) -> Int {
+        let isKnown = try admit(source)
         var count = Int32(length)  // at most `packetBytesMax`
         let capacity = packet.byteCount
         let status = unsafe packet.withUnsafeMutableBytes { bytes in
@@ -112,11 +113,13 @@ public final class LibSRTPTransform: SRTPTransform {
             return unsafe body(start, &count)
         }
         guard status == srtp_err_status_ok else { throw SRTPError(status) }
-        precondition(count >= 0 && Int(count) <= capacity, "the library stays within the packet's room")
+        precondition(count >= 0 && Int(count) <= capacity, "libsrtp stays within the buffer")
+        if !isKnown { sources.insert(source) }
+        lastSource = source
         return Int(count)
     }
 
-    /// One direction's context, which takes up a stream of its own for each new source; `nil` when refused.
+    /// The context of one direction, which adds a stream for each new source; `nil` when libsrtp fails.
     private static func makeContext(
         _ profile: SRTPProfile,
         key: [UInt8],
@@ -136,7 +139,7 @@ public final class LibSRTPTransform: SRTPTransform {
             unsafe srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtcp)
         }
         unsafe policy.ssrc.type = direction
-        unsafe policy.window_size = UInt(SRTPSession.replayWindowPackets)
+        unsafe policy.window_size = UInt(SRTPLimits.replayWindowPackets)
         unsafe policy.allow_repeat_tx = repeats ? 1 : 0
         var key = key
         var context: srtp_t?
@@ -152,7 +155,7 @@ extension SRTPError {
     fileprivate init(_ status: srtp_err_status_t) {
         self =
             switch status {
-            // The library could not check the tag of an SRTCP packet that claims to be unencrypted.
+            // libsrtp cannot check the tag of an SRTCP packet that claims to be unencrypted.
             case srtp_err_status_auth_fail, srtp_err_status_cant_check: .authentication
             case srtp_err_status_replay_fail: .replayed
             case srtp_err_status_replay_old, srtp_err_status_pkt_idx_old: .tooOld

@@ -1,10 +1,10 @@
 internal import CIPSecMB
 internal import COpenSSL
 
-/// One loop's manager of intel-ipsec-mb, with the packets that wait for their tags.
+/// The intel-ipsec-mb manager of one loop, with the packets whose tags are not computed yet.
 ///
-/// The vectors hash as many packets at the same time as they have lanes, in the time of one. So a packet in counter mode
-/// is encrypted at once, which is cheap, and its tag is computed together with those of others.
+/// SIMD code hashes one packet per lane at the same time. So a packet in counter mode is encrypted at once, which is
+/// cheap, and its tag is computed together with the tags of other packets.
 @safe
 struct MultiBuffer: ~Copyable {
     let manager: OpaquePointer
@@ -27,7 +27,7 @@ struct MultiBuffer: ~Copyable {
         unsafe messages.deallocate()
     }
 
-    /// Takes up `length` bytes at `packet`, whose tag is written to `tag` by the next ``complete()`` at the latest.
+    /// Adds `length` bytes at `packet`. Their tag is written to `tag` by the next ``complete()`` at the latest.
     @inline(__always)
     mutating func append(
         _ packet: UnsafeRawPointer,
@@ -44,7 +44,7 @@ struct MultiBuffer: ~Copyable {
         if count == Self.messagesMax { complete() }
     }
 
-    /// Writes the tags of all that wait.
+    /// Computes and writes all pending tags.
     mutating func complete() {
         guard count > 0 else { return }
         let full = count - count % lanes
@@ -54,14 +54,14 @@ struct MultiBuffer: ~Copyable {
         count = 0
     }
 
-    /// Whether the packets from `start` on, fewer than there are lanes, are hashed faster together than one by one. A pass
-    /// over sixteen lanes takes as long as three to four packets of its longest one's length take through the CPU's SHA
-    /// instructions (measured on a Sapphire Rapids Xeon, 200 and 1,200 bytes).
+    /// Whether the packets from `start`, fewer than there are lanes, are hashed faster together than one by one. A pass
+    /// over 16 lanes takes as long as the CPU's SHA instructions take for 3 to 4 packets of the longest length
+    /// (measured on a Sapphire Rapids Xeon, 200 and 1,200 bytes).
     private func isWorthPass(from start: Int) -> Bool {
         var total = 0
         var longest = 0
         for index in start..<count {
-            // The outer hash and the padding cost as much as two more blocks do.
+            // The outer hash and the padding cost two more blocks.
             let cost = unsafe messages[index].count + 128
             total += cost
             longest = max(longest, cost)
@@ -80,7 +80,7 @@ struct MultiBuffer: ~Copyable {
                 bytes.baseAddress
             )
             if let start = bytes.baseAddress {
-                unsafe tag.copyMemory(from: start, byteCount: PacketCipher.shortTagBytes)
+                unsafe tag.copyMemory(from: start, byteCount: PacketCipher.hmacTagBytes)
             }
         }
     }

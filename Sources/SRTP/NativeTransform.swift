@@ -1,14 +1,16 @@
 import Wire
 
-/// SRTP and SRTCP written out here, on ciphers of OpenSSL or of intel-ipsec-mb.
+/// An implementation of SRTP and SRTCP on the ciphers of OpenSSL or intel-ipsec-mb.
 @safe
 final class NativeTransform: SRTPTransform {
     private let sending: UnsafeMutablePointer<SendingContext>
     private let receiving: UnsafeMutablePointer<ReceivingContext>
-    /// Its memory is in use by packets that are not finished.
+    /// Kept alive because unfinished packets use its memory.
     private let engine: SRTPEngine
 
-    init(_ keys: SRTPKeyingMaterial, sourcesMax: Int, allowsRepeats: Bool, engine: SRTPEngine) throws(SRTPError) {
+    init(_ keys: SRTPKeyingMaterial, sourcesMax: Int, allowsRepeatTransmission: Bool, engine: SRTPEngine)
+        throws(SRTPError)
+    {
         let local = MasterKey(keys.profile, keys.local)
         let remote = MasterKey(keys.profile, keys.remote)
         let multiBuffer = unsafe engine.multiBuffer
@@ -24,9 +26,9 @@ final class NativeTransform: SRTPTransform {
         unsafe sending = .allocate(capacity: 1)
         unsafe sending.initialize(
             to: SendingContext(
-                .own(rtp: ciphers[0], rtcp: ciphers[1]),
+                .native(rtp: ciphers[0], rtcp: ciphers[1]),
                 tagLength: tagLength,
-                allowsRepeats: allowsRepeats
+                allowsRepeatTransmission: allowsRepeatTransmission
             )
         )
         unsafe receiving = .allocate(capacity: 1)
@@ -37,7 +39,7 @@ final class NativeTransform: SRTPTransform {
     }
 
     deinit {
-        // Packets of ours that wait for their tags still need the keys.
+        // Unfinished packets of this transform need its keys.
         engine.flush()
         unsafe sending.deinitialize(count: 1)
         unsafe sending.deallocate()

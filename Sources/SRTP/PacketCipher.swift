@@ -2,9 +2,9 @@ internal import CIPSecMB
 internal import COpenSSL
 import Wire
 
-/// The session keys of one direction of SRTP or of SRTCP, expanded once, and what they do to a packet.
+/// The expanded session keys of one direction of SRTP or SRTCP, with the operations on packets.
 ///
-/// It is plain memory, so that nothing is retained to use it; whoever makes one calls ``destroy()`` once.
+/// A plain value without reference counting: its owner calls ``destroy()`` once.
 @safe
 struct PacketCipher: BitwiseCopyable {
     enum Stream { case rtp, rtcp }
@@ -13,21 +13,22 @@ struct PacketCipher: BitwiseCopyable {
     private enum Mode { case gcm, counterMode }
 
     private let mode: Mode
-    /// intel-ipsec-mb's manager, when the cipher is its.
+    /// The intel-ipsec-mb manager; `nil` for OpenSSL.
     private let multiBuffer: UnsafeMutablePointer<MultiBuffer>?
-    /// The manager's key, or OpenSSL's context with the key set: a packet sets the initialization vector alone.
+    /// The key of intel-ipsec-mb, or OpenSSL's context with the key set. Each packet sets the initialization vector
+    /// only.
     private let context: OpaquePointer
-    /// The key that authenticates in counter mode; GCM has none.
+    /// The authentication key in counter mode; `nil` in GCM.
     private let authentication: UnsafeMutablePointer<nagare_HMAC_SHA1_key>?
-    /// The session salt as two big-endian numbers, padded with zeros on the right.
+    /// The session salt as two integers, padded with zeros on the right.
     private let saltHigh: UInt64
     private let saltLow: UInt64
 
-    /// Bytes of the tag in counter mode (RFC 3711 §5.2).
-    static let shortTagBytes = 10
+    /// The tag length in counter mode: HMAC-SHA1-80 (RFC 3711 §5.2).
+    static let hmacTagBytes = 10
     private static let digestBytes = 20
 
-    /// Whether an SRTCP packet ends with its index (RFC 7714 §9.2) and not with its tag (RFC 3711 §3.4).
+    /// Whether an SRTCP packet ends with its index (RFC 7714 §9.2) or with its tag (RFC 3711 §3.4).
     var isTrailerLast: Bool { mode == .gcm }
 
     /// `nil` when the library fails.
@@ -80,8 +81,7 @@ struct PacketCipher: BitwiseCopyable {
         unsafe authentication.deallocate()
     }
 
-    /// Encrypts an RTP packet, whose header stands at `packet`, from `payload` to behind the header, and appends the tag.
-    /// Returns whether it succeeded.
+    /// Encrypts `payload` to the bytes after the header at `packet`, and appends the tag. Returns whether it succeeded.
     @unsafe
     func sealRTP(
         _ packet: UnsafeMutableRawPointer,
@@ -98,7 +98,8 @@ struct PacketCipher: BitwiseCopyable {
             return unsafe seal(packet, headerLength, payload, body, payloadLength, ssrc: ssrc, index: index, tag: end)
         case .counterMode:
             guard unsafe crypt(payload, body, payloadLength, ssrc: ssrc, index: index) else { return false }
-            // The roll-over counter is authenticated behind the packet, and makes room for the tag (RFC 3711 §4.2).
+            // The roll-over counter is authenticated after the packet and is then overwritten by the tag (RFC 3711
+            // §4.2).
             unsafe Self.store(UInt32(truncatingIfNeeded: index >> 16), at: end)
             let count = headerLength + payloadLength + 4
             if let multiBuffer = unsafe multiBuffer, let key = unsafe authentication {
@@ -110,8 +111,8 @@ struct PacketCipher: BitwiseCopyable {
         }
     }
 
-    /// Decrypts an RTP packet of `headerLength` + `payloadLength` bytes and a tag in place. Returns whether the tag fits;
-    /// when it does not, the bytes behind the header may have changed.
+    /// Authenticates and decrypts, in place, an RTP packet of `headerLength` + `payloadLength` bytes and a tag. Returns
+    /// whether the tag is valid; if not, the bytes after the header are unspecified.
     @unsafe
     func openRTP(
         _ packet: UnsafeMutableRawPointer,
@@ -126,7 +127,7 @@ struct PacketCipher: BitwiseCopyable {
         case .gcm:
             return unsafe open(packet, headerLength, body, payloadLength, ssrc: ssrc, index: index, tag: end)
         case .counterMode:
-            let tag = unsafe end.loadUnaligned(as: ShortTag.self)
+            let tag = unsafe end.loadUnaligned(as: HMACTag.self)
             unsafe Self.store(UInt32(truncatingIfNeeded: index >> 16), at: end)
             return unsafe isAuthentic(packet, headerLength + payloadLength + 4, tag)
                 && crypt(body, body, payloadLength, ssrc: ssrc, index: index)
@@ -136,13 +137,13 @@ struct PacketCipher: BitwiseCopyable {
     /// Encrypts an RTCP packet of `length` bytes in place and appends the index and the tag, in the profile's order.
     @unsafe
     func sealRTCP(_ packet: UnsafeMutableRawPointer, length: Int, ssrc: UInt32, index: UInt32) -> Bool {
-        let header = PacketShape.rtcpHeaderBytes
+        let header = PacketLayout.rtcpHeaderBytes
         let body = unsafe packet + header
         let end = unsafe packet + length
-        let trailer = PacketShape.encryptedFlag | index
+        let trailer = PacketLayout.encryptedFlag | index
         switch mode {
         case .gcm:
-            unsafe Self.store(trailer, at: end + Self.longTagBytes)
+            unsafe Self.store(trailer, at: end + Self.gcmTagBytes)
             var associated = unsafe Self.associatedData(packet, trailer)
             return unsafe withUnsafeBytes(of: &associated) { bytes in
                 guard let start = bytes.baseAddress else { return false }
@@ -165,15 +166,16 @@ struct PacketCipher: BitwiseCopyable {
         }
     }
 
-    /// Decrypts an RTCP packet of `length` bytes, index and tag not counted, in place; see ``openRTP(_:headerLength:payloadLength:ssrc:index:)``.
+    /// Authenticates and decrypts, in place, an RTCP packet of `length` bytes without index and tag; see
+    /// ``openRTP(_:headerLength:payloadLength:ssrc:index:)``.
     @unsafe
     func openRTCP(_ packet: UnsafeMutableRawPointer, length: Int, ssrc: UInt32, index: UInt32) -> Bool {
-        let header = PacketShape.rtcpHeaderBytes
+        let header = PacketLayout.rtcpHeaderBytes
         let body = unsafe packet + header
         let end = unsafe packet + length
         switch mode {
         case .gcm:
-            var associated = unsafe Self.associatedData(packet, PacketShape.encryptedFlag | index)
+            var associated = unsafe Self.associatedData(packet, PacketLayout.encryptedFlag | index)
             return unsafe withUnsafeBytes(of: &associated) { bytes in
                 guard let start = bytes.baseAddress else { return false }
                 return unsafe open(
@@ -187,17 +189,17 @@ struct PacketCipher: BitwiseCopyable {
                 )
             }
         case .counterMode:
-            let tag = unsafe (end + 4).loadUnaligned(as: ShortTag.self)
+            let tag = unsafe (end + 4).loadUnaligned(as: HMACTag.self)
             return unsafe isAuthentic(packet, length + 4, tag)
                 && crypt(body, body, length - header, ssrc: ssrc, index: UInt64(index))
         }
     }
 
-    // MARK: - The primitives
+    // MARK: - Primitives
 
-    private static let longTagBytes = 16
-    /// Ten bytes, as a value that is copied before the packet changes.
-    private typealias ShortTag = InlineArray<10, UInt8>
+    private static let gcmTagBytes = 16
+    /// A copy of the ten tag bytes, made before the packet changes.
+    private typealias HMACTag = InlineArray<10, UInt8>
 
     /// The 96-bit nonce of GCM (RFC 7714 §8.1, §9.1), or the counter block of counter mode (RFC 3711 §4.1.1).
     private func initializationVector(ssrc: UInt32, index: UInt64) -> InlineArray<2, UInt64> {
@@ -317,28 +319,27 @@ struct PacketCipher: BitwiseCopyable {
         }
     }
 
-    /// Writes the ten bytes of tag over `length` bytes at `packet`.
+    /// Writes the HMAC-SHA1-80 tag over `length` bytes at `packet`.
     private func authenticate(_ packet: UnsafeRawPointer, _ length: Int, tag: UnsafeMutableRawPointer) {
         var digest = InlineArray<20, UInt8>(repeating: 0)
         unsafe withUnsafeMutableBytes(of: &digest) { bytes in
             unsafe nagare_HMAC_SHA1(authentication, packet, length, bytes.baseAddress)
-            if let start = bytes.baseAddress { unsafe tag.copyMemory(from: start, byteCount: Self.shortTagBytes) }
+            if let start = bytes.baseAddress { unsafe tag.copyMemory(from: start, byteCount: Self.hmacTagBytes) }
         }
     }
 
-    private func isAuthentic(_ packet: UnsafeRawPointer, _ length: Int, _ tag: ShortTag) -> Bool {
+    private func isAuthentic(_ packet: UnsafeRawPointer, _ length: Int, _ tag: HMACTag) -> Bool {
         var digest = InlineArray<20, UInt8>(repeating: 0)
         var tag = tag
         return unsafe withUnsafeMutableBytes(of: &digest) { bytes in
             unsafe nagare_HMAC_SHA1(authentication, packet, length, bytes.baseAddress)
             return unsafe withUnsafeBytes(of: &tag) {
-                unsafe CRYPTO_memcmp(bytes.baseAddress, $0.baseAddress, Self.shortTagBytes) == 0
+                unsafe CRYPTO_memcmp(bytes.baseAddress, $0.baseAddress, Self.hmacTagBytes) == 0
             }
         }
     }
 
-    /// What GCM authenticates of an SRTCP packet besides the ciphertext: header and trailer, which do not stand together
-    /// (RFC 7714 §9.2).
+    /// The associated data of an SRTCP packet: header and trailer, which are not contiguous (RFC 7714 §9.2).
     private static func associatedData(_ packet: UnsafeRawPointer, _ trailer: UInt32) -> InlineArray<3, UInt32> {
         unsafe [
             packet.loadUnaligned(as: UInt32.self),
@@ -369,7 +370,7 @@ struct PacketCipher: BitwiseCopyable {
             case .aeadAES128GCM: unsafe EVP_aes_128_gcm()
             case .aeadAES256GCM: unsafe EVP_aes_256_gcm()
             }
-        // Counter mode runs the same way both ways.
+        // In counter mode encryption and decryption are the same operation.
         let isEncrypting: Int32 = direction == .sealing || profile == .aes128CMHMACSHA1 ? 1 : 0
         if unsafe EVP_CipherInit_ex(context, cipher, nil, key, nil, isEncrypting) == 1 { return unsafe context }
         unsafe EVP_CIPHER_CTX_free(context)

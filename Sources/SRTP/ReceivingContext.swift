@@ -1,6 +1,6 @@
 import Wire
 
-/// What is kept for one source that authenticated a packet.
+/// The state of one source that authenticated a packet.
 struct InboundStream: SourceState {
     let ssrc: UInt32
     var rtp = ReplayWindow<16>()
@@ -9,7 +9,7 @@ struct InboundStream: SourceState {
     init(ssrc: UInt32) { self.ssrc = ssrc }
 }
 
-/// The receiving direction of a transform on ciphers of its own. Until a packet authenticates it changes nothing here.
+/// The receiving direction of a ``NativeTransform``. A packet that does not authenticate changes nothing.
 @safe
 struct ReceivingContext: ~Copyable {
     private let rtp: PacketCipher
@@ -34,10 +34,10 @@ struct ReceivingContext: ~Copyable {
 
     @_lifetime(packet: copy packet)
     mutating func unprotectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
-        let shape = try PacketShape.rtp(packet, length: length, trailer: tagLength)
-        let ssrc = shape.source.rawValue
+        let layout = try PacketLayout.rtp(packet, length: length, trailer: tagLength)
+        let ssrc = layout.source.rawValue
         let known = try unsafe admit(ssrc)
-        let index = unsafe PacketIndex.estimate(shape.sequence, newest: known?.pointee.rtp.newest ?? 0)
+        let index = unsafe PacketIndex.estimate(layout.sequence, newest: known?.pointee.rtp.newest ?? 0)
         guard index < PacketIndex.end else { throw .keysExpired }
         if let known = unsafe known { try unsafe Self.check(known.pointee.rtp.check(index)) }
         let plain = length - tagLength
@@ -45,8 +45,8 @@ struct ReceivingContext: ~Copyable {
             guard let start = bytes.baseAddress else { return false }
             return unsafe rtp.openRTP(
                 start,
-                headerLength: shape.headerLength,
-                payloadLength: plain - shape.headerLength,
+                headerLength: layout.headerLength,
+                payloadLength: plain - layout.headerLength,
                 ssrc: ssrc,
                 index: index
             )
@@ -59,14 +59,14 @@ struct ReceivingContext: ~Copyable {
 
     @_lifetime(packet: copy packet)
     mutating func unprotectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
-        let plain = length - tagLength - PacketShape.rtcpIndexBytes
-        let ssrc = try PacketShape.rtcpSource(packet, length: length, trailer: length - plain).rawValue
+        let plain = length - tagLength - PacketLayout.rtcpIndexBytes
+        let ssrc = try PacketLayout.rtcpSource(packet, length: length, trailer: length - plain).rawValue
         let known = try unsafe admit(ssrc)
-        // In GCM the trailer is last, in counter mode the tag is (RFC 7714 §9.2, RFC 3711 §3.4).
+        // In GCM the trailer comes last, in counter mode the tag does (RFC 7714 §9.2, RFC 3711 §3.4).
         let trailer = packet.bytes.bigEndianUInt32(at: rtcp.isTrailerLast ? length - 4 : plain)
-        // WebRTC has no use for SRTCP in the clear, so whoever clears the flag is not the peer.
-        guard trailer & PacketShape.encryptedFlag != 0 else { throw .authentication }
-        let index = trailer & ~PacketShape.encryptedFlag
+        // WebRTC peers always encrypt SRTCP, so a packet without the flag is forged.
+        guard trailer & PacketLayout.encryptedFlag != 0 else { throw .authentication }
+        let index = trailer & ~PacketLayout.encryptedFlag
         if let known = unsafe known { try unsafe Self.check(known.pointee.rtcp.check(UInt64(index))) }
         let isAuthentic = unsafe packet.withUnsafeMutableBytes { bytes in
             guard let start = bytes.baseAddress else { return false }
@@ -78,7 +78,7 @@ struct ReceivingContext: ~Copyable {
         return plain
     }
 
-    /// The state of a known source, `nil` for another that there is a place for.
+    /// The state of a known source; `nil` for a new one. Throws when there is no place for a new one.
     private mutating func admit(_ ssrc: UInt32) throws(SRTPError) -> UnsafeMutablePointer<InboundStream>? {
         if let known = unsafe sources.find(ssrc) { return unsafe known }
         guard sources.count < sourcesMax else { throw .tooManySources }

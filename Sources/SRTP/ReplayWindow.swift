@@ -1,11 +1,11 @@
-/// Whether a packet may be one that was not seen before.
+/// The result of a replay check.
 enum ReplayVerdict { case unseen, replayed, tooOld }
 
-/// The packets of one source that were seen, up to `words` × 64 behind the newest (RFC 3711 §3.3.2).
+/// The replay list of one source: the packets received, up to `words` × 64 before the newest (RFC 3711 §3.3.2).
 struct ReplayWindow<let words: Int>: BitwiseCopyable {
     /// The highest index inserted, 0 before the first.
     private(set) var newest: UInt64 = 0
-    /// One bit an index, at the index modulo the window's size, so that moving on clears bits instead of shifting.
+    /// One bit per index, at the index modulo the window size, so that the window moves without a shift.
     private var seen = InlineArray<words, UInt64>(repeating: 0)
 
     private static var packets: UInt64 { UInt64(words) * 64 }
@@ -16,7 +16,7 @@ struct ReplayWindow<let words: Int>: BitwiseCopyable {
         return seen[Self.word(index)] & Self.bit(index) == 0 ? .unseen : .replayed
     }
 
-    /// Notes an index that ``check(_:)`` found unseen.
+    /// Adds an index that ``check(_:)`` found unseen.
     mutating func insert(_ index: UInt64) {
         if index > newest {
             if index - newest >= Self.packets {
@@ -37,13 +37,14 @@ struct ReplayWindow<let words: Int>: BitwiseCopyable {
     private static func bit(_ index: UInt64) -> UInt64 { 1 << (index % 64) }
 }
 
-/// The 48-bit index of an RTP packet: its roll-over counter and its sequence number (RFC 3711 §3.3.1).
+/// The 48-bit index of an RTP packet: roll-over counter and sequence number (RFC 3711 §3.3.1).
 enum PacketIndex {
-    /// One more than the highest.
+    /// One more than the highest index.
     static let end: UInt64 = 1 << 48
 
-    /// The index that a sequence number most likely means next to the newest one. Deviation: as in libsrtp, nothing
-    /// lies before the first roll-over until half of the numbers were used, because there is no counter below 0.
+    /// Estimates a packet's index from its sequence number and the newest index. Deviation: as in libsrtp, no index is
+    /// estimated before the start until half of the sequence numbers were used, because there is no roll-over counter
+    /// below 0.
     static func estimate(_ sequence: UInt16, newest: UInt64) -> UInt64 {
         guard newest > 0x8000 else { return UInt64(sequence) }
         let last = UInt16(truncatingIfNeeded: newest)

@@ -1,5 +1,5 @@
-/// A transform's receiving direction as a plain handle: a pointer, no reference, so that using it retains nothing and
-/// dispatches through nothing. Valid as long as the transform that it came from lives.
+/// A handle of a transform's receiving direction for the hot path, without reference counting and dynamic dispatch.
+/// Valid as long as its transform lives.
 @safe
 public struct SRTPReceiver: BitwiseCopyable {
     private let context: UnsafeMutablePointer<ReceivingContext>

@@ -1,7 +1,7 @@
 public import Wire
 
-/// A transform's sending direction as a plain handle: a pointer, no reference, so that using it retains nothing and
-/// dispatches through nothing. Valid as long as the transform that it came from lives.
+/// A handle of a transform's sending direction for the hot path, without reference counting and dynamic dispatch. Valid
+/// as long as its transform lives.
 @safe
 public struct SRTPSender: BitwiseCopyable {
     private let context: UnsafeMutablePointer<SendingContext>
@@ -13,35 +13,35 @@ public struct SRTPSender: BitwiseCopyable {
         tagLength = unsafe context.pointee.tagLength
     }
 
-    /// Resolves a source, once for all its packets; `nil` when there are ``SRTPSession/sendingSourcesMax`` already.
-    /// What it returns lives as long as the transform, or until ``forget(_:)``.
+    /// The stream of a source, created if necessary; `nil` when there are ``SRTPLimits/sendingSourcesMax`` already.
+    /// Valid as long as the transform lives, or until ``removeStream(_:)``.
     public func stream(_ ssrc: SSRC) -> SRTPOutboundStream? {
         guard let state = unsafe context.pointee.stream(ssrc.rawValue) else { return nil }
         return unsafe SRTPOutboundStream(state: state)
     }
 
-    /// Gives back what is kept for a source that was sent. Its ``SRTPOutboundStream`` is not valid any more.
+    /// Removes a source that was sent. Its ``SRTPOutboundStream`` becomes invalid.
     ///
-    /// Only for a source that is never sent again under these keys, RTCP included: its indices are lost, so one that is
-    /// sent again would repeat key stream.
-    public func forget(_ ssrc: SSRC) { unsafe context.pointee.forget(ssrc.rawValue) }
+    /// Only for a source that is never sent again with these keys, RTCP included: its packet index is lost, so sending
+    /// it again would reuse the key stream.
+    public func removeStream(_ ssrc: SSRC) { unsafe context.pointee.removeStream(ssrc.rawValue) }
 
     /// Encrypts and authenticates one RTP packet out of place.
     ///
-    /// Its header stands at `packet` already: `headerLength` bytes of fixed header, CSRC list and extension. The payload
-    /// is read from `payload`, which may be anywhere, also at `packet` + `headerLength`; ciphertext and tag are written
-    /// behind the header. At `packet` there must be room for both and ``SRTPSession/overheadBytesMax`` more.
+    /// The header is at `packet` already: `headerLength` bytes of fixed header, CSRC list and extension. The payload is
+    /// read from `payload`, which may be `packet` + `headerLength`. Ciphertext and tag are written after the header.
+    /// `packet` needs room for both and ``SRTPLimits/overheadBytesMax`` more bytes.
     ///
-    /// A multi-buffer backend may finish the packet in ``SRTPEngine/flush()`` only: until then the memory at `packet`
-    /// stays where it is and is not read; its length is exact at once, and `payload` is free at once unless it is in
-    /// the packet.
+    /// A multi-buffer backend may finish the packet only in ``SRTPEngine/flush()``: until then the memory at `packet`
+    /// must not move or be read. The returned length is final, and `payload` is not used after the call unless it is
+    /// inside the packet.
     /// - Parameters:
-    ///   - stream: the header's SSRC, resolved by this sender.
+    ///   - stream: the stream of the header's SSRC, from ``stream(_:)``.
     ///   - index: the 48-bit packet index (RFC 3711 §3.3.1), roll-over counter and sequence number; its low 16 bits are
     ///     the header's sequence number.
-    /// - Returns: the protected packet's length, or -1 when the index was used before and repeats are refused, when it is
-    ///   ``SRTPSession/replayWindowPackets`` or more behind the newest one, when it has more than 48 bits (the keys have
-    ///   expired, RFC 3711 §9.2), or when the library fails.
+    /// - Returns: the protected packet's length, or -1: the index was used before and repeated transmission is not
+    ///   allowed, it is ``SRTPLimits/replayWindowPackets`` or more behind the newest one, it has more than 48 bits (the
+    ///   keys have expired, RFC 3711 §9.2), or a library failed.
     @unsafe
     public func protectRTP(
         _ stream: SRTPOutboundStream,
@@ -63,8 +63,8 @@ public struct SRTPSender: BitwiseCopyable {
     }
 }
 
-/// One source that a transform sends, resolved by ``SRTPSender/stream(_:)``. Valid as long as the transform lives
-/// and the source is not forgotten.
+/// A stream that a transform sends, from ``SRTPSender/stream(_:)``. Valid as long as the transform lives and the stream
+/// is not removed.
 @safe
 public struct SRTPOutboundStream: BitwiseCopyable {
     let state: UnsafeMutablePointer<OutboundStream>

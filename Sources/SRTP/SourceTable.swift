@@ -1,17 +1,17 @@
-/// What is kept for one source.
+/// The state of one source.
 protocol SourceState: BitwiseCopyable {
     var ssrc: UInt32 { get }
 }
 
-/// States by SSRC. A state stays where it is until it is removed, so that a pointer to it can be kept; each is allocated
-/// when its source appears, so that a peer with few sources costs little.
+/// A hash table of states by SSRC. Each state is allocated separately and does not move until it is removed, so
+/// pointers to it stay valid.
 @safe
 struct SourceTable<State: SourceState>: ~Copyable {
-    /// Open addressing over a power of two of slots, at most half of them taken, so that a probe ends soon.
+    /// Open addressing with linear probing. The slot count is a power of two, and at most half of the slots are used.
     private var slots: UnsafeMutablePointer<UnsafeMutablePointer<State>?>
     private var slotCount: Int
     private(set) var count = 0
-    /// The state found before; packets of one source come in runs.
+    /// The state found last; packets of one source come in runs.
     private var last: UnsafeMutablePointer<State>?
 
     private static var slotsAtFirst: Int { 8 }
@@ -39,7 +39,7 @@ struct SourceTable<State: SourceState>: ~Copyable {
         return nil
     }
 
-    /// Adds the state of a source that is not there.
+    /// Adds the state of a new source.
     mutating func insert(_ state: State) -> UnsafeMutablePointer<State> {
         if (count + 1) * 2 > slotCount { rebuild(slotCount * 2, without: nil) }
         let memory = UnsafeMutablePointer<State>.allocate(capacity: 1)
@@ -50,7 +50,7 @@ struct SourceTable<State: SourceState>: ~Copyable {
         return unsafe memory
     }
 
-    /// Returns whether it was there.
+    /// Returns whether there was a state to remove.
     mutating func remove(_ ssrc: UInt32) -> Bool {
         guard let state = unsafe find(ssrc) else { return false }
         unsafe last = nil
@@ -60,8 +60,8 @@ struct SourceTable<State: SourceState>: ~Copyable {
         return true
     }
 
-    /// The multiplication spreads numbers that follow each other; a peer that picks colliding ones slows itself down,
-    /// by no more than the table's size.
+    /// The multiplication spreads consecutive SSRCs. A peer that chooses colliding SSRCs slows down its own lookups
+    /// only, bounded by the table size.
     private func home(_ ssrc: UInt32) -> Int { Int(ssrc &* 0x9E37_79B1 >> 16) & (slotCount - 1) }
 
     private func place(_ state: UnsafeMutablePointer<State>) {

@@ -19,7 +19,7 @@ struct HandshakeTests {
     }
 
     @Test(arguments: SRTPProfile.allCases)
-    func `a handshake gives both sides the same keys, each other's way round`(profile: SRTPProfile) throws {
+    func `both sides export matching keys`(profile: SRTPProfile) throws {
         let link = try Link(clientProfiles: [profile])
         link.start()
         link.run()
@@ -30,14 +30,14 @@ struct HandshakeTests {
         #expect(client.local != client.remote)
         #expect(client.local.count == profile.keyLength + profile.saltLength)
         #expect(server.local == client.remote)
-        // Nothing was lost, so nothing was sent twice and the whole thing took two round trips.
+        // Without loss there are no retransmissions, and the handshake takes two round trips.
         #expect(link.now == Instant(nanoseconds: 0) + Link.oneWay * 4)
         #expect(link.client.nextDeadline == nil)
         #expect(link.server.nextDeadline == nil)
     }
 
     @Test(arguments: SRTPProfile.allCases)
-    func `the exported keys carry media both ways`(profile: SRTPProfile) throws {
+    func `the exported keys protect media in both directions`(profile: SRTPProfile) throws {
         let link = try Link(clientProfiles: [profile])
         link.start()
         link.run()
@@ -45,7 +45,7 @@ struct HandshakeTests {
         let server = try LibSRTPTransform(try #require(link.keys(.server)))
         let plain: [UInt8] = [0x80, 96, 0, 1, 0, 0, 0, 9, 1, 2, 3, 4] + Array(0..<100)
         for (sender, receiver) in [(client, server), (server, client)] {
-            var packet = plain + [UInt8](repeating: 0, count: SRTPSession.overheadBytesMax)
+            var packet = plain + [UInt8](repeating: 0, count: SRTPLimits.overheadBytesMax)
             let length = try inPlace(&packet) { (span) throws(SRTPError) in
                 try sender.protectRTP(&span, length: plain.count)
             }
@@ -62,7 +62,7 @@ struct HandshakeTests {
         ([.aes128CMHMACSHA1, .aeadAES256GCM], .aeadAES256GCM),
         ([.aes128CMHMACSHA1], .aes128CMHMACSHA1),
     ])
-    func `the server's order of profiles decides`(offered: [SRTPProfile], chosen: SRTPProfile) throws {
+    func `the server's order of profiles is preferred`(offered: [SRTPProfile], chosen: SRTPProfile) throws {
         let link = try Link(clientProfiles: offered)
         link.start()
         link.run()
@@ -70,7 +70,7 @@ struct HandshakeTests {
         #expect(link.isHealthy)
     }
 
-    @Test func `without a common profile both sides fail and no keys come out`() throws {
+    @Test func `without a common profile both sides fail and no keys are exported`() throws {
         let link = try Link(clientProfiles: [.aes128CMHMACSHA1], serverProfiles: [.aeadAES128GCM])
         link.start()
         link.run()
@@ -80,8 +80,8 @@ struct HandshakeTests {
         #expect(link.now <= Instant(nanoseconds: 0) + DTLSConnection.refusalGrace + .seconds(1))
     }
 
-    @Test func `a server's certificate that was not announced is refused before keys come out`() throws {
-        let link = try Link(clientExpects: Certificates.stranger.fingerprint)
+    @Test func `a server certificate with another fingerprint is refused before keys are exported`() throws {
+        let link = try Link(clientExpects: Certificates.unannounced.fingerprint)
         link.start()
         link.run()
         #expect(link.failure(.client) == .fingerprintMismatch)
@@ -89,8 +89,8 @@ struct HandshakeTests {
         #expect(link.keys(.server) == nil && link.keys(.client) == nil)
     }
 
-    @Test func `a client's certificate that was not announced is refused before keys come out`() throws {
-        let link = try Link(serverExpects: Certificates.stranger.fingerprint)
+    @Test func `a client certificate with another fingerprint is refused before keys are exported`() throws {
+        let link = try Link(serverExpects: Certificates.unannounced.fingerprint)
         link.start()
         link.run()
         #expect(link.failure(.server) == .fingerprintMismatch)
@@ -98,7 +98,7 @@ struct HandshakeTests {
         #expect(link.keys(.server) == nil && link.keys(.client) == nil)
     }
 
-    @Test func `one right fingerprint among several is enough, in any algorithm`() throws {
+    @Test func `one matching fingerprint among several is enough`() throws {
         let wrong = try #require(Fingerprint(algorithm: .sha512, digest: [UInt8](repeating: 7, count: 64)))
         let server = try DTLSConnection(
             certificate: Certificates.server,
@@ -120,7 +120,7 @@ struct HandshakeTests {
         #expect(isConnected == (true, true))
     }
 
-    @Test func `no fingerprint, no connection`() {
+    @Test func `a connection requires a fingerprint`() {
         #expect(throws: DTLSError.noFingerprint) {
             _ = try DTLSConnection(certificate: Certificates.server, role: .server, remoteFingerprints: [])
         }
@@ -162,7 +162,7 @@ struct HandshakeTests {
         #expect(link.client.nextDeadline == nil)
     }
 
-    @Test func `a server without a client gives up after the timeout`() throws {
+    @Test func `the handshake fails at the timeout when nothing is delivered`() throws {
         let link = try Link(fate: { _, _, _ in [] })
         link.start()
         link.run()
@@ -201,7 +201,7 @@ struct HandshakeTests {
         if mtuBytes == 256 { #expect((link.sent[.server]?.count ?? 0) > 3) }
     }
 
-    @Test func `a certificate has a fingerprint of its own`() throws {
+    @Test func `certificates have different fingerprints`() throws {
         #expect(Certificates.client.fingerprint != Certificates.server.fingerprint)
         #expect(Certificates.client.fingerprint.algorithm == .sha256)
         #expect(Certificates.client.fingerprint.digest.count == 32)

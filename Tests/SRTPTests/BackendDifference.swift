@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 import Wire
 
-/// Several peers' traffic through every backend at the same time: what one sends, all must send, and what one makes of
-/// what arrives, all must make of it. Raw memory throughout, so that hundreds of thousands of packets take seconds.
+/// Runs the traffic of several peers through every backend: all must send the same bytes and return the same results.
+/// Uses raw memory, so that hundreds of thousands of packets take seconds.
 @safe
 final class BackendDifference {
-    /// The packets that a run makes. `swift test -c release -Xswiftc -enable-testing --filter Backend` runs millions.
+    /// The packets of a run. `swift test -c release -Xswiftc -enable-testing --filter Backend` runs millions.
     static let packets: Int = {
         #if DEBUG
             40_000
@@ -21,19 +21,19 @@ final class BackendDifference {
     private struct Stream {
         var ssrc: UInt32
         var newest: UInt64
-        /// The handles, one a backend.
+        /// The handles, one per backend.
         var handles: [SRTPOutboundStream]
     }
 
     private struct Peer {
-        /// One a backend.
+        /// One per backend.
         let near: [any SRTPTransform]
         let far: [any SRTPTransform]
         let senders: [SRTPSender]
         var streams: [Stream] = []
     }
 
-    /// A packet of a batch: where it lies in each backend's arena.
+    /// A packet of a batch, by its position in each backend's arena.
     private struct Sent {
         let peer: Int
         let stream: Int
@@ -41,7 +41,7 @@ final class BackendDifference {
         let offset: Int
         let length: Int
         let isRTCP: Bool
-        /// Where the packet as it was before lies.
+        /// The position of the unprotected packet.
         let plain: Int
         let plainLength: Int
     }
@@ -56,7 +56,7 @@ final class BackendDifference {
     private let arenas: [UnsafeMutableRawPointer]
     private let plains: UnsafeMutableRawPointer
     private let scratch: UnsafeMutableRawPointer
-    /// Random bytes that headers and payloads are cut from.
+    /// Random bytes for headers and payloads.
     private let noise: UnsafeMutableRawPointer
     private var peers: [Peer] = []
     private var generator: SeededGenerator
@@ -64,7 +64,7 @@ final class BackendDifference {
     private(set) var sent = 0
     private(set) var accepted = 0
     private(set) var replaced = 0
-    /// What differed first; empty when nothing did.
+    /// The first difference; empty when there is none.
     private(set) var difference = ""
 
     init(_ profile: SRTPProfile, seed: UInt64, peerCount: Int = 6) throws {
@@ -112,7 +112,7 @@ final class BackendDifference {
         )
     }
 
-    /// Sends and delivers `count` packets, or fewer when something differs.
+    /// Sends and delivers `count` packets, or fewer after a difference.
     func run(_ count: Int) {
         while sent < count, difference.isEmpty {
             let batch = send(1 + generator.below(100))
@@ -132,7 +132,7 @@ final class BackendDifference {
         var offset = 0
         var plain = 0
         for _ in 0..<count {
-            // Whatever alignment a batch packed back to back comes to.
+            // Any alignment, as in a batch that is packed back to back.
             offset += generator.below(3)
             let packet =
                 generator.below(24) == 0 ? sendRTCP(at: offset, plain: plain) : sendRTP(at: offset, plain: plain)
@@ -160,7 +160,7 @@ final class BackendDifference {
         peers[peer].streams[number].newest = max(stream.newest, index)
         let header = unsafe writeHeader(plains + plain, ssrc: stream.ssrc, index: index)
         let payload = payloadLength()
-        // The payload of a repeated packet differs from that of the first, which the backends need not mind.
+        // The payload of a repeated packet differs from the first one, which no backend checks.
         unsafe fill(plains + plain + header, payload)
         let inference = step < 1_000 && generator.below(4) == 0
         let isInPlace = generator.below(3) == 0
@@ -260,7 +260,7 @@ final class BackendDifference {
         unsafe place.copyMemory(from: noise + generator.below(Self.noiseBytes - count), byteCount: count)
     }
 
-    /// The whole arenas, with what lies between and behind the packets.
+    /// Compares the whole arenas, with the bytes between and after the packets.
     private func compareArenas() {
         for backend in backends.indices.dropFirst() {
             let isEqual = unsafe memcmp(arenas[backend], arenas[0], Self.arenaBytes) == 0
@@ -270,10 +270,10 @@ final class BackendDifference {
 
     // MARK: - Delivering
 
-    /// In any order, some not at all, some twice, some changed underway first.
+    /// Delivers in any order: some packets are lost, some duplicated, some modified first.
     private func deliver(_ batch: [Sent]) {
         var order = Array(batch.indices)
-        // Neighbours change places, so that no more overtake each other than a replay window holds.
+        // Only neighbours are swapped, so that the reordering stays within the replay window.
         for index in order.indices.dropLast() where generator.below(4) == 0 { order.swapAt(index, index + 1) }
         for index in order where generator.below(16) > 0 {
             let packet = batch[index]
@@ -288,7 +288,7 @@ final class BackendDifference {
         }
     }
 
-    /// One packet into every backend; returns what they all say.
+    /// Passes one packet to every backend; returns their common result.
     private func receive(_ packet: Sent) -> Result<Int, SRTPError> {
         var outcome: Result<Int, SRTPError>?
         for backend in backends.indices {
@@ -303,7 +303,7 @@ final class BackendDifference {
         return outcome ?? .failure(.failed)
     }
 
-    /// A changed bit, or bytes missing: refused by all for the same reason, and nobody's state changes.
+    /// A changed bit or missing bytes: all refuse it for the same reason, and no state changes.
     private func forge(_ packet: Sent) {
         let position = generator.below(packet.length)
         let bit = UInt8(1) << UInt8(generator.below(8))
@@ -323,7 +323,7 @@ final class BackendDifference {
         }
     }
 
-    /// A receiver that missed the roll-over takes nothing more of a stream: another one takes its place.
+    /// A receiver that missed the roll-over accepts nothing more of a stream: it is replaced by a new stream.
     private func replaceStream(_ packet: Sent) {
         let stream = peers[packet.peer].streams[packet.stream]
         guard stream.ssrc == packet.ssrc else { return }
@@ -339,7 +339,7 @@ final class BackendDifference {
         isRTCP: Bool
     ) -> Int {
         var span = unsafe MutableRawSpan(
-            _unsafeBytes: UnsafeMutableRawBufferPointer(start: place, count: count + SRTPSession.overheadBytesMax)
+            _unsafeBytes: UnsafeMutableRawBufferPointer(start: place, count: count + SRTPLimits.overheadBytesMax)
         )
         let result =
             isRTCP

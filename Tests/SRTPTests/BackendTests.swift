@@ -5,14 +5,14 @@ import Wire
 
 @testable import SRTP
 
-/// The backends against each other.
+/// Compares the backends with each other.
 struct BackendTests {
     @Test(arguments: SRTPProfile.allCases)
-    func `all backends send the same bytes and take the same packets`(profile: SRTPProfile) throws {
+    func `all backends send the same bytes and accept the same packets`(profile: SRTPProfile) throws {
         let difference = try BackendDifference(profile, seed: UInt64(profile.rawValue))
         difference.run(BackendDifference.packets)
         #expect(difference.difference == "")
-        // Nearly all that is not lost arrives, or it was not worth the while.
+        // Otherwise the comparison would prove little.
         #expect(difference.accepted > difference.sent * 3 / 4)
         #expect(difference.replaced < difference.sent / 100)
     }
@@ -23,7 +23,7 @@ struct BackendTests {
         },
         SRTPProfile.allCases
     )
-    func `what one backend protects, another takes`(
+    func `what one backend protects, another accepts`(
         backends: (near: SRTPBackend, far: SRTPBackend),
         profile: SRTPProfile
     ) throws {
@@ -36,7 +36,7 @@ struct BackendTests {
         }
     }
 
-    @Test func `the best backend comes first, and the reference is always there`() throws {
+    @Test func `the fastest backend comes first, and libsrtp2 is always available`() throws {
         let available = SRTPBackend.available
         #expect(available.first == SRTPBackend.preferred)
         #expect(available.suffix(2) == [.openssl, .libsrtp2])
@@ -47,8 +47,8 @@ struct BackendTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `a packet that is refused leaves nothing behind in the library's error queue`(flavor: Flavor) throws {
-        // DTLS runs on the same thread and would take it for an error of its own.
+    func `a refused packet leaves no error in OpenSSL's queue`(flavor: Flavor) throws {
+        // DTLS runs on the same thread and would report the error as its own.
         let pair = try Pair(flavor)
         var forged = try pair.near.protectedRTP(rtp(1))
         forged[20] ^= 1
@@ -59,7 +59,7 @@ struct BackendTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `the last SRTCP index of a key is used, and none after it`(flavor: Flavor) throws {
+    func `the last SRTCP index of a key is used, and the next packet is refused`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         let stream = try #require(pair.near.sender.stream(SSRC(rawValue: 0xCAFE_BABE)))
         guard flavor.backend != .libsrtp2 else { return }
@@ -73,9 +73,9 @@ struct BackendTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `sources that come and go keep theirs apart`(flavor: Flavor) throws {
+    func `each source keeps its own state while others are added and removed`(flavor: Flavor) throws {
         let pair = try Pair(flavor, sourcesMax: 200)
-        // Multiples of a power of two, which a table of a power of two of slots likes least.
+        // Multiples of a power of two, the worst case for a hash table with that number of slots.
         let sources = (0..<200).map { UInt32($0) << 24 | UInt32($0) << 5 }
         let packets = try sources.map { try pair.near.protectedRTP(rtp(7, ssrc: $0, payload: 5)) }
         for packet in packets { _ = try pair.far.plainRTP(packet) }
@@ -93,7 +93,7 @@ struct BackendTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `forgetting a source that is received leaves ours of the same number alone`(flavor: Flavor) throws {
+    func `removing a received source does not affect the sent source with the same SSRC`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         for number in [UInt16(65_000), 65_535, 3] { _ = try pair.near.protectedRTP(rtp(number)) }
         _ = try pair.near.protectedRTCP(rtcp())
@@ -104,7 +104,7 @@ struct BackendTests {
         #expect(try pair.near.protectedRTCP(rtcp()) == pair.reference.protectRTCP(rtcp(), index: 2))
     }
 
-    @Test func `a replay window tells seen from unseen, whichever way the index moves`() {
+    @Test func `the replay window distinguishes seen from unseen in any order of indices`() {
         var window = ReplayWindow<2>()
         var seen: Set<UInt64> = []
         var newest: UInt64 = 0

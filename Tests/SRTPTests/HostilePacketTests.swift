@@ -4,7 +4,7 @@ import Wire
 
 struct HostilePacketTests {
     @Test(arguments: Flavor.all)
-    func `a change of any byte is refused, and the packet is accepted afterwards`(flavor: Flavor) throws {
+    func `a change of any byte is refused, and the unchanged packet is accepted afterwards`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         _ = try pair.far.plainRTP(try pair.near.protectedRTP(rtp(1)))
         let media = try pair.near.protectedRTP(rtp(2))
@@ -44,7 +44,7 @@ struct HostilePacketTests {
     @Test(arguments: Flavor.all)
     func `lengths in the header that exceed the packet are malformed`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
-        // Fifteen contributing sources, an extension without its length, one longer than the packet, version 1.
+        // 15 contributing sources, an extension without its length, one longer than the packet, version 1.
         let cases: [[UInt8]] = [
             [0x8F, 96] + [UInt8](repeating: 0, count: 38),
             [0x9F, 96] + [UInt8](repeating: 0, count: 72),
@@ -121,7 +121,7 @@ struct HostilePacketTests {
             #expect(throws: SRTPError.authentication) { try pair.far.plainRTP(forged) }
         }
         #expect(pair.far.sourceCount == 0)
-        // A forged high number must not have moved the roll-over counter that the first real packet starts.
+        // The forged high number must not have changed the roll-over counter.
         let other = try Pair(flavor)
         for number in [UInt16(7), 8] {
             let packet = try other.near.protectedRTP(rtp(number, ssrc: 5))
@@ -130,7 +130,7 @@ struct HostilePacketTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `one source too many is refused and the known ones go on`(flavor: Flavor) throws {
+    func `one source too many is refused, and the known ones continue`(flavor: Flavor) throws {
         let pair = try Pair(flavor, sourcesMax: 3)
         for ssrc in [UInt32(1), 2] {
             _ = try pair.far.plainRTP(try pair.near.protectedRTP(rtp(1, ssrc: ssrc)))
@@ -153,7 +153,7 @@ struct HostilePacketTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `an SRTCP packet that says it is not encrypted is refused`(flavor: Flavor) throws {
+    func `an SRTCP packet without the E flag is refused`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         var report = try pair.near.protectedRTCP(rtcp())
         let flag = flavor.profile == .aes128CMHMACSHA1 ? report.count - 14 : report.count - 4
@@ -163,13 +163,13 @@ struct HostilePacketTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `what was protected with other keys is refused`(flavor: Flavor) throws {
+    func `a packet that was protected with other keys is refused`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         let media = try pair.near.protectedRTP(rtp(1))
         #expect(throws: SRTPError.authentication) { try pair.near.plainRTP(media) }
     }
 
-    @Test func `contexts are made and used on several threads`() async throws {
+    @Test func `contexts are created and used on several threads`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for index in 0..<16 {
                 group.addTask { @concurrent in

@@ -2,7 +2,7 @@ import SRTP
 import Testing
 import Wire
 
-/// A backend that this machine has, and a profile.
+/// An available backend and a profile.
 struct Flavor: Sendable, CustomTestStringConvertible {
     let backend: SRTPBackend
     let profile: SRTPProfile
@@ -14,19 +14,19 @@ struct Flavor: Sendable, CustomTestStringConvertible {
     var testDescription: String { "\(backend.rawValue), \(profile)" }
 }
 
-/// Two ends with each other's keys.
+/// Two transforms with matching keys.
 struct Pair {
     let near: any SRTPTransform
     let far: any SRTPTransform
-    /// What the near end protects with.
+    /// The reference implementation with the keys of `near`.
     let reference: Reference
 
     static func keys(_ profile: SRTPProfile, seed: UInt8) -> [UInt8] {
         (0..<profile.keyLength + profile.saltLength).map { UInt8(truncatingIfNeeded: $0 &* 7) ^ seed }
     }
 
-    init(_ flavor: Flavor, sourcesMax: Int = 64, allowsRepeats: Bool = true) throws {
-        try self.init(near: flavor.backend, far: flavor.backend, flavor.profile, sourcesMax, allowsRepeats)
+    init(_ flavor: Flavor, sourcesMax: Int = 64, allowsRepeatTransmission: Bool = true) throws {
+        try self.init(near: flavor.backend, far: flavor.backend, flavor.profile, sourcesMax, allowsRepeatTransmission)
     }
 
     init(
@@ -34,15 +34,19 @@ struct Pair {
         far: SRTPBackend,
         _ profile: SRTPProfile,
         _ sourcesMax: Int = 64,
-        _ allowsRepeats: Bool = true
+        _ allowsRepeatTransmission: Bool = true
     ) throws {
         let local = Self.keys(profile, seed: 0x31)
         let remote = Self.keys(profile, seed: 0xC4)
         let nearKeys = try #require(SRTPKeyingMaterial(profile: profile, local: local, remote: remote))
         let farKeys = try #require(SRTPKeyingMaterial(profile: profile, local: remote, remote: local))
         self.near = try SRTPEngine(near)
-            .makeTransform(nearKeys, sourcesMax: sourcesMax, allowsRepeats: allowsRepeats)
-        self.far = try SRTPEngine(far).makeTransform(farKeys, sourcesMax: sourcesMax, allowsRepeats: allowsRepeats)
+            .makeTransform(nearKeys, sourcesMax: sourcesMax, allowsRepeatTransmission: allowsRepeatTransmission)
+        self.far = try SRTPEngine(far).makeTransform(
+            farKeys,
+            sourcesMax: sourcesMax,
+            allowsRepeatTransmission: allowsRepeatTransmission
+        )
         reference = Reference(profile: profile, master: local)
     }
 }
@@ -62,10 +66,10 @@ extension SRTPTransform {
     }
 }
 
-/// Runs `body` on a copy of `packet` with room behind it, and returns as many bytes as it says.
+/// Runs `body` on a copy of `packet` with `room` more bytes, and returns as many bytes as `body` returns.
 func inPlace(
     _ packet: [UInt8],
-    room: Int = SRTPSession.overheadBytesMax,
+    room: Int = SRTPLimits.overheadBytesMax,
     _ body: (inout MutableRawSpan, Int) throws(SRTPError) -> Int
 ) throws(SRTPError) -> [UInt8] {
     var buffer = packet + [UInt8](repeating: 0xEE, count: room)
@@ -75,7 +79,7 @@ func inPlace(
     return Array(buffer.prefix(length))
 }
 
-/// An RTP packet whose payload tells its sequence number.
+/// An RTP packet whose payload depends on its sequence number.
 func rtp(_ sequence: UInt16, ssrc: UInt32 = 0xCAFE_BABE, payload: Int = 40) -> [UInt8] {
     var packet: [UInt8] = [0x80, 0x60]
     packet.append(bigEndian: sequence)

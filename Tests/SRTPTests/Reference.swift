@@ -1,7 +1,7 @@
 import COpenSSL
 import Wire
 
-/// SRTP written out from the RFCs, one packet at a time, to hold a backend against.
+/// A reference implementation of SRTP, one packet at a time, to compare backends with.
 struct Reference {
     let profile: SRTPProfile
     let masterKey: [UInt8]

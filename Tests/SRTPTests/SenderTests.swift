@@ -3,9 +3,9 @@ import Wire
 
 @testable import SRTP
 
-/// The sending handle: out of place, by an explicit index, finished by a flush.
+/// `SRTPSender`: protects out of place with an explicit index, finished by a flush.
 struct SenderTests {
-    /// Protects `packet` by handle, from a payload elsewhere; `nil` when refused.
+    /// Protects `packet` with the handle, from a payload elsewhere; `nil` when refused.
     private static func protect(
         _ transform: any SRTPTransform,
         _ packet: [UInt8],
@@ -17,7 +17,7 @@ struct SenderTests {
         let stream = try #require(transform.sender.stream(SSRC(rawValue: ssrc)))
         var target =
             Array(packet.prefix(headerLength))
-            + [UInt8](repeating: 0xEE, count: packet.count - headerLength + SRTPSession.overheadBytesMax)
+            + [UInt8](repeating: 0xEE, count: packet.count - headerLength + SRTPLimits.overheadBytesMax)
         let payload = Array(packet.dropFirst(headerLength))
         let length = unsafe target.withUnsafeMutableBytes { target in
             unsafe payload.withUnsafeBytes { payload in
@@ -51,7 +51,7 @@ struct SenderTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `any index is protected as the RFCs prescribe, whatever came before`(flavor: Flavor) throws {
+    func `any index is protected as the RFCs specify, whatever was sent before`(flavor: Flavor) throws {
         let engine = try SRTPEngine(flavor.backend)
         let transform = try engine.makeTransform(try Self.keys(flavor.profile))
         let reference = Reference(profile: flavor.profile, master: Pair.keys(flavor.profile, seed: 1))
@@ -68,10 +68,10 @@ struct SenderTests {
             )
             #expect(try Self.protect(transform, packet, index: index, engine: engine) == expected, "\(index)")
         }
-        // There is no number after the last one.
+        // There is no index after the last one.
         #expect(try Self.protect(transform, rtp(0), index: 1 << 48, engine: engine) == nil)
         #expect(throws: SRTPError.keysExpired) { try transform.protectedRTP(rtp(0)) }
-        // A source that jumped is followed by one that starts low.
+        // After a source with a high index, a new one starts low.
         let other = rtp(9, ssrc: 8)
         #expect(
             try Self.protect(transform, other, index: 9, engine: engine)
@@ -80,7 +80,7 @@ struct SenderTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `handles and the calls that infer the index share one state`(flavor: Flavor) throws {
+    func `handles and the calls that estimate the index share one state`(flavor: Flavor) throws {
         let engine = try SRTPEngine(flavor.backend)
         let transform = try engine.makeTransform(try Self.keys(flavor.profile))
         let reference = Reference(profile: flavor.profile, master: Pair.keys(flavor.profile, seed: 1))
@@ -99,10 +99,10 @@ struct SenderTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `an index is repeated when that is allowed, and not from behind the window`(flavor: Flavor) throws {
+    func `an index can be repeated if allowed, but not from behind the window`(flavor: Flavor) throws {
         let engine = try SRTPEngine(flavor.backend)
         let lenient = try engine.makeTransform(try Self.keys(flavor.profile))
-        let strict = try engine.makeTransform(try Self.keys(flavor.profile), allowsRepeats: false)
+        let strict = try engine.makeTransform(try Self.keys(flavor.profile), allowsRepeatTransmission: false)
         for transform in [lenient, strict] {
             let isStrict = transform === strict
             func send(_ index: UInt64) throws -> Bool {
@@ -124,13 +124,13 @@ struct SenderTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `packets of many peers wait for one flush`(flavor: Flavor) throws {
+    func `one flush finishes the packets of many peers`(flavor: Flavor) throws {
         let engine = try SRTPEngine(flavor.backend)
         let peers = try (0..<7).map { seed in
             try engine.makeTransform(try Self.keys(flavor.profile, seed: UInt8(seed)))
         }
         let references = (0..<7).map { Reference(profile: flavor.profile, master: Pair.keys(flavor.profile, seed: $0)) }
-        // More than one batch of the multi-buffer backend, then every remainder that its lanes can leave.
+        // More than one batch of the multi-buffer backend, then every possible remainder of its lanes.
         for count in [150] + Array(0...20) {
             let room = 700
             var arena = [UInt8](repeating: 0, count: count * room + 1)
@@ -164,7 +164,7 @@ struct SenderTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `the longest packets are protected together`(flavor: Flavor) throws {
+    func `packets of the maximum length are protected in one batch`(flavor: Flavor) throws {
         let engine = try SRTPEngine(flavor.backend)
         let keys = try Self.keys(flavor.profile)
         let transform = try engine.makeTransform(keys)
@@ -173,7 +173,7 @@ struct SenderTests {
         let stream = try #require(sender.stream(SSRC(rawValue: 0xCAFE_BABE)))
         var packets = (1...6).map { rtp($0, payload: 65_507 - 12 - sender.tagLength) }
         let expected = packets.map { reference.protectRTP($0, headerLength: 12, rollOver: 0) }
-        let room = 65_507 + SRTPSession.overheadBytesMax
+        let room = 65_507 + SRTPLimits.overheadBytesMax
         var arena = [UInt8](repeating: 0, count: packets.count * room)
         unsafe arena.withUnsafeMutableBytes { arena in
             for number in packets.indices {
@@ -199,7 +199,7 @@ struct SenderTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `a transform that ends with packets unfinished finishes them, and outlives its engine's owner`(
+    func `the deinit of a transform finishes its packets, also after its engine was released`(
         flavor: Flavor
     ) throws {
         var engine: SRTPEngine? = try SRTPEngine(flavor.backend)
@@ -207,7 +207,7 @@ struct SenderTests {
         let survivor = try #require(try engine?.makeTransform(keys))
         var transform = try engine?.makeTransform(keys)
         let packet = rtp(1, payload: 100)
-        var target = packet + [UInt8](repeating: 0, count: SRTPSession.overheadBytesMax)
+        var target = packet + [UInt8](repeating: 0, count: SRTPLimits.overheadBytesMax)
         let expected = Reference(profile: flavor.profile, master: keys.local)
             .protectRTP(packet, headerLength: 12, rollOver: 0)
         unsafe target.withUnsafeMutableBytes { target in
@@ -231,9 +231,9 @@ struct SenderTests {
     }
 
     @Test(arguments: SRTPBackend.available)
-    func `sources that are sent are bounded`(backend: SRTPBackend) throws {
+    func `the number of sent sources is bounded`(backend: SRTPBackend) throws {
         let transform = try SRTPEngine(backend).makeTransform(try Self.keys(.aeadAES128GCM))
-        for ssrc in 0..<UInt32(SRTPSession.sendingSourcesMax) {
+        for ssrc in 0..<UInt32(SRTPLimits.sendingSourcesMax) {
             #expect(transform.sender.stream(SSRC(rawValue: ssrc)) != nil)
         }
         #expect(transform.sender.stream(SSRC(rawValue: .max)) == nil)

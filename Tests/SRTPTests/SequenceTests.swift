@@ -5,7 +5,7 @@ import Wire
 
 struct SequenceTests {
     @Test(arguments: Flavor.all, 0..<2)
-    func `loss and reordering across several wraps lose nothing that arrives`(
+    func `every packet that arrives is accepted despite loss and reordering across several wraps`(
         flavor: Flavor,
         seed: UInt64
     ) throws {
@@ -14,7 +14,7 @@ struct SequenceTests {
         for (sender, receiver) in [(pair.near, pair.far), (pair.far, pair.near)] {
             var waiting: [(due: Int, plain: [UInt8], packet: [UInt8])] = []
             var arrived = 0
-            // A step of up to 97 numbers a packet goes round the 16 bits over three times.
+            // With steps of up to 97 the 16-bit number wraps more than three times.
             var number = 60_000
             for step in 0..<5_000 {
                 number += Int.random(in: 1...97, using: &generator)
@@ -33,7 +33,7 @@ struct SequenceTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `a packet from before the wrap is accepted late, once`(flavor: Flavor) throws {
+    func `a late packet from before the wrap is accepted once`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         let numbers = (0..<40).map { UInt16(truncatingIfNeeded: 65_516 + $0) }
         let packets = try numbers.map { try pair.near.protectedRTP(rtp($0)) }
@@ -45,13 +45,13 @@ struct SequenceTests {
             #expect(try pair.far.plainRTP(packets[index]) == rtp(numbers[index]))
             #expect(throws: SRTPError.replayed) { try pair.far.plainRTP(packets[index]) }
         }
-        // The roll-over counter did not go back with them.
+        // They did not decrease the roll-over counter.
         let next = rtp(UInt16(truncatingIfNeeded: 65_516 + 40))
         #expect(try pair.far.plainRTP(try pair.near.protectedRTP(next)) == next)
     }
 
     @Test(arguments: Flavor.all)
-    func `the replay window is over a thousand packets deep`(flavor: Flavor) throws {
+    func `the replay window covers a thousand packets`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         let packets = try (1000...2_100).map { try pair.near.protectedRTP(rtp(UInt16($0))) }
         let last = packets.count - 1
@@ -64,13 +64,13 @@ struct SequenceTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `the same packet may be sent again, and is the same`(flavor: Flavor) throws {
+    func `the same packet can be protected again, with the same result`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         let first = try pair.near.protectedRTP(rtp(100))
         for number in 101...400 { _ = try pair.near.protectedRTP(rtp(UInt16(number))) }
         #expect(try pair.near.protectedRTP(rtp(100)) == first)
         #expect(try pair.near.protectedRTP(rtp(400)) == (try pair.near.protectedRTP(rtp(400))))
-        // It does not set the sender back.
+        // The sender's index did not decrease.
         let next = try pair.near.protectedRTP(rtp(401))
         #expect(next == pair.reference.protectRTP(rtp(401), headerLength: 12, rollOver: 0))
     }
@@ -96,19 +96,19 @@ struct SequenceTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `RTCP is numbered by itself, is accepted out of order, and only once`(flavor: Flavor) throws {
+    func `SRTCP has its own index and is accepted out of order, but only once`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         let packets = try (0..<60).map { try pair.near.protectedRTCP(rtcp(mark: UInt8($0))) }
         for index in [3, 1, 2, 0, 50, 20] {
             #expect(try pair.far.plainRTCP(packets[index]) == rtcp(mark: UInt8(index)))
             #expect(throws: SRTPError.replayed) { try pair.far.plainRTCP(packets[index]) }
         }
-        // The same content twice is two packets.
+        // The same content twice gives two different packets.
         #expect(try pair.near.protectedRTCP(rtcp()) != (try pair.near.protectedRTCP(rtcp())))
     }
 
     @Test(arguments: Flavor.all)
-    func `sources are numbered apart`(flavor: Flavor) throws {
+    func `each source has its own index`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         for number in [UInt16(65_534), 65_535, 0, 1] {
             for ssrc in [UInt32(1), 2, 3] {

@@ -2,7 +2,7 @@ import SRTP
 import Testing
 import Wire
 
-/// Published vectors: first the reference is held against the RFCs, then the backend against the reference.
+/// Published test vectors: the reference is compared with the RFCs, then each backend with the reference.
 struct VectorTests {
     @Test func `RFC 3711 B.2: AES-CM key stream`() {
         let key = hex("2B7E151628AED2A6ABF7158809CF4F3C")
@@ -103,7 +103,7 @@ struct VectorTests {
         let rtcp: String
     }
 
-    /// Protected forms of the two packets below, as the libsrtp project publishes them.
+    /// The two packets below after protection, as published by the libsrtp project.
     @Test(arguments: [
         Known(
             profile: .aes128CMHMACSHA1,
@@ -136,7 +136,7 @@ struct VectorTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `every packet is what the RFCs prescribe`(flavor: Flavor) throws {
+    func `every packet is as the RFCs specify`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         for step in 0..<300 {
             let sequence = UInt16(truncatingIfNeeded: 65_300 + step)
@@ -154,7 +154,7 @@ struct VectorTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `contributing sources and header extensions stay in the clear`(flavor: Flavor) throws {
+    func `contributing sources and header extensions are not encrypted`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         let header =
             hex("92e00001 00000002 cafebabe 00000011 00000022 bede0002 10aa2001 02030000")

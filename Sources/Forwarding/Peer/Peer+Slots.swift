@@ -60,7 +60,7 @@ extension Peer {
             slot.connect(to: nil, at: now)
             guard let sender = transport.egress.sender else { continue }
             // Feedback to the peer goes on under its SSRC.
-            for ssrc in slot.parameters.ssrcs where ssrc != feedbackSSRC { sender.forget(ssrc) }
+            for ssrc in slot.parameters.ssrcs where ssrc != feedbackSSRC { sender.removeStream(ssrc) }
         }
     }
 }

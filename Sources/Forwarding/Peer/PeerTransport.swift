@@ -169,7 +169,7 @@ package final class PeerTransport {
                 let transform = try? engine.makeTransform(
                     keys,
                     sourcesMax: agent.sourcesMax,
-                    allowsRepeats: retransmitsWithoutRTX
+                    allowsRepeatTransmission: retransmitsWithoutRTX
                 )
             else {
                 return close(.handshakeFailed)

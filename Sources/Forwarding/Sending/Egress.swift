@@ -136,7 +136,7 @@ package final class Egress {
         guard let transform, unsafe state.pointee.isSendable else { return false }
         var sent = 0
         let isAppended = unsafe batch.append(to: state.pointee.path) { slot in
-            guard packet.count + SRTPSession.overheadBytesMax <= slot.byteCount else { return nil }
+            guard packet.count + SRTPLimits.overheadBytesMax <= slot.byteCount else { return nil }
             slot.store(unsafe packet.span.bytes, at: 0)
             guard let length = protect(transform, &slot, packet.count) else { return nil }
             sent = length

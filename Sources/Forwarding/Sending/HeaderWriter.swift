@@ -59,7 +59,7 @@ struct HeaderWriter {
     /// Whether a packet fits a datagram of the batch, encrypted and behind a header of the greatest length.
     @inline(__always)
     static func fitsDatagram(headerLengthMax: Int, payloadLength: Int) -> Bool {
-        headerLengthMax + payloadLength + SRTPSession.overheadBytesMax <= DatagramBatch.slotBytes
+        headerLengthMax + payloadLength + SRTPLimits.overheadBytesMax <= DatagramBatch.slotBytes
     }
 
     /// Writes an element's head. An identifier above 14 or data of more than 16 bytes needs the two-byte form.

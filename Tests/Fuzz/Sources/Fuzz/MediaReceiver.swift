@@ -55,7 +55,7 @@ struct MediaReceiver {
     /// Within the window in which a receiver can tell a packet from a replay.
     private func isNew(_ index: ExtendedSequenceNumber, _ ssrc: UInt32) -> Bool {
         guard let newest = unwrappers[ssrc]?.newest else { return true }
-        return index.distance(to: newest) < SRTPSession.replayWindowPackets
+        return index.distance(to: newest) < SRTPLimits.replayWindowPackets
     }
 
     private func readRTP(_ bytes: RawSpan) {

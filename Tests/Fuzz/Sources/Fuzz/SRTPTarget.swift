@@ -1,20 +1,20 @@
 import SRTP
 import Wire
 
-/// Packets that claim to be protected, mixed with some that are, through every backend at the same time: the first byte
-/// chooses the profile. What one backend sends, all must send, and what one makes of a packet, all must make of it.
+/// Forged and protected packets through every backend: all backends must send the same bytes and return the same
+/// results. The first byte chooses the profile.
 func fuzzSRTP(_ bytes: RawSpan) {
     var input = FuzzInput(bytes)
-    let ends = Ends(input.pick(SRTPProfile.allCases), allowsRepeats: input.flag())
+    let ends = Ends(input.pick(SRTPProfile.allCases), allowsRepeatTransmission: input.flag())
     while !input.isAtEnd {
         let action = input.byte()
         let packet = input.chunk()
         let isRTCP = action & 1 != 0
-        let room = action & 2 != 0 ? SRTPSession.overheadBytesMax : input.choice(SRTPSession.overheadBytesMax + 1)
+        let room = action & 2 != 0 ? SRTPLimits.overheadBytesMax : input.choice(SRTPLimits.overheadBytesMax + 1)
         let known = ends.sourceCount
         guard action & 4 == 0 else {
             let accepted = ends.unprotect(packet, room: room, isRTCP: isRTCP)
-            require(accepted == nil, "what nobody protected is refused")
+            require(accepted == nil, "an unprotected packet is refused")
             require(ends.sourceCount == known, "and makes no source known")
             continue
         }
@@ -27,11 +27,11 @@ func fuzzSRTP(_ bytes: RawSpan) {
             var forged = protected
             forged[input.choice(256) % forged.count] ^= 1 << UInt8(input.choice(8))
             let known = ends.sourceCount
-            require(ends.unprotect(forged, room: 0, isRTCP: isRTCP) == nil, "what was changed underway is refused")
+            require(ends.unprotect(forged, room: 0, isRTCP: isRTCP) == nil, "a modified packet is refused")
             require(ends.sourceCount == known, "and makes no source known")
         }
         if let plain = ends.unprotect(protected, room: 0, isRTCP: isRTCP) {
-            require(plain == packet, "what was protected comes out as it was")
+            require(plain == packet, "a protected packet is restored")
         }
         require(ends.sourceCount <= 4, "sources are bounded")
         require(ends.unprotect(protected, room: 0, isRTCP: isRTCP) == nil, "a replay is refused")
@@ -47,7 +47,7 @@ private struct Ends {
     private let senders: [any SRTPTransform]
     private let receivers: [any SRTPTransform]
 
-    init(_ profile: SRTPProfile, allowsRepeats: Bool) {
+    init(_ profile: SRTPProfile, allowsRepeatTransmission: Bool) {
         let length = profile.keyLength + profile.saltLength
         let near = (0..<length).map { UInt8(truncatingIfNeeded: $0 * 7 + 3) }
         let far = (0..<length).map { UInt8(truncatingIfNeeded: $0 * 5 + 1) }
@@ -56,7 +56,9 @@ private struct Ends {
         else { fatalError("no keys") }
         let engines = unsafe allEngines
         self.engines = engines
-        senders = engines.compactMap { try? $0.makeTransform(theirs, allowsRepeats: allowsRepeats) }
+        senders = engines.compactMap {
+            try? $0.makeTransform(theirs, allowsRepeatTransmission: allowsRepeatTransmission)
+        }
         receivers = engines.compactMap { try? $0.makeTransform(ours, sourcesMax: 4) }
         let count = SRTPBackend.available.count
         require(senders.count == count && receivers.count == count, "a transform of each backend")
@@ -64,7 +66,7 @@ private struct Ends {
 
     var sourceCount: Int {
         let counts = Set(receivers.map(\.sourceCount))
-        require(counts.count == 1, "the backends know as many sources: \(counts)")
+        require(counts.count == 1, "the backends know the same number of sources: \(counts)")
         return counts.first ?? 0
     }
 
@@ -80,7 +82,7 @@ private struct Ends {
         agreed(receivers.map { run($0, packet, room: room, isRTCP: isRTCP, isProtecting: false) })
     }
 
-    /// Protects an RTP packet by handle, from a payload elsewhere.
+    /// Protects an RTP packet with the handle, from a payload elsewhere.
     func protect(_ packet: [UInt8], rollOver: UInt32) -> [UInt8]? {
         var header: (length: Int, ssrc: SSRC, index: UInt64)?
         withSpan(packet) { span in
@@ -94,7 +96,7 @@ private struct Ends {
                 guard let stream = sender.stream(header.ssrc) else { return .failure(.tooManySources) }
                 let payload = packet.dropFirst(header.length)
                 let target = UnsafeMutableRawBufferPointer.allocate(
-                    byteCount: packet.count + SRTPSession.overheadBytesMax,
+                    byteCount: packet.count + SRTPLimits.overheadBytesMax,
                     alignment: 1
                 )
                 defer { unsafe target.deallocate() }
@@ -148,7 +150,7 @@ private struct Ends {
     }
 }
 
-/// Made once, because the multi-buffer backend tests itself when an engine is made. The fuzzer runs on one thread.
+/// Created once, because the multi-buffer backend runs a self-test for each engine. The fuzzer has one thread.
 private nonisolated(unsafe) let allEngines = SRTPBackend.available.compactMap { try? SRTPEngine($0) }
 
 /// Protects a copy of `packet` in a buffer of exactly `room` more bytes.
@@ -168,7 +170,7 @@ func unprotect(_ packet: [UInt8], room: Int, isRTCP: Bool, with transform: any S
 }
 
 private func inPlace(_ packet: [UInt8], room: Int, _ body: (inout MutableRawSpan, Int) -> Int?) -> [UInt8]? {
-    // An allocation of its own, so that a byte beyond its end is noticed.
+    // A separate allocation, so that AddressSanitizer detects an access beyond its end.
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: packet.count + room, alignment: 1)
     defer { unsafe buffer.deallocate() }
     unsafe buffer.copyBytes(from: packet)

@@ -1,21 +1,21 @@
 import Wire
 
-/// Length and version checks on packets, made before any byte reaches a backend.
-enum PacketShape {
-    /// The longest packet that is processed: what a UDP datagram over IPv4 carries.
+/// Checks the version and the lengths of packets before a backend processes them.
+enum PacketLayout {
+    /// The longest packet: the payload of a UDP datagram over IPv4.
     static let packetBytesMax = 65_507
-    /// The fixed part of an RTCP packet that stays in the clear: header and sender SSRC (RFC 3711 §3.4).
+    /// The unencrypted part of an RTCP packet: header and sender SSRC (RFC 3711 §3.4).
     static let rtcpHeaderBytes = 8
     /// The `E` flag and the SRTCP index (RFC 3711 §3.4).
     static let rtcpIndexBytes = 4
-    /// The `E` flag in front of the SRTCP index.
+    /// The `E` flag, the most significant bit.
     static let encryptedFlag: UInt32 = 0x8000_0000
 
-    /// What protection needs of an RTP packet's header.
+    /// The fields of an RTP header that SRTP needs.
     struct RTP {
         let source: SSRC
         let sequence: UInt16
-        /// Bytes of the fixed header, the CSRC list and the header extension: what stays in the clear.
+        /// Bytes of the fixed header, the CSRC list and the header extension, which are not encrypted.
         let headerLength: Int
     }
 
@@ -40,7 +40,7 @@ enum PacketShape {
         )
     }
 
-    /// Checks an RTCP packet's version and length, and returns its sender.
+    /// Checks an RTCP packet's version and length, and returns its sender SSRC.
     static func rtcpSource(_ packet: borrowing MutableRawSpan, length: Int, trailer: Int) throws(SRTPError) -> SSRC {
         guard length >= rtcpHeaderBytes + trailer, length <= packet.byteCount, length <= packetBytesMax else {
             throw .malformed
