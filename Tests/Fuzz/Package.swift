@@ -10,12 +10,12 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableExperimentalFeature("Lifetimes"),
-    // The fuzzer has its own `main`.
+    // libFuzzer has its own `main`.
     .unsafeFlags(["-parse-as-library"]),
 ]
 
-/// One executable with all fuzz targets. `Tests/Fuzz/run` builds and runs it. It is a package of its own, because it links
-/// only with the fuzzer's `main`.
+/// One executable contains all targets; `Tests/Fuzz/run` builds and runs it. A separate package, because it links only
+/// with libFuzzer's `main`, which would break the build of the product.
 let package = Package(
     name: "fuzz",
     platforms: [.macOS(.v26)],

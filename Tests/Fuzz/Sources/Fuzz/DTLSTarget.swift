@@ -1,7 +1,7 @@
 import DTLS
 import Wire
 
-/// One certificate a side, made once for all inputs.
+/// One certificate for each side, generated once for all inputs.
 enum Certificates {
     static let near = make()
     static let far = make()
@@ -12,8 +12,8 @@ enum Certificates {
     }
 }
 
-/// A connection whose peer is honest and whose path is not: the script lets flights through, loses, repeats, changes
-/// and forges them, at every stage of the handshake.
+/// A connection with an honest peer over a hostile network: the script delivers, drops, duplicates, modifies and forges
+/// flights in every stage of the handshake.
 func fuzzDTLS(_ bytes: RawSpan, role: DTLSRole) {
     var input = FuzzInput(bytes)
     let run = DTLSRun(role: role)
@@ -25,7 +25,7 @@ private final class DTLSRun {
     private let victim: DTLSConnection
     private let peer: DTLSConnection
     private var now = Instant(nanoseconds: 1_000_000_000)
-    /// What the peer sent and the victim has not got.
+    /// Datagrams of the peer that are not delivered yet.
     private var waiting: [[UInt8]] = []
     private var victimKeys: SRTPKeyingMaterial?
     private var peerKeys: SRTPKeyingMaterial?
@@ -73,10 +73,10 @@ private final class DTLSRun {
         }
     }
 
-    /// Lets the honest peer finish, as far as it can.
+    /// Completes the handshake with the honest peer, if possible.
     func finish() {
         for _ in 0..<12 where !waiting.isEmpty { deliver(waiting.removeFirst()) }
-        if victimKeys != nil, ends == 0 { require(victim.isEstablished, "keys mean that the connection stands") }
+        if victimKeys != nil, ends == 0 { require(victim.isEstablished, "a connection with keys is established") }
         if let victimKeys, let peerKeys {
             require(
                 victimKeys.local == peerKeys.remote && victimKeys.remote == peerKeys.local,
@@ -85,7 +85,7 @@ private final class DTLSRun {
         }
         victim.close()
         victim.drainOutput { check($0) }
-        require(victim.nextDeadline == nil, "a closed connection waits for nothing")
+        require(victim.nextDeadline == nil, "a closed connection has no deadline")
     }
 
     private func deliver(_ datagram: [UInt8]) {
@@ -112,7 +112,7 @@ private final class DTLSRun {
         }
     }
 
-    /// Takes what the victim sent to its peer, and what that answers to the path.
+    /// Delivers the victim's output to its peer, and queues the peer's answers.
     private func flush() {
         var sent: [[UInt8]] = []
         victim.drainOutput { datagram in
@@ -135,7 +135,7 @@ private final class DTLSRun {
         require(isDTLS, "a datagram is demultiplexed as DTLS (RFC 7983 §7)")
     }
 
-    /// A record around `fragment`.
+    /// A record with `fragment`.
     private func record(_ input: inout FuzzInput, _ fragment: [UInt8]) -> [UInt8] {
         var record: [UInt8] = [20 + UInt8(input.choice(5)), 0xFE, input.flag() ? 0xFF : 0xFD]
         record.append(bigEndian: UInt16(input.choice(3)))
@@ -144,7 +144,7 @@ private final class DTLSRun {
         return record + fragment
     }
 
-    /// A handshake message, or a piece of one.
+    /// A handshake message, or a fragment of one.
     private func message(_ input: inout FuzzInput) -> [UInt8] {
         let kind = input.pick([1, 2, 3, 4, 11, 12, 13, 14, 15, 16, 20, 22] as [UInt8])
         let sequence = UInt16(input.choice(8))

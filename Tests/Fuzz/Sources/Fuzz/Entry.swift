@@ -1,14 +1,14 @@
 import Glibc
 import Wire
 
-/// One thing to fuzz, by the name that `FUZZ_TARGET` chooses it by.
+/// One fuzz target, selected by its name in `FUZZ_TARGET`.
 struct FuzzTarget: Sendable {
     let name: String
-    /// The longest input worth trying, in bytes.
+    /// The longest input in bytes.
     let lengthMax: Int
-    /// Runs one input. Whatever is wrong with the code under test ends the process.
+    /// Runs one input. A violated invariant ends the process.
     let run: @Sendable (RawSpan) -> Void
-    /// Valid messages to start from: name and bytes.
+    /// The seeds of the corpus: name and bytes.
     let seeds: @Sendable () -> [(name: String, bytes: [UInt8])]
 
     static let all: [FuzzTarget] = [
@@ -24,20 +24,20 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "dtls-client", lengthMax: 3_000, run: { fuzzDTLS($0, role: .client) }, seeds: seedsDTLS),
         FuzzTarget(name: "srtp", lengthMax: 1_500, run: fuzzSRTP, seeds: seedsSRTP),
         FuzzTarget(name: "relay", lengthMax: 4_000, run: fuzzRelay, seeds: seedsRelay),
-        FuzzTarget(name: "outside", lengthMax: 3_000, run: fuzzOutside, seeds: seedsOutside),
-        FuzzTarget(name: "inside", lengthMax: 4_000, run: fuzzInside, seeds: seedsInside),
+        FuzzTarget(name: "unconnected", lengthMax: 3_000, run: fuzzUnconnected, seeds: seedsUnconnected),
+        FuzzTarget(name: "connected", lengthMax: 4_000, run: fuzzConnected, seeds: seedsConnected),
     ]
 }
 
-/// The target of this process. Chosen by the environment rather than by an argument, because the fuzzer starts copies
-/// of itself with arguments of its own making.
+/// The target of this process. Selected by the environment and not by an argument, because libFuzzer starts copies of
+/// itself with other arguments.
 private let chosen: FuzzTarget = {
     let name = environment("FUZZ_TARGET") ?? ""
     if let target = FuzzTarget.all.first(where: { $0.name == name }) { return target }
     leave("FUZZ_TARGET must be one of: \(FuzzTarget.all.map(\.name).joined(separator: " "))", status: 2)
 }()
 
-/// Called once before anything else: answers `FUZZ_TARGET=list` and `FUZZ_SEEDS=FOLDER`, and leaves.
+/// Called once at the start. Handles `FUZZ_TARGET=list` and `FUZZ_SEEDS=FOLDER`, and exits.
 @c(LLVMFuzzerInitialize)
 public func initialize(_ count: OpaquePointer?, _ arguments: OpaquePointer?) -> CInt {
     if environment("FUZZ_TARGET") == "list" {
@@ -56,7 +56,7 @@ public func testOneInput(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// Ends the process unless an invariant of the code under test holds; the fuzzer keeps the input.
+/// Ends the process when an invariant of the code under test is violated; libFuzzer keeps the input.
 func require(_ condition: @autoclosure () -> Bool, _ invariant: @autoclosure () -> String) {
     if !condition() { fatalError("broken: \(invariant())") }
 }
@@ -71,7 +71,7 @@ private func leave(_ text: String, status: CInt) -> Never {
     exit(status)
 }
 
-/// Writes every target's seeds as `FOLDER/TARGET/NAME`, and leaves.
+/// Writes the seeds of all targets to `FOLDER/TARGET/NAME`, and exits.
 private func writeSeeds(under folder: String) -> Never {
     for target in FuzzTarget.all {
         let path = "\(folder)/\(target.name)"

@@ -1,7 +1,7 @@
 import Wire
 
-/// Reads decisions and messages from an input's bytes. Behind the end everything reads as zero or empty, so every input
-/// means something.
+/// Reads decisions and messages from the bytes of an input. After the end everything reads as zero or empty, so every
+/// input is valid.
 struct FuzzInput {
     private let bytes: [UInt8]
     private var offset = 0
@@ -28,13 +28,13 @@ struct FuzzInput {
     mutating func flag() -> Bool { byte() & 1 != 0 }
     mutating func pick<Element>(_ elements: [Element]) -> Element { elements[choice(elements.count)] }
 
-    /// A length of two bytes, then as many bytes, as far as there are.
+    /// A length of two bytes, then at most as many bytes.
     mutating func chunk(max: Int = 1_400) -> [UInt8] {
         let count = min(Int(uint16()) % (max + 1), bytes.count - offset)
         defer { offset += count }
         return Array(bytes[offset..<offset + count])
     }
-    /// All that is left.
+    /// The rest of the input.
     mutating func rest() -> [UInt8] {
         defer { offset = bytes.count }
         return Array(bytes[offset...])
@@ -73,7 +73,7 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// Lends `bytes` as a span.
+/// Passes `bytes` to `body` as a span.
 func withSpan<Result>(_ bytes: [UInt8], _ body: (RawSpan) throws -> Result) rethrows -> Result {
     try body(unsafe bytes.span.bytes)
 }

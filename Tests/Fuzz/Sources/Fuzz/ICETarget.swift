@@ -1,7 +1,7 @@
 import ICE
 import Wire
 
-/// An agent and messages from anyone and from the peer: the first byte chooses the role, the rest is a script.
+/// An agent with messages from the peer and from others: the first byte chooses the role, the rest is a script.
 func fuzzICE(_ bytes: RawSpan) {
     var input = FuzzInput(bytes)
     if input.flag() {
@@ -13,7 +13,7 @@ func fuzzICE(_ bytes: RawSpan) {
     }
 }
 
-/// Paths that messages come in on: both families and two sockets.
+/// The paths of the messages: both address families and two sockets.
 let samplePaths: [NetworkPath] = (0..<12).map { index in
     let ip =
         index % 3 == 2
@@ -27,7 +27,7 @@ let samplePaths: [NetworkPath] = (0..<12).map { index in
 private let localCredentials = (0..<3).map { Sample.credentials("loc\($0)", "the local password") }
 private let remoteCredentials = (0..<3).map { Sample.credentials("rem\($0)", "the remote password") }
 
-/// Attributes as the input has them: type and value, up to six.
+/// Up to six attributes with types and values from the input.
 private func appendAttributes(_ input: inout FuzzInput, to builder: inout STUNMessageBuilder) {
     for _ in 0..<input.choice(7) {
         switch input.choice(8) {
@@ -42,7 +42,7 @@ private func appendAttributes(_ input: inout FuzzInput, to builder: inout STUNMe
     }
 }
 
-/// A check that the peer could have sent.
+/// A check that the peer could send.
 func makeCheck(
     to local: ICECredentials,
     from remote: ICECredentials,
@@ -126,10 +126,13 @@ private struct LiteRun {
                     require(selected == path && isSigned && message.useCandidate, "only a signed nomination selects")
                 }
             } catch {
-                require(batch.isEmpty, "what is dropped is not answered")
+                require(batch.isEmpty, "a dropped message gets no response")
             }
-            require(isSigned || batch.isEmpty, "what is not signed is not answered")
-            require(isSigned || agent.selectedPath == before || agent.selectedPath == nil, "nor does it select")
+            require(isSigned || batch.isEmpty, "an unsigned message gets no response")
+            require(
+                isSigned || agent.selectedPath == before || agent.selectedPath == nil,
+                "an unsigned message does not select a pair"
+            )
         }
         require(batch.count <= 1, "a message has at most one response")
         for index in 0..<batch.count {
@@ -143,7 +146,7 @@ private struct LiteRun {
     private func check() {
         require(agent.knownPathCount <= 8, "known pairs are bounded")
         if let path = agent.selectedPath { require(agent.isKnown(path), "the selected pair is known") }
-        require(agent.hasEnded || agent.nextDeadline != nil, "an agent that lives has a deadline")
+        require(agent.hasEnded || agent.nextDeadline != nil, "an active agent has a deadline")
     }
 }
 
@@ -151,7 +154,7 @@ private struct ControllingRun {
     var now = Instant(nanoseconds: 1_000_000_000)
     var agent: ICEControllingAgent
     var current = 0
-    /// The newest checks that the agent sent, which the peer may answer.
+    /// The newest checks of the agent, which the peer may answer.
     var sent: [(id: STUNTransactionID, path: NetworkPath)] = []
     let batch = DatagramBatch(capacity: 64)
 

@@ -2,11 +2,11 @@ import MediaTypes
 import SRTP
 import Wire
 
-/// The subscriber's end: everything that comes out decrypts, is well formed, and no key stream is used twice.
+/// The subscriber: checks that everything sent decrypts and is well-formed, and that no key stream is reused.
 struct MediaReceiver {
     /// Every slot that the peer has or had.
-    var slots = InsideMedia.send
-    /// The newest sequence number that came, by SSRC.
+    var slots = ConnectedMedia.send
+    /// The newest sequence number received, by SSRC.
     private(set) var newest: [UInt32: UInt16] = [:]
     private var unwrappers: [UInt32: SequenceUnwrapper] = [:]
     private var seen: [UInt32: [Int64: [UInt8]]] = [:]
@@ -31,11 +31,11 @@ struct MediaReceiver {
         do {
             while let packet = try cursor.next() { walk(packet) }
         } catch {
-            fatalError("broken: our RTCP reads: \(error)")
+            fatalError("broken: our RTCP is valid: \(error)")
         }
     }
 
-    /// A packet that is sent twice under one index must be the same both times (RFC 7714 §8.4).
+    /// A packet that is sent twice with one index must be the same both times (RFC 7714 §8.4).
     private mutating func checkRTP(_ bytes: [UInt8], isReadable: Bool) {
         withSpan(bytes) { span in
             let ssrc = span.bigEndianUInt32(at: 8)
@@ -52,7 +52,7 @@ struct MediaReceiver {
         }
     }
 
-    /// Within the window in which a receiver can tell a packet from a replay.
+    /// Whether the index is within the replay window.
     private func isNew(_ index: ExtendedSequenceNumber, _ ssrc: UInt32) -> Bool {
         guard let newest = unwrappers[ssrc]?.newest else { return true }
         return index.distance(to: newest) < SRTPLimits.replayWindowPackets
@@ -60,11 +60,11 @@ struct MediaReceiver {
 
     private func readRTP(_ bytes: RawSpan) {
         let packet: RTPPacketView
-        do { packet = try RTPPacketView(bytes) } catch { fatalError("broken: our RTP reads: \(error)") }
+        do { packet = try RTPPacketView(bytes) } catch { fatalError("broken: our RTP is valid: \(error)") }
         var cursor = packet.makeExtensionCursor()
         var last = packet.hasExtension ? packet.extensionOffset + 4 : packet.headerLength
         while let element = cursor.next() { last = element.range.upperBound }
-        require(packet.headerLength - last < 4, "our extensions read to their end")
+        require(packet.headerLength - last < 4, "our extensions are valid to their end")
         let ssrc = packet.ssrc
         let payloadType = packet.payloadType
         guard let slot = slots.first(where: { $0.ssrc == ssrc || $0.rtxSSRC == ssrc }) else {

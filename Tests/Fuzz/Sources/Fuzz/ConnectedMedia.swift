@@ -1,8 +1,9 @@
 import MediaTypes
 import Wire
 
-/// What the peer negotiated. It plays its own tracks, so that one handshake makes both a publisher and a subscriber.
-enum InsideMedia {
+/// The negotiated media of the peer. It subscribes to its own tracks, so that one handshake creates both a publisher
+/// and a subscriber.
+enum ConnectedMedia {
     static let video = mid("v")
     static let layered = mid("l")
     static let audio = mid("a")
@@ -18,7 +19,7 @@ enum InsideMedia {
         return rid
     }
 
-    /// Every extension, each with the number of its place in the list, from 1.
+    /// All header extensions, with identifiers from 1.
     private static func extensions(shiftedBy shift: UInt8) -> HeaderExtensionMap {
         var map = HeaderExtensionMap()
         for kind in HeaderExtension.allCases { map[kind] = HeaderExtensionID(rawValue: kind.rawValue + 1 + shift) }

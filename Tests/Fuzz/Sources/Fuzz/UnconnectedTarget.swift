@@ -4,16 +4,16 @@ import ICE
 import MediaTypes
 import Wire
 
-/// The forwarding core as a stranger sees it: datagrams of every kind from many addresses, two peers that are waiting
-/// to connect, and now and then a check that one of them really sent.
-func fuzzOutside(_ bytes: RawSpan) {
+/// The forwarding core without connected peers: datagrams of every kind from many addresses, two peers that are about
+/// to connect, and sometimes an authentic check of one of them.
+func fuzzUnconnected(_ bytes: RawSpan) {
     var input = FuzzInput(bytes)
-    let run = OutsideRun()
+    let run = UnconnectedRun()
     while !input.isAtEnd { run.step(&input) }
     run.finish()
 }
 
-/// The one batch of all inputs: allocating it anew would take longer than an input.
+/// The batch that all inputs share: an allocation would take longer than an input.
 final class SharedBatch: Sendable {
     nonisolated(unsafe) private static let shared = DatagramBatch(capacity: 512)
 
@@ -24,7 +24,7 @@ final class SharedBatch: Sendable {
     }
 }
 
-/// A core whose randomness is the same each time.
+/// A core with a fixed seed.
 func makeCore() -> Forwarder {
     var generator = SeededGenerator(seed: 5)
     return Forwarder(
@@ -39,12 +39,12 @@ func makeCore() -> Forwarder {
 private let nodeCredentials = (0..<2).map { Sample.credentials("nod\($0)", "the node's password") }
 private let clientCredentials = (0..<2).map { Sample.credentials("cli\($0)", "the client's password") }
 
-private final class OutsideRun {
+private final class UnconnectedRun {
     private let core = makeCore()
     private let batch = SharedBatch.take()
     private var now = Instant(nanoseconds: 1_000_000_000)
-    /// The addresses from which somebody who knows a password sent a check.
-    private var proven: Set<NetworkPath> = []
+    /// The paths over which an authentic check arrived.
+    private var authenticated: Set<NetworkPath> = []
     private var transactions: UInt64 = 0
     private var client: DTLSConnection?
     private var clientOutput: [[UInt8]] = []
@@ -59,7 +59,7 @@ private final class OutsideRun {
                     fingerprints: [Certificates.far.fingerprint],
                     localRole: role
                 ),
-                receive: InsideMedia.receive
+                receive: ConnectedMedia.receive
             )
             do { try core.addPeer(parameters, at: now) } catch { fatalError("no peer: \(error)") }
         }
@@ -138,7 +138,7 @@ private final class OutsideRun {
             let message: STUNMessageView
             do { message = try STUNMessageView(span) } catch { return }
             if nodeCredentials.contains(where: { message.hasValidIntegrity(key: Array($0.password.utf8)) }) {
-                proven.insert(path)
+                authenticated.insert(path)
             }
         }
         var buffer = bytes + [UInt8](repeating: 0, count: 32)
@@ -150,7 +150,7 @@ private final class OutsideRun {
     private func drain() {
         for index in 0..<batch.count {
             batch.withDatagram(index) { datagram, path in
-                require(proven.contains(path), "nothing is sent where nobody proved a password")
+                require(authenticated.contains(path), "nothing is sent to unauthenticated addresses")
                 if PacketProtocol(firstByte: datagram.byte(at: 0)) == .dtls, clientOutput.count < 32 {
                     _ = client?.receive(datagram, at: now)
                     client?.drainOutput { clientOutput.append($0.array()) }
@@ -163,14 +163,14 @@ private final class OutsideRun {
     }
 
     func finish() {
-        require(core.peerCount <= 2, "no peer comes of datagrams")
+        require(core.peerCount <= 2, "datagrams create no peers")
         now += .seconds(100)
         for _ in 0..<4 { core.handleTimeout(at: now, into: batch) }
-        require(core.peerCount == 0, "who does not connect is let go")
+        require(core.peerCount == 0, "peers that do not connect are removed")
     }
 }
 
-func seedsOutside() -> [(name: String, bytes: [UInt8])] {
+func seedsUnconnected() -> [(name: String, bytes: [UInt8])] {
     let connecting = SeedWriter.make { seed in
         for value in [0, 3, 0, 1] { seed.byte(value) }
         for _ in 0..<8 { for value in [0, 9] { seed.byte(value) } }

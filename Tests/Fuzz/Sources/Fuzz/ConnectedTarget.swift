@@ -5,12 +5,12 @@ import MediaTypes
 import SRTP
 import Wire
 
-/// The forwarding core as a peer sees it that has connected: whatever it protects reaches the media path, with
-/// subscribers of every kind attached.
-func fuzzInside(_ bytes: RawSpan) {
+/// The forwarding core with a connected peer: whatever the peer protects reaches the media path, with subscribers of
+/// every kind.
+func fuzzConnected(_ bytes: RawSpan) {
     var input = FuzzInput(bytes)
-    let run = InsideRun()
-    // The script's length is bounded by the input's, but a burst is a few bytes.
+    let run = ConnectedRun()
+    // The input bounds the length of the script, but a few bytes can be a burst.
     var steps = 0
     while !input.isAtEnd, steps < 400 {
         run.step(&input)
@@ -19,7 +19,7 @@ func fuzzInside(_ bytes: RawSpan) {
     run.finish()
 }
 
-private final class InsideRun {
+private final class ConnectedRun {
     private static let local = Sample.credentials("node", "the node's password")
     private static let remote = Sample.credentials("peer", "the peer's password")
     private static let peer = PeerID(rawValue: 1)
@@ -44,12 +44,12 @@ private final class InsideRun {
                 fingerprints: [Certificates.far.fingerprint],
                 localRole: .server
             ),
-            receive: InsideMedia.receive,
-            send: InsideMedia.send
+            receive: ConnectedMedia.receive,
+            send: ConnectedMedia.send
         )
         do { try core.addPeer(parameters, at: now) } catch { fatalError("no peer: \(error)") }
         transform = Self.connect(core, batch, path, at: now)
-        for slot in 0..<InsideMedia.send.count { connect(slot, to: slot < 2 ? 0 : slot == 3 ? 2 : 1) }
+        for slot in 0..<ConnectedMedia.send.count { connect(slot, to: slot < 2 ? 0 : slot == 3 ? 2 : 1) }
         settle()
     }
 
@@ -101,7 +101,7 @@ private final class InsideRun {
         case 9: now += .milliseconds(Int(input.uint16() & 0x1FFF))
         case 10: burst(&input)
         case 11:
-            let slot = input.choice(InsideMedia.send.count)
+            let slot = input.choice(ConnectedMedia.send.count)
             let choices: [LayerChoice] = [.richest, .level(0), .level(1), .level(2), .nothing]
             connect(slot, to: input.flag() ? input.choice(3) : nil, layer: input.pick(choices))
         case 12: deliver(lastProtected, on: path)
@@ -116,9 +116,9 @@ private final class InsideRun {
         settle()
     }
 
-    /// A packet with a header that makes sense and whatever the input has for extensions and payload.
+    /// A packet with a plausible header, and with extensions and a payload from the input.
     private func makePacket(_ input: inout FuzzInput) -> [UInt8] {
-        let ssrc = input.pick(InsideMedia.ssrcs)
+        let ssrc = input.pick(ConnectedMedia.ssrcs)
         let flags = input.byte()
         let payloadTypes: [UInt8] = [96, 97, 98, 99, 100, 101, 102, 103, 104, 105, 111, 63, 0, 127]
         let payloadType = input.pick(payloadTypes)
@@ -160,8 +160,8 @@ private final class InsideRun {
     }
 
     private func makeFeedback(_ input: inout FuzzInput) -> [UInt8] {
-        let slot = SSRC(rawValue: input.pick(InsideMedia.slotSSRCs))
-        let source = SSRC(rawValue: input.pick(InsideMedia.ssrcs))
+        let slot = SSRC(rawValue: input.pick(ConnectedMedia.slotSSRCs))
+        let source = SSRC(rawValue: input.pick(ConnectedMedia.ssrcs))
         var writer = RTCPWriter()
         for _ in 0...input.choice(3) {
             switch input.choice(7) {
@@ -202,9 +202,9 @@ private final class InsideRun {
         return writer.bytes
     }
 
-    /// Packets one after the other, as a frame or a talk spurt has them.
+    /// Consecutive packets, as in a frame or a talkspurt.
     private func burst(_ input: inout FuzzInput) {
-        let ssrc = InsideMedia.ssrcs[input.choice(4)]
+        let ssrc = ConnectedMedia.ssrcs[input.choice(4)]
         let sample = input.pick(samplePayloads)
         let stride = UInt16(1 + input.choice(3))
         let room = Int(input.uint16()) % 1_300
@@ -258,14 +258,14 @@ private final class InsideRun {
     }
 
     private func connect(_ slot: Int, to track: Int?, layer: LayerChoice = .richest) {
-        let slotID = TrackID(peer: Self.peer, mid: InsideMedia.send[slot].mid)
-        let trackID = track.map { TrackID(peer: Self.peer, mid: InsideMedia.receive[$0].mid) }
+        let slotID = TrackID(peer: Self.peer, mid: ConnectedMedia.send[slot].mid)
+        let trackID = track.map { TrackID(peer: Self.peer, mid: ConnectedMedia.receive[$0].mid) }
         try? core.connect(slot: slotID, to: trackID, layer: layer, at: now)
     }
 
-    /// A slot beside the others, which comes or goes.
+    /// Adds or removes another slot.
     private func changeSlots(_ input: inout FuzzInput) {
-        var added = InsideMedia.send[input.choice(InsideMedia.send.count)]
+        var added = ConnectedMedia.send[input.choice(ConnectedMedia.send.count)]
         guard let mid = MID("added") else { return }
         added.mid = mid
         added.ssrc = SSRC(rawValue: 0x7000_0000 | UInt32(input.byte()))
@@ -278,7 +278,7 @@ private final class InsideRun {
         } catch {
             // Refused: the slot is there already, or its SSRC was used before.
         }
-        let trackID = TrackID(peer: Self.peer, mid: InsideMedia.receive[input.choice(3)].mid)
+        let trackID = TrackID(peer: Self.peer, mid: ConnectedMedia.receive[input.choice(3)].mid)
         try? core.connect(slot: TrackID(peer: Self.peer, mid: mid), to: trackID, at: now)
     }
 
@@ -301,7 +301,7 @@ private final class InsideRun {
         }
         batch.removeAll()
         for (_, event) in core.takeEvents() {
-            if case .closed(let reason) = event { require(reason != .requested, "nobody asked for it") }
+            if case .closed(let reason) = event { require(reason != .requested, "no close was requested") }
         }
         require(batch.overflowed == 0, "a turn's datagrams are bounded")
     }
@@ -310,15 +310,18 @@ private final class InsideRun {
         core.endTurn(at: now, into: batch)
         settle()
         let figures = core.statistics(of: Self.peer, at: now)
-        require((figures != nil) == (core.peerCount == 1), "a peer that is here has figures")
+        require((figures != nil) == (core.peerCount == 1), "an existing peer has statistics")
         core.removePeer(Self.peer, at: now, into: batch)
         core.endTurn(at: now, into: batch)
-        require(core.peerCount == 0 && core.gauges.peers == 0 && core.gauges.historyBytes == 0, "nothing stays")
+        require(
+            core.peerCount == 0 && core.gauges.peers == 0 && core.gauges.historyBytes == 0,
+            "everything is released"
+        )
         batch.removeAll()
     }
 }
 
-func seedsInside() -> [(name: String, bytes: [UInt8])] {
+func seedsConnected() -> [(name: String, bytes: [UInt8])] {
     let lossy = SeedWriter.make { seed in
         for (sample, stream) in [(3, 1), (0, 0), (1, 0), (6, 1), (9, 1), (11, 1), (14, 1)] {
             for value in [10, stream, sample, 1] { seed.byte(value) }
