@@ -1,11 +1,11 @@
 internal import Wire
 
-/// An H.264 profile as `profile-level-id` tells it (RFC 6184 §8.1), in the classes that libwebrtc compares.
+/// An H.264 profile of a `profile-level-id` (RFC 6184 §8.1), in the classes that libwebrtc compares.
 package enum H264Profile: Hashable, Sendable {
     case constrainedBaseline, baseline, main, constrainedHigh, high, predictiveHigh444
 
-    /// From six hexadecimal digits; `nil` when they are malformed or name no profile of the table. Without the
-    /// parameter a peer means constrained baseline: so does libwebrtc, and every decoder has it.
+    /// From six hexadecimal digits; `nil` for malformed digits and unknown profiles. Without the parameter the profile
+    /// is constrained baseline, as in libwebrtc.
     package init?(profileLevelID: String?) {
         guard let profileLevelID else {
             self = .constrainedBaseline
@@ -22,7 +22,7 @@ package enum H264Profile: Hashable, Sendable {
         self = row.profile
     }
 
-    /// RFC 6184 §8.1 table 5: one profile has several spellings.
+    /// RFC 6184 §8.1 table 5: a profile has several spellings.
     private static let table: [(idc: UInt8, mask: UInt8, bits: UInt8, profile: Self)] = [
         (0x42, 0b0100_1111, 0b0100_0000, .constrainedBaseline),
         (0x4D, 0b1000_1111, 0b1000_0000, .constrainedBaseline),
@@ -35,12 +35,12 @@ package enum H264Profile: Hashable, Sendable {
         (0xF4, 0b1111_1111, 0b0000_0000, .predictiveHigh444),
     ]
 
-    /// Whether a decoder of `decoder` plays this profile.
+    /// Whether a decoder of profile `decoder` can decode this profile.
     ///
-    /// Deviation: baseline counts as constrained baseline. The tools that differ (flexible macroblock order, arbitrary
-    /// slice order, redundant slices) are made by no WebRTC encoder, and Chromium publishes under `42001f` what
-    /// Safari and Firefox only list as `42e01f`.
-    func isPlayed(by decoder: Self) -> Bool {
+    /// Deviation: baseline counts as constrained baseline. No WebRTC encoder uses the tools that differ (flexible
+    /// macroblock order, arbitrary slice order, redundant slices), and Chromium publishes as `42001f` what Safari and
+    /// Firefox list as `42e01f` only.
+    func isDecodable(by decoder: Self) -> Bool {
         switch self {
         case .constrainedBaseline, .baseline: true
         case .main: decoder == .main || decoder == .high || decoder == .predictiveHigh444
@@ -51,8 +51,8 @@ package enum H264Profile: Hashable, Sendable {
     }
 }
 
-/// Whether two payload formats are the same by the rules of their media types: same codec, clock and channels, and for
-/// video the same profile. Levels are not compared, as in libwebrtc.
+/// Whether two payload formats are equal by the rules of their media types: same codec, clock rate and channels, and
+/// for video the same profile. Levels are not compared, as in libwebrtc.
 ///
 /// H.264 compares profile and packetization mode (RFC 6184 §8.2.2), VP9 `profile-id` (RFC 9628 §6.1), AV1 `profile` and
 /// `tier`, H.265 `profile-id`, `tier-flag` and transmission mode (RFC 7798 §7.1).
@@ -76,20 +76,20 @@ public func matches(_ left: CodecParameters, _ right: CodecParameters) -> Bool {
     }
 }
 
-/// Which of a slot's formats carries what a source sends; `nil` when the peer cannot take it.
+/// The format of a slot that can carry a source's format; `nil` without one.
 ///
-/// An equal format is best. Failing that, one whose decoder plays the source's profile: a High decoder plays
-/// Constrained Baseline, packetization mode 1 includes mode 0, Main 10 includes Main, the high tier the main tier.
+/// An equal format, otherwise one whose decoder can decode the source's profile: High includes Constrained Baseline,
+/// packetization mode 1 includes mode 0, Main 10 includes Main, the high tier includes the main tier.
 public func payloadFormat(for source: CodecParameters, in slot: SendTrackParameters) -> CodecParameters? {
-    slot.codecs.first { matches(source, $0) } ?? slot.codecs.first { isPlayable(source, by: $0) }
+    slot.codecs.first { matches(source, $0) } ?? slot.codecs.first { isDecodable(source, by: $0) }
 }
 
-/// The wider rule of `payloadFormat(for:in:)`.
-func isPlayable(_ source: CodecParameters, by target: CodecParameters) -> Bool {
+/// The second rule of ``payloadFormat(for:in:)``.
+func isDecodable(_ source: CodecParameters, by target: CodecParameters) -> Bool {
     guard source.name == target.name, source.clockRate == target.clockRate, source.channels == target.channels else {
         return false
     }
-    /// Compares a parameter as a small number; a text that is none compares as above everything that a target has.
+    // A malformed value of the source exceeds every value of the target.
     let isAtMost = { (key: String, standard: Int) in
         (source.formatValue(key).map { Int($0) ?? .max } ?? standard)
             <= (target.formatValue(key).map { Int($0) ?? -1 } ?? standard)
@@ -104,7 +104,7 @@ func isPlayable(_ source: CodecParameters, by target: CodecParameters) -> Bool {
         guard let profile = H264Profile(profileLevelID: source.formatValue("profile-level-id")),
             let decoder = H264Profile(profileLevelID: target.formatValue("profile-level-id"))
         else { return false }
-        return profile.isPlayed(by: decoder) && isAtMost("packetization-mode", 0)
+        return profile.isDecodable(by: decoder) && isAtMost("packetization-mode", 0)
     case .h265:
         let mainInMain10 = source.formatValue("profile-id") ?? "1" == "1" && target.formatValue("profile-id") == "2"
         let isSameProfile = source.formatValue("profile-id") ?? "1" == target.formatValue("profile-id") ?? "1"

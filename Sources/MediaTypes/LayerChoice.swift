@@ -1,10 +1,10 @@
-/// Which simulcast layer of its source a slot plays. A source without layers plays whatever is chosen but
+/// The simulcast layer of its source that a slot plays. A source without layers plays for every choice except
 /// ``nothing``.
 public enum LayerChoice: Hashable, Sendable, Codable {
-    /// What flows with the highest bitrate.
+    /// The flowing layer with the highest bitrate.
     case richest
-    /// The layer of a rank, 0 the lowest; a rank beyond the highest means that. While the layer does not flow, the
-    /// nearest that does plays, lower ones first.
+    /// The layer of a rank; 0 is the lowest, and a rank above the highest is the highest. While the layer does not
+    /// flow, the nearest flowing one plays, lower ones first.
     case level(Int)
     /// Nothing is sent.
     case nothing

@@ -1,10 +1,10 @@
-/// What one media loop carries, measured over the time since the measurement before.
+/// The load of one media loop since its previous measurement.
 public struct LoopLoad: Hashable, Sendable {
-    /// Packets that it sent on to viewers, a second.
+    /// Packets forwarded to viewers per second.
     public var packetsPerSecond: Double
-    /// The share of the time that it was at work, 0…1.
+    /// The share of time that it was busy, 0…1.
     public var busyShare: Double
-    /// Peers that it has at the moment.
+    /// Present peers.
     public var peers: Int
 
     public init(packetsPerSecond: Double = 0, busyShare: Double = 0, peers: Int = 0) {

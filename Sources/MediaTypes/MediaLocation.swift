@@ -1,17 +1,17 @@
-/// Names one loop among a node's.
+/// The index of a media loop on its node.
 public struct LoopIndex: RawRepresentable, Hashable, Sendable, Codable {
     public let rawValue: UInt16
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 }
 
-/// The number of one start of a node, used by no other start of any node: a node that restarts gets another one.
+/// A number for one run of a node's process, unique across nodes and restarts.
 ///
-/// Identifiers carry it, so what was made before a restart, or on another node, is never mistaken for something of this
-/// node. The greater of two numbers of one node is the later start.
+/// It is part of identifiers, so identifiers of other nodes and of earlier runs are never mistaken for this node's. Of
+/// two numbers of one node the greater is the later run.
 public struct NodeIncarnation: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
-    /// Bits of the number.
+    /// The size of the number in bits.
     public static let bits = 24
-    /// The number of a node whose identifiers never meet those of another one, as in tests.
+    /// For a node whose identifiers never meet those of another node, as in tests.
     public static let standalone = Self(truncating: 0)
 
     public let rawValue: UInt32
@@ -25,8 +25,8 @@ public struct NodeIncarnation: RawRepresentable, Hashable, Sendable, Codable, Cu
     /// Keeps the low ``bits`` bits.
     init(truncating value: UInt64) { rawValue = UInt32(truncatingIfNeeded: value) & (1 << Self.bits - 1) }
 
-    /// A random number in the upper half of the range, for a node that is assigned none. Assigned numbers are in the
-    /// lower half.
+    /// A random number in the upper half of the range, for a node without an assigned number. Assigned numbers are in
+    /// the lower half.
     public init(using generator: inout some RandomNumberGenerator) {
         self.init(truncating: generator.next() | 1 << UInt64(Self.bits - 1))
     }
@@ -38,7 +38,7 @@ public struct NodeIncarnation: RawRepresentable, Hashable, Sendable, Codable, Cu
     }
 }
 
-/// Where a peer and its tracks live: one media loop of one node.
+/// The media loop of a node that a peer and its tracks live on.
 public struct MediaLocation: Hashable, Sendable, Codable, CustomStringConvertible {
     public let node: NodeIncarnation
     public let loop: LoopIndex

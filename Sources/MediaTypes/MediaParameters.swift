@@ -11,7 +11,7 @@ public struct FeedbackTypes: OptionSet, Hashable, Sendable, Codable {
     public static let remb = Self(rawValue: 16)
 }
 
-/// One negotiated payload format: what its payload type means toward one peer.
+/// A negotiated payload format of one peer.
 public struct CodecParameters: Hashable, Sendable, Codable {
     public var name: CodecName
     public var payloadType: PayloadType
@@ -21,7 +21,7 @@ public struct CodecParameters: Hashable, Sendable, Codable {
     public var clockRate: Int
     /// Audio channels as in `a=rtpmap`; 1 for video.
     public var channels: Int
-    /// `a=fmtp` in its order; keys lower case. A value with no `=` (RED's `111/111`) has an empty key.
+    /// The parameters of `a=fmtp` in order, keys in lower case. A value without `=` (RED's `111/111`) has an empty key.
     public var format: [FormatParameter]
     public var feedback: FeedbackTypes
 
@@ -57,7 +57,7 @@ public struct FormatParameter: Hashable, Sendable, Codable {
     }
 }
 
-/// What a peer sends us in one m-section.
+/// A track that a peer sends, in one m-section.
 public struct ReceiveTrackParameters: Hashable, Sendable {
     public var mid: MID
     public var kind: MediaKind
@@ -66,12 +66,12 @@ public struct ReceiveTrackParameters: Hashable, Sendable {
     public var extensions: HeaderExtensionMap
     /// Simulcast layers in the order of `a=simulcast`; empty without simulcast.
     public var rids: [RID]
-    /// The rids stand lowest layer first. Otherwise layers are told apart by their measured bitrates, because the order of
-    /// rids in an offer is the application's own.
+    /// Whether `rids` are in ascending order of layers. Otherwise layers are ranked by their measured bitrates, because
+    /// an application may order the rids of an offer as it likes.
     public var layersAscend = false
-    /// Primary SSRCs that the SDP announces, in order; empty where they are to be learned from MID and RID.
+    /// Primary SSRCs of the SDP, in order; empty where MID and RID identify the streams.
     public var ssrcs: [SSRC]
-    /// The RTX stream of a primary one (`a=ssrc-group:FID`).
+    /// The RTX SSRC of each primary SSRC (`a=ssrc-group:FID`).
     public var rtxSSRCs: [SSRC: SSRC]
 
     public init(
@@ -93,19 +93,19 @@ public struct ReceiveTrackParameters: Hashable, Sendable {
     }
 }
 
-/// What we send a peer in one m-section: a slot that one source at a time plays into.
+/// A slot that a peer receives, in one m-section. It plays one source at a time.
 public struct SendTrackParameters: Hashable, Sendable {
     public var mid: MID
     public var kind: MediaKind
-    /// Every format that the peer can take here; the source's decides which is used.
+    /// The formats that the peer can receive. The source's format selects one of them.
     public var codecs: [CodecParameters]
     public var extensions: HeaderExtensionMap
     public var ssrc: SSRC
     /// Present for video where RTX was negotiated.
     public var rtxSSRC: SSRC?
-    /// In the client's role: the simulcast layer that the slot is; `nil` without simulcast.
+    /// For clients: the simulcast layer of the slot; `nil` without simulcast.
     public var rid: RID?
-    /// RTCP canonical name, equal for all slots that are to be synchronised with each other.
+    /// RTCP canonical name, equal for slots that the peer synchronizes with each other.
     public var cname: String
 
     public init(
@@ -129,7 +129,7 @@ public struct SendTrackParameters: Hashable, Sendable {
     }
 }
 
-/// What the other side's description says of its transport.
+/// The transport parameters of the remote description.
 public struct RemoteTransport: Hashable, Sendable {
     public var credentials: ICECredentials
     /// Any of them may match (RFC 8122 §5); never empty.
@@ -144,7 +144,7 @@ public struct RemoteTransport: Hashable, Sendable {
     }
 }
 
-/// What our description says of our transport.
+/// The transport parameters of the local description.
 public struct LocalTransport: Hashable, Sendable {
     public var credentials: ICECredentials
     public var fingerprint: Fingerprint

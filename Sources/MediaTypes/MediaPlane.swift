@@ -1,6 +1,6 @@
 public import Wire
 
-/// The transport of one media loop, as every description of it names it.
+/// The transport of one media loop, as in all of its descriptions.
 public struct MediaTransport: Hashable, Sendable {
     public var fingerprint: Fingerprint
     /// Host candidates, most preferred first.
@@ -15,7 +15,7 @@ public struct MediaTransport: Hashable, Sendable {
 /// A published track and the loop of its publisher.
 public struct PlacedTrack: Hashable, Sendable {
     public let track: TrackID
-    /// The loop that the publisher lives on.
+    /// The publisher's loop.
     public let location: MediaLocation
 
     public init(track: TrackID, location: MediaLocation) {
@@ -24,41 +24,41 @@ public struct PlacedTrack: Hashable, Sendable {
     }
 }
 
-/// One loop's media, as rooms need it.
+/// The media of one loop, as rooms use it.
 ///
-/// Events of a peer go to the handler that the plane was made with. Whoever made a peer by `addPeer` calls `removePeer` for it in the
-/// end, unless `PeerEvent.closed` was reported for it before; doing it after that is harmless.
+/// Events of peers go to the handler that the plane was made with. The caller of ``addPeer(_:)`` must call
+/// ``removePeer(_:)`` unless ``PeerEvent/closed(_:)`` was reported for the peer. A call after that event does nothing.
 public protocol MediaPlane: Sendable {
-    /// Which loop it is. Planes of different loops have different locations.
+    /// The loop's location, unique to it.
     var location: MediaLocation { get }
 
     /// The certificate and the addresses that peers of this loop connect to.
     func transport() async -> MediaTransport
 
-    /// Makes the peer known, so that its connectivity checks are answered.
+    /// Adds a peer. Its connectivity checks are answered from now on.
     func addPeer(_ parameters: PeerParameters) async throws
 
-    /// Ends the peer with close_notify and frees it; does nothing when it is not known.
+    /// Ends the peer with close_notify and frees it. Does nothing for an unknown peer.
     func removePeer(_ peer: PeerID) async
 
-    /// Puts new credentials in force; the selected path goes on until a check with them succeeds (RFC 8445 §9).
+    /// Replaces the ICE credentials. The selected path stays until a check with the new ones succeeds (RFC 8445 §9).
     func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) async throws
 
-    /// Adds slots to a peer and takes others away: either all of it or, when it fails, nothing. Neither the MID nor an SSRC
-    /// of a slot that was removed is used by that peer again; a slot to remove that is not there is ignored.
+    /// Adds and removes slots of a peer; when it fails, nothing has changed. The MIDs and SSRCs of removed slots are
+    /// never reused by the peer. Unknown slots to remove are ignored.
     func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) async throws
 
-    /// Lets `slot`, whose peer lives here, play `source` from its next key frame on, or nothing. The source may live at
-    /// any location. With the source that the slot has already only the layer changes, at a key frame of the other one.
-    /// Fails when a peer or a track is gone.
+    /// Connects a slot of a peer on this loop to a source on any loop, or to none. The slot plays from the source's
+    /// next key frame on. With the present source only the layer changes, at a key frame of the new layer. Fails for an
+    /// unknown peer or track.
     func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws
 
-    /// Asks the peer for a key frame of every video stream that it sends now; does nothing when it is not known.
+    /// Requests a key frame of every video stream that the peer sends at present. Does nothing for an unknown peer.
     func requestKeyFrame(of peer: PeerID) async
 
-    /// The peer's media as it is now; `nil` when it is not known.
+    /// The peer's media as it is now; `nil` for an unknown peer.
     func statistics(of peer: PeerID) async -> PeerStatistics?
 
-    /// What the plane carries, measured since the last call. There is one caller, who calls about once a second.
+    /// The loop's load since the previous call. It has one caller, about once a second.
     func load() async -> LoopLoad
 }

@@ -1,26 +1,26 @@
 public import Wire
 
-/// What the forwarding core reports to the owner of a peer.
+/// An event of a peer, for its owner.
 public enum PeerEvent: Sendable, Equatable {
-    /// ICE and DTLS are up: media flows.
+    /// ICE and DTLS are connected: media flows.
     case connected
     /// The peer is gone and its resources are freed; the last event of a peer.
     case closed(PeerCloseReason)
     /// A published track's first packet arrived, or its codec changed.
     case trackStarted(mid: MID, codec: CodecName)
-    /// Nothing of the track arrived for a while.
+    /// The track's packets have stopped.
     case trackPaused(mid: MID)
-    /// A slot's source sends a format that the peer did not negotiate, so it sees nothing.
+    /// A slot's source sends a format that the peer did not negotiate, so the slot plays nothing.
     case formatUnsupported(slot: MID, codec: CodecName)
-    /// Somebody began or stopped speaking into a published track, by the audio levels of its packets (RFC 6464);
-    /// only where that extension was negotiated.
+    /// Speech started or stopped in a published track, by the audio levels of its packets (RFC 6464). Reported only
+    /// where that extension was negotiated.
     case speech(mid: MID, isSpeaking: Bool)
-    /// A slot plays another simulcast layer of its source from now on. `current` is `nil` when nothing is to be sent,
-    /// `previous` when nothing of the source was sent before. `isWished` is false when the layer that the slot's
-    /// ``LayerChoice`` names does not flow and the nearest one plays instead.
-    case layerSwitched(slot: MID, current: RID?, previous: RID?, isWished: Bool)
-    /// The network between the peer and us became more or less stable, by what both sides report of it: 0 stable,
-    /// 1 slightly unstable, 2 unstable, 3 very unstable. It begins as 0, and changes every two seconds at most.
+    /// A slot plays another simulcast layer of its source. `current` is `nil` when nothing is sent, `previous` when
+    /// nothing of the source was sent before. `isRequested` is false when the layer of the slot's ``LayerChoice`` does
+    /// not flow and the nearest one plays instead.
+    case layerSwitched(slot: MID, current: RID?, previous: RID?, isRequested: Bool)
+    /// The stability of the network to the peer changed, by the reports of both sides: 0 stable, 1 slightly unstable,
+    /// 2 unstable, 3 very unstable. It starts at 0 and changes at most every two seconds.
     case networkChanged(level: Int)
 }
 
@@ -58,9 +58,9 @@ extension PeerEvent {
             return
         // The reader still learns that somebody spoke.
         case .speech(_, isSpeaking: false): waiting.removeAll { $0 == self }
-        case .layerSwitched(let slot, let current, _, let isWished):
+        case .layerSwitched(let slot, let current, _, let isRequested):
             if case .layerSwitched(_, _, let first, _)? = waiting.first(where: { $0.subject == subject }) {
-                merged = .layerSwitched(slot: slot, current: current, previous: first, isWished: isWished)
+                merged = .layerSwitched(slot: slot, current: current, previous: first, isRequested: isRequested)
             }
             waiting.removeAll { $0.subject == subject }
         default: waiting.removeAll { $0.subject == subject }

@@ -1,6 +1,6 @@
 public import Wire
 
-/// A peer: one ICE + DTLS transport with the tracks it receives and sends. Unique across nodes and their restarts.
+/// The identifier of a peer: one ICE and DTLS transport with its tracks. Unique across nodes and their restarts.
 public struct PeerID: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
     /// Bits of ``number``.
     public static let numberBits = 40
@@ -10,16 +10,16 @@ public struct PeerID: RawRepresentable, Hashable, Sendable, Codable, CustomStrin
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// - Parameters:
-    ///   - node: the incarnation of the node that makes the peer.
+    ///   - node: the incarnation of the peer's node.
     ///   - number: used once by that incarnation; 1…2^40 - 1.
     public init(node: NodeIncarnation, number: UInt64) {
         precondition(number >> Self.numberBits == 0, "a node makes fewer than 2^40 peers")
         rawValue = UInt64(node.rawValue) << Self.numberBits | number
     }
 
-    /// The incarnation of the node that made the peer.
+    /// The incarnation of the peer's node.
     public var node: NodeIncarnation { NodeIncarnation(truncating: rawValue >> Self.numberBits) }
-    /// The peer's number among those that the incarnation made.
+    /// The peer's number on its node.
     public var number: UInt64 { rawValue & (1 << UInt64(Self.numberBits) - 1) }
 
     /// `peer-17`, or `peer-8f03a1-17` of a node with an incarnation.
@@ -34,7 +34,7 @@ public struct PeerIDSequence: Sendable {
     /// - Parameter node: the incarnation that every identifier carries; only one sequence may be made with it.
     public init(node: NodeIncarnation) { self.node = node }
 
-    /// An identifier that was not used before.
+    /// A new identifier.
     public mutating func next() -> PeerID {
         defer { numberNext += 1 }
         return PeerID(node: node, number: numberNext)
@@ -52,19 +52,20 @@ public struct TrackID: Hashable, Sendable, Codable, CustomStringConvertible {
     public var description: String { "\(peer)/\(mid)" }
 }
 
-/// Everything a peer's media needs, as negotiation decided it.
+/// The negotiated parameters of a peer.
 public struct PeerParameters: Sendable {
     public var id: PeerID
     public var localCredentials: ICECredentials
     public var remote: RemoteTransport
-    /// What the peer sends us.
+    /// The tracks that the peer sends.
     public var receive: [ReceiveTrackParameters]
-    /// What we send the peer.
+    /// The slots that the peer receives.
     public var send: [SendTrackParameters]
-    /// Bit/s that the peer may publish, all its media together; `nil` for no limit. Beyond it layers of video are left
-    /// out, the highest first.
+    /// Bit/s that the peer may publish, all its media together; `nil` for no limit. Beyond it layers of video are
+    /// dropped, the highest first.
     public var publishBitsPerSecondMax: Int?
-    /// Whose media the peer's is, such as a channel's: what a socket can send is shared equally between these. Any number.
+    /// The fair-queueing group of the peer's media, such as its channel: the capacity of a socket is divided equally
+    /// between groups. Any number.
     public var share: UInt64
 
     public init(
@@ -88,7 +89,7 @@ public struct PeerParameters: Sendable {
 
 /// Why a peer's transport ended.
 public enum PeerCloseReason: String, Hashable, Sendable, CaseIterable {
-    /// Asked for by its owner: DELETE, a kick, shutdown.
+    /// Requested by its owner: DELETE, a disconnect by an operator, shutdown.
     case requested
     /// No authenticated connectivity check for 30 s (RFC 7675 §5.1).
     case consentExpired = "consent_expired"
@@ -98,11 +99,11 @@ public enum PeerCloseReason: String, Hashable, Sendable, CaseIterable {
     case closedByPeer = "closed_by_peer"
     /// The handshake failed: no common profile, a bad message, an alert.
     case handshakeFailed = "handshake_failed"
-    /// The certificate is not the one that the SDP announced.
+    /// The certificate does not match the fingerprints of the SDP.
     case fingerprintMismatch = "fingerprint_mismatch"
 }
 
 extension SendTrackParameters {
-    /// What names the slot among its peer's: its MID, and with simulcast the layer.
+    /// The slot's unique name at its peer: its MID, with simulcast also the layer.
     package var slotName: MID { rid.flatMap { MID("\(mid).\($0)") } ?? mid }
 }

@@ -1,8 +1,8 @@
 public import Wire
 
-/// One peer's media as it is now, for operators and pages.
+/// One peer's media as it is now, for the admin API.
 public struct PeerStatistics: Sendable {
-    /// A stream that the peer sends us.
+    /// A stream that the peer sends.
     public struct Received: Sendable {
         public var mid: MID
         public var kind: MediaKind
@@ -12,11 +12,11 @@ public struct PeerStatistics: Sendable {
         /// Over the last second.
         public var bitsPerSecond: Int
         public var packets: Int64
-        /// RTP packets whole, retransmissions included.
+        /// Bytes of RTP packets with headers, retransmissions included.
         public var bytes: UInt64
         public var packetsLost: Int64
         public var jitter: Interval
-        /// Key frames that were asked for.
+        /// Key frame requests sent to the peer.
         public var keyFrameRequests: UInt64
         public var isFlowing: Bool
 
@@ -48,27 +48,28 @@ public struct PeerStatistics: Sendable {
             self.isFlowing = isFlowing
         }
     }
-    /// A slot that we send the peer.
+    /// A slot that the peer receives.
     public struct Sent: Sendable {
         public var mid: MID
         public var kind: MediaKind
         public var ssrc: SSRC
-        /// The track that plays into it.
+        /// The track that it plays.
         public var source: TrackID?
-        /// The simulcast layer of the source that plays, or did before a pause; `nil` without layers.
+        /// The present simulcast layer of the source, or the last one before a pause; `nil` without layers.
         public var rid: RID?
         /// On the wire, over the last second.
         public var bitsPerSecond: Int
         public var packets: UInt32
         public var bytes: UInt64
         public var retransmissions: UInt64
-        /// What the peer's last report says was lost, 0…1; `nil` before the first.
+        /// The share of lost packets in the peer's last report, 0…1; `nil` before the first.
         public var fractionLost: Double?
-        /// Packets that never reached the peer, by its last report; negative when some came twice. `nil` before the first.
+        /// The cumulative number of lost packets in the peer's last report, negative with duplicates (RFC 3550 §6.4.1);
+        /// `nil` before the first.
         public var packetsLost: Int?
-        /// At the peer, by its last report; `nil` before the first.
+        /// The interarrival jitter in the peer's last report; `nil` before the first.
         public var jitter: Interval?
-        /// Key frames that the peer asked for.
+        /// Key frame requests of the peer.
         public var keyFrameRequests: UInt64
 
         public init(

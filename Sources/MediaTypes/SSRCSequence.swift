@@ -1,9 +1,9 @@
 package import Wire
 
-/// Chooses SSRCs that never come twice in a session, without remembering them: under one that was sent before, SRTP would
-/// repeat key stream.
+/// Generates SSRCs that are unique for a peer, without remembering them. With a reused SSRC, SRTP would repeat its
+/// keystream.
 package struct SSRCSequence: Sendable {
-    /// Odd, so that every number comes once before one comes again.
+    /// Odd, so that the sequence has a full period.
     package static let step: UInt32 = 0x9E37_79B1
     private var state: UInt32
 
@@ -11,7 +11,7 @@ package struct SSRCSequence: Sendable {
         state = UInt32.random(in: 0...UInt32.max, using: &generator)
     }
 
-    /// - Parameter taken: What the client sends under.
+    /// - Parameter taken: the client's own SSRCs.
     package mutating func next(except taken: Set<SSRC>) -> SSRC {
         repeat { state &+= Self.step } while state == 0 || taken.contains(SSRC(rawValue: state))
         return SSRC(rawValue: state)

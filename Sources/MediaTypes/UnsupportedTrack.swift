@@ -1,10 +1,10 @@
 public import Wire
 
-/// A track that the client refused because it has none of its codecs.
+/// A track that the client rejected because it supports none of its codecs.
 public struct UnsupportedTrack: Hashable, Sendable {
     /// The remote stream's `id`.
     public let streamID: String
-    /// The m-line that was offered for the track.
+    /// The offered m-section of the track.
     public let mid: MID
     /// The first codec that was offered.
     public let codec: CodecName

@@ -2,7 +2,7 @@ public import Wire
 
 /// A channel's name as its users chose it: 1…255 bytes of UTF-8 without control characters.
 ///
-/// Names compare byte by byte: two spellings of one character are two channels, on every node alike.
+/// Names compare byte by byte, so two spellings of one character are two channels on every node.
 public struct ChannelName: Hashable, Sendable, TextCodable, CustomStringConvertible {
     /// The longest name in bytes of UTF-8.
     public static let bytesMax = 255
@@ -19,8 +19,7 @@ public struct ChannelName: Hashable, Sendable, TextCodable, CustomStringConverti
     }
     public var description: String { value }
 
-    /// A hash of the name that is the same in every process: FNV-1a with the finalizer of MurmurHash3, so that every byte
-    /// changes every bit.
+    /// A hash that is the same in every process: FNV-1a with the finalizer of MurmurHash3.
     var stableHash: UInt64 {
         var hash: UInt64 = bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
         hash = (hash ^ (hash >> 33)) &* 0xFF51_AFD7_ED55_8CCD
@@ -49,9 +48,7 @@ struct CrockfordUUID: Hashable, Sendable, BitwiseCopyable {
     func precedes(_ other: Self) -> Bool { (high, low) < (other.high, other.low) }
 }
 
-/// A participant's public name: a version 4 UUID in 26 symbols of Crockford's Base32.
-///
-/// Everybody in a channel may learn it; it opens nothing.
+/// A participant's identifier: a version 4 UUID in 26 symbols of Crockford's Base32. It is public and grants nothing.
 public struct ParticipantID: Hashable, Sendable, TextCodable, BitwiseCopyable, CustomStringConvertible {
     private let uuid: CrockfordUUID
     public var value: String { uuid.text }
@@ -62,15 +59,15 @@ public struct ParticipantID: Hashable, Sendable, TextCodable, BitwiseCopyable, C
         self.uuid = uuid
     }
 
-    /// A fresh identifier with 122 random bits (RFC 9562 §5.4).
+    /// A new identifier with 122 random bits (RFC 9562 §5.4).
     public init(using generator: inout some RandomNumberGenerator) { uuid = CrockfordUUID(using: &generator) }
     public var description: String { value }
 
-    /// An order that means nothing, for what has to be done in the same order everywhere.
+    /// An arbitrary order, for deterministic iteration.
     func precedes(_ other: Self) -> Bool { uuid.precedes(other.uuid) }
 }
 
-/// Names a channel's life from its first participant to its last, in the form of a ``ParticipantID``. It is public.
+/// The identifier of a ``ChannelSession``, in the form of a ``ParticipantID``. It is public.
 public struct ChannelSessionID: Hashable, Sendable, TextCodable, BitwiseCopyable, CustomStringConvertible {
     private let uuid: CrockfordUUID
     public var value: String { uuid.text }
@@ -81,13 +78,14 @@ public struct ChannelSessionID: Hashable, Sendable, TextCodable, BitwiseCopyable
         self.uuid = uuid
     }
 
-    /// A fresh identifier with 122 random bits (RFC 9562 §5.4).
+    /// A new identifier with 122 random bits (RFC 9562 §5.4).
     public init(using generator: inout some RandomNumberGenerator) { uuid = CrockfordUUID(using: &generator) }
     public var description: String { value }
 }
 
-/// The secret part of a session's URL. Whoever knows it may change and end the session, so it is never logged.
-public struct SessionID: Hashable, Sendable, CustomStringConvertible {
+/// The secret part of a WHIP or WHEP resource's URL (RFC 9725's WHIP session URL). It permits to change and end the
+/// participant, so it is never logged.
+public struct ResourceID: Hashable, Sendable, CustomStringConvertible {
     /// 52 Crockford symbols.
     public let value: String
 
@@ -97,22 +95,22 @@ public struct SessionID: Hashable, Sendable, CustomStringConvertible {
         self.value = String(value)
     }
 
-    /// A fresh identifier of 256 random bits; `generator` has to be cryptographically secure.
+    /// A new identifier of 256 random bits; `generator` must be cryptographically secure.
     public init(using generator: inout some RandomNumberGenerator) {
         value =
             Crockford.text(high: generator.next(), low: generator.next())
             + Crockford.text(high: generator.next(), low: generator.next())
     }
-    public var description: String { "session (hidden)" }
+    public var description: String { "resource (hidden)" }
 }
 
-/// One open view of a channel's membership.
+/// A client that reads a channel's event stream.
 public struct ListenerID: RawRepresentable, Hashable, Sendable, Codable {
     public let rawValue: UInt64
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// Names one version of a session's ICE credentials: what an HTTP entity tag says. Never used twice.
+/// A version of a participant's ICE credentials, sent as HTTP entity tag. Never reused.
 public struct ICEVersion: Hashable, Sendable, CustomStringConvertible {
     /// 26 Crockford symbols.
     public let value: String

@@ -43,7 +43,7 @@ struct Operations: Sendable {
     }
 
     /// Handles a notice of the rooms without blocking.
-    func take(_ notice: Rooms.Notice) {
+    func take(_ notice: Rooms.Event) {
         switch notice {
         case .report(let report):
             statistics.take(report)

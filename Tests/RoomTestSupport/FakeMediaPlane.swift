@@ -2,7 +2,7 @@ public import MediaTypes
 import Room
 package import Wire
 
-/// A media plane that keeps what it was told, and can be made to wait or to fail.
+/// A media plane that records its calls, and can be made to wait or to fail.
 package actor FakeMediaPlane: MediaPlane {
     package struct Refusal: Error {}
     package nonisolated let location: MediaLocation
@@ -18,7 +18,7 @@ package actor FakeMediaPlane: MediaPlane {
     private var figures: [PeerID: PeerStatistics] = [:]
     private var refuses = false
     private var isGateClosed = false
-    /// The location whose tracks are waited for at the gate; `nil` while none are.
+    /// Connections to tracks of this location wait at the gate; `nil` for none.
     private var gatedLocation: MediaLocation?
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var arrivals: [CheckedContinuation<Void, Never>] = []
@@ -87,13 +87,13 @@ package actor FakeMediaPlane: MediaPlane {
 
     // MARK: - Control by tests
 
-    /// What the plane says from now on that it carries.
-    package func carry(_ load: LoopLoad) { loopLoad = load }
+    /// Sets the load that the plane reports.
+    package func setLoad(_ load: LoopLoad) { loopLoad = load }
 
-    /// What the plane answers from now on when asked for a peer's statistics.
-    package func report(_ statistics: PeerStatistics?, of peer: PeerID) { figures[peer] = statistics }
+    /// Sets the statistics of a peer.
+    package func setStatistics(_ statistics: PeerStatistics?, of peer: PeerID) { figures[peer] = statistics }
 
-    package func refuse(_ refuses: Bool) { self.refuses = refuses }
+    package func setRefuses(_ refuses: Bool) { self.refuses = refuses }
 
     /// Forgets a peer as if its transport had ended.
     package func lose(_ peer: PeerID) { peers[peer] = nil }
@@ -113,10 +113,10 @@ package actor FakeMediaPlane: MediaPlane {
         waiting = []
     }
 
-    /// How many wait at the gate.
+    /// The number of calls that wait at the gate.
     package var waitingCount: Int { waiting.count }
 
-    /// Returns when somebody waits at the gate.
+    /// Waits until a call waits at the gate.
     package func waitForArrival() async {
         guard waiting.isEmpty else { return }
         await withCheckedContinuation { arrivals.append($0) }

@@ -6,7 +6,7 @@ import Wire
 @testable import Room
 
 struct ChannelModelTests {
-    @Test func `a viewer that came first plays the publisher from the moment that it is live`() throws {
+    @Test func `a viewer that joined first plays the publisher once it is live`() throws {
         var bench = ModelBench()
         let viewer = try bench.viewer()
         #expect(bench.sources(of: viewer) == [nil, nil])
@@ -46,12 +46,12 @@ struct ChannelModelTests {
         #expect(bench.sources(of: viewer) == [third, third])
     }
 
-    @Test func `the end of a publisher that is not the current one moves nobody`() throws {
+    @Test func `the end of another publisher than the current one changes nothing`() throws {
         var bench = ModelBench()
         _ = try bench.viewer()
         let first = try bench.livePublisher()
         _ = try bench.livePublisher()
-        let effects = bench.model.left(first, reason: .left).withoutNews
+        let effects = bench.model.left(first, reason: .left).withoutNotifications
         #expect(
             effects == [
                 .removePeer(bench.peers[first]!, location: 0), .ended(first, .left),
@@ -81,7 +81,7 @@ struct ChannelModelTests {
         #expect(bench.sources(of: viewer) == [publisher, publisher])
     }
 
-    @Test func `who is not a publisher of the channel cannot be followed`() throws {
+    @Test func `only publishers of the channel can be followed`() throws {
         var bench = ModelBench()
         let elsewhere = try bench.livePublisher(in: ChannelName("elsewhere")!)
         let viewer = try bench.viewer()
@@ -133,7 +133,7 @@ struct ChannelModelTests {
     func `an end during setup frees the place and completion is refused`(reason: EndReason) throws {
         var bench = ModelBench()
         let publisher = try bench.reserve(.sendonly)
-        #expect(bench.model.left(publisher, reason: reason).withoutNews == [.ended(publisher, reason)])
+        #expect(bench.model.left(publisher, reason: reason).withoutNotifications == [.ended(publisher, reason)])
         #expect(throws: RoomError.endedDuringSetup) { try bench.activate(publisher) }
         #expect(bench.model.isEmpty)
     }
@@ -150,7 +150,7 @@ struct ChannelModelTests {
         #expect(bench.model.isEmpty)
     }
 
-    @Test func `tracks show their codec and whether media flows, and each change is told once`() throws {
+    @Test func `tracks have their codec and activity, and each change is reported once`() throws {
         var bench = ModelBench()
         let publisher = try bench.livePublisher()
         let changed = [ChannelModel.Effect.channelChanged(ModelBench.channel)]
@@ -193,7 +193,7 @@ struct ChannelModelTests {
         #expect(Double(difference) <= max(share / 10, Placement.slackMembers + 1), "\(viewers)")
     }
 
-    @Test func `a viewer on another loop is told where its source lives`() throws {
+    @Test func `a connection on another loop has the location of its source`() throws {
         var bench = ModelBench(loopCount: 2)
         let publisher = try bench.livePublisher()
         var viewers: [ParticipantID] = []
@@ -214,7 +214,7 @@ struct ChannelModelTests {
         #expect(end.contains(.removePeer(bench.peers[publisher]!, location: 0)))
     }
 
-    @Test func `who leaves makes room, and a channel that was empty begins anew`() throws {
+    @Test func `a leave releases the place, and an empty channel restarts its revisions`() throws {
         var bench = ModelBench(loopCount: 2)
         let other = ChannelName("other")!
         let first = try bench.livePublisher()
@@ -229,7 +229,7 @@ struct ChannelModelTests {
         #expect(bench.location(third) == 0)
     }
 
-    @Test func `a channel lives as long as it has a participant or a listener`() throws {
+    @Test func `a channel exists as long as it has a participant or a listener`() throws {
         var bench = ModelBench()
         let listener = ListenerID(rawValue: 1)
         try bench.model.listenerArrived(listener, at: ModelBench.channel)
@@ -296,7 +296,7 @@ struct ChannelModelTests {
         #expect(bench.model.counts == before)
     }
 
-    @Test func `a node that closes refuses newcomers and ends everybody in the order of joining`() throws {
+    @Test func `a shutdown refuses newcomers and ends all participants in the order of joining`() throws {
         var bench = ModelBench()
         let publisher = try bench.livePublisher()
         let viewer = try bench.viewer()

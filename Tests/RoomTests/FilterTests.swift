@@ -77,7 +77,7 @@ struct FilterListTests {
     ]
 
     @Test(arguments: rows.indices)
-    func `filters keep what they say from a receiver`(index: Int) throws {
+    func `filters block the tracks that match`(index: Int) throws {
         let row = Self.rows[index]
         let list = try FilterList(row.filters)
         var generator = SeededGenerator(seed: 5)
@@ -91,9 +91,9 @@ struct FilterListTests {
                 isFocused: false
             )
         }
-        var looked = 0
+        var visited = 0
         let blocked = sources.flatMap { source in
-            let verdict = list.verdict(on: source, looked: &looked)
+            let verdict = list.verdict(on: source, visited: &visited)
             return [verdict.audio, verdict.video]
         }
         #expect(blocked == row.isBlocked, "\(row.name)")
@@ -118,7 +118,7 @@ struct FilterListTests {
         #expect(list.isEmpty)
     }
 
-    @Test func `what a list and a filter hold is bounded`() throws {
+    @Test func `the sizes of lists and filters are bounded`() throws {
         let text = String(repeating: "x", count: ForwardingFilter.textBytesMax + 1)
         let many = (0..<65).map { _ in [ForwardingFilter.Rule]() }
         let values = (0...ForwardingFilter.valuesMax).map { "\($0)" }
@@ -139,7 +139,7 @@ struct FilterListTests {
         _ = try FilterList(Array(filters.dropLast()))
     }
 
-    @Test func `the rules and the values of a list are bounded in all, and a filter that is replaced makes room`()
+    @Test func `the total rules and values of a list are bounded, and a replaced filter does not count`()
         throws
     {
         let filter = { (name: String, rules: Int, values: Int) in
@@ -172,7 +172,7 @@ struct FilterTests {
         rules: [[.init(field: .kind, operator: .isIn, values: ["video"])]]
     )
 
-    @Test func `a filter stops and resumes what a receiver gets, and says so to it`() throws {
+    @Test func `a filter blocks and unblocks a receiver's tracks, and notifies the receiver`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendrecv)
         let viewer = try bench.member(.recvonly)
@@ -196,7 +196,8 @@ struct FilterTests {
     }
 
     @Test(arguments: [true, false])
-    func `a newcomer is told what its own filter keeps from it, once it is told anything`(isConnectedFirst: Bool) throws
+    func `a newcomer is notified of tracks that its own filter blocks, once it is connected`(isConnectedFirst: Bool)
+        throws
     {
         var bench = ModelBench()
         let sender = try bench.member(.sendrecv)
@@ -208,7 +209,7 @@ struct FilterTests {
         if isConnectedFirst { effects += bench.model.received(.connected, from: peer) }
         effects += try bench.see(sender, by: viewer).effects
         if !isConnectedFirst { effects += bench.model.received(.connected, from: peer) }
-        let own = effects.news.filter { $0.to == [viewer] }.map(\.content)
+        let own = effects.notifications.filter { $0.to == [viewer] }.map(\.content)
         guard case .created? = own.first else {
             Issue.record("\(own)")
             return
@@ -222,7 +223,7 @@ struct FilterTests {
         #expect(Array(own.dropFirst()) == [blocked])
     }
 
-    @Test func `what a receiver allows itself is not forwarded when the channel blocks it`() throws {
+    @Test func `the channel's filters block what a receiver's own filters allow`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly)
         let viewer = try bench.member(.recvonly) { $0.filters = [Self.onlyVideo] }
@@ -236,7 +237,7 @@ struct FilterTests {
         #expect(try bench.model.filters(of: .connection(ModelBench.channel, viewer)) == [Self.onlyVideo])
     }
 
-    @Test func `a channel's filters go with its session`() throws {
+    @Test func `a channel's filters end with its session`() throws {
         var bench = ModelBench()
         let listener = ListenerID(rawValue: 1)
         try bench.model.listenerArrived(listener, at: ModelBench.channel)
@@ -249,7 +250,7 @@ struct FilterTests {
         #expect(try bench.model.filters(of: scope) == [])
     }
 
-    @Test func `who is not there, or does not watch, has no filters`() throws {
+    @Test func `unknown participants and senders have no filters`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly)
         let name = ModelBench.channel

@@ -10,8 +10,8 @@ struct IdentifierTests {
         for _ in 0..<100 {
             let id = ParticipantID(using: &generator)
             #expect(ParticipantID(id.value) == id)
-            let session = SessionID(using: &generator)
-            #expect(SessionID(session.value) == session)
+            let session = ResourceID(using: &generator)
+            #expect(ResourceID(session.value) == session)
             #expect(!"\(session)".contains(session.value))
         }
     }
@@ -22,7 +22,7 @@ struct IdentifierTests {
     ])
     func `what is no identifier is refused`(text: String) { #expect(ParticipantID(text) == nil) }
 
-    @Test func `the largest value is all ones and the version is where it belongs`() {
+    @Test func `the largest value is all ones, and the UUID version is set`() {
         #expect(Crockford.text(high: .max, low: .max) == "7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
         #expect(Crockford.text(high: 0, low: 1) == "00000000000000000000000001")
         struct Ones: RandomNumberGenerator { mutating func next() -> UInt64 { .max } }

@@ -24,7 +24,7 @@ struct MailboxTests {
         return taken
     }
 
-    @Test func `events keep their order and changes that wait are one`() {
+    @Test func `events keep their order, and queued changes are merged`() {
         let mailbox = ParticipantMailbox(capacity: 10)
         for event in [.subscriptionsChanged, push(1), .subscriptionsChanged, .connected, .subscriptionsChanged] {
             #expect(mailbox.post(event))
@@ -37,7 +37,7 @@ struct MailboxTests {
         #expect(take(mailbox) == ["1", "connected", "changed", "ended"])
     }
 
-    @Test func `it is bounded, and an end without room takes the place of what waits`() {
+    @Test func `the queue is bounded, and the end replaces queued events of a full queue`() {
         let mailbox = ParticipantMailbox(capacity: 3)
         for number in 0..<3 { #expect(mailbox.post(push(number))) }
         #expect(!mailbox.post(push(3)))
@@ -47,7 +47,7 @@ struct MailboxTests {
         #expect(take(mailbox) == ["ended"])
     }
 
-    @Test func `a long backlog comes out whole`() {
+    @Test func `a long queue is delivered completely`() {
         let mailbox = ParticipantMailbox(capacity: 1_000)
         var expected: [String] = []
         var taken: [String] = []
@@ -59,7 +59,7 @@ struct MailboxTests {
         #expect(taken + take(mailbox) == expected)
     }
 
-    @Test func `a reader gets what comes, and its end`() async {
+    @Test func `a reader gets later events and the end`() async {
         let mailbox = ParticipantMailbox(capacity: 10)
         let reader = Task {
             var texts: [String] = []
@@ -108,7 +108,7 @@ struct InboxTests {
         return inbox.take().map(\.event)
     }
 
-    @Test func `of speech that began and ceased both are kept, and no more however often`() {
+    @Test func `of repeated speech one start and one end are kept`() {
         let begins = PeerEvent.speech(mid: mid, isSpeaking: true)
         let ceases = PeerEvent.speech(mid: mid, isSpeaking: false)
         #expect(taken([begins]) == [begins])
@@ -119,16 +119,16 @@ struct InboxTests {
         #expect(taken([begins, .closed(.closedByPeer), ceases]) == [.closed(.closedByPeer)])
     }
 
-    @Test func `of a network's levels the last is kept, and it comes after the connection`() {
+    @Test func `the last network level is kept, after the connection`() {
         let levels = (0...3).map { PeerEvent.networkChanged(level: $0) }
         #expect(taken(levels + [.connected]) == [.connected, levels[3]])
         #expect(taken([levels[3], .closed(.consentExpired), levels[0]]) == [.closed(.consentExpired)])
     }
 
-    @Test func `of switches of layers the first and the last state are kept`() {
+    @Test func `layer switches are merged from the first state to the last`() {
         let rids = ["a", "b", "c"].map { RID($0)! }
         let switched = { (current: RID?, previous: RID?) in
-            PeerEvent.layerSwitched(slot: mid, current: current, previous: previous, isWished: current == rids[2])
+            PeerEvent.layerSwitched(slot: mid, current: current, previous: previous, isRequested: current == rids[2])
         }
         #expect(
             taken([switched(rids[0], nil), switched(rids[1], rids[0]), switched(rids[2], rids[1])])

@@ -6,8 +6,8 @@ import Wire
 @testable import Room
 
 extension [ChannelModel.Effect] {
-    /// What is to be done, without what is to be told to members and webhooks.
-    var withoutNews: Self {
+    /// The effects except notifications to members and reports to webhooks.
+    var withoutNotifications: Self {
         filter { effect in
             switch effect {
             case .notify, .report, .connected: false
@@ -17,7 +17,7 @@ extension [ChannelModel.Effect] {
     }
 }
 
-/// A model with short names for what tests do all the time.
+/// A model with short names for frequent test steps.
 struct ModelBench {
     var model: SynchronousNode
     var generator = SeededGenerator(seed: 1)
@@ -55,7 +55,7 @@ struct ModelBench {
             id,
             publications: zip(mids, kinds).map { Publication(mid: $0, kind: $1) },
             slots: zip(mids, kinds).map { Slot(mid: $0, kind: $1) }
-        ).withoutNews
+        ).withoutNotifications
     }
 
     mutating func publisher(in channel: ChannelName = Self.channel) throws -> ParticipantID {
@@ -80,7 +80,7 @@ struct ModelBench {
     }
 
     mutating func receive(_ event: PeerEvent, from id: ParticipantID) -> [ChannelModel.Effect] {
-        model.received(event, from: peers[id]!).withoutNews
+        model.received(event, from: peers[id]!).withoutNotifications
     }
 
     /// The participants that a viewer's slots play, in the slots' order.
@@ -158,7 +158,7 @@ extension ModelBench {
 }
 
 extension [ChannelModel.Effect] {
-    var news: [(content: Notification.Content, to: [ParticipantID])] {
+    var notifications: [(content: Notification.Content, to: [ParticipantID])] {
         compactMap { effect in
             if case .notify(let content, let ids) = effect { (content, ids) } else { nil }
         }
@@ -173,7 +173,7 @@ extension [ChannelModel.Effect] {
             if case .connect = effect { true } else { false }
         }
     }
-    var told: [ParticipantID] {
+    var streamsChanged: [ParticipantID] {
         compactMap { effect in
             if case .streamsChanged(let id) = effect { id } else { nil }
         }

@@ -26,7 +26,7 @@ private struct LoopPlacement {
     }
     mutating func leave(_ loop: Int) { placement.leave(Self.location(loop)) }
     mutating func measured(_ load: LoopLoad, of loop: Int) { placement.measured(load, of: Self.location(loop)) }
-    mutating func unanswered(by loop: Int) { placement.unanswered(by: Self.location(loop)) }
+    mutating func loadMissing(of loop: Int) { placement.loadMissing(of: Self.location(loop)) }
 }
 
 /// Loops whose members have known loads, measured as a node would measure them.
@@ -79,7 +79,7 @@ struct PlacementTests {
         #expect(placement.loads == [0, 0, 0])
     }
 
-    @Test func `a channel's second member joins the first one wherever that is`() {
+    @Test func `a channel's second member is placed on the loop of the first`() {
         var placement = LoopPlacement(4)
         for loop in 0..<4 { #expect(placement.join(near: [loop: 1]) == loop) }
     }
@@ -91,7 +91,7 @@ struct PlacementTests {
     }
 
     @Test(arguments: [0, 1, 7, 100], [0.000_05, 0.001, 0.004])
-    func `a hundred viewers who come one by one are spread evenly, however often it is measured`(
+    func `a hundred viewers are spread evenly, however often loads are measured`(
         period: Int,
         share: Double
     ) {
@@ -108,14 +108,14 @@ struct PlacementTests {
         #expect(abs(members[0] - members[1]) <= 10, "\(members)")
     }
 
-    @Test func `a loop that is busy gets nobody, however few members it has`() {
+    @Test func `a busy loop gets no newcomers, however few members it has`() {
         var placement = LoopPlacement(2)
         placement.measured(LoopLoad(packetsPerSecond: 100_000, busyShare: 0.8, peers: 2), of: 0)
         placement.measured(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.02, peers: 200), of: 1)
         for _ in 0..<50 { #expect(placement.join(near: [:]) == 1) }
     }
 
-    @Test func `members that wait for their publisher count too`() {
+    @Test func `members without a publisher count too`() {
         var placement = LoopPlacement(2)
         for _ in 0..<100 {
             _ = placement.join(near: [0: placement.members[0], 1: placement.members[1]].filter { $0.value > 0 })
@@ -124,7 +124,7 @@ struct PlacementTests {
         #expect(abs(placement.members[0] - placement.members[1]) <= 3, "\(placement.members)")
     }
 
-    @Test func `a join counts until it is measured, and a leave gives the place back`() {
+    @Test func `a join counts until the next measurement, and a leave reduces the load`() {
         var placement = LoopPlacement(2)
         for loop in 0..<2 {
             placement.measured(LoopLoad(packetsPerSecond: 10_000, busyShare: 0.1, peers: 10), of: loop)
@@ -139,7 +139,7 @@ struct PlacementTests {
         #expect(abs(joined - placement.loads[loop] - placement.memberShare) < 1e-9)
     }
 
-    @Test func `a small difference in what was measured is chance, and viewers are shared evenly in spite of it`() {
+    @Test func `small differences of measured loads are ignored, and viewers are spread evenly`() {
         var placement = LoopPlacement(2)
         for viewer in 0..<100 {
             _ = placement.join(near: [0: placement.members[0], 1: placement.members[1]].filter { $0.value > 0 })
@@ -159,9 +159,9 @@ struct PlacementTests {
     @Test func `a loop that does not answer is chosen last, and again once it answers`() {
         var placement = LoopPlacement(2)
         placement.measured(LoopLoad(packetsPerSecond: 10, busyShare: 1, peers: 1), of: 1)
-        placement.unanswered(by: 0)
+        placement.loadMissing(of: 0)
         #expect(placement.join(near: [0: 5]) == 1)
-        placement.unanswered(by: 1)
+        placement.loadMissing(of: 1)
         #expect(placement.join(near: [1: 5]) == 1, "with no other loop the channel stays together")
         placement.measured(LoopLoad(), of: 0)
         #expect(placement.join(near: [:]) == 0)
@@ -183,10 +183,10 @@ struct PlacementTests {
         #expect(placement.members == [5, 5])
     }
 
-    /// Whoever comes and goes, and whatever they cost: a newcomer's loop is never further above the least loaded one than
-    /// the slack, and once it has been measured the loads are close.
+    /// Whoever comes and goes, and whatever they cost: a newcomer's loop is never further above the least loaded one
+    /// than the slack, and once it has been measured the loads are close.
     @Test(arguments: 0..<50)
-    func `any order of joins, leaves and measurements keeps the rules`(seed: UInt64) {
+    func `random joins, leaves and measurements keep the loads balanced`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let loopCount = Int.random(in: 1...6, using: &generator)
         var node = MeasuredNode(loopCount: loopCount)

@@ -5,8 +5,8 @@ import Wire
 
 @testable import Room
 
-/// A model whose members follow everyone, beside what is known of it from outside: who is in which state, what was
-/// asked for, who spoke. ``expected`` says from that alone what every slot plays.
+/// A model whose members follow everyone, with an independent record of its events: states, requests and speech.
+/// ``expected`` computes from the record alone what every slot plays.
 struct PropertyWorld {
     struct Seen {
         var sender: ParticipantID
@@ -53,7 +53,7 @@ struct PropertyWorld {
     var midNext = 1
     var second: Int64 = 100
     var told: Set<ParticipantID> = []
-    /// What was not as it has to be.
+    /// Descriptions of failed checks.
     var faults: [String] = []
     static let channels = [ChannelName("a")!, ChannelName("b")!]
     static let tracks: [(mid: MID, kind: MediaKind)] = [(MID("a")!, .audio), (MID("v")!, .video), (MID("w")!, .video)]
@@ -70,7 +70,7 @@ struct PropertyWorld {
     }
 }
 
-// MARK: - What has to be
+// MARK: - Checks
 
 extension PropertyWorld {
     mutating func expect(_ holds: Bool, _ what: @autoclosure () -> String, _ line: Int = #line) {
@@ -199,7 +199,7 @@ extension PropertyWorld {
     }
 }
 
-// MARK: - What happens
+// MARK: - Effects
 
 extension PropertyWorld {
     /// Does what the model decided, as media planes and signaling would, and checks what it says.
@@ -214,7 +214,7 @@ extension PropertyWorld {
             case .streamsChanged(let id): told.insert(id)
             case .ended(let id, _): forget(id)
             case .notify(let content, let ids): checkNews(content, ids)
-            case .removePeer, .channelChanged, .connected, .report, .examineTransport: break
+            case .removePeer, .channelChanged, .connected, .report, .checkTransport: break
             }
         }
     }

@@ -24,7 +24,7 @@ extension RoomsBench {
             reservation,
             remote: Self.remote,
             receive: role.publishes ? [receive] : [],
-            headKind: .video,
+            firstMediaKind: .video,
             mids: [Self.mid]
         )
         await report(.connected, from: reservation.peer)
@@ -48,20 +48,20 @@ extension RoomsBench {
 
 @Suite(.timeLimit(.minutes(1)))
 struct RoomsSignalingTests {
-    @Test func `an identifier and a session that were told before are those that a newcomer gets`() async throws {
+    @Test func `a newcomer gets the identifier and the session of its join context`() async throws {
         let bench = RoomsBench()
-        let first = await bench.rooms.prospect(RoomsBench.channel)
-        let second = await bench.rooms.prospect(RoomsBench.channel)
+        let first = await bench.rooms.joinContext(of: RoomsBench.channel)
+        let second = await bench.rooms.joinContext(of: RoomsBench.channel)
         #expect(first.session == second.session && first.id != second.id)
         var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
         request.id = first.id
         let reservation = try await bench.rooms.reserve(request)
         #expect(reservation.participant == first.id && reservation.channelSession == first.session)
-        #expect(await bench.rooms.prospect(RoomsBench.channel).session == first.session)
+        #expect(await bench.rooms.joinContext(of: RoomsBench.channel).session == first.session)
         #expect(await bench.rooms.channelSession(of: RoomsBench.channel)?.id == first.session)
         #expect(await bench.rooms.channelSessions.count == 1)
         await bench.rooms.cancel(reservation)
-        #expect(await bench.rooms.prospect(RoomsBench.channel).session != first.session)
+        #expect(await bench.rooms.joinContext(of: RoomsBench.channel).session != first.session)
     }
 
     @Test func `pending session identifiers are bounded and the oldest is forgotten first`() {
@@ -73,7 +73,7 @@ struct RoomsSignalingTests {
         #expect(pendingSessionIDs.session(of: names[0]) { ChannelSessionID(using: &generator) } != ids[0])
     }
 
-    @Test func `slots come and go on the media plane, and play what they are for`() async throws {
+    @Test func `slots are added to and removed from the media plane, and play their tracks`() async throws {
         let bench = RoomsBench()
         let sender = try await bench.member(.sendonly)
         let viewer = try await bench.member(.recvonly) { $0.layer = .level(1) }
@@ -100,11 +100,11 @@ struct RoomsSignalingTests {
         let bench = RoomsBench()
         let sender = try await bench.member(.sendonly)
         let viewer = try await bench.member(.recvonly)
-        await bench.plane.refuse(true)
+        await bench.plane.setRefuses(true)
         await #expect(throws: RoomError.self) {
             try await bench.rooms.changeSlots(of: viewer.id, add: [RoomsBench.slot("x", for: sender.id)], remove: [])
         }
-        await bench.plane.refuse(false)
+        await bench.plane.setRefuses(false)
         try await bench.rooms.changeSlots(of: viewer.id, add: [RoomsBench.slot("x", for: sender.id)], remove: [])
         await bench.rooms.settle()
         #expect(await bench.plane.sources.count == 1)
@@ -112,7 +112,7 @@ struct RoomsSignalingTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `one that ends while its slots change is told so, and nothing is left`() async throws {
+    @Test func `a change of slots fails when the participant ends meanwhile, and nothing is left`() async throws {
         let bench = RoomsBench()
         let sender = try await bench.member(.sendonly)
         let viewer = try await bench.member(.recvonly)
@@ -128,7 +128,7 @@ struct RoomsSignalingTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `a member's signaling is told of its connection, of others and of its end`() async throws {
+    @Test func `a member's signaling gets events of its connection, of others and of its end`() async throws {
         let bench = RoomsBench()
         let first = try await bench.member(.sendrecv)
         let second = try await bench.member(.sendrecv)
@@ -166,7 +166,7 @@ struct RoomsSignalingTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `one that is only reserved can be ended, and its activation fails`() async throws {
+    @Test func `a reserved participant can be ended, and its activation fails`() async throws {
         let bench = RoomsBench()
         let reservation = try await bench.rooms.reserve(JoinRequest(channel: RoomsBench.channel, role: .sendonly))
         let events = await bench.rooms.events(of: reservation.participant)
@@ -182,7 +182,7 @@ struct RoomsSignalingTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `signaling that takes no events is ended when too many wait, and harms nobody`() async throws {
+    @Test func `a participant whose signaling reads no events ends when its queue is full`() async throws {
         let ended = Mutex<[ParticipantID: EndReason]>([:])
         let bench = RoomsBench(limits: RoomLimits(eventsWaitingMax: 20)) { notice in
             if case .ended(let id, let reason) = notice { ended.withLock { $0[id] = reason } }
@@ -202,17 +202,17 @@ struct RoomsSignalingTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `one that nobody reads events of is not ended for it`() async throws {
+    @Test func `a participant whose events have no reader does not end for it`() async throws {
         let bench = RoomsBench(limits: RoomLimits(eventsWaitingMax: 5))
         let (session, viewer) = try await bench.join(.recvonly)
         await bench.report(.connected, from: viewer.peer)
         for _ in 0..<20 { try await bench.rooms.push("1", to: .channel(RoomsBench.channel, nil)) }
-        #expect(await bench.rooms.session(session) != nil)
+        #expect(await bench.rooms.resource(session) != nil)
         await bench.rooms.shutdown()
         await bench.expectNothingLeft()
     }
 
-    @Test func `operators' calls reach who they are for`() async throws {
+    @Test func `admin requests reach their participants`() async throws {
         let bench = RoomsBench()
         let sender = try await bench.member(.sendonly) { $0.clientID = "one" }
         let viewer = try await bench.member(.recvonly)
@@ -232,7 +232,7 @@ struct RoomsSignalingTests {
         await rooms.setMode(.blockNewConnections)
         #expect(await rooms.mode == .blockNewConnections)
         let session = try #require(await rooms.channelSession(of: name)?.id)
-        let strange = await rooms.prospect(elsewhere).session
+        let strange = await rooms.joinContext(of: elsewhere).session
         await #expect(throws: RoomError.sessionUnknown) { try await rooms.terminate(session: strange, of: name) }
         #expect(try await rooms.terminate(session: session, of: name) == [sender.id, viewer.id])
         await #expect(throws: RoomError.channelUnknown) { try await rooms.terminate(session: session, of: name) }
@@ -240,7 +240,7 @@ struct RoomsSignalingTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `time is told by the rooms' clock`() async throws {
+    @Test func `timestamps are from the rooms' clock`() async throws {
         let second = Mutex<Int64>(100)
         let clock = RoomClock {
             let now = second.withLock { $0 } * 1_000_000_000
@@ -260,7 +260,7 @@ struct RoomsSignalingTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `the machine's clocks go`() {
+    @Test func `the system's clocks advance`() {
         let (before, after) = (RoomClock.system.now(), RoomClock.system.now())
         #expect(after.instant >= before.instant && before.instant.nanoseconds > 0)
         #expect(before.unixNanoseconds > 1_700_000_000_000_000_000)

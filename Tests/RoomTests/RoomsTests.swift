@@ -17,10 +17,10 @@ struct RoomsBench {
     init(
         planes: [FakeMediaPlane] = [FakeMediaPlane()],
         limits: RoomLimits = RoomLimits(),
-        notice: @escaping @Sendable (Rooms.Notice) -> Void = { _ in }
+        onEvent: @escaping @Sendable (Rooms.Event) -> Void = { _ in }
     ) {
         plane = planes[0]
-        rooms = Rooms(planes: planes, limits: limits, notice: notice)
+        rooms = Rooms(planes: planes, limits: limits, onEvent: onEvent)
     }
 
     /// - Parameter rooms: makes them with the bench's plane.
@@ -39,7 +39,7 @@ struct RoomsBench {
     )
     static let vp8 = CodecParameters(name: .vp8, payloadType: PayloadType(rawValue: 96)!)
 
-    func activate(_ reservation: Rooms.Reservation, _ role: Role) async throws -> Rooms.Session {
+    func activate(_ reservation: Rooms.Reservation, _ role: Role) async throws -> Rooms.Resource {
         let receive = ReceiveTrackParameters(mid: Self.mid, kind: .video, codecs: [Self.vp8])
         let send = SendTrackParameters(
             mid: Self.mid,
@@ -53,7 +53,7 @@ struct RoomsBench {
             remote: Self.remote,
             receive: role.publishes ? [receive] : [],
             send: role.watches ? [send] : [],
-            headKind: .video,
+            firstMediaKind: .video,
             mids: [Self.mid]
         )
     }
@@ -62,10 +62,10 @@ struct RoomsBench {
         _ role: Role,
         following: Following = .currentPublisher,
         in channel: ChannelName = Self.channel
-    ) async throws -> (SessionID, Rooms.Session) {
+    ) async throws -> (ResourceID, Rooms.Resource) {
         let request = JoinRequest(channel: channel, role: role, following: following)
         let reservation = try await rooms.reserve(request)
-        return (reservation.session, try await activate(reservation, role))
+        return (reservation.resource, try await activate(reservation, role))
     }
 
     func report(_ event: PeerEvent, from peer: PeerID) async {
@@ -83,7 +83,7 @@ struct RoomsBench {
 
 @Suite(.timeLimit(.minutes(1)))
 struct RoomsTests {
-    @Test func `the media plane learns what a participant may publish, and whose its media is`() async throws {
+    @Test func `the media plane gets the publish limit and the share of a participant`() async throws {
         var limits = RoomLimits()
         limits.publishBitsPerSecondMax = 7_000_000
         let bench = RoomsBench(limits: limits)
@@ -136,7 +136,7 @@ struct RoomsTests {
                 await bench.plane.lose(joined.peer)
                 await bench.report(.closed(.closedByPeer), from: joined.peer)
             }
-            #expect(await bench.rooms.session(session) == nil)
+            #expect(await bench.rooms.resource(session) == nil)
             #expect(await bench.rooms.end(session) == false)
         }
         await bench.expectNothingLeft()
@@ -144,7 +144,7 @@ struct RoomsTests {
 
     @Test func `a thousand at once and their end leave nothing`() async throws {
         let bench = RoomsBench()
-        let sessions = try await withThrowingTaskGroup(of: SessionID.self) { group in
+        let sessions = try await withThrowingTaskGroup(of: ResourceID.self) { group in
             for index in 0..<1000 { group.addTask { try await bench.join(index % 50 == 0 ? .sendonly : .recvonly).0 } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
@@ -155,7 +155,7 @@ struct RoomsTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `negotiation that fails gives the place back`() async throws {
+    @Test func `a failed negotiation releases the place`() async throws {
         let bench = RoomsBench(limits: RoomLimits(participantsMax: 1))
         for _ in 0..<3 {
             let request = JoinRequest(channel: RoomsBench.channel, role: .recvonly)
@@ -164,9 +164,9 @@ struct RoomsTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `a media plane that refuses a peer gives the place back`() async throws {
+    @Test func `a peer that the media plane refuses releases the place`() async throws {
         let bench = RoomsBench()
-        await bench.plane.refuse(true)
+        await bench.plane.setRefuses(true)
         await #expect(throws: RoomError.self) { try await bench.join(.sendonly) }
         await bench.expectNothingLeft()
     }
@@ -237,7 +237,7 @@ struct RoomsTests {
 }
 
 @Suite(.timeLimit(.minutes(1)))
-struct LoadTests {
+struct LoadMonitorTests {
     /// Joins as many as are asked for, each to a channel of its own, and returns their loops.
     private func locations(_ count: Int, in rooms: Rooms, _ name: String) async throws -> [MediaLocation] {
         var locations: [MediaLocation] = []
@@ -248,25 +248,25 @@ struct LoadTests {
         return locations
     }
 
-    @Test func `newcomers go where the planes say that there is room`() async throws {
+    @Test func `newcomers are placed by the loads of the planes`() async throws {
         let planes = [FakeMediaPlane(0), FakeMediaPlane(1), FakeMediaPlane(2)]
         let rooms = Rooms(planes: planes)
-        await planes[0].carry(LoopLoad(packetsPerSecond: 90_000, busyShare: 0.9, peers: 100))
-        await planes[1].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.01, peers: 100))
-        await planes[2].carry(LoopLoad(packetsPerSecond: 50_000, busyShare: 0.5, peers: 100))
+        await planes[0].setLoad(LoopLoad(packetsPerSecond: 90_000, busyShare: 0.9, peers: 100))
+        await planes[1].setLoad(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.01, peers: 100))
+        await planes[2].setLoad(LoopLoad(packetsPerSecond: 50_000, busyShare: 0.5, peers: 100))
         await rooms.sampleLoads()
         await rooms.settle()
         #expect(try await locations(20, in: rooms, "a") == Array(repeating: 1, count: 20))
-        await planes[1].carry(LoopLoad(packetsPerSecond: 95_000, busyShare: 0.95, peers: 100))
+        await planes[1].setLoad(LoopLoad(packetsPerSecond: 95_000, busyShare: 0.95, peers: 100))
         await rooms.sampleLoads()
         await rooms.settle()
         #expect(try await locations(20, in: rooms, "b") == Array(repeating: 2, count: 20))
     }
 
-    @Test func `a plane that does not answer gets nobody until it does, and holds nobody up`() async throws {
+    @Test func `a plane that does not answer gets no newcomers until it does, and delays nobody`() async throws {
         let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let rooms = Rooms(planes: planes)
-        await planes[1].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.5, peers: 1))
+        await planes[1].setLoad(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.5, peers: 1))
         await planes[0].closeGate()
         await rooms.sampleLoads()
         await planes[0].waitForArrival()
@@ -277,11 +277,11 @@ struct LoadTests {
         #expect(try await locations(5, in: rooms, "b") == [0, 0, 0, 0, 0])
     }
 
-    @Test func `a loop that does not hand its tracks over holds up only who wants them`() async throws {
+    @Test func `a loop that does not answer delays only the viewers of its tracks`() async throws {
         let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let bench = RoomsBench(planes: planes)
         let (far, publisher) = try await bench.join(.sendonly)
-        await planes[0].carry(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.9, peers: 100))
+        await planes[0].setLoad(LoopLoad(packetsPerSecond: 1_000, busyShare: 0.9, peers: 100))
         await bench.rooms.sampleLoads()
         await bench.rooms.settle()
         let (_, waiting) = try await bench.join(.recvonly)
@@ -306,7 +306,7 @@ struct LoadTests {
         #expect(await bench.rooms.isEmpty)
     }
 
-    @Test func `a newcomer's viewers are connected together, and its end waits for that`() async throws {
+    @Test func `a newcomer's viewers are connected concurrently, and its removal waits for them`() async throws {
         let bench = RoomsBench()
         for _ in 0..<600 { _ = try await bench.join(.recvonly) }
         let (session, publisher) = try await bench.join(.sendonly)
@@ -323,7 +323,7 @@ struct LoadTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `a viewer's loop is told the loop of the publisher`() async throws {
+    @Test func `a viewer's plane gets the location of the publisher`() async throws {
         let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let bench = RoomsBench(planes: planes)
         let (first, publisher) = try await bench.join(.sendonly)
@@ -347,7 +347,7 @@ struct LoadTests {
 
 @Suite(.timeLimit(.minutes(1)))
 struct RestartTests {
-    @Test func `a restart puts both sides' credentials in force and changes the version`() async throws {
+    @Test func `an ICE restart replaces both sides' credentials and changes the version`() async throws {
         let bench = RoomsBench()
         let (id, before) = try await bench.join(.sendonly)
         let remote = RoomsBench.credentials("again")
@@ -362,21 +362,21 @@ struct RestartTests {
         _ = try await bench.rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("third"))
     }
 
-    @Test func `a restart that fails leaves the session as it was`() async throws {
+    @Test func `a failed ICE restart changes nothing`() async throws {
         let bench = RoomsBench()
         let (id, before) = try await bench.join(.sendonly)
-        await bench.plane.refuse(true)
+        await bench.plane.setRefuses(true)
         await #expect(throws: RoomError.self) {
             try await bench.rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("again"))
         }
-        let session = try #require(await bench.rooms.session(id))
+        let session = try #require(await bench.rooms.resource(id))
         #expect(session.iceVersion == before.iceVersion)
         #expect(session.local == before.local)
-        await bench.plane.refuse(false)
+        await bench.plane.setRefuses(false)
         _ = try await bench.rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("again"))
     }
 
-    @Test func `two restarts at once do not mix, and one that outlives its session says so`() async throws {
+    @Test func `concurrent ICE restarts are refused, and one whose participant ends fails`() async throws {
         let bench = RoomsBench()
         let (id, _) = try await bench.join(.sendonly)
         await bench.plane.closeGate()
@@ -389,14 +389,14 @@ struct RestartTests {
         }
         #expect(await bench.rooms.end(id))
         await bench.plane.openGate()
-        await #expect(throws: RoomError.sessionUnknown) { try await first.value }
+        await #expect(throws: RoomError.resourceUnknown) { try await first.value }
         await bench.expectNothingLeft()
     }
 
-    @Test func `a session that never was cannot be restarted`() async throws {
+    @Test func `an ICE restart of an unknown resource fails`() async throws {
         var generator = SystemRandomNumberGenerator()
-        let id = SessionID(using: &generator)
-        await #expect(throws: RoomError.sessionUnknown) {
+        let id = ResourceID(using: &generator)
+        await #expect(throws: RoomError.resourceUnknown) {
             try await RoomsBench().rooms.restartICE(id, expected: nil, remote: RoomsBench.credentials("again"))
         }
     }
@@ -404,7 +404,7 @@ struct RestartTests {
 
 @Suite(.timeLimit(.minutes(1)))
 struct ListenerTests {
-    @Test func `a listener is told at the start and after changes, and merged changes are one`() async throws {
+    @Test func `a listener is notified at the start and after changes, which may be merged`() async throws {
         let bench = RoomsBench()
         let (id, changes) = try await bench.rooms.listen(to: RoomsBench.channel)
         var iterator = changes.makeAsyncIterator()

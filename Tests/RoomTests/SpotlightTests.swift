@@ -6,7 +6,7 @@ import Wire
 
 @testable import Room
 
-struct SpotlightStageTests {
+struct ActiveSpeakersTests {
     private static let ids: [ParticipantID] = {
         var generator = SeededGenerator(seed: 3)
         return (0..<6).map { _ in ParticipantID(using: &generator) }
@@ -98,11 +98,11 @@ struct SpotlightStageTests {
         var shown: Set<ParticipantID> = []
         for event in row.events {
             switch event {
-            case .begins(let who): speakers.began(Self.ids[who])
-            case .ceases(let who): speakers.ceased(Self.ids[who])
-            case .forward(let who): speakers.putForward(Self.ids[who], isFixed: false)
-            case .fix(let who): speakers.putForward(Self.ids[who], isFixed: true)
-            case .dismiss(let who): speakers.dismiss(Self.ids[who])
+            case .begins(let who): speakers.startedSpeaking(Self.ids[who])
+            case .ceases(let who): speakers.stoppedSpeaking(Self.ids[who])
+            case .forward(let who): speakers.focus(Self.ids[who], isFixed: false)
+            case .fix(let who): speakers.focus(Self.ids[who], isFixed: true)
+            case .dismiss(let who): speakers.remove(Self.ids[who])
             case .number(let number): speakers.change(number: number)
             case .joins(let number, let unsaid):
                 speakers.joined(
@@ -125,7 +125,7 @@ struct SpotlightTests {
         bench.model.received(.speech(mid: ModelBench.audio, isSpeaking: isSpeaking), from: bench.peers[id]!)
     }
 
-    @Test func `who speaks is heard and seen in full, others are seen small and not heard`() throws {
+    @Test func `members in focus are sent with audio and the focus layer, others with the unfocus layer only`() throws {
         var bench = ModelBench()
         let senders = [try bench.member(.sendonly), try bench.member(.sendonly)]
         let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
@@ -137,11 +137,11 @@ struct SpotlightTests {
         #expect(layers(bench) == [.level(0), .level(0)] && isHeard(bench) == [false, false])
         let first = speak(&bench, senders[0], true)
         #expect(layers(bench) == [.level(2), .level(0)] && isHeard(bench) == [true, false])
-        #expect(first.news.count == 1 && first.news.first?.to.count == 4, "all members are told")
+        #expect(first.notifications.count == 1 && first.notifications.first?.to.count == 4, "all members are told")
         let second = speak(&bench, senders[1], true)
         #expect(layers(bench) == [.level(0), .level(2)] && isHeard(bench) == [false, true])
         #expect(second.connects.count == 4)
-        let contents = second.news.map(\.content)
+        let contents = second.notifications.map(\.content)
         guard case .spotlightUnfocused(let gone, isFixed: false) = contents.first,
             case .spotlightFocused(let come, isFixed: false) = contents.last
         else {
@@ -154,7 +154,7 @@ struct SpotlightTests {
         #expect(full.allSatisfy { bench.slot($0.audio)?.source != nil && bench.slot($0.video)?.layer == .richest })
     }
 
-    @Test func `without simulcast focus changes sound alone, and none is none`() throws {
+    @Test func `without simulcast focus changes audio only, and layer none sends no video`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly, isSimulcast: false)
         let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
@@ -195,13 +195,13 @@ struct SpotlightTests {
         let end = bench.model.left(senders[1], reason: .left)
         #expect(bench.slot(slot.video)?.layer == .level(2))
         #expect(
-            end.news.contains { news in
+            end.notifications.contains { news in
                 if case .spotlightFocused(let member, _) = news.content { member.id == senders[0] } else { false }
             }
         )
     }
 
-    @Test func `speech of strangers, of video and of who is not connected is nothing`() throws {
+    @Test func `speech of unknown members, in video, and before the connection is ignored`() throws {
         var bench = ModelBench()
         _ = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
         let sender = try bench.member(.sendonly)
@@ -212,22 +212,24 @@ struct SpotlightTests {
         #expect(speak(&bench, early, true) == [])
         let connected = bench.model.received(.connected, from: bench.peers[early]!)
         #expect(
-            connected.news.contains { news in
+            connected.notifications.contains { news in
                 if case .spotlightFocused(let member, _) = news.content { member.id == early } else { false }
             },
             "it speaks when it arrives"
         )
-        #expect(connected.news.last.map { if case .spotlightFocused = $0.content { true } else { false } } == true)
+        #expect(
+            connected.notifications.last.map { if case .spotlightFocused = $0.content { true } else { false } } == true
+        )
     }
 
-    @Test func `focus is told to the one that it is about, and not to others of its bundle`() throws {
+    @Test func `a member in focus is notified, and others of its bundle are not`() throws {
         var bench = ModelBench()
         let speaker = try bench.member(.sendrecv) { ($0.bundleID, $0.spotlight) = ("me", Self.spotlight) }
         _ = try bench.member(.sendrecv) { $0.bundleID = "me" }
         let other = try bench.member(.recvonly)
-        #expect(speak(&bench, speaker, true).news.map(\.to) == [[speaker, other]])
+        #expect(speak(&bench, speaker, true).notifications.map(\.to) == [[speaker, other]])
         let next = try bench.member(.sendonly) { $0.bundleID = "we" }
-        let change = speak(&bench, next, true).news
+        let change = speak(&bench, next, true).notifications
         #expect(change.map { $0.to.count } == [3, 4], "the one that falls out of focus keeps its bundle's silence")
     }
 
@@ -239,12 +241,12 @@ struct SpotlightTests {
         let slot = try bench.see(sender, by: viewer)
         let name = ModelBench.channel
         let fixed = try bench.model.focusRequested(sender, in: name, isFixed: true)
-        guard case .spotlightFocused(_, isFixed: true) = fixed.news.first?.content else {
+        guard case .spotlightFocused(_, isFixed: true) = fixed.notifications.first?.content else {
             Issue.record("\(fixed)")
             return
         }
         #expect(speak(&bench, other, true) == [], "a fixed one stays")
-        #expect(try bench.model.spotlightNumberChanged(of: name, to: 2).news.count == 1)
+        #expect(try bench.model.spotlightNumberChanged(of: name, to: 2).notifications.count == 1)
         _ = try bench.model.unfocusRequested(sender, in: name)
         #expect(bench.slot(slot.video)?.layer == .level(0))
         for number in [0, 9, -1] {
@@ -266,7 +268,7 @@ struct SpotlightTests {
         }
     }
 
-    @Test func `a receiver's own layers go before those that it joined with, until they are reset`() throws {
+    @Test func `a receiver's requested layers override those that it joined with, until they are reset`() throws {
         var bench = ModelBench()
         let senders = [try bench.member(.sendonly), try bench.member(.sendonly)]
         let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }

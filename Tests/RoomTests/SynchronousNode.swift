@@ -5,8 +5,8 @@ import Wire
 
 @testable import Room
 
-/// A node without actors: the ``NodeModel`` and the ``ChannelModel``s of its channels, with the effects of channels on the
-/// node.
+/// A node without actors: the ``NodeModel`` and the ``ChannelModel``s of its channels, with the effects of channels on
+/// the node.
 struct SynchronousNode {
     typealias Effect = ChannelModel.Effect
 
@@ -107,7 +107,7 @@ extension SynchronousNode {
         slots: [Slot],
         assigned: [SlotAssignment] = [],
         decodedVideo: Set<CodecName>? = nil,
-        isToldNews: Bool = true
+        hasEventReader: Bool = true
     ) throws(RoomError) -> [Effect] {
         try change(of: id) { model throws(RoomError) in
             try model.setupCompleted(
@@ -116,7 +116,7 @@ extension SynchronousNode {
                 slots: slots,
                 assigned: assigned,
                 decodedVideo: decodedVideo,
-                isToldNews: isToldNews
+                hasEventReader: hasEventReader
             )
         }
     }
@@ -204,10 +204,6 @@ extension SynchronousNode {
 
     mutating func unfocusRequested(_ id: ParticipantID, in name: ChannelName) throws(RoomError) -> [Effect] {
         try change(name) { model throws(RoomError) in try model.unfocusRequested(id) }
-    }
-
-    mutating func notifyMetadataChanged(of id: ParticipantID, to json: String?) throws(RoomError) -> [Effect] {
-        try change(of: id) { model throws(RoomError) in try model.notifyMetadataChanged(of: id, to: json) }
     }
 
     mutating func codecsRefused(

@@ -23,9 +23,9 @@ import Wire
         func switches(_ viewer: World.Host, from first: Int = 0) -> [Switch] {
             world.nodeEvents.dropFirst(first).compactMap { peer, event in
                 guard peer == viewer.client?.id,
-                    case .layerSwitched(_, let current, let previous, let isWished) = event
+                    case .layerSwitched(_, let current, let previous, let isRequested) = event
                 else { return nil }
-                return Switch(current: current?.value, previous: previous?.value, isWished: isWished)
+                return Switch(current: current?.value, previous: previous?.value, isRequested: isRequested)
             }
         }
 
@@ -37,8 +37,8 @@ import Wire
     private struct Switch: Equatable, CustomStringConvertible {
         var current: String?
         var previous: String?
-        var isWished: Bool
-        var description: String { "\(previous ?? "-")>\(current ?? "-")\(isWished ? "" : "?")" }
+        var isRequested: Bool
+        var description: String { "\(previous ?? "-")>\(current ?? "-")\(isRequested ? "" : "?")" }
     }
 
     private func start(seed: UInt64, loops: Int = 1, layersAscend: Bool = true) throws -> Call {
@@ -72,7 +72,7 @@ import Wire
             #expect(recording.flaws == [])
             #expect(viewer.client?.video?.lost == 0)
             #expect(viewer.core.counters.nackedPacketsRequested == 0)
-            #expect(call.switches(viewer).last?.isWished == true)
+            #expect(call.switches(viewer).last?.isRequested == true)
         }
     }
 
@@ -114,9 +114,9 @@ import Wire
         call.world.run(for: .seconds(4))
         #expect(
             call.switches(viewer, from: events) == [
-                Switch(current: "r1", previous: "r2", isWished: false),
-                Switch(current: "r0", previous: "r1", isWished: false),
-                Switch(current: "r2", previous: "r0", isWished: true),
+                Switch(current: "r1", previous: "r2", isRequested: false),
+                Switch(current: "r0", previous: "r1", isRequested: false),
+                Switch(current: "r2", previous: "r0", isRequested: true),
             ]
         )
         #expect(recording.flaws == [])
@@ -140,8 +140,8 @@ import Wire
         #expect(recording.flaws == [])
         #expect(
             call.switches(viewer, from: events) == [
-                Switch(current: nil, previous: "r1", isWished: true),
-                Switch(current: "r0", previous: nil, isWished: true),
+                Switch(current: nil, previous: "r1", isRequested: true),
+                Switch(current: "r0", previous: nil, isRequested: true),
             ]
         )
     }
@@ -222,7 +222,7 @@ import Wire
             #expect(recording.flaws == [])
             #expect(viewer.core.counters.nackedPacketsRequested == 0)
         }
-        #expect(call.switches(high.viewer).last == Switch(current: "r1", previous: "r2", isWished: true))
+        #expect(call.switches(high.viewer).last == Switch(current: "r1", previous: "r2", isRequested: true))
     }
 
     @Test func `a layer that stops is replaced on another loop too`() throws {
@@ -238,8 +238,8 @@ import Wire
         #expect(call.layer(recording) == 2)
         #expect(
             call.switches(viewer, from: events) == [
-                Switch(current: "r1", previous: "r2", isWished: false),
-                Switch(current: "r2", previous: "r1", isWished: true),
+                Switch(current: "r1", previous: "r2", isRequested: false),
+                Switch(current: "r2", previous: "r1", isRequested: true),
             ]
         )
         #expect(recording.flaws == [])

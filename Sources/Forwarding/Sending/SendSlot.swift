@@ -163,7 +163,7 @@ package final class SendSlot {
             slot: id.mid,
             current: rid,
             previous: playingRID,
-            isWished: track.isExact(layer)
+            isRequested: track.isExact(layer)
         )
         playingRID = rid
         peer.core.emit(event, of: id.peer)

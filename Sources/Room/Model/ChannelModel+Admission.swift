@@ -1,19 +1,19 @@
 import Wire
 
-// The channel's own part of admission, and its listeners. The node's part is ``NodeModel``'s.
+// The channel's part of admission, and its listeners. ``NodeModel`` has the node's part.
 
-/// What a channel says about a newcomer. ``NodeModel/admit(_:check:at:)`` decides with it.
-public struct AdmissionCheck: Hashable, Sendable {
-    /// Whether the participant that the newcomer wants to follow is no publisher of the channel.
-    public var isTargetUnknown = false
+/// The channel's check of a newcomer, for ``NodeModel/admit(_:id:check:at:)``.
+package struct AdmissionCheck: Hashable, Sendable {
+    /// Whether the participant that the newcomer follows is not a publisher of the channel.
+    package var isTargetUnknown = false
     /// The limit of the channel that the newcomer would exceed.
-    public var exceeded: RoomError?
-    public init() {}
+    package var exceeded: RoomError?
+    package init() {}
 }
 
 extension ChannelModel {
     /// Checks a newcomer against the channel's members and limits.
-    public func checkAdmission(of request: JoinRequest) -> AdmissionCheck {
+    package func checkAdmission(of request: JoinRequest) -> AdmissionCheck {
         var check = AdmissionCheck()
         if case .participant(let target) = request.following, request.role.watches {
             check.isTargetUnknown = participants[target]?.role.publishes != true
@@ -28,23 +28,23 @@ extension ChannelModel {
     }
 
     /// Whether the channel has as many listeners as ``RoomLimits/listenersPerChannelMax`` permits.
-    public var isFullOfListeners: Bool { state.listeners.count >= limits.listenersPerChannelMax }
+    package var isFullOfListeners: Bool { state.listeners.count >= limits.listenersPerChannelMax }
 
-    /// A client follows the channel's membership. The channel exists as long as one does.
-    public mutating func listenerArrived(_ id: ListenerID) { state.listeners.insert(id) }
+    /// Adds a listener. A channel exists as long as it has one.
+    package mutating func listenerArrived(_ id: ListenerID) { state.listeners.insert(id) }
 
-    /// Does nothing when the listener is gone already.
-    public mutating func listenerLeft(_ id: ListenerID) {
+    /// Does nothing when the listener has left already.
+    package mutating func listenerLeft(_ id: ListenerID) {
         state.listeners.remove(id)
         resetIfUnused()
     }
 
-    /// Revisions start again with the channel's next life.
+    /// Revisions restart when the channel is used again.
     mutating func resetIfUnused() {
         if isUnused { state.revision = 0 }
     }
 
-    /// The channel's listeners have something to read.
+    /// The channel's snapshot has changed.
     mutating func changed(into effects: inout [Effect]) {
         state.revision += 1
         effects.append(.channelChanged(name))

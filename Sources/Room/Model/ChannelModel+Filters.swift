@@ -1,15 +1,15 @@
-// Forwarding filters. A blocked slot stays in the receiver's session and plays nothing.
+// Forwarding filters. A blocked slot stays negotiated and plays nothing.
 
 extension ChannelModel {
-    /// The filters of a scope in the order in which they decide.
-    public func filters(of scope: FilterScope) throws(RoomError) -> [ForwardingFilter] {
+    /// The filters of a scope in the order of evaluation.
+    package func filters(of scope: FilterScope) throws(RoomError) -> [ForwardingFilter] {
         try checkScope(scope)
         return list(of: scope).filters
     }
 
     /// - Parameter session: refuse unless this is the channel's session; `nil` takes any.
     /// - Throws: ``RoomError/filterExists``, ``RoomError/filtersTooLarge``, and when the scope is unknown.
-    public mutating func filterCreated(
+    package mutating func filterCreated(
         _ filter: ForwardingFilter,
         in scope: FilterScope,
         session: ChannelSessionID? = nil
@@ -22,7 +22,7 @@ extension ChannelModel {
     }
 
     /// - Parameter expected: refuse unless this is the filter's version; `nil` takes any.
-    public mutating func filterUpdated(
+    package mutating func filterUpdated(
         _ filter: ForwardingFilter,
         in scope: FilterScope,
         expected: String?
@@ -34,7 +34,7 @@ extension ChannelModel {
     }
 
     /// - Parameter expected: refuse unless this is the filter's version; `nil` takes any.
-    public mutating func filterDeleted(
+    package mutating func filterDeleted(
         _ name: String,
         in scope: FilterScope,
         expected: String?
@@ -68,10 +68,10 @@ extension ChannelModel {
         switch scope {
         case .channel:
             state.session?.filters = list
-            for id in state.members { subscribe(id, into: &effects) }
+            for id in state.members { updateSlots(of: id, into: &effects) }
         case .connection(_, let id):
             viewers[id]?.filters = list
-            subscribe(id, into: &effects)
+            updateSlots(of: id, into: &effects)
         }
         return effects
     }

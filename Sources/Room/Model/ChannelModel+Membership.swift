@@ -1,16 +1,16 @@
-public import MediaTypes
-public import Wire
+package import MediaTypes
+package import Wire
 
 // MARK: - Joining
 
 extension ChannelModel {
-    /// Adds a newcomer that the node admitted. Until
-    /// ``setupCompleted(_:publications:slots:assigned:decodedVideo:isToldNews:)`` it subscribes to nothing and nobody sees
-    /// it.
+    /// Adds a newcomer that the node admitted. It is neither subscribed nor visible before
+    /// ``setupCompleted(_:publications:slots:assigned:decodedVideo:hasEventReader:)``.
     ///
-    /// - Parameter session: the channel's session from now on if it has none.
-    /// - Throws: ``RoomError/filterExists`` and ``RoomError/filtersTooLarge`` for its filters; nothing has changed then.
-    public mutating func joined(
+    /// - Parameter session: the identifier of the channel's session if the newcomer starts one.
+    /// - Throws: ``RoomError/filterExists`` and ``RoomError/filtersTooLarge`` for its filters. The model is unchanged
+    ///   then.
+    package mutating func joined(
         _ request: JoinRequest,
         as place: ParticipantPlace,
         session: ChannelSessionID
@@ -34,22 +34,21 @@ extension ChannelModel {
         }
     }
 
-    /// The media plane knows the newcomer's peer: it takes part from now on.
+    /// Makes a newcomer active: the media plane knows its peer.
     ///
-    /// Throws ``RoomError/endedDuringSetup`` when the participant is gone already; the peer is then the caller's to
-    /// end.
     /// - Parameters:
-    ///   - slots: those for whomever it follows, in the order of its description.
+    ///   - slots: those for the participant that it follows, in the order of its description.
     ///   - assigned: those for single senders' tracks.
-    ///   - decodedVideo: the video codecs that it can play; `nil` where its description does not say.
-    ///   - isToldNews: whether notifications for it reach anybody.
-    public mutating func setupCompleted(
+    ///   - decodedVideo: the video codecs that it can decode; `nil` where its description does not list them.
+    ///   - hasEventReader: whether its signaling reads its events. Without a reader it gets no notifications.
+    /// - Throws: ``RoomError/endedDuringSetup`` when the participant has left. The caller then ends the peer.
+    package mutating func setupCompleted(
         _ id: ParticipantID,
         publications: [Publication],
         slots: [Slot],
         assigned: [SlotAssignment] = [],
         decodedVideo: Set<CodecName>? = nil,
-        isToldNews: Bool = true
+        hasEventReader: Bool = true
     ) throws(RoomError) -> [Effect] {
         guard var participant = participants[id] else { throw .endedDuringSetup }
         precondition(!participant.isActive, "setup completes once")
@@ -58,22 +57,22 @@ extension ChannelModel {
         scheduleSetupTimeout(&participant)
         participants[id] = participant
         participants[id]?.activate(participant.role.publishes ? publications : [])
-        if !isToldNews { participants[id]?.receivesNotifications = false }
+        if !hasEventReader { participants[id]?.receivesNotifications = false }
         var effects: [Effect] = []
         if participant.role.watches {
             state.activeViewerCount += 1
             viewers[id]?.isActive = true
-            viewers[id]?.adopt(slots)
+            viewers[id]?.setFollowedSlots(slots)
             startFollowing(participant)
             if let spotlight = participant.spotlight {
                 state.session?.speakers.joined(with: spotlight)
                 updateFocus(into: &effects)
             }
             add(assigned, to: id)
-            subscribe(id, into: &effects)
+            updateSlots(of: id, into: &effects)
         }
         if participant.role.publishes, let followers = state.followers[id] {
-            subscribeAll(followers, into: &effects)
+            updateSlots(of: followers, into: &effects)
         }
         if participant.isTransportUp { connected(id, into: &effects) }
         changed(into: &effects)
@@ -86,14 +85,14 @@ extension ChannelModel {
         case .currentPublisher:
             state.followersOfCurrent.insert(id, order: order)
         case .participant(let target):
-            // A target that left meanwhile gets no entry: nothing would ever take it away again.
+            // A target that has left gets no entry, because nothing would remove the entry.
             guard participants[target] != nil else { return }
             state.followers[target, default: ParticipantList()].insert(id, order: order)
         case .everyone: break
         }
     }
 
-    /// Both its media and its transport are up: others see it and are notified of it.
+    /// Makes an active participant connected once its transport is up: others see it and are notified of it.
     private mutating func connected(_ id: ParticipantID, into effects: inout [Effect]) {
         guard var participant = participants[id] else { return }
         participant.connectedAt = now
@@ -112,24 +111,24 @@ extension ChannelModel {
             effects.append(.report(.sessionCreated(session.description, unixNanoseconds: now.unixNanoseconds)))
         }
         announceCreated(participant, others: others, into: &effects)
-        tellBlocked(to: participant, into: &effects)
-        tellRefusedCodecs(to: participant, into: &effects)
-        for mid in participant.speaking { spoke(id, into: mid, isSpeaking: true, into: &effects) }
+        notifyBlockedTracks(to: participant, into: &effects)
+        notifyRefusedCodecs(to: participant, into: &effects)
+        for mid in participant.speaking { speechChanged(of: id, in: mid, isSpeaking: true, into: &effects) }
     }
 
     private mutating func wentLive(_ participant: Participant, into effects: inout [Effect]) {
         let id = participant.id
         state.live.append(id)
-        subscribeAll(state.followersOfCurrent, into: &effects)
-        streamChanged(of: participant, into: &effects)
+        updateSlots(of: state.followersOfCurrent, into: &effects)
+        streamStarted(of: participant, into: &effects)
     }
 }
 
 // MARK: - Leaving
 
 extension ChannelModel {
-    /// A participant's owner, an operator or the node ends it. Nothing happens when it is gone already.
-    public mutating func left(_ id: ParticipantID, reason: EndReason) -> [Effect] {
+    /// Ends a participant. Does nothing when it has left already.
+    package mutating func left(_ id: ParticipantID, reason: EndReason) -> [Effect] {
         guard var participant = participants.removeValue(forKey: id) else { return [] }
         cancelSetupTimeout(&participant)
         participantOfPeer[participant.peer] = nil
@@ -138,8 +137,8 @@ extension ChannelModel {
         let companions = state.bundles[participant.bundle] ?? []
         state.remove(participant)
         var effects: [Effect] = []
-        if participant.role.publishes { forgetPublisher(participant, companions, into: &effects) }
-        // While it is being set up, whoever does that finds it gone and ends the peer.
+        if participant.role.publishes { removePublisher(participant, companions, into: &effects) }
+        // During setup the caller of `setupCompleted` ends the peer.
         if participant.isActive, !reason.isOfTransport {
             effects.append(.removePeer(participant.peer, location: participant.location))
         }
@@ -151,23 +150,23 @@ extension ChannelModel {
         return effects
     }
 
-    private mutating func forgetPublisher(
+    private mutating func removePublisher(
         _ participant: Participant,
         _ companions: Set<ParticipantID>,
         into effects: inout [Effect]
     ) {
         let id = participant.id
-        if let orphans = state.followers.removeValue(forKey: id) { subscribeAll(orphans, into: &effects) }
+        if let orphans = state.followers.removeValue(forKey: id) { updateSlots(of: orphans, into: &effects) }
         if let position = state.live.firstIndex(of: id) {
             state.live.remove(at: position)
-            // The last one is what viewers see, the one before it what the last one sees if it watches too. Where
-            // members share a bundle it may be an earlier one.
+            // Viewers see the last one, and the last one sees the one before it. Where members share a bundle, some see
+            // an earlier one.
             if position >= state.live.count - 1 || state.bundles.count < state.members.count {
-                subscribeAll(state.followersOfCurrent, into: &effects)
+                updateSlots(of: state.followersOfCurrent, into: &effects)
             }
         }
         state.session?.verdicts[id] = nil
-        streamGone(participant, companions, into: &effects)
+        streamEnded(of: participant, companions, into: &effects)
         removeSpeaker(participant, into: &effects)
     }
 
@@ -178,8 +177,8 @@ extension ChannelModel {
         effects.append(.report(.sessionDestroyed(session.description, unixNanoseconds: now.unixNanoseconds)))
     }
 
-    /// Ends all participants that fit, in the order of joining.
-    public mutating func end(
+    /// Ends all participants with this role and client, in the order of joining; `nil` matches any.
+    package mutating func end(
         role: Role? = nil,
         clientID: String? = nil,
         reason: EndReason
@@ -189,7 +188,7 @@ extension ChannelModel {
     }
 
     /// Ends several participants. Bulk removal skips mutual notifications and subscriptions: O(n), not O(n²).
-    public mutating func leftTogether(_ ids: [ParticipantID], reason: EndReason) -> [Effect] {
+    package mutating func leftTogether(_ ids: [ParticipantID], reason: EndReason) -> [Effect] {
         for id in ids {
             guard let participant = participants[id] else { continue }
             viewers[id]?.isActive = false
@@ -202,8 +201,8 @@ extension ChannelModel {
 // MARK: - Events of the media plane
 
 extension ChannelModel {
-    /// Handles a peer's event. Events of peers that are gone are ignored.
-    public mutating func received(_ event: PeerEvent, from peer: PeerID) -> [Effect] {
+    /// Handles a peer's event. Events of unknown peers are ignored.
+    package mutating func received(_ event: PeerEvent, from peer: PeerID) -> [Effect] {
         guard let id = participantOfPeer[peer] else { return [] }
         var effects: [Effect] = []
         switch event {
@@ -220,9 +219,9 @@ extension ChannelModel {
         case .trackPaused(let mid):
             updatePublication(of: id, mid: mid, codec: nil, isActive: false, into: &effects)
         case .speech(let mid, let isSpeaking):
-            spoke(id, into: mid, isSpeaking: isSpeaking, into: &effects)
-        case .layerSwitched(let slot, let current, let previous, let isWished):
-            layerSwitched(in: slot, of: id, from: previous, to: current, isWished: isWished, into: &effects)
+            speechChanged(of: id, in: mid, isSpeaking: isSpeaking, into: &effects)
+        case .layerSwitched(let slot, let current, let previous, let isRequested):
+            layerSwitched(in: slot, of: id, from: previous, to: current, isRequested: isRequested, into: &effects)
         case .networkChanged(let level):
             networkChanged(of: id, to: level, into: &effects)
         case .formatUnsupported(let slot, let codec):

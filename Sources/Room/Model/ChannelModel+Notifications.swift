@@ -4,13 +4,13 @@ import Wire
 // Notifications. Members of one bundle are not notified of each other.
 
 extension ChannelModel {
-    /// The members that get notifications, without those of one bundle.
+    /// The members that get notifications, except those of one bundle.
     private mutating func notified(except companions: Set<ParticipantID>) -> [ParticipantID] {
         workDone += state.notified.count
         return state.notified.filter { !companions.contains($0) }
     }
 
-    /// The connected members that a newcomer is told of.
+    /// The connected members that a newcomer is notified of.
     mutating func membersAnnounced(to newcomer: Participant) -> [Member] {
         let companions = state.bundles[newcomer.bundle] ?? []
         workDone += state.connected.count
@@ -27,7 +27,7 @@ extension ChannelModel {
 
     mutating func announceCreated(_ participant: Participant, others: [Member], into effects: inout [Effect]) {
         guard let report = report(on: participant) else { return }
-        let news = { (others: [Member]?) in
+        let notification = { (others: [Member]?) in
             Notification.Content.created(
                 participant.member,
                 minutes: report.minutes,
@@ -41,13 +41,15 @@ extension ChannelModel {
         if participant.notifiesICEState {
             effects.append(.notify(.iceStateChanged(current: .connected, previous: .checking), to: [participant.id]))
         }
-        if participant.receivesNotifications { effects.append(.notify(news(others), to: [participant.id])) }
+        if participant.receivesNotifications {
+            effects.append(.notify(notification(others), to: [participant.id]))
+        }
         guard participant.announces else { return }
         let notified = notified(except: companions(of: participant))
-        if !notified.isEmpty { effects.append(.notify(news(nil), to: notified)) }
+        if !notified.isEmpty { effects.append(.notify(notification(nil), to: notified)) }
     }
 
-    /// - Parameter isPrivate: whether it alone is told.
+    /// - Parameter isPrivate: whether only the participant itself is notified.
     mutating func announceUpdated(_ participant: Participant, isPrivate: Bool, into effects: inout [Effect]) {
         guard let report = report(on: participant) else { return }
         effects.append(.report(.connectionUpdated(report)))
@@ -56,16 +58,16 @@ extension ChannelModel {
             notified += self.notified(except: companions(of: participant))
         }
         guard !notified.isEmpty else { return }
-        let news = Notification.Content.updated(
+        let notification = Notification.Content.updated(
             participant.member,
             minutes: report.minutes,
             session: report.connection.session,
             counts: report.counts
         )
-        effects.append(.notify(news, to: notified))
+        effects.append(.notify(notification, to: notified))
     }
 
-    /// A participant is gone from the channel's lists; its session is still there.
+    /// The participant is already removed from the channel's lists; the session still exists.
     mutating func announceEnded(
         _ participant: Participant,
         _ companions: Set<ParticipantID>,
@@ -81,34 +83,34 @@ extension ChannelModel {
         guard participant.announces else { return }
         let notified = notified(except: companions)
         guard !notified.isEmpty else { return }
-        let news = Notification.Content.destroyed(
+        let notification = Notification.Content.destroyed(
             participant.member,
             minutes: report.minutes,
             session: report.connection.session,
             counts: report.counts
         )
-        effects.append(.notify(news, to: notified))
+        effects.append(.notify(notification, to: notified))
     }
 
-    /// Nothing is said of one that is leaving: that it left says more.
+    /// Does nothing for a participant that left: members are notified that it left.
     mutating func announceFocus(
         of id: ParticipantID,
         isFocused: Bool,
         into effects: inout [Effect]
     ) {
         guard let participant = participants[id], participant.announces else { return }
-        // It is told of itself.
+        // The participant itself is notified too.
         let notified = notified(except: companions(of: participant).subtracting([id]))
         guard !notified.isEmpty else { return }
         let isFixed = state.session?.speakers.isFixed(id) ?? false
-        let news: Notification.Content =
+        let notification: Notification.Content =
             isFocused
             ? .spotlightFocused(participant.member, isFixed: isFixed)
             : .spotlightUnfocused(participant.member, isFixed: isFixed)
-        effects.append(.notify(news, to: notified))
+        effects.append(.notify(notification, to: notified))
     }
 
-    /// It alone is told how its network is.
+    /// Notifies only the participant of its own network.
     func networkChanged(of id: ParticipantID, to level: Int, into effects: inout [Effect]) {
         guard let participant = participants[id], participant.isConnected, participant.receivesNotifications else {
             return
@@ -116,7 +118,7 @@ extension ChannelModel {
         effects.append(.notify(.networkStatus(unstableLevel: level), to: [id]))
     }
 
-    /// A slot's source sends what the receiver did not negotiate.
+    /// A slot's source sends a codec that the receiver did not negotiate.
     func formatUnsupported(
         _ codec: CodecName,
         in mid: MID,
@@ -129,7 +131,7 @@ extension ChannelModel {
         effects.append(.notify(.codecUnsupported(codec, source: sender, destination: id), to: [id]))
     }
 
-    /// A receiver's description has no codec of what these senders send. It alone is told, once its transport is up.
+    /// A receiver's description has no codec of these senders. Only the receiver is notified, once it is connected.
     mutating func codecsRefused(
         by id: ParticipantID,
         _ refused: [Viewer.RefusedCodec]
@@ -143,32 +145,32 @@ extension ChannelModel {
         return known.map { .notify(.codecUnsupported($0.codec, source: $0.sender, destination: id), to: [id]) }
     }
 
-    /// Of codecs that a newcomer refused before it was told anything.
-    mutating func tellRefusedCodecs(to newcomer: Participant, into effects: inout [Effect]) {
+    /// Notifies a newcomer of codecs that it refused before it was connected.
+    mutating func notifyRefusedCodecs(to newcomer: Participant, into effects: inout [Effect]) {
         guard let refused = viewers[newcomer.id]?.refusedCodecs, !refused.isEmpty else { return }
         viewers[newcomer.id]?.refusedCodecs = []
         for refusal in refused where participants[refusal.sender] != nil {
-            let news = Notification.Content.codecUnsupported(
+            let notification = Notification.Content.codecUnsupported(
                 refusal.codec,
                 source: refusal.sender,
                 destination: newcomer.id
             )
-            effects.append(.notify(news, to: [newcomer.id]))
+            effects.append(.notify(notification, to: [newcomer.id]))
         }
     }
 
-    /// Of what filters kept from a newcomer before it was told anything.
-    mutating func tellBlocked(to newcomer: Participant, into effects: inout [Effect]) {
+    /// Notifies a newcomer of tracks that filters blocked before it was connected.
+    mutating func notifyBlockedTracks(to newcomer: Participant, into effects: inout [Effect]) {
         guard newcomer.receivesNotifications, let blocked = viewers[newcomer.id]?.blocked else { return }
         workDone += blocked.count
         for (sender, kind) in blocked {
-            let news = Notification.Content.forwarding(
+            let notification = Notification.Content.forwarding(
                 isBlocked: true,
                 kind: kind,
                 source: sender,
                 destination: newcomer.id
             )
-            effects.append(.notify(news, to: [newcomer.id]))
+            effects.append(.notify(notification, to: [newcomer.id]))
         }
     }
 
@@ -181,18 +183,5 @@ extension ChannelModel {
                 unixNanoseconds: now.unixNanoseconds
             )
         }
-    }
-
-    /// What the client says of itself to others changes.
-    ///
-    /// - Parameter json: JSON text; `nil` for nothing.
-    public mutating func notifyMetadataChanged(of id: ParticipantID, to json: String?) throws(RoomError) -> [Effect] {
-        guard participants[id] != nil else { throw .participantUnknown }
-        participants[id]?.member.notifyMetadataJSON = json
-        var effects: [Effect] = []
-        if let participant = participants[id], participant.isConnected {
-            announceUpdated(participant, isPrivate: false, into: &effects)
-        }
-        return effects
     }
 }

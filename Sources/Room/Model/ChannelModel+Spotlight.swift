@@ -1,11 +1,16 @@
-public import MediaTypes
+package import MediaTypes
 import Wire
 
-// The focused members of the channel. ``Viewer`` applies the focus to one receiver's slots.
+// The members in focus. ``Viewer`` applies the focus to one receiver's slots.
 
 extension ChannelModel {
-    /// A participant starts or stops speaking into a track.
-    mutating func spoke(_ id: ParticipantID, into mid: MID, isSpeaking: Bool, into effects: inout [Effect]) {
+    /// A participant starts or stops speaking in a track.
+    mutating func speechChanged(
+        of id: ParticipantID,
+        in mid: MID,
+        isSpeaking: Bool,
+        into effects: inout [Effect]
+    ) {
         guard let participant = participants[id],
             participant.publications.contains(where: { $0.mid == mid && $0.kind == .audio })
         else { return }
@@ -16,40 +21,40 @@ extension ChannelModel {
         }
         guard participant.isLive, let speaks = participants[id].map({ !$0.speaking.isEmpty }) else { return }
         if isSpeaking {
-            state.session?.speakers.began(id)
+            state.session?.speakers.startedSpeaking(id)
         } else if !speaks {
-            state.session?.speakers.ceased(id)
+            state.session?.speakers.stoppedSpeaking(id)
         }
         updateFocus(into: &effects)
     }
 
     /// A sender left the channel.
     mutating func removeSpeaker(_ participant: Participant, into effects: inout [Effect]) {
-        state.session?.speakers.dismiss(participant.id)
+        state.session?.speakers.remove(participant.id)
         updateFocus(into: &effects)
     }
 
-    /// Puts a sender into focus, in place of the one that is silent longest.
+    /// Puts a sender into focus, in place of the one that has been silent longest.
     ///
-    /// - Parameter isFixed: whether it stays there whoever speaks.
+    /// - Parameter isFixed: whether it stays in focus while others speak.
     /// - Throws: ``RoomError/participantUnknown`` unless it is a live sender of the channel.
-    public mutating func focusRequested(
+    package mutating func focusRequested(
         _ id: ParticipantID,
         isFixed: Bool
     ) throws(RoomError) -> [Effect] {
         try checkSender(id)
-        state.session?.speakers.putForward(id, isFixed: isFixed)
+        state.session?.speakers.focus(id, isFixed: isFixed)
         var effects: [Effect] = []
         updateFocus(into: &effects)
         return effects
     }
 
-    /// Takes a sender out of focus until it begins to speak.
+    /// Takes a sender out of focus until it starts to speak.
     ///
     /// - Throws: ``RoomError/participantUnknown`` unless it is a live sender of the channel.
-    public mutating func unfocusRequested(_ id: ParticipantID) throws(RoomError) -> [Effect] {
+    package mutating func unfocusRequested(_ id: ParticipantID) throws(RoomError) -> [Effect] {
         try checkSender(id)
-        state.session?.speakers.dismiss(id)
+        state.session?.speakers.remove(id)
         var effects: [Effect] = []
         updateFocus(into: &effects)
         return effects
@@ -61,10 +66,10 @@ extension ChannelModel {
         else { throw .participantUnknown }
     }
 
-    /// Changes how many are focused.
+    /// Changes how many senders are in focus.
     ///
     /// - Parameter session: refuse unless this is the channel's session; `nil` takes any.
-    public mutating func spotlightNumberChanged(
+    package mutating func spotlightNumberChanged(
         session: ChannelSessionID? = nil,
         to number: Int
     ) throws(RoomError) -> [Effect] {
@@ -76,14 +81,14 @@ extension ChannelModel {
         return effects
     }
 
-    /// A receiver, or an operator for it, wants other layers of those in focus and of the others.
+    /// A receiver, or an operator for it, requests other layers of senders in focus and of the others.
     ///
     /// - Parameters:
-    ///   - layers: `nil` for what it joined with.
-    ///   - sender: of that sender's video; `nil` for every sender that nothing else is asked of.
+    ///   - layers: `nil` for the layers that it joined with.
+    ///   - sender: the sender of the video; `nil` for all senders without a request of their own.
     /// - Throws: ``RoomError/participantUnknown`` when `id` does not watch, or `sender` does not send to its channel;
     ///   ``RoomError/spotlightUnused``.
-    public mutating func spotlightLayersRequested(
+    package mutating func spotlightLayersRequested(
         _ layers: (focus: LayerChoice, unfocus: LayerChoice)?,
         by id: ParticipantID,
         of sender: ParticipantID?
@@ -91,15 +96,15 @@ extension ChannelModel {
         try checkReceiver(id, of: sender)
         guard viewers[id]?.usesSpotlight == true else { throw .spotlightUnused }
         let layers = layers.map { Viewer.SpotlightLayers(focus: $0.focus, unfocus: $0.unfocus) }
-        viewers[id]?.ask(forSpotlight: layers, of: sender)
-        return repointed(id, sender)
+        viewers[id]?.requestSpotlightLayers(layers, of: sender)
+        return updateSlots(afterRequestBy: id, of: sender)
     }
 
-    /// Ranks the speakers, updates the slots of those whose focus changed, and notifies members of the change.
+    /// Ranks the speakers, updates the slots that may play those whose focus changed, and notifies members.
     mutating func updateFocus(into effects: inout [Effect]) {
         guard let change = state.session?.speakers.update() else { return }
         for id in change.unfocused + change.focused {
-            for viewer in state.spotlightViewers { repoint(viewer, at: id, into: &effects) }
+            for viewer in state.spotlightViewers { updateSlots(of: viewer, thatMayPlay: id, into: &effects) }
         }
         for id in change.unfocused { announceFocus(of: id, isFocused: false, into: &effects) }
         for id in change.focused { announceFocus(of: id, isFocused: true, into: &effects) }

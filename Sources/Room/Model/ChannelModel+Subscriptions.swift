@@ -1,13 +1,13 @@
-public import MediaTypes
-public import Wire
+package import MediaTypes
+package import Wire
 
 // MARK: - Slots of single senders' tracks
 
 extension ChannelModel {
-    /// A viewer's description has further slots, or some no longer. What goes is gone before what comes is there.
+    /// Removes slots of a viewer, then adds slots.
     ///
-    /// Throws ``RoomError/participantUnknown`` for one that is not active or does not watch.
-    public mutating func slotsChanged(
+    /// - Throws: ``RoomError/participantUnknown`` for a participant that is not active or does not watch.
+    package mutating func slotsChanged(
         of id: ParticipantID,
         add assigned: [SlotAssignment],
         remove mids: [MID]
@@ -18,7 +18,7 @@ extension ChannelModel {
         workDone += mids.count
         var effects: [Effect] = []
         for sender in Set(assigned.map(\.sender)).sorted(by: { $0.precedes($1) }) {
-            point(id, at: sender, into: &effects)
+            updateSlots(of: id, from: sender, into: &effects)
         }
         return effects
     }
@@ -37,7 +37,7 @@ extension ChannelModel {
 // MARK: - Sources of slots
 
 extension ChannelModel {
-    /// A sender as slots need it; `nil` unless it is active.
+    /// `nil` unless the participant is active.
     mutating func source(_ id: ParticipantID) -> Source? {
         guard let participant = participants[id], participant.isActive else { return nil }
         var source = participant.source(isFocused: state.session?.speakers.isFocused(id) ?? false)
@@ -49,22 +49,22 @@ extension ChannelModel {
     private mutating func channelVerdict(on source: Source) -> FilterVerdict {
         if let known = state.session?.verdicts[source.id] { return known }
         guard let filters = state.session?.filters, !filters.isEmpty else { return FilterVerdict() }
-        let verdict = filters.verdict(on: source, looked: &workDone)
+        let verdict = filters.verdict(on: source, visited: &workDone)
         state.session?.verdicts[source.id] = verdict
         return verdict
     }
 
-    /// A sender as viewers that follow everyone get it.
+    /// `nil` unless the participant is live, as viewers that follow everyone need it.
     private mutating func liveSource(_ id: ParticipantID) -> Source? {
         participants[id]?.isLive == true ? source(id) : nil
     }
 
-    mutating func subscribeAll(_ list: ParticipantList, into effects: inout [Effect]) {
-        for viewer in list { subscribe(viewer, into: &effects) }
+    mutating func updateSlots(of viewers: ParticipantList, into effects: inout [Effect]) {
+        for viewer in viewers { updateSlots(of: viewer, into: &effects) }
     }
 
     /// Updates the sources of all slots of a viewer.
-    mutating func subscribe(_ id: ParticipantID, wasAsked: Bool = false, into effects: inout [Effect]) {
+    mutating func updateSlots(of id: ParticipantID, layerWasRequested: Bool = false, into effects: inout [Effect]) {
         guard let viewer = viewers[id], viewer.isActive else { return }
         let followed: ParticipantID? =
             switch viewer.following {
@@ -74,36 +74,45 @@ extension ChannelModel {
             }
         var source: Source?
         if let followed { source = self.source(followed) }
-        let looked = viewers[id]?.follow(source, wasAsked: wasAsked, into: &effects) ?? 0
-        workDone += 1 + looked
+        let visited = viewers[id]?.updateFollowedSlots(source, layerWasRequested: layerWasRequested, into: &effects)
+        workDone += 1 + (visited ?? 0)
         for sender in viewer.slotSenders.sorted(by: { $0.precedes($1) }) {
-            point(id, at: sender, wasAsked: wasAsked, into: &effects)
+            updateSlots(of: id, from: sender, layerWasRequested: layerWasRequested, into: &effects)
         }
     }
 
     /// Updates the sources of a viewer's slots of one sender.
-    mutating func point(
-        _ id: ParticipantID,
-        at sender: ParticipantID,
-        wasAsked: Bool = false,
+    mutating func updateSlots(
+        of id: ParticipantID,
+        from sender: ParticipantID,
+        layerWasRequested: Bool = false,
         into effects: inout [Effect]
     ) {
         let isVisible = participants[sender] != nil && !isCompanion(sender, of: id)
         let source = isVisible ? liveSource(sender) : nil
-        let looked = viewers[id]?.point(at: source, of: sender, wasAsked: wasAsked, into: &effects)
-        workDone += 1 + (looked ?? 0)
+        let visited = viewers[id]?.updateSlots(
+            of: sender,
+            source,
+            layerWasRequested: layerWasRequested,
+            into: &effects
+        )
+        workDone += 1 + (visited ?? 0)
     }
 
     /// Updates the sources of a viewer's slots that play, or may play, one sender.
-    mutating func repoint(_ id: ParticipantID, at sender: ParticipantID, into effects: inout [Effect]) {
+    mutating func updateSlots(
+        of id: ParticipantID,
+        thatMayPlay sender: ParticipantID,
+        into effects: inout [Effect]
+    ) {
         switch viewers[id]?.following {
-        case .everyone: point(id, at: sender, into: &effects)
-        case .currentPublisher, .participant: subscribe(id, into: &effects)
+        case .everyone: updateSlots(of: id, from: sender, into: &effects)
+        case .currentPublisher, .participant: updateSlots(of: id, into: &effects)
         case nil: break
         }
     }
 
-    /// Whether two participants are of one bundle, or the same.
+    /// Whether two participants are in one bundle, or are the same.
     private func isCompanion(_ one: ParticipantID, of other: ParticipantID) -> Bool {
         guard one != other else { return true }
         guard let participant = participants[one] else { return false }
@@ -115,27 +124,27 @@ extension ChannelModel {
 
 extension ChannelModel {
     /// A sender went live: viewers that follow everyone may receive it.
-    mutating func streamChanged(of participant: Participant, into effects: inout [Effect]) {
+    mutating func streamStarted(of participant: Participant, into effects: inout [Effect]) {
         let companions = state.bundles[participant.bundle] ?? []
         let source = source(participant.id)
         for viewer in state.followersOfEveryone where !companions.contains(viewer) {
-            let looked = viewers[viewer]?.point(at: source, of: participant.id, into: &effects) ?? 0
-            workDone += 1 + looked
+            let visited = viewers[viewer]?.updateSlots(of: participant.id, source, into: &effects) ?? 0
+            workDone += 1 + visited
             effects.append(.streamsChanged(viewer))
         }
     }
 
-    /// A sender left. Nobody received one that never was live.
-    mutating func streamGone(
-        _ participant: Participant,
+    /// A sender left. Nobody received one that was never live.
+    mutating func streamEnded(
+        of participant: Participant,
         _ companions: Set<ParticipantID>,
         into effects: inout [Effect]
     ) {
         guard participant.isLive else { return }
         for viewer in state.followersOfEveryone {
-            let looked = viewers[viewer]?.point(at: nil, of: participant.id, into: &effects) ?? 0
+            let visited = viewers[viewer]?.updateSlots(of: participant.id, nil, into: &effects) ?? 0
             viewers[viewer]?.forget(participant.id)
-            workDone += 1 + looked
+            workDone += 1 + visited
             if !companions.contains(viewer) { effects.append(.streamsChanged(viewer)) }
         }
     }
@@ -146,17 +155,17 @@ extension ChannelModel {
 extension ChannelModel {
     /// A receiver, or an operator for it, requests another layer.
     ///
-    /// - Parameter sender: of that sender's video; `nil` for every sender that nothing else is asked of.
+    /// - Parameter sender: the sender of the video; `nil` for all senders without a request of their own.
     /// - Throws: ``RoomError/participantUnknown`` when `id` does not watch, or `sender` is not a live sender of its
     ///   channel, or `id` does not follow everyone.
-    public mutating func layerRequested(
+    package mutating func layerRequested(
         _ layer: LayerChoice,
         by id: ParticipantID,
         of sender: ParticipantID?
     ) throws(RoomError) -> [Effect] {
         try checkReceiver(id, of: sender)
-        viewers[id]?.ask(for: layer, of: sender)
-        return repointed(id, sender)
+        viewers[id]?.requestLayer(layer, of: sender)
+        return updateSlots(afterRequestBy: id, of: sender)
     }
 
     func checkReceiver(_ id: ParticipantID, of sender: ParticipantID?) throws(RoomError) {
@@ -167,12 +176,13 @@ extension ChannelModel {
         else { throw .participantUnknown }
     }
 
-    mutating func repointed(_ id: ParticipantID, _ sender: ParticipantID?) -> [Effect] {
+    /// Updates the slots whose layer was requested.
+    mutating func updateSlots(afterRequestBy id: ParticipantID, of sender: ParticipantID?) -> [Effect] {
         var effects: [Effect] = []
         if let sender {
-            point(id, at: sender, wasAsked: true, into: &effects)
+            updateSlots(of: id, from: sender, layerWasRequested: true, into: &effects)
         } else {
-            subscribe(id, wasAsked: true, into: &effects)
+            updateSlots(of: id, layerWasRequested: true, into: &effects)
         }
         return effects
     }
@@ -182,25 +192,25 @@ extension ChannelModel {
         of id: ParticipantID,
         from previous: RID?,
         to current: RID?,
-        isWished: Bool,
+        isRequested: Bool,
         into effects: inout [Effect]
     ) {
         guard current != previous,
-            let (slot, wasAsked) = viewers[id]?.layerSwitched(in: mid, to: current, isWished: isWished)
+            let (slot, wasRequested) = viewers[id]?.layerSwitched(in: mid, to: current, isRequested: isRequested)
         else { return }
-        // The viewer of a slot that plays nothing was notified of that before.
+        // A slot that plays nothing notified its viewer of that before.
         guard viewers[id]?.receivesNotifications == true, slot.source != nil else { return }
         let sender = slot.source.flatMap { participantOfPeer[$0.peer] }
         let publication = sender.flatMap { participants[$0] }?.publications.first { $0.mid == slot.source?.mid }
         let rank = { (rid: RID?) in rid.map { publication?.rids.firstIndex(of: $0) ?? 0 } ?? -1 }
-        let news = Notification.LayerSwitch(
+        let layerSwitch = Notification.LayerSwitch(
             sender: sender,
-            wished: slot.wish,
+            requested: slot.requestedLayer,
             current: current,
             previous: previous,
             isHigher: rank(current) > rank(previous),
-            trigger: wasAsked ? .receiver : .sender
+            trigger: wasRequested ? .receiver : .sender
         )
-        effects.append(.notify(.layerSwitched(news), to: [id]))
+        effects.append(.notify(.layerSwitched(layerSwitch), to: [id]))
     }
 }

@@ -1,14 +1,14 @@
 import MediaTypes
 
-/// The lists of a channel's members by what they do, and the properties of its session.
+/// The lists of a channel's members by their activity, and the state of its session.
 struct ChannelState: Sendable, Codable {
-    /// The state that lasts from the first participant to the last.
+    /// The state of a ``ChannelSession``.
     struct Session: Sendable, Codable {
         let description: ChannelSession
-        /// Whether a member of it has been connected.
+        /// Whether a member has been connected.
         var isAnnounced = false
         var filters = FilterList() { didSet { verdicts = [:] } }
-        /// The verdict of ``filters`` on each publisher, once it was needed.
+        /// The cached verdict of ``filters`` on each publisher.
         var verdicts: [ParticipantID: FilterVerdict] = [:]
         var speakers = ActiveSpeakers()
     }
@@ -22,7 +22,7 @@ struct ChannelState: Sendable, Codable {
     var notified = ParticipantList()
     var counts = ChannelCounts()
     var activeViewerCount = 0
-    /// Members that publish, and those of them that are live, the latest last.
+    /// Members that publish, and those of them that are live, in the order of going live.
     var publishers = ParticipantList()
     var live: [ParticipantID] = []
     var followersOfCurrent = ParticipantList()
@@ -45,7 +45,7 @@ struct ChannelState: Sendable, Codable {
         if participant.spotlight != nil { spotlightViewers.insert(id, order: order) }
     }
 
-    /// Removes a member that is about to leave from the lists of those who are notified of others.
+    /// Removes a member that is about to leave from the lists of members that are notified of others.
     mutating func stopNotifying(order: UInt64) {
         notified.remove(order: order)
         followersOfCurrent.remove(order: order)
@@ -53,7 +53,7 @@ struct ChannelState: Sendable, Codable {
         spotlightViewers.remove(order: order)
     }
 
-    /// Removes a member from every list but those of live publishers and of followers.
+    /// Removes a member from every list except ``live`` and ``followers``, which the caller updates.
     mutating func remove(_ participant: Participant) {
         let order = participant.order
         members.remove(order: order)

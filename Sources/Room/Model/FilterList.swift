@@ -1,7 +1,7 @@
 import MediaTypes
 import Wire
 
-/// The filters of a channel's session or of one receiver, in the order in which they decide.
+/// The filters of a channel's session or of one receiver, in the order of evaluation.
 struct FilterList: Sendable, Codable {
     private struct Compiled: Sendable {
         var filter: ForwardingFilter
@@ -12,8 +12,8 @@ struct FilterList: Sendable, Codable {
             rules = filter.rules.map { $0.map { ($0.field, $0.operator == .isIn, Set($0.values)) } }
         }
 
-        /// - Parameter looked: grows by the rules that were visited.
-        func fits(_ connectionID: String, _ clientID: String, _ kind: MediaKind, looked: inout Int) -> Bool {
+        /// - Parameter visited: the number of visited rules is added to it.
+        func matches(_ connectionID: String, _ clientID: String, _ kind: MediaKind, visited: inout Int) -> Bool {
             for all in rules {
                 var holds = true
                 for rule in all where holds {
@@ -23,7 +23,7 @@ struct FilterList: Sendable, Codable {
                         case .clientID: clientID
                         case .kind: kind.rawValue
                         }
-                    looked += 1
+                    visited += 1
                     holds = rule.values.contains(value) == rule.isIn
                 }
                 if holds { return true }
@@ -59,7 +59,7 @@ struct FilterList: Sendable, Codable {
         insert(filter)
     }
 
-    /// Refuses a filter that would make the list too large, once it has replaced the one of its name.
+    /// Refuses a filter that would make the list too large once it replaces the one of its name.
     private func checkSize(with filter: ForwardingFilter) throws(RoomError) {
         let others = list.lazy.map(\.filter).filter { $0.name != filter.name }
         let rules = others.reduce(filter.ruleCount) { $0 + $1.ruleCount }
@@ -68,7 +68,7 @@ struct FilterList: Sendable, Codable {
         else { throw .filtersTooLarge }
     }
 
-    /// - Parameter expected: refuse unless this is the filter's version; `nil` takes any.
+    /// - Parameter expected: refuse unless this is the filter's version; `nil` accepts any.
     mutating func update(_ filter: ForwardingFilter, expected: String?) throws(RoomError) {
         let index = try index(of: filter.name, expected: expected)
         try checkSize(with: filter)
@@ -95,19 +95,19 @@ struct FilterList: Sendable, Codable {
         list.insert(Compiled(filter), at: place)
     }
 
-    /// The kinds of a sender's media that the filters block. The verdict holds for the sender's life.
+    /// The kinds of a sender's media that the filters block. The verdict does not change while the sender is connected.
     ///
-    /// - Parameter looked: grows by the rules that were visited.
-    func verdict(on source: Source, looked: inout Int) -> FilterVerdict {
+    /// - Parameter visited: the number of visited rules is added to it.
+    func verdict(on source: Source, visited: inout Int) -> FilterVerdict {
         guard !list.isEmpty else { return FilterVerdict() }
         let (connectionID, clientID) = (source.id.value, source.clientID)
-        let blocks = { (kind: MediaKind, looked: inout Int) in
-            if let first = list.first(where: { $0.fits(connectionID, clientID, kind, looked: &looked) }) {
+        let blocks = { (kind: MediaKind, visited: inout Int) in
+            if let first = list.first(where: { $0.matches(connectionID, clientID, kind, visited: &visited) }) {
                 return first.filter.action == .block
             }
             return list.contains { $0.filter.action == .allow && !$0.rules.isEmpty }
         }
-        return FilterVerdict(audio: blocks(.audio, &looked), video: blocks(.video, &looked))
+        return FilterVerdict(audio: blocks(.audio, &visited), video: blocks(.video, &visited))
     }
 }
 

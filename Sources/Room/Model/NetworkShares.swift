@@ -1,12 +1,12 @@
 import Wire
 
-/// The places that each network has on the node.
+/// The participants and channels of each network.
 struct NetworkShares: Sendable {
     struct Share: Sendable {
         var participants = 0
         /// Participants whose transport has not come up yet, the oldest first.
         var unconnected = ParticipantList()
-        /// The channels that the network has members in, with their number.
+        /// The number of the network's members by channel.
         var channels: [ChannelName: Int] = [:]
     }
     private var shares: [ClientNetwork: Share] = [:]
@@ -17,8 +17,8 @@ struct NetworkShares: Sendable {
 
     func unconnectedCount(of network: ClientNetwork) -> Int { shares[network]?.unconnected.count ?? 0 }
 
-    /// The participants still to connect of the network that has most of them; of two with equally many the one with the
-    /// higher address. In proportion to the networks: it is for a node that is full.
+    /// The unconnected participants of the network with most of them; among equals the network with the higher address.
+    /// O(networks): only a full node needs it.
     var mostUnconnected: ParticipantList {
         let rank = { (one: (key: ClientNetwork, value: Share)) in
             (one.value.unconnected.count, one.key.prefix.high, one.key.prefix.low)

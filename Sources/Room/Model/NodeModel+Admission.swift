@@ -2,21 +2,20 @@ import MediaTypes
 import Wire
 
 /// The outcome of a newcomer's request.
-public struct AdmissionOutcome: Sendable {
-    /// Participants that lost their places to newcomers. Their channels have to end them with
-    /// ``EndReason/crowdedOut``.
-    public var evicted: [(participant: ParticipantID, channel: ChannelName)] = []
-    public var result: Result<ParticipantPlace, RoomError>
+package struct AdmissionOutcome: Sendable {
+    /// Participants that lost their places to the newcomer. Their channels end them with ``EndReason/crowdedOut``.
+    package var evicted: [(participant: ParticipantID, channel: ChannelName)] = []
+    package var result: Result<ParticipantPlace, RoomError>
 }
 
 extension NodeModel {
-    /// Reserves a place for a newcomer, in one step with all limits of the node. ``left(_:reason:)`` gives it back.
+    /// Checks a newcomer against all limits of the node and reserves its place. ``left(_:reason:)`` releases the place.
     ///
-    /// A full node takes the place from participants that have not connected: the oldest of the network with most of
-    /// them, if that has more than ``crowdMin`` and than the newcomer's network, or if its time of grace is over.
+    /// A full node evicts a participant that has not connected: the oldest of the network with most of them, if that
+    /// network has more than ``crowdMin`` and more than the newcomer's network, or if ``setupGrace`` is over.
     ///
-    /// - Parameter check: what the newcomer's channel says about it.
-    public mutating func admit(
+    /// - Parameter check: the channel's check of the newcomer.
+    package mutating func admit(
         _ request: JoinRequest,
         id: ParticipantID,
         check: AdmissionCheck = AdmissionCheck(),
@@ -25,11 +24,11 @@ extension NodeModel {
         precondition(members[id] == nil, "identifiers are unique")
         var check = check
         var evicted: [(participant: ParticipantID, channel: ChannelName)] = []
-        // A node may be full of participants and of channels.
+        // Both limits may be reached: participants and channels.
         for _ in 0..<2 {
             guard let refusal = refusal(of: request, check), refusal == .nodeFull || refusal == .channelsFull
             else { break }
-            let ids = replaceable(by: request, freesChannel: refusal == .channelsFull, at: now)
+            let ids = evictable(for: request, freesChannel: refusal == .channelsFull, at: now)
             if ids.isEmpty { break }
             for id in ids {
                 if let channel = members[id]?.channel { evicted.append((id, channel)) }
@@ -70,7 +69,7 @@ extension NodeModel {
         if check.isTargetUnknown { return .participantUnknown }
         if let exceeded = exceededShare(of: request.network, opensChannel: isNew) { return .networkFull(exceeded) }
         if let exceeded = check.exceeded { return exceeded }
-        // Last: room is made only for a newcomer that no other limit refuses.
+        // Last: participants are evicted only for a newcomer that no other limit refuses.
         if members.count >= limits.participantsMax { return .nodeFull }
         if isNew, occupiedChannelCount >= limits.channelsMax { return .channelsFull }
         return nil
@@ -85,15 +84,15 @@ extension NodeModel {
     }
 
     /// A participant's transport is up.
-    public mutating func connected(_ id: ParticipantID) {
+    package mutating func connected(_ id: ParticipantID) {
         guard let member = members[id], !member.isConnected else { return }
         members[id]?.isConnected = true
         channels[member.channel]?.connectedCount += 1
         networks.connected(member)
     }
 
-    /// Gives a participant's place back. Does nothing when it is gone already.
-    public mutating func left(_ id: ParticipantID, reason: EndReason) {
+    /// Releases a participant's place. Does nothing when it has left already.
+    package mutating func left(_ id: ParticipantID, reason: EndReason) {
         guard let member = members.removeValue(forKey: id) else { return }
         if let abandoned = AbandonedSetup(reason) { admissions.abandoned[abandoned, default: 0] += 1 }
         let (name, location) = (member.channel, member.place.location)
@@ -109,30 +108,30 @@ extension NodeModel {
     }
 }
 
-// MARK: - Room for newcomers on a full node
+// MARK: - Eviction on a full node
 
 extension NodeModel {
     /// How long a participant that has not connected keeps its place on a full node, unless its network has more than
     /// ``crowdMin`` of them.
     static let setupGrace = Interval.seconds(5)
-    /// Clients that may be connecting from behind one NAT at the same time.
+    /// Clients that may be connecting through one NAT at the same time.
     static let crowdMin = 16
 
-    /// The participants that lose their places to a newcomer: one, or all of a channel in which nobody has connected.
-    private func replaceable(by newcomer: JoinRequest, freesChannel: Bool, at now: RoomTime) -> [ParticipantID] {
+    /// The participants to evict for a newcomer: one, or all of a channel in which nobody has connected.
+    private func evictable(for newcomer: JoinRequest, freesChannel: Bool, at now: RoomTime) -> [ParticipantID] {
         let share = max(networks.unconnectedCount(of: newcomer.network) + 1, Self.crowdMin)
-        let isReplaceable = { (member: Member) in
+        let isEvictable = { (member: Member) in
             !member.isConnected
                 && (networks.unconnectedCount(of: member.network) > share
                     || now.instant - member.createdAt.instant >= Self.setupGrace)
         }
         for id in networks.mostUnconnected {
             guard let member = members[id] else { continue }
-            // Those behind it came later.
-            guard isReplaceable(member) else { return [] }
+            // Those after it joined later.
+            guard isEvictable(member) else { return [] }
             guard freesChannel else { return [id] }
             guard let channel = channels[member.channel], channel.connectedCount == 0 else { continue }
-            if channel.members.compactMap({ members[$0] }).allSatisfy(isReplaceable) {
+            if channel.members.compactMap({ members[$0] }).allSatisfy(isEvictable) {
                 return Array(channel.members)
             }
         }
@@ -143,13 +142,13 @@ extension NodeModel {
 // MARK: - Listeners
 
 extension NodeModel {
-    /// Reserves a place for a client that wants to follow a channel's membership.
+    /// Reserves a place for a listener of a channel.
     ///
     /// - Parameters:
     ///   - network: where it comes from.
-    ///   - isChannelFull: whether the channel has as many listeners as it may have.
+    ///   - isChannelFull: whether the channel has reached its limit of listeners.
     /// - Throws: ``RoomError/draining``, ``RoomError/listenersFull``, ``RoomError/networkListenersFull``.
-    public mutating func listenerArrived(
+    package mutating func listenerArrived(
         _ id: ListenerID,
         at name: ChannelName,
         from network: ClientNetwork = .unknown,
@@ -165,8 +164,8 @@ extension NodeModel {
         listenerCounts[network, default: 0] += 1
     }
 
-    /// Does nothing when the listener is gone already.
-    public mutating func listenerLeft(_ id: ListenerID) {
+    /// Does nothing when the listener has left already.
+    package mutating func listenerLeft(_ id: ListenerID) {
         guard let listener = listeners.removeValue(forKey: id) else { return }
         let rest = (listenerCounts[listener.network] ?? 1) - 1
         listenerCounts[listener.network] = rest > 0 ? rest : nil
@@ -175,10 +174,12 @@ extension NodeModel {
     }
 }
 
-// MARK: - Sessions
+// MARK: - Resources
 
 extension NodeModel {
-    /// A participant's session can be looked up from now on.
-    public mutating func sessionOpened(_ id: SessionID, of participant: ParticipantID) { sessions[id] = participant }
-    public mutating func sessionEnded(_ id: SessionID) { sessions[id] = nil }
+    /// Adds a participant's resource to the index.
+    package mutating func resourceCreated(_ id: ResourceID, of participant: ParticipantID) {
+        resources[id] = participant
+    }
+    package mutating func resourceDeleted(_ id: ResourceID) { resources[id] = nil }
 }

@@ -1,28 +1,28 @@
-public import MediaTypes
+package import MediaTypes
 import Wire
 
-/// A participant's place on the node: identifiers that are unique on it, and the media loop that its peer lives on.
-public struct ParticipantPlace: Hashable, Sendable {
-    public let participant: ParticipantID
-    public let peer: PeerID
-    /// The loop that the peer lives on.
-    public let location: MediaLocation
+/// A participant's place on the node: its identifiers, unique on the node, and the media loop of its peer.
+package struct ParticipantPlace: Hashable, Sendable {
+    package let participant: ParticipantID
+    package let peer: PeerID
+    /// The peer's media loop.
+    package let location: MediaLocation
     /// Grows with every participant of the node, so that iteration has one order everywhere.
-    public let order: UInt64
+    package let order: UInt64
 }
 
-/// What the node knows of each channel. The channel's model keeps it up to date.
-public struct ChannelSummary: Hashable, Sendable {
-    /// `nil` when nobody is in the channel.
-    public var session: ChannelSession?
-    public var publishers = 0
+/// What the node knows of a channel. The channel reports it after every change.
+package struct ChannelSummary: Hashable, Sendable {
+    /// `nil` without participants.
+    package var session: ChannelSession?
+    package var publishers = 0
     /// Active viewers.
-    public var viewers = 0
+    package var viewers = 0
     /// The connected members.
-    public var connections = ChannelCounts()
-    /// The second of the monotonic clock for which the channel's earliest deadline is set.
-    public var nextDeadlineSecond: Int64?
-    public init() {}
+    package var connections = ChannelCounts()
+    /// No deadline of the channel is before this second of the monotonic clock; `nil` without deadlines.
+    package var nextDeadlineSecond: Int64?
+    package init() {}
 
     init(
         session: ChannelSession?,
@@ -39,12 +39,11 @@ public struct ChannelSummary: Hashable, Sendable {
     }
 }
 
-/// What spans the channels of a node: admission, shares of networks, placement, and the indexes that lead from a
-/// participant, a peer, a session or a listener to its channel.
+/// What spans the channels of a node: admission, shares of networks, placement, and the indexes from a participant, a
+/// peer, a resource or a listener to its channel.
 ///
-/// Every call takes time in proportion to the networks or channels at most, never to the members of a channel.
-public struct NodeModel: Sendable {
-    /// What is kept of a participant.
+/// No call takes longer than O(networks) or O(channels), whatever the size of a channel.
+package struct NodeModel: Sendable {
     struct Member: Sendable {
         let place: ParticipantPlace
         let channel: ChannelName
@@ -52,11 +51,11 @@ public struct NodeModel: Sendable {
         let createdAt: RoomTime
         var isConnected = false
     }
-    /// What is kept of a channel that has members or listeners.
+    /// A channel that has members or listeners.
     struct Channel: Sendable {
         var members = ParticipantList()
         var connectedCount = 0
-        /// How many participants live on each loop that has any.
+        /// The number of participants by media loop.
         var locations: [MediaLocation: Int] = [:]
         var listenerCount = 0
         var summary = ChannelSummary()
@@ -68,12 +67,12 @@ public struct NodeModel: Sendable {
         let network: ClientNetwork
     }
 
-    public let limits: RoomLimits
-    /// The kinds of newcomers that the node admits.
-    public var mode = NodeMode.normal
-    /// Whether newcomers are refused because the node closes.
-    public internal(set) var isDraining = false
-    public internal(set) var admissions = AdmissionCounts()
+    package let limits: RoomLimits
+    /// Which newcomers the node admits.
+    package var mode = NodeMode.normal
+    /// Whether newcomers are refused because the node shuts down.
+    package internal(set) var isDraining = false
+    package internal(set) var admissions = AdmissionCounts()
 
     var members: [ParticipantID: Member] = [:]
     var participantOfPeer: [PeerID: ParticipantID] = [:]
@@ -85,7 +84,7 @@ public struct NodeModel: Sendable {
     var listeners: [ListenerID: Listener] = [:]
     /// Listeners of each network.
     var listenerCounts: [ClientNetwork: Int] = [:]
-    var sessions: [SessionID: ParticipantID] = [:]
+    var resources: [ResourceID: ParticipantID] = [:]
     private var totals = RoomCounts()
     private var orderNext: UInt64 = 0
     private var peerIDs: PeerIDSequence
@@ -94,20 +93,20 @@ public struct NodeModel: Sendable {
     /// - Parameters:
     ///   - node: the incarnation that the peers' identifiers carry.
     ///   - locations: the media loops, at least one.
-    public init(limits: RoomLimits = RoomLimits(), node: NodeIncarnation = .standalone, locations: [MediaLocation]) {
+    package init(limits: RoomLimits = RoomLimits(), node: NodeIncarnation = .standalone, locations: [MediaLocation]) {
         self.limits = limits
         placement = Placement(locations: locations)
         peerIDs = PeerIDSequence(node: node)
     }
 
-    /// Whether nothing is held: no channel, participant, listener, session or index entry.
-    public var isEmpty: Bool {
+    /// Whether nothing is held: no channel, participant, listener, resource or index entry.
+    package var isEmpty: Bool {
         channels.isEmpty && members.isEmpty && participantOfPeer.isEmpty && occupiedChannelCount == 0
-            && placement.isEmpty && networks.isEmpty && listeners.isEmpty && listenerCounts.isEmpty && sessions.isEmpty
+            && placement.isEmpty && networks.isEmpty && listeners.isEmpty && listenerCounts.isEmpty && resources.isEmpty
     }
 
-    /// What is in use, as of the channels' last summaries.
-    public var counts: RoomCounts {
+    /// Totals of the channels' last summaries.
+    package var counts: RoomCounts {
         var counts = totals
         counts.channels = channels.count
         counts.sessions = occupiedChannelCount
@@ -115,15 +114,15 @@ public struct NodeModel: Sendable {
         return counts
     }
 
-    /// All sessions, the oldest first.
-    public var channelSessions: [ChannelSession] {
+    /// The sessions of all channels, the oldest first.
+    package var channelSessions: [ChannelSession] {
         channels.values.compactMap(\.summary.session).sorted {
             ($0.createdAt, $0.id.value) < ($1.createdAt, $1.id.value)
         }
     }
 
-    /// From now on newcomers and listeners are refused.
-    public mutating func drainingStarted() { isDraining = true }
+    /// Newcomers and listeners are refused from now on.
+    package mutating func drainingStarted() { isDraining = true }
 
     // MARK: Identifiers
 
@@ -136,26 +135,28 @@ public struct NodeModel: Sendable {
     }
 
     /// Never used before on this node.
-    public mutating func nextListener() -> ListenerID {
+    package mutating func nextListener() -> ListenerID {
         defer { listenerNext += 1 }
         return ListenerID(rawValue: listenerNext)
     }
 
     // MARK: Lookups
 
-    /// `nil` for a participant that is gone.
-    public func channel(of id: ParticipantID) -> ChannelName? { members[id]?.channel }
-    /// `nil` for a peer that is gone.
-    public func channel(of peer: PeerID) -> ChannelName? { participantOfPeer[peer].flatMap { members[$0]?.channel } }
-    /// `nil` for a session that ended.
-    public func channel(of session: SessionID) -> ChannelName? { sessions[session].flatMap { members[$0]?.channel } }
-    /// `nil` for a listener that is gone.
-    public func channel(of listener: ListenerID) -> ChannelName? { listeners[listener]?.channel }
+    /// `nil` for an unknown participant.
+    package func channel(of id: ParticipantID) -> ChannelName? { members[id]?.channel }
+    /// `nil` for an unknown peer.
+    package func channel(of peer: PeerID) -> ChannelName? { participantOfPeer[peer].flatMap { members[$0]?.channel } }
+    /// `nil` for an unknown resource.
+    package func channel(of resource: ResourceID) -> ChannelName? {
+        resources[resource].flatMap { members[$0]?.channel }
+    }
+    /// `nil` for an unknown listener.
+    package func channel(of listener: ListenerID) -> ChannelName? { listeners[listener]?.channel }
 
     // MARK: Reports of channels
 
-    /// A channel's figures changed.
-    public mutating func summaryChanged(of name: ChannelName, to summary: ChannelSummary) {
+    /// A channel's summary changed.
+    package mutating func summaryChanged(of name: ChannelName, to summary: ChannelSummary) {
         guard let before = channels[name]?.summary else { return }
         count(before, -1)
         count(summary, 1)
@@ -170,8 +171,8 @@ public struct NodeModel: Sendable {
         totals.connections.recvonly += sign * summary.connections.recvonly
     }
 
-    /// The channels that have a deadline at `second` or before.
-    public func channelsDue(at second: Int64) -> [ChannelName] {
+    /// The channels that may have a deadline at `second` or before.
+    package func channelsDue(at second: Int64) -> [ChannelName] {
         channels.filter { $0.value.summary.nextDeadlineSecond.map { $0 <= second } ?? false }.map(\.key)
     }
 
@@ -184,10 +185,10 @@ public struct NodeModel: Sendable {
     // MARK: Load
 
     /// The load that the loop at `location` measured.
-    public mutating func loadMeasured(_ load: LoopLoad, of location: MediaLocation) {
+    package mutating func loadMeasured(_ load: LoopLoad, of location: MediaLocation) {
         placement.measured(load, of: location)
     }
 
-    /// The loop at `location` has not answered the question for its load for a whole period.
-    public mutating func loadUnanswered(by location: MediaLocation) { placement.unanswered(by: location) }
+    /// The loop at `location` has not reported its load for a whole period.
+    package mutating func loadMissing(of location: MediaLocation) { placement.loadMissing(of: location) }
 }

@@ -10,16 +10,16 @@ struct Participant: Sendable, Codable {
     let displayName: String?
     let network: ClientNetwork
     let bundle: Bundle
-    /// Grows with every participant, so that iteration has one order everywhere.
+    /// Grows with every participant of the node.
     let order: UInt64
     let following: Following
     var member: Member
     var receivesNotifications: Bool
     let notifiesICEState: Bool
     let announces: Bool
-    /// What others are told, whatever it publishes.
-    let claimsAudio: Bool?
-    let claimsVideo: Bool?
+    /// What notifications say instead of what it publishes.
+    let announcedAudio: Bool?
+    let announcedVideo: Bool?
     let isSimulcast: Bool
     let spotlight: Spotlight?
     let agent: ClientAgent
@@ -30,17 +30,18 @@ struct Participant: Sendable, Codable {
     var isActive = false
     /// Whether its transport is up.
     var isTransportUp = false
-    /// When it was active and its transport up.
+    /// When it was both active and its transport up; `nil` before.
     var connectedAt: RoomTime?
     var publications: [Publication] = []
-    /// The tracks that somebody speaks into.
+    /// The tracks with speech at present.
     var speaking: Set<MID> = []
-    /// Its deadlines in ``ChannelModel/updates`` and ``ChannelModel/lifetimes``, in seconds.
+    /// Its deadlines in ``ChannelModel/updateDeadlines`` and ``ChannelModel/lifetimeDeadlines``, in seconds of the
+    /// monotonic clock.
     var updateSecond: Int64?
-    var endSecond: Int64?
-    /// Its deadline in ``ChannelModel/setups``, in seconds.
+    var lifetimeEndSecond: Int64?
+    /// Its deadline in ``ChannelModel/setupDeadlines``.
     var setupSecond: Int64?
-    /// The video codecs that it can play; `nil` where its session does not say.
+    /// The video codecs that it can decode; `nil` where its description does not list them.
     var decodedVideo: Set<CodecName>?
 
     init(
@@ -73,8 +74,8 @@ struct Participant: Sendable, Codable {
         receivesNotifications = request.receivesNotifications
         notifiesICEState = request.notifiesICEState
         announces = request.announces
-        claimsAudio = request.sendsAudio
-        claimsVideo = request.sendsVideo
+        announcedAudio = request.sendsAudio
+        announcedVideo = request.sendsVideo
         isSimulcast = request.isSimulcast
         spotlight = request.spotlight
         agent = request.agent
@@ -88,12 +89,11 @@ struct Participant: Sendable, Codable {
     /// Whether it publishes, and its transport is up.
     var isLive: Bool { isConnected && role.publishes }
 
-    /// Takes part from now on, with these tracks.
     mutating func activate(_ publications: [Publication]) {
         isActive = true
         self.publications = publications
-        member.sendsAudio = claimsAudio ?? publications.contains { $0.kind == .audio }
-        member.sendsVideo = claimsVideo ?? publications.contains { $0.kind == .video }
+        member.sendsAudio = announcedAudio ?? publications.contains { $0.kind == .audio }
+        member.sendsVideo = announcedVideo ?? publications.contains { $0.kind == .video }
     }
 
     func source(isFocused: Bool) -> Source {

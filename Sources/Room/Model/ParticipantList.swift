@@ -1,4 +1,4 @@
-/// Participants in the order of joining. One is added or taken away in the time of a binary search.
+/// Participants in the order of joining. Insertion and removal use a binary search.
 struct ParticipantList: Sendable, Codable, RandomAccessCollection {
     private struct Entry: Sendable, Codable {
         let order: UInt64
@@ -10,8 +10,8 @@ struct ParticipantList: Sendable, Codable, RandomAccessCollection {
     var endIndex: Int { entries.count }
     subscript(position: Int) -> ParticipantID { entries[position].id }
 
-    /// Where the one with this order is, or belongs.
-    private func place(of order: UInt64) -> Int {
+    /// The index of the participant with this order, or where it belongs.
+    private func position(of order: UInt64) -> Int {
         guard let last = entries.last, last.order >= order else { return entries.count }
         var (low, high) = (0, entries.count)
         while low < high {
@@ -21,16 +21,16 @@ struct ParticipantList: Sendable, Codable, RandomAccessCollection {
         return low
     }
 
-    /// Nothing happens when it is there already.
+    /// Does nothing when the list has it already.
     mutating func insert(_ id: ParticipantID, order: UInt64) {
-        let place = place(of: order)
-        if place < entries.count, entries[place].order == order { return }
-        entries.insert(Entry(order: order, id: id), at: place)
+        let position = position(of: order)
+        if position < entries.count, entries[position].order == order { return }
+        entries.insert(Entry(order: order, id: id), at: position)
     }
 
-    /// Nothing happens when it is not there.
+    /// Does nothing when the list does not have it.
     mutating func remove(order: UInt64) {
-        let place = place(of: order)
-        if place < entries.count, entries[place].order == order { entries.remove(at: place) }
+        let position = position(of: order)
+        if position < entries.count, entries[position].order == order { entries.remove(at: position) }
     }
 }

@@ -2,22 +2,22 @@ import MediaTypes
 
 /// Chooses the media loop of a newcomer by the loops' loads.
 ///
-/// A loop's load is a share of one core: its members, each at the load of the node's average member, which a newcomer
-/// counts as from the moment that it joins; and what the loop measured beyond that, because its members' streams are
-/// richer than others'. What is measured is half the time at work and half what the loop's packets cost at the node's
-/// average: the former knows everything and is noisy over one second, the latter is steady and knows packets only. A
-/// difference within ``noiseShare`` means nothing, so loops with little to do are filled evenly.
+/// A loop's load is a share of one core: its members at the load of the node's average member, plus what the loop
+/// measured beyond that. A newcomer counts as an average member from its join on. The measured load is the mean of two
+/// values: the busy time, which includes all work and is noisy over one second, and the loop's packets at the node's
+/// average cost, which is steady and includes packets only. A difference within ``noiseShare`` is ignored, so that idle
+/// loops fill evenly.
 ///
-/// Members of one channel stay together while that costs nobody anything: a track is handed over once to each other
-/// loop that has a viewer of it. So a newcomer goes to a loop that has members of its channel, the one with most of
-/// them first, unless that loop is more than ``slackMembers`` average members above the least loaded one.
+/// Members of one channel stay together while load permits, because a track is relayed once to each other loop that has
+/// a viewer of it. A newcomer goes to the loop with most members of its channel, unless that loop is more than
+/// ``slackMembers`` average members above the least loaded one.
 struct Placement: Sendable {
     private struct Loop: Sendable {
         var members = 0
         var measured = LoopLoad()
         /// Joins less leaves since the last measurement.
         var joined = 0
-        /// It was asked for a measurement and does not answer.
+        /// Whether the last request for its load is unanswered.
         var isSilent = false
     }
     private var loops: [Loop]
@@ -25,14 +25,13 @@ struct Placement: Sendable {
     private let locations: [MediaLocation]
     private let indices: [MediaLocation: Int]
 
-    /// How far above the least loaded loop a channel's own may be, in members of average load: with two a call of two
-    /// never leaves its loop, and a channel that everybody watches is spread evenly to within a few members.
+    /// How far above the least loaded loop a loop of the channel may be, in members of average load. With two, a call
+    /// of two stays on its loop, and a large channel is spread evenly to within a few members.
     static let slackMembers = 2.0
-    /// How far measured loads may differ by chance: a loop's share of a core over one second, on a machine that does other
-    /// work too.
+    /// The noise of measured loads: a loop's share of a core over one second, on a machine that does other work too.
     static let noiseShare = 0.05
-    /// The least that a member is taken to cost: one that gets a thin stream, or one whose publisher is yet to come.
-    /// 160 packets a second, a stream of 1.5 Mbit/s, at 0.6 µs each are about as much.
+    /// The minimum load of a member, such as a viewer of a thin stream or of a publisher that has not joined yet. A
+    /// stream of 1.5 Mbit/s, 160 packets a second at 0.6 µs, costs about as much.
     static let memberShareMin = 0.000_1
 
     /// - Parameter locations: the node's loops, at least one. Of equal loops the first is chosen.
@@ -53,8 +52,8 @@ struct Placement: Sendable {
     var members: [Int] { loops.map(\.members) }
     var isEmpty: Bool { loops.allSatisfy { $0.members == 0 } }
 
-    /// Takes a newcomer and returns its loop.
-    /// - Parameter channelMembers: how many members of the newcomer's channel are on each loop that has any.
+    /// Chooses the loop of a newcomer and counts it there.
+    /// - Parameter channelMembers: the number of members of the newcomer's channel by loop.
     mutating func join(near channelMembers: [MediaLocation: Int]) -> MediaLocation {
         let loads = loads
         let least = loads.indices.min { loads[$0] < loads[$1] } ?? 0
@@ -76,7 +75,7 @@ struct Placement: Sendable {
         loops[index].joined -= 1
     }
 
-    /// Takes what the loop at `location` measured; the times between two measurements of one loop are to be about equal.
+    /// Takes the load that the loop at `location` measured. The measurements of a loop have about equal periods.
     mutating func measured(_ load: LoopLoad, of location: MediaLocation) {
         let index = index(of: location)
         loops[index].measured = LoopLoad(
@@ -88,11 +87,11 @@ struct Placement: Sendable {
         loops[index].isSilent = false
     }
 
-    /// The loop at `location` did not answer the question for its load within a period. It stalls, so it gets no newcomers
-    /// until it answers, unless there is no other loop.
-    mutating func unanswered(by location: MediaLocation) { loops[index(of: location)].isSilent = true }
+    /// The loop at `location` did not report its load within a period. It is stalled, so it gets no newcomers until it
+    /// reports, unless there is no other loop.
+    mutating func loadMissing(of location: MediaLocation) { loops[index(of: location)].isSilent = true }
 
-    /// Of each loop, in shares of a core.
+    /// The load of each loop in shares of a core.
     var loads: [Double] {
         let packetShare = packetShare
         let memberShare = memberShare
@@ -101,7 +100,7 @@ struct Placement: Sendable {
             let measured = (loop.measured.busyShare + loop.measured.packetsPerSecond * packetShare) / 2
             let beyond = measured - Double(loop.measured.peers) * memberShare
             let significant = max(beyond.magnitude - Self.noiseShare, 0) * (beyond < 0 ? -1 : 1)
-            // A loop may have peers that are nobody's members here.
+            // A loop may have peers that are not members.
             let count = max(loop.members, loop.measured.peers + loop.joined)
             return Double(count) * memberShare + significant
         }
@@ -114,7 +113,7 @@ struct Placement: Sendable {
         return peers > 0 ? max(busy / Double(peers), Self.memberShareMin) : Self.memberShareMin
     }
 
-    /// What a packet costs on the average of the node, the loops' other work included.
+    /// The average cost of a packet on the node in seconds, including the loops' other work.
     private var packetShare: Double {
         let busy = loops.reduce(0) { $0 + $1.measured.busyShare }
         let packets = loops.reduce(0) { $0 + $1.measured.packetsPerSecond }

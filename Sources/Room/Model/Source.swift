@@ -1,14 +1,14 @@
 import MediaTypes
 import Wire
 
-/// A sender, as a viewer's slots need it.
+/// A sender that viewers' slots may play.
 struct Source: Sendable {
     let id: ParticipantID
     let clientID: String
     let peer: PeerID
     let location: MediaLocation
     let publications: [Publication]
-    /// Whether it is in focus, where there is a spotlight.
+    /// Whether it is in focus; `false` without spotlight.
     let isFocused: Bool
     /// The verdict of the channel's filters on it.
     var channelVerdict = FilterVerdict()
@@ -19,6 +19,6 @@ struct Playing: Hashable, Sendable {
     let track: TrackID
     let location: MediaLocation
     let layer: LayerChoice
-    /// The layer as it was requested.
-    let wish: LayerChoice
+    /// The layer as it was requested, before ``Publication/ranked(_:)``.
+    let requestedLayer: LayerChoice
 }

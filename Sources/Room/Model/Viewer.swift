@@ -1,9 +1,9 @@
 import MediaTypes
 import Wire
 
-/// The receiving side of a participant: its slots, and the layers that it asked for.
+/// The receiving side of a participant: its slots and the layers that it requested.
 struct Viewer: Sendable, Codable {
-    /// The state kept for one sender that has slots of its own here.
+    /// The slots and requests of one sender that the viewer has slots of.
     struct Sender: Sendable, Codable {
         var slots: [Slot] = []
         /// The layer that was requested of this sender; `nil` for the layer of all.
@@ -29,12 +29,12 @@ struct Viewer: Sendable, Codable {
     /// Whether it is connected and gets notifications.
     var receivesNotifications = false
     var filters: FilterList { didSet { verdicts = [:] } }
-    /// The verdict of ``filters`` on each sender, once it was needed.
+    /// The cached verdict of ``filters`` on each sender.
     private var verdicts: [ParticipantID: FilterVerdict] = [:]
-    /// Codecs that its first description refused, until it can be told: at most as many as there are m-lines.
+    /// Codecs that its first description refused, until it can be notified: at most one for each m-line.
     var refusedCodecs: [RefusedCodec] = []
     private var layer: LayerChoice
-    /// `nil` for one that joined without spotlight.
+    /// `nil` for a viewer that joined without spotlight.
     private let spotlightJoined: SpotlightLayers?
     private var spotlight: SpotlightLayers?
     /// The slots that play the followed publisher, by kind and position.
@@ -55,7 +55,7 @@ struct Viewer: Sendable, Codable {
 
     var usesSpotlight: Bool { spotlightJoined != nil }
 
-    /// The slots of the followed publisher in their order, then those of single senders by their MIDs.
+    /// The slots of the followed publisher in their order, then those of single senders by MID.
     var allSlots: [Slot] { slots + senders.values.flatMap(\.slots).sorted { $0.mid.value < $1.mid.value } }
 
     /// The senders that it has slots of.
@@ -69,13 +69,13 @@ struct Viewer: Sendable, Codable {
     }
 }
 
-// MARK: - Slots that come and go
+// MARK: - Adding and removing slots
 
 extension Viewer {
     /// Sets the slots of the followed publisher, in the order of the description.
-    mutating func adopt(_ slots: [Slot]) { self.slots = slots }
+    mutating func setFollowedSlots(_ slots: [Slot]) { self.slots = slots }
 
-    /// Makes a slot for one track of one sender. Nothing happens when there is one of this MID.
+    /// Adds a slot for one track of one sender. Does nothing when the MID is in use.
     mutating func add(_ slot: Slot, track: MID, of sender: ParticipantID) {
         guard senderOfSlot.updateValue(sender, forKey: slot.mid) == nil else { return }
         var slot = slot
@@ -83,7 +83,7 @@ extension Viewer {
         senders[sender, default: Sender()].slots.append(slot)
     }
 
-    /// Nothing happens when there is none.
+    /// Does nothing when there is no such slot.
     mutating func removeSlot(_ mid: MID) {
         guard let sender = senderOfSlot.removeValue(forKey: mid) else { return }
         senders[sender]?.slots.removeAll { $0.mid == mid }
@@ -107,8 +107,8 @@ extension Viewer {
 // MARK: - Requested layers
 
 extension Viewer {
-    /// - Parameter sender: `nil` for every sender that nothing else is asked of.
-    mutating func ask(for layer: LayerChoice, of sender: ParticipantID?) {
+    /// - Parameter sender: `nil` for all senders without a request of their own.
+    mutating func requestLayer(_ layer: LayerChoice, of sender: ParticipantID?) {
         guard let sender else {
             self.layer = layer
             return
@@ -117,9 +117,9 @@ extension Viewer {
     }
 
     /// - Parameters:
-    ///   - layers: `nil` for what it joined with.
-    ///   - sender: `nil` for every sender that nothing else is asked of.
-    mutating func ask(forSpotlight layers: SpotlightLayers?, of sender: ParticipantID?) {
+    ///   - layers: `nil` for the layers that it joined with.
+    ///   - sender: `nil` for all senders without a request of their own.
+    mutating func requestSpotlightLayers(_ layers: SpotlightLayers?, of sender: ParticipantID?) {
         guard let sender else {
             spotlight = layers ?? spotlightJoined
             return
@@ -132,8 +132,8 @@ extension Viewer {
         }
     }
 
-    /// The layer that it should get of a sender's track.
-    private func wish(_ kind: MediaKind, of source: Source) -> LayerChoice {
+    /// The layer that it requests of a sender's track.
+    private func requestedLayer(_ kind: MediaKind, of source: Source) -> LayerChoice {
         let sender = senders[source.id]
         if let layers = sender?.spotlight ?? spotlight {
             switch kind {
@@ -148,64 +148,73 @@ extension Viewer {
 // MARK: - Sources of slots
 
 extension Viewer {
-    /// Sets the source of one sender's slots, and adds a connection for each slot that changed. Returns how many slots and
-    /// rules were visited.
+    /// Sets the source of one sender's slots, and adds a connection for each slot that changed.
     ///
-    /// - Parameter wasAsked: whether another layer was requested.
-    mutating func point(
-        at source: Source?,
+    /// - Parameter layerWasRequested: whether a request for another layer is the reason.
+    /// - Returns: how many slots and rules were visited.
+    mutating func updateSlots(
         of sender: ParticipantID,
-        wasAsked: Bool = false,
+        _ source: Source?,
+        layerWasRequested: Bool = false,
         into effects: inout [ChannelModel.Effect]
     ) -> Int {
         guard isActive, let slots = senders[sender]?.slots else { return 0 }
-        var looked = slots.count
-        let verdict = verdict(on: source, looked: &looked)
+        var visited = slots.count
+        let verdict = verdict(on: source, visited: &visited)
         for (index, slot) in slots.enumerated() {
             let publication = source?.publications.first { $0.mid == slot.track && $0.kind == slot.kind }
-            let after = revised(slot, source, publication, verdict, wasAsked: wasAsked, into: &effects)
+            let after = updated(
+                slot,
+                source,
+                publication,
+                verdict,
+                layerWasRequested: layerWasRequested,
+                into: &effects
+            )
             if after != slot { senders[sender]?.slots[index] = after }
         }
-        return looked
+        return visited
     }
 
-    /// Sets the source of the slots of the followed publisher, by kind and position. Returns how many slots and rules were
-    /// visited.
-    mutating func follow(
+    /// Sets the source of the slots of the followed publisher, by kind and position.
+    ///
+    /// - Parameter layerWasRequested: whether a request for another layer is the reason.
+    /// - Returns: how many slots and rules were visited.
+    mutating func updateFollowedSlots(
         _ source: Source?,
-        wasAsked: Bool = false,
+        layerWasRequested: Bool = false,
         into effects: inout [ChannelModel.Effect]
     ) -> Int {
         guard isActive else { return 0 }
-        var looked = slots.count
-        let verdict = verdict(on: source, looked: &looked)
+        var visited = slots.count
+        let verdict = verdict(on: source, visited: &visited)
         var positions: [MediaKind: Int] = [:]
         for index in slots.indices {
             let slot = slots[index]
             let position = positions[slot.kind, default: 0]
             positions[slot.kind] = position + 1
             let publication = source?.publications.lazy.filter { $0.kind == slot.kind }.dropFirst(position).first
-            slots[index] = revised(
+            slots[index] = updated(
                 slot,
                 source,
                 publication,
                 verdict,
-                wasAsked: wasAsked,
+                layerWasRequested: layerWasRequested,
                 into: &effects
             )
         }
-        return looked
+        return visited
     }
 
-    /// Senders whose verdicts are kept: as many as a channel has publishers by default, and some that left.
+    /// Cached verdicts: one for each publisher of a channel by default, and some for senders that left.
     private static let verdictsMax = 256
 
-    /// The verdict of the channel's filters and of its own on a sender. Its own are evaluated once a sender.
-    private mutating func verdict(on source: Source?, looked: inout Int) -> FilterVerdict {
+    /// The verdict of the channel's filters and the viewer's own on a sender.
+    private mutating func verdict(on source: Source?, visited: inout Int) -> FilterVerdict {
         guard let source else { return FilterVerdict() }
         var verdict = source.channelVerdict
         guard !filters.isEmpty else { return verdict }
-        let own = verdicts[source.id] ?? filters.verdict(on: source, looked: &looked)
+        let own = verdicts[source.id] ?? filters.verdict(on: source, visited: &visited)
         if verdicts.count >= Self.verdictsMax { verdicts = [:] }
         verdicts[source.id] = own
         verdict.audio = verdict.audio || own.audio
@@ -213,12 +222,13 @@ extension Viewer {
         return verdict
     }
 
-    private func revised(
+    /// The slot with a new source and layer; adds a connection and notifications if something changed.
+    private func updated(
         _ slot: Slot,
         _ source: Source?,
         _ publication: Publication?,
         _ verdict: FilterVerdict,
-        wasAsked: Bool,
+        layerWasRequested: Bool,
         into effects: inout [ChannelModel.Effect]
     ) -> Slot {
         var after = slot
@@ -231,32 +241,32 @@ extension Viewer {
                 playing = self.playing(publication, of: source)
             }
             if after.isBlocked != slot.isBlocked, receivesNotifications {
-                let news = Notification.Content.forwarding(
+                let notification = Notification.Content.forwarding(
                     isBlocked: after.isBlocked,
                     kind: slot.kind,
                     source: source.id,
                     destination: id
                 )
-                effects.append(.notify(news, to: [id]))
+                effects.append(.notify(notification, to: [id]))
             }
         }
         after.source = playing?.track
         after.layer = playing?.layer ?? .richest
-        after.wish = playing?.wish ?? .richest
+        after.requestedLayer = playing?.requestedLayer ?? .richest
         guard after.source != slot.source || after.layer != slot.layer else { return after }
-        after.awaitsAskedLayer = wasAsked && after.source != nil
+        after.awaitsRequestedLayer = layerWasRequested && after.source != nil
         if after.source != slot.source { after.rid = nil }
-        if wasAsked, receivesNotifications, after.source == nil, let source, publication?.isSimulcast == true {
-            // The media plane knows of nothing to switch to.
-            let news = Notification.LayerSwitch(
+        if layerWasRequested, receivesNotifications, after.source == nil, let source, publication?.isSimulcast == true {
+            // The media plane does not report a switch to nothing.
+            let layerSwitch = Notification.LayerSwitch(
                 sender: source.id,
-                wished: .nothing,
+                requested: .nothing,
                 current: nil,
                 previous: slot.rid,
                 isHigher: false,
                 trigger: .receiver
             )
-            effects.append(.notify(.layerSwitched(news), to: [id]))
+            effects.append(.notify(.layerSwitched(layerSwitch), to: [id]))
         }
         effects.append(
             .connect(
@@ -270,26 +280,26 @@ extension Viewer {
     }
 
     private func playing(_ publication: Publication, of source: Source) -> Playing? {
-        let layer = wish(publication.kind, of: source)
+        let layer = requestedLayer(publication.kind, of: source)
         guard layer != .nothing else { return nil }
         return Playing(
             track: TrackID(peer: source.peer, mid: publication.mid),
             location: source.location,
             layer: publication.isSimulcast ? publication.ranked(layer) : .richest,
-            wish: publication.isSimulcast ? layer : .richest
+            requestedLayer: publication.isSimulcast ? layer : .richest
         )
     }
 
-    /// A slot plays another layer. Returns the slot as it was, and whether the layer was asked for; `nil` for an
-    /// unknown slot.
-    mutating func layerSwitched(in mid: MID, to rid: RID?, isWished: Bool) -> (slot: Slot, wasAsked: Bool)? {
+    /// A slot plays another layer.
+    /// - Returns: the slot as it was, and whether the layer was requested; `nil` for an unknown slot.
+    mutating func layerSwitched(in mid: MID, to rid: RID?, isRequested: Bool) -> (slot: Slot, wasRequested: Bool)? {
         guard let slot = slot(mid) else { return nil }
-        let wasAsked = isWished && slot.awaitsAskedLayer
+        let wasRequested = isRequested && slot.awaitsRequestedLayer
         var after = slot
         after.rid = rid
-        if wasAsked { after.awaitsAskedLayer = false }
+        if wasRequested { after.awaitsRequestedLayer = false }
         replace(after)
-        return (slot, wasAsked)
+        return (slot, wasRequested)
     }
 
     func slot(_ mid: MID) -> Slot? {

@@ -19,7 +19,7 @@ extension ChannelActor {
     func perform(_ effects: [ChannelModel.Effect]) {
         var slowConsumers: [ParticipantID] = []
         for effect in effects { perform(effect, &slowConsumers) }
-        // Ended after the loop: their end is a notification to others, some of which may be slow consumers too.
+        // Ended after the loop: their end notifies others, which may be slow consumers too.
         while let slowConsumer = slowConsumers.popLast() {
             for effect in model.left(slowConsumer, reason: .tooSlow) { perform(effect, &slowConsumers) }
         }
@@ -29,7 +29,7 @@ extension ChannelActor {
     private func perform(_ effect: ChannelModel.Effect, _ slowConsumers: inout [ParticipantID]) {
         switch effect {
         case .connect(let slot, let source, let layer, let location):
-            // Replaces a target that waits: only the last one matters.
+            // Replaces a queued target of the slot.
             let target = MediaCommandQueue.Target(source: source, layer: layer)
             if commands[location, default: MediaCommandQueue()].setTarget(target, for: slot) {
                 enqueue(.connect(slot), at: location)
@@ -49,35 +49,35 @@ extension ChannelActor {
         case .channelChanged:
             for changes in listeners.values { changes.yield() }
         case .report(let report):
-            context.notice(.report(report))
-        case .examineTransport(let id, let peer, let location):
-            unexamined.append((id, peer, location))
-            if examiner == nil { examiner = Task { await self.examineTransports() } }
+            context.onEvent(.report(report))
+        case .checkTransport(let id, let peer, let location):
+            uncheckedTransports.append((id, peer, location))
+            if transportChecker == nil { transportChecker = Task { await self.checkTransports() } }
         }
     }
 
     private func ended(_ id: ParticipantID, _ reason: EndReason) {
         mailboxes.removeValue(forKey: id)?.close(reason)
-        let session = sessionOf.removeValue(forKey: id)
-        if let session { sessions[session] = nil }
+        let resource = resourceOf.removeValue(forKey: id)
+        if let resource { resources[resource] = nil }
         context.node.withModel { node in
             node.left(id, reason: reason)
-            if let session { node.sessionEnded(session) }
+            if let resource { node.resourceDeleted(resource) }
         }
-        context.notice(.ended(id, reason))
+        context.onEvent(.ended(id, reason))
     }
 
-    /// Ends participants whose transport still has no path. One question at a time: they have waited for long already.
-    private func examineTransports() async {
-        while let next = unexamined.popLast() {
+    /// Asks for the ICE paths of transports, one after the other.
+    private func checkTransports() async {
+        while let next = uncheckedTransports.popLast() {
             let path = await context.plane(at: next.location).statistics(of: next.peer)?.path
-            if path == nil, model.participants[next.id]?.isConnected == false { end(next.id, reason: .unreachable) }
+            apply { $0.transportChecked(next.id, hasPath: path != nil) }
         }
-        examiner = nil
+        transportChecker = nil
         publish()
     }
 
-    /// Returns whether the participant's signaling takes events. A slow consumer has no room for this one.
+    /// - Returns: whether the participant's signaling reads events. A slow consumer's mailbox is full.
     @discardableResult
     func post(_ event: ParticipantEvent, to id: ParticipantID, _ slowConsumers: inout [ParticipantID]) -> Bool {
         guard let mailbox = mailboxes[id] else { return false }
@@ -94,7 +94,7 @@ extension ChannelActor {
         if workers[location] == nil { workers[location] = Task { await self.sendCommands(to: location) } }
     }
 
-    /// One task a media plane, so that the plane gets the commands about each slot in their order.
+    /// Runs in one task for each media plane, so that the commands for a slot stay in order.
     private func sendCommands(to location: MediaLocation) async {
         var connections: [PendingConnection] = []
         while let waiting = commands[location]?.takeCommands(), !waiting.isEmpty {
@@ -104,7 +104,7 @@ extension ChannelActor {
                     await connect(&connections, at: location)
                     await context.plane(at: location).removePeer(peer)
                 case .connect(let slot):
-                    // While a connection to another loop is under way the slot's next target waits for its end.
+                    // The next target of a slot waits until its connection to another loop is done.
                     guard crossLoopConnects[slot] == nil, let target = commands[location]?.takeTarget(for: slot)
                     else { continue }
                     if let source = target.source, source.location != location {
@@ -124,11 +124,11 @@ extension ChannelActor {
 
     private typealias PendingConnection = (slot: TrackID, target: MediaCommandQueue.Target)
 
-    /// Connections that a media plane is asked for at once: as many as a loop takes jobs in one turn, so that a
-    /// thousand viewers of a newcomer wait for a few turns of a busy loop instead of a thousand.
+    /// Concurrent connections on one media plane: as many as a loop runs jobs in one turn. A thousand viewers of a
+    /// newcomer then wait for a few turns of a busy loop instead of a thousand.
     private static let connectionsMax = 256
 
-    /// Makes connections within one loop, each of another slot.
+    /// Connects slots to sources on the same loop. The slots are distinct.
     private func connect(_ connections: inout [PendingConnection], at location: MediaLocation) async {
         let plane = context.plane(at: location)
         let batch = connections
@@ -149,7 +149,7 @@ extension ChannelActor {
                 }
             }
             for await refusal in group {
-                if let refusal { context.notice(.subscriptionFailed(slot: refusal.slot, refusal.error)) }
+                if let refusal { context.onEvent(.subscriptionFailed(slot: refusal.slot, refusal.error)) }
             }
         }
     }
@@ -167,7 +167,7 @@ extension ChannelActor {
         do {
             try await context.plane(at: location).connect(slot: slot, to: target.source, layer: target.layer)
         } catch {
-            context.notice(.subscriptionFailed(slot: slot, "\(error)"))
+            context.onEvent(.subscriptionFailed(slot: slot, "\(error)"))
         }
     }
 }

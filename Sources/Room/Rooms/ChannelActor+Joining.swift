@@ -2,27 +2,27 @@ import MediaTypes
 import Wire
 
 extension ChannelActor {
-    /// ``Rooms/prospect(_:)`` of a channel that exists.
-    func prospect() -> (session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders) {
+    /// ``Rooms/joinContext(of:)`` of a channel that exists.
+    func joinContext() -> (session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders) {
         (nextSession, model.counts, model.memberCount, model.decoders)
     }
 
-    /// The session that a newcomer will be in.
+    /// The identifier of the session that a newcomer will be in.
     private var nextSession: ChannelSessionID {
         model.session?.id
             ?? context.node.pendingSession(of: name) { context.environment.channelSessionID() }
     }
 
-    /// Reserves a place for a newcomer, in the channel and on the node at once. `nil` when the actor is retired.
+    /// Reserves a place for a newcomer, in the channel and on the node in one step. `nil` when the actor is retired.
     func reserve(_ request: JoinRequest) async throws(RoomError) -> Rooms.Reservation? {
         guard !isRetired else { return nil }
-        // An eviction may empty the channel before the newcomer is in it.
+        // An eviction may empty the channel before the newcomer joins it.
         beginCall()
         defer { endCall() }
         let environment = context.environment
         model.now = environment.clock.now()
         let id = request.id ?? environment.participantID()
-        let session = environment.sessionID()
+        let resource = environment.resourceID()
         let place = try admit(request, id: id)
         let channelSession = nextSession
         do throws(RoomError) {
@@ -36,7 +36,7 @@ extension ChannelActor {
         let transport = await context.plane(at: place.location).transport()
         return Rooms.Reservation(
             participant: id,
-            session: session,
+            resource: resource,
             channelSession: channelSession,
             peer: place.peer,
             local: LocalTransport(
@@ -61,12 +61,12 @@ extension ChannelActor {
         return try outcome.result.get()
     }
 
-    /// ``Rooms/activate(_:remote:receive:send:slots:headKind:mids:owner:)``
+    /// ``Rooms/activate(_:remote:receive:send:slots:firstMediaKind:mids:owner:)``
     func activate(
         _ reservation: Rooms.Reservation,
         _ media: Rooms.NegotiatedMedia,
         owner: OwnerProof?
-    ) async throws(RoomError) -> Rooms.Session {
+    ) async throws(RoomError) -> Rooms.Resource {
         let id = reservation.participant
         guard model.participants[id] != nil else { throw .endedDuringSetup }
         let parameters = PeerParameters(
@@ -90,35 +90,35 @@ extension ChannelActor {
             enqueue(.remove(reservation.peer), at: reservation.location)
             throw .endedDuringSetup
         }
-        return try open(reservation, of: participant, media, owner: owner)
+        return try createResource(reservation, of: participant, media, owner: owner)
     }
 
-    /// The media plane knows the newcomer's peer: opens its session.
-    private func open(
+    /// Creates the newcomer's resource once the media plane knows its peer.
+    private func createResource(
         _ reservation: Rooms.Reservation,
         of participant: Participant,
         _ media: Rooms.NegotiatedMedia,
         owner: OwnerProof?
-    ) throws(RoomError) -> Rooms.Session {
+    ) throws(RoomError) -> Rooms.Resource {
         let id = participant.id
-        let session = Rooms.Session(
+        let resource = Rooms.Resource(
             participant: id,
             peer: reservation.peer,
             channel: name,
             role: participant.role,
             mids: media.mids,
-            headKind: media.headKind,
+            firstMediaKind: media.firstMediaKind,
             owner: owner,
             local: reservation.local,
             remoteCredentials: media.remote.credentials,
             iceVersion: context.environment.iceVersion(),
             location: reservation.location
         )
-        sessions[reservation.session] = session
-        sessionOf[id] = reservation.session
-        context.node.withModel { $0.sessionOpened(reservation.session, of: id) }
-        context.notice(.joined(id, reservation.peer, name, participant.role))
-        let isToldNews = mailboxes[id] != nil
+        resources[reservation.resource] = resource
+        resourceOf[id] = reservation.resource
+        context.node.withModel { $0.resourceCreated(reservation.resource, of: id) }
+        context.onEvent(.joined(id, reservation.peer, name, participant.role))
+        let hasEventReader = mailboxes[id] != nil
         let video = media.send.filter { $0.kind == .video }
         let decodedVideo = video.isEmpty ? nil : Set(video.flatMap(\.codecs).map(\.name))
         try apply { model throws(RoomError) in
@@ -130,9 +130,9 @@ extension ChannelActor {
                 slots: media.send.map { Slot(mid: $0.mid, kind: $0.kind) },
                 assigned: media.slots,
                 decodedVideo: decodedVideo,
-                isToldNews: isToldNews
+                hasEventReader: hasEventReader
             )
         }
-        return session
+        return resource
     }
 }

@@ -1,7 +1,7 @@
 /// The executors that the actors of channels run on.
 ///
-/// With control loops each channel is pinned to one of them by its name. Without any each channel has a serial executor of
-/// its own on the global pool.
+/// With control loops, each channel is pinned to one of them by its name. Without any, each channel has its own serial
+/// executor on the global pool.
 struct ControlExecutors: Sendable {
     private let loops: [any SerialExecutor]
 
@@ -23,7 +23,7 @@ struct ControlExecutors: Sendable {
         }
     }
 
-    /// The executor of a channel: the same for a name as long as the number of loops is.
+    /// The executor of a channel. It depends on the name and the number of loops only.
     func executor(for channel: ChannelName) -> Executor {
         guard !loops.isEmpty else { return .pool(PoolExecutor()) }
         return .loop(loops[Self.index(of: channel, count: loops.count)])

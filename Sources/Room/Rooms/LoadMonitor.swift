@@ -1,10 +1,10 @@
 import MediaTypes
 
-/// Asks the media planes for their loads, so that newcomers are placed where there is room.
+/// Polls the media planes for their loads, for the placement of newcomers.
 actor LoadMonitor {
     private let planes: [any MediaPlane]
     private let node: NodeDirectory
-    /// The question that each plane has not answered yet.
+    /// The request that each plane has not answered yet.
     private var samplers: [MediaLocation: Task<Void, Never>] = [:]
 
     init(planes: [any MediaPlane], node: NodeDirectory) {
@@ -12,12 +12,12 @@ actor LoadMonitor {
         self.node = node
     }
 
-    /// Asks every plane that has answered the question before. One that has not gets no newcomers until it does.
+    /// Asks every plane without an unanswered request. A plane with one gets no newcomers until it answers.
     func sample() {
         for plane in planes {
             let location = plane.location
             if samplers[location] != nil {
-                node.withModel { $0.loadUnanswered(by: location) }
+                node.withModel { $0.loadMissing(of: location) }
             } else {
                 samplers[location] = Task { await self.sample(plane) }
             }
@@ -30,7 +30,8 @@ actor LoadMonitor {
         samplers[plane.location] = nil
     }
 
-    /// Waits until every plane has answered. Returns whether there was anything to wait for.
+    /// Waits until every plane has answered.
+    /// - Returns: whether there was anything to wait for.
     func settle() async -> Bool {
         var didWait = false
         while let sampler = samplers.values.first {

@@ -1,13 +1,13 @@
 import MediaTypes
 import Wire
 
-/// A channel's commands that wait for one media plane. Each slot waits once, for the last source that it is to play.
+/// A channel's queued commands for one media plane. A slot is queued once, with its last target.
 struct MediaCommandQueue {
     enum Command {
         case connect(TrackID)
         case remove(PeerID)
     }
-    /// What a slot is to play.
+    /// The source and layer that a slot is to play.
     struct Target {
         var source: PlacedTrack?
         var layer: LayerChoice
@@ -16,11 +16,10 @@ struct MediaCommandQueue {
     private var targets: [TrackID: Target] = [:]
 
     var isEmpty: Bool { commands.isEmpty && targets.isEmpty }
-    var hasCommands: Bool { !commands.isEmpty }
 
     mutating func add(_ command: Command) { commands.append(command) }
 
-    /// Returns whether the slot was not waiting; then a command has to be added for it.
+    /// - Returns: whether the slot had no target; then a command must be added for it.
     mutating func setTarget(_ target: Target, for slot: TrackID) -> Bool {
         targets.updateValue(target, forKey: slot) == nil
     }

@@ -4,9 +4,9 @@ import Wire
 
 /// The ``NodeModel`` of a node with the actors of its channels.
 ///
-/// It is a lock and not an actor: a channel reserves and gives back places in the step in which its own members change, so
-/// that no call ever sees one of them without the other, and a channel that is busy holds up no other. Nothing waits
-/// while it holds the lock.
+/// It is a lock and not an actor: a channel reserves and releases places in the same step as its own members change, so
+/// no call sees one change without the other, and a busy channel delays no other. Nothing blocks while it holds the
+/// lock.
 final class NodeDirectory: Sendable {
     private struct State {
         var model: NodeModel
@@ -34,8 +34,8 @@ final class NodeDirectory: Sendable {
     /// The actor of a channel; `nil` when the channel does not exist.
     func actor(of channel: ChannelName) -> ChannelActor? { state.withLock { $0.actors[channel] } }
 
-    /// The actor of a channel, made if the channel does not exist.
-    /// - Parameter make: makes the actor; its number is not used again.
+    /// The actor of a channel, created if the channel does not exist.
+    /// - Parameter make: creates the actor; its number is not reused.
     func actor(of channel: ChannelName, make: (_ number: UInt64) -> ChannelActor) -> ChannelActor {
         state.withLock { state in
             if let actor = state.actors[channel] { return actor }
@@ -46,15 +46,15 @@ final class NodeDirectory: Sendable {
         }
     }
 
-    /// The actor of a participant's channel; `nil` for a participant that is gone.
+    /// The actor of a participant's channel; `nil` for an unknown participant.
     func actor(of id: ParticipantID) -> ChannelActor? {
         state.withLock { state in state.model.channel(of: id).flatMap { state.actors[$0] } }
     }
     func actor(of peer: PeerID) -> ChannelActor? {
         state.withLock { state in state.model.channel(of: peer).flatMap { state.actors[$0] } }
     }
-    func actor(of session: SessionID) -> ChannelActor? {
-        state.withLock { state in state.model.channel(of: session).flatMap { state.actors[$0] } }
+    func actor(of resource: ResourceID) -> ChannelActor? {
+        state.withLock { state in state.model.channel(of: resource).flatMap { state.actors[$0] } }
     }
     func actor(of listener: ListenerID) -> ChannelActor? {
         state.withLock { state in state.model.channel(of: listener).flatMap { state.actors[$0] } }
@@ -65,13 +65,13 @@ final class NodeDirectory: Sendable {
         state.withLock { Array($0.actors.values) }.sorted { $0.number < $1.number }
     }
 
-    /// The actors of the channels that have a deadline at `second` or before, the oldest channel first.
+    /// The actors of the channels that may have a deadline at `second` or before, the oldest channel first.
     func actors(dueAt second: Int64) -> [ChannelActor] {
         state.withLock { state in state.model.channelsDue(at: second).compactMap { state.actors[$0] } }
             .sorted { $0.number < $1.number }
     }
 
-    /// Removes the actor of an unused channel. Nobody finds it afterwards.
+    /// Removes the actor of an unused channel.
     func retire(_ actor: ChannelActor) {
         state.withLock { state in
             if state.actors[actor.name] === actor { state.actors[actor.name] = nil }

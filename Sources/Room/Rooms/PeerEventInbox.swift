@@ -1,10 +1,10 @@
 import MediaTypes
 import Synchronization
 
-/// Events of peers on their way from a media thread to an actor.
+/// A queue of peer events from media threads to an actor.
 ///
-/// The number that waits is bounded by the peers and their tracks, however fast a peer makes events: see
-/// ``PeerEvent/merge(into:)``.
+/// Its size is bounded by the peers and their tracks: the latest event of each kind is kept for each peer, track and
+/// slot, and only `closed` of a peer that closed.
 final class PeerEventInbox: Sendable {
     private struct State {
         var order: [PeerID] = []
@@ -12,7 +12,7 @@ final class PeerEventInbox: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Returns whether nothing was waiting.
+    /// - Returns: whether the queue was empty.
     func post(_ event: PeerEvent, from peer: PeerID) -> Bool {
         state.withLock { state in
             let wasEmpty = state.order.isEmpty
@@ -22,7 +22,7 @@ final class PeerEventInbox: Sendable {
         }
     }
 
-    /// All that arrived since the last call, peers in the order of their first event.
+    /// Removes and returns all events, peers in the order of their first event.
     func take() -> [(peer: PeerID, event: PeerEvent)] {
         let taken = state.withLock { state in
             let taken = state

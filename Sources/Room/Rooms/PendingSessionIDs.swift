@@ -1,13 +1,13 @@
-/// Session identifiers that newcomers were told of before the channel had a session.
+/// Session identifiers that were given out before the channel had a session.
 struct PendingSessionIDs: Sendable {
-    /// Channels that are kept; beyond that the one asked for longest ago is forgotten.
+    /// The most channels; beyond it the oldest entry is removed.
     static let channelsMax = 4_096
 
     private var sessions: [ChannelName: (id: ChannelSessionID, turn: UInt64)] = [:]
     private var turnNext: UInt64 = 0
 
-    /// The same for a channel until it is forgotten.
-    /// - Parameter make: makes the identifier of a channel that has none.
+    /// Returns the same identifier for a channel until ``forget(_:)``.
+    /// - Parameter make: makes the identifier of a channel without one.
     mutating func session(of channel: ChannelName, make: () -> ChannelSessionID) -> ChannelSessionID {
         if let known = sessions[channel] { return known.id }
         if sessions.count >= Self.channelsMax, let oldest = sessions.min(by: { $0.value.turn < $1.value.turn }) {

@@ -1,18 +1,18 @@
 extension Rooms {
     // MARK: - The node
 
-    /// How much of the node is in use.
+    /// What the node holds.
     public var counts: RoomCounts {
         get async { node.withModel { $0.counts } }
     }
-    /// Newcomers that got no place, or lost it before they connected.
+    /// Newcomers that were refused, or lost their place before they connected.
     public var admissions: AdmissionCounts {
         get async { node.withModel { $0.admissions } }
     }
     public var isDraining: Bool {
         get async { node.withModel { $0.isDraining } }
     }
-    /// The kinds of newcomers that the node admits.
+    /// Which newcomers the node admits.
     public var mode: NodeMode {
         get async { node.withModel { $0.mode } }
     }
@@ -27,22 +27,23 @@ extension Rooms {
 
     /// `nil` when the channel does not exist.
     public func snapshot(of channel: ChannelName) async -> ChannelSnapshot? {
-        await node.actor(of: channel)?.ask(\.snapshot)
+        await node.actor(of: channel)?.read(\.snapshot)
     }
 
-    /// The session of a channel; `nil` when nobody is in it.
+    /// The session of a channel; `nil` without participants.
     public func channelSession(of channel: ChannelName) async -> ChannelSession? {
-        await node.actor(of: channel)?.ask(\.session)
+        await node.actor(of: channel)?.read(\.session)
     }
 
     /// The connected members of a channel by role.
     public func counts(of channel: ChannelName) async -> ChannelCounts {
-        await node.actor(of: channel)?.ask(\.counts) ?? ChannelCounts()
+        await node.actor(of: channel)?.read(\.counts) ?? ChannelCounts()
     }
 
-    /// The participants of a channel whose media was negotiated, in the order of joining; with `nil` of all channels.
+    /// The participants with negotiated media, in the order of joining.
+    /// - Parameter channel: `nil` for all channels.
     public func connections(in channel: ChannelName? = nil) async -> [Connection] {
-        if let channel { return await node.actor(of: channel)?.ask(\.connections) ?? [] }
+        if let channel { return await node.actor(of: channel)?.read(\.connections) ?? [] }
         let channels = node.actors
         let connections = await withTaskGroup(of: [(order: UInt64, connection: Connection)].self) { group in
             for channel in channels { group.addTask { await channel.orderedConnections } }
@@ -53,24 +54,24 @@ extension Rooms {
         return connections.sorted { $0.order < $1.order }.map(\.connection)
     }
 
-    /// `nil` when there is no such participant, or its media is not negotiated yet.
+    /// `nil` for an unknown participant and one without negotiated media.
     public func connection(of id: ParticipantID) async -> Connection? {
-        await node.actor(of: id)?.ask { $0.connection(of: id) }
+        await node.actor(of: id)?.read { $0.connection(of: id) }
     }
 
     /// The streams that a participant that follows everyone may receive now, in the order of going live; none for any
     /// other participant.
     public func visibleStreams(to id: ParticipantID) async -> [VisibleStream] {
-        await node.actor(of: id)?.ask { $0.visibleStreams(to: id) } ?? []
+        await node.actor(of: id)?.read { $0.visibleStreams(to: id) } ?? []
     }
 
     // MARK: - Listeners
 
-    /// Opens a view of a channel's membership, which keeps the channel alive, until ``stopListening(_:)``.
+    /// Adds a listener to a channel, which exists until ``stopListening(_:)`` at least.
     ///
-    /// The stream yields once at the start and after changes; several changes may be one element. It ends at
-    /// ``shutdown()``.
-    /// - Parameter network: where the listener comes from.
+    /// The stream yields at the start and after changes of ``snapshot(of:)``; several changes may be one element. It
+    /// ends at ``shutdown()``.
+    /// - Parameter network: the listener's network.
     public func listen(
         to channel: ChannelName,
         from network: ClientNetwork = .unknown
@@ -80,6 +81,6 @@ extension Rooms {
         }
     }
 
-    /// Ends a view. Does nothing when it ended already.
+    /// Removes a listener. Does nothing when it has left already.
     public func stopListening(_ id: ListenerID) async { await node.actor(of: id)?.stopListening(id) }
 }

@@ -1,32 +1,37 @@
 public import MediaTypes
 public import Wire
 
-// What a participant's signaling needs.
+// Requests of participants' signaling, and of the admin API for participants.
 
 extension Rooms {
-    /// What is known of a session; `nil` once it ended.
-    public func session(_ id: SessionID) async -> Session? { await node.actor(of: id)?.session(id) }
+    /// `nil` for an unknown resource.
+    public func resource(_ id: ResourceID) async -> Resource? { await node.actor(of: id)?.resource(id) }
 
-    /// Ends a session for its owner and frees all of it. Returns whether there was one.
-    public func end(_ id: SessionID) async -> Bool { await node.actor(of: id)?.end(id) ?? false }
+    /// Deletes a resource and ends its participant.
+    /// - Returns: whether there was one.
+    public func end(_ id: ResourceID) async -> Bool { await node.actor(of: id)?.end(id) ?? false }
 
-    /// Puts new ICE credentials in force, the remote ones given and local ones made here.
+    /// Restarts ICE with the given remote credentials and new local ones. When it fails, the old credentials stay
+    /// valid.
     ///
-    /// When it fails, the session goes on with what it had.
-    /// - Parameter expected: refuse unless this is the current version; `nil` takes any.
+    /// - Parameter expected: refuse unless this is the current version; `nil` accepts any.
+    /// - Throws: ``RoomError/resourceUnknown``, ``RoomError/versionMismatch``, ``RoomError/restartUnderWay``,
+    ///   ``RoomError/media(_:)``.
     public func restartICE(
-        _ id: SessionID,
+        _ id: ResourceID,
         expected: ICEVersion?,
         remote: ICECredentials
-    ) async throws(RoomError) -> Session {
-        guard let channel = node.actor(of: id) else { throw .sessionUnknown }
+    ) async throws(RoomError) -> Resource {
+        guard let channel = node.actor(of: id) else { throw .resourceUnknown }
         return try await channel.restartICE(id, expected: expected, remote: remote)
     }
 
-    /// The events of a participant, for its signaling to read; to be called once, right after
-    /// ``reserve(_:)``: one that nobody reads events of when it is activated gets no notifications at all. What happened
-    /// before is not among them, but what ``visibleStreams(to:)`` answers is of now. Of a participant that is gone
-    /// there is nothing but the end.
+    /// The events of a participant, for its signaling. To be called once, right after ``reserve(_:)``: a participant
+    /// whose events have no reader at ``activate(_:remote:receive:send:slots:firstMediaKind:mids:owner:)`` gets no
+    /// notifications.
+    ///
+    /// Earlier events are not included; ``visibleStreams(to:)`` has the present state. For a participant that has left,
+    /// the only event is the end.
     public func events(of id: ParticipantID) async -> ParticipantEvents {
         if let channel = node.actor(of: id) { return await channel.events(of: id) }
         let mailbox = ParticipantMailbox(capacity: 1)
@@ -34,8 +39,7 @@ extension Rooms {
         return ParticipantEvents(mailbox: mailbox)
     }
 
-    /// A participant's description has further slots for single senders, or some no longer. The MID of a slot that was
-    /// taken away is not used again.
+    /// Removes slots of a participant, then adds slots for single senders. The MID of a removed slot is not reused.
     ///
     /// - Throws: ``RoomError/participantUnknown`` when it is not active or does not watch, ``RoomError/media(_:)``.
     public func changeSlots(
@@ -46,21 +50,16 @@ extension Rooms {
         try await channel(of: id).changeSlots(of: id, add: assigned, remove: mids)
     }
 
-    /// A participant's description has no codec of these tracks: its signaling and the operator are notified.
+    /// A participant's description has no codec of these tracks. Its signaling and the operator are notified.
     public func codecsRefused(by id: ParticipantID, _ tracks: [UnsupportedTrack]) async {
         await node.actor(of: id)?.codecsRefused(by: id, tracks)
     }
 
-    /// Ends a participant. Returns whether it was there.
+    /// Ends a participant.
+    /// - Returns: whether there was one.
     @discardableResult
     public func end(_ id: ParticipantID, reason: EndReason) async -> Bool {
         await node.actor(of: id)?.end(id, reason: reason) ?? false
-    }
-
-    /// Changes the metadata that others see of the client, and notifies them: JSON text, or `nil` for none.
-    public func setNotifyMetadata(of id: ParticipantID, to json: String?) async throws(RoomError) {
-        try await channel(of: id).change { model throws(RoomError) in try model.notifyMetadataChanged(of: id, to: json)
-        }
     }
 
     /// The channel of a participant.
@@ -79,9 +78,9 @@ extension Rooms {
 // MARK: - Layers and spotlight
 
 extension Rooms {
-    /// Asks for another layer of video for a receiver.
+    /// Requests another layer of video for a receiver.
     ///
-    /// - Parameter sender: of that live sender only; `nil` for every sender that nothing else is asked of.
+    /// - Parameter sender: the live sender of the video; `nil` for all senders without a request of their own.
     /// - Throws: ``RoomError/participantUnknown`` when `receiver` does not watch, or `sender` is not a live sender of
     ///   its channel.
     public func requestLayer(
@@ -94,28 +93,28 @@ extension Rooms {
         }
     }
 
-    /// Asks a sender for a key frame of everything that it sends.
+    /// Requests key frames of all video of an active participant.
     public func requestKeyFrame(of id: ParticipantID) async throws(RoomError) {
         try await channel(of: id).requestKeyFrame(of: id)
     }
 
-    /// Puts a live sender into focus, in place of the one that is silent longest.
+    /// Puts a live sender into focus, in place of the one that has been silent longest.
     ///
-    /// - Parameter isFixed: whether it stays there whoever speaks.
+    /// - Parameter isFixed: whether it stays in focus while others speak.
     public func focus(_ id: ParticipantID, in channel: ChannelName, isFixed: Bool) async throws(RoomError) {
         try await self.channel(named: channel).change { model throws(RoomError) in
             try model.focusRequested(id, isFixed: isFixed)
         }
     }
 
-    /// Takes a live sender out of focus until it begins to speak.
+    /// Takes a live sender out of focus until it starts to speak.
     public func unfocus(_ id: ParticipantID, in channel: ChannelName) async throws(RoomError) {
         try await self.channel(named: channel).change { model throws(RoomError) in try model.unfocusRequested(id) }
     }
 
-    /// Changes how many are focused, one of ``Spotlight/numbers``.
+    /// Changes the number of members in focus, one of ``Spotlight/numbers``.
     ///
-    /// - Parameter session: refuse unless this is the channel's session; `nil` takes any.
+    /// - Parameter session: refuse unless this is the channel's session; `nil` accepts any.
     public func changeSpotlightNumber(
         of channel: ChannelName,
         session: ChannelSessionID? = nil,
@@ -127,10 +126,11 @@ extension Rooms {
         }
     }
 
-    /// Asks for other layers for a receiver with spotlight.
+    /// Requests other layers for a receiver with spotlight.
     ///
-    /// - Parameter sender: of that live sender only; `nil` for every sender that nothing else is asked of.
-    /// - Throws: ``RoomError/spotlightUnused`` when `receiver` joined without, ``RoomError/participantUnknown``.
+    /// - Parameter sender: the live sender of the video; `nil` for all senders without a request of their own.
+    /// - Throws: ``RoomError/spotlightUnused`` when `receiver` joined without spotlight,
+    ///   ``RoomError/participantUnknown``.
     public func requestSpotlightLayers(
         receiver: ParticipantID,
         sender: ParticipantID?,

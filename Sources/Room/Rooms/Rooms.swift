@@ -1,36 +1,37 @@
 public import MediaTypes
 public import Wire
 
-/// The channels of one node, as signaling and operators see them: finds the channel that a call is about.
+/// The channels of one node. Signaling and the admin API call it, and it forwards each call to the channel's actor.
 ///
-/// Each channel is an actor of its own on a control loop, so calls about different channels do not wait for each other.
+/// Each channel is its own actor on a control loop, so calls about different channels do not wait for each other.
 public final class Rooms: Sendable {
-    /// What a newcomer's media has to be negotiated with.
+    /// A newcomer's reserved place, with the node's side of the media negotiation.
     public struct Reservation: Sendable {
         public let participant: ParticipantID
-        public let session: SessionID
-        /// The session of the channel that it is in.
+        public let resource: ResourceID
+        /// The channel's session.
         public let channelSession: ChannelSessionID
         public let peer: PeerID
         public let local: LocalTransport
         let location: MediaLocation
-        /// Bit/s that it may publish; `nil` without a limit.
+        /// Bit/s that it may publish; `nil` for no limit.
         let publishBitsPerSecondMax: Int?
-        /// The number that the channel's media shares a socket under; no other channel has it.
+        /// See ``PeerParameters/share``. Unique to the channel.
         let share: UInt64
     }
 
-    /// A session: the signaling state of one active participant.
-    public struct Session: Sendable {
+    /// The negotiated state of one active participant. Over WHIP and WHEP it is the resource that the client's requests
+    /// address.
+    public struct Resource: Sendable {
         public let participant: ParticipantID
         public let peer: PeerID
         public let channel: ChannelName
         public let role: Role
-        /// The media sections of the session in the order of its description.
+        /// The media sections in the order of the description.
         public let mids: [MID]
-        /// What the first of them carries.
-        public let headKind: MediaKind
-        /// What its owner presented; `nil` when it presented nothing.
+        /// The kind of the first media section.
+        public let firstMediaKind: MediaKind
+        /// The proof of the token that created it; `nil` without a token.
         public let owner: OwnerProof?
         public internal(set) var local: LocalTransport
         public internal(set) var remoteCredentials: ICECredentials
@@ -41,15 +42,15 @@ public final class Rooms: Sendable {
     }
 
     /// An event for logs, webhooks and statistics. It holds no secrets.
-    public enum Notice: Sendable {
+    public enum Event: Sendable {
         case joined(ParticipantID, PeerID, ChannelName, Role)
         case connected(PeerID)
         case ended(ParticipantID, EndReason)
-        /// A slot's source sends what the viewer did not negotiate.
+        /// A slot's source sends a codec that the viewer did not negotiate.
         case formatUnsupported(PeerID, slot: MID, CodecName)
-        /// The media plane refused a subscription, which happens when one of its ends is just leaving.
+        /// The media plane refused a connection of a slot, for example because one end is leaving.
         case subscriptionFailed(slot: TrackID, String)
-        /// For webhooks and statistics. Those of one channel come in their order.
+        /// For webhooks and statistics. The reports of one channel are in order.
         case report(RoomReport)
     }
 
@@ -59,14 +60,14 @@ public final class Rooms: Sendable {
         var receive: [ReceiveTrackParameters]
         var send: [SendTrackParameters]
         var slots: [SlotAssignment]
-        var headKind: MediaKind
+        var firstMediaKind: MediaKind
         var mids: [MID]
     }
 
     let node: NodeDirectory
     private let context: ChannelActor.Context
     private let inbox = PeerEventInbox()
-    /// Yields once after events have arrived.
+    /// Yields after events have arrived.
     private let arrivals: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
     private let loadMonitor: LoadMonitor
@@ -74,16 +75,16 @@ public final class Rooms: Sendable {
     /// - Parameters:
     ///   - planes: one per media loop, at least one.
     ///   - node: the incarnation that the peers' identifiers carry.
-    ///   - controlLoops: the executors that channels are pinned to by their names; without any, channels run on the global
-    ///     pool.
-    ///   - notice: called on the channels' executors, for one channel in the order of its events; it must not block.
+    ///   - controlLoops: the executors that channels are pinned to by their names; without any, channels run on the
+    ///     global pool.
+    ///   - onEvent: called on the channels' executors, in order for each channel. It must not block.
     public init(
         planes: [any MediaPlane],
         node incarnation: NodeIncarnation = .standalone,
         limits: RoomLimits = RoomLimits(),
         environment: RoomEnvironment = .system,
         controlLoops: [any SerialExecutor] = [],
-        notice: @escaping @Sendable (Notice) -> Void = { _ in }
+        onEvent: @escaping @Sendable (Event) -> Void = { _ in }
     ) {
         node = NodeDirectory(limits: limits, node: incarnation, locations: planes.map(\.location))
         context = ChannelActor.Context(
@@ -92,7 +93,7 @@ public final class Rooms: Sendable {
             environment: environment,
             node: node,
             executors: ControlExecutors(controlLoops),
-            notice: notice
+            onEvent: onEvent
         )
         (arrivals, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         loadMonitor = LoadMonitor(planes: planes, node: node)
@@ -100,14 +101,14 @@ public final class Rooms: Sendable {
 
     // MARK: - Events of the media planes
 
-    /// Where the media planes report their peers' events. It may be called on any thread, and returns at once.
+    /// Takes the events of the media planes' peers. It is callable on any thread and does not block.
     public var eventHandler: @Sendable (PeerID, PeerEvent) -> Void {
         { [inbox, wake] peer, event in
             if inbox.post(event, from: peer) { wake.yield() }
         }
     }
 
-    /// Carries events to the channels until the calling task is cancelled or ``shutdown()`` was called.
+    /// Delivers events to the channels until the calling task is cancelled or ``shutdown()`` is called.
     public func run() async {
         for await _ in arrivals {
             for channel in distributeEvents() { Task { await channel.takeEvents() } }
@@ -115,12 +116,13 @@ public final class Rooms: Sendable {
         await takeEvents()
     }
 
-    /// Handles the events that arrived so far, and returns when that is done; ``run()`` handles them by itself.
+    /// Handles the events that have arrived so far. ``run()`` does so continuously.
     public func takeEvents() async {
         for channel in distributeEvents() { await channel.takeEvents() }
     }
 
-    /// Hands the events that arrived to their channels. Returns the channels that had none waiting.
+    /// Queues the events that have arrived at their channels.
+    /// - Returns: the channels whose queues were empty.
     private func distributeEvents() -> [ChannelActor] {
         inbox.take().compactMap { peer, event in
             guard let channel = node.actor(of: peer) else { return nil }
@@ -130,91 +132,90 @@ public final class Rooms: Sendable {
 
     // MARK: - Joining
 
-    /// What is true of a newcomer to a channel before there is a place for it.
+    /// What authorization of a newcomer needs before there is a place for it.
     ///
-    /// The identifier goes into ``JoinRequest/id``; the session is the one that it will be in, unless that ends
-    /// meanwhile. The counts are those of the connected members; `members` includes those that are still
-    /// to connect.
-    public func prospect(
-        _ channel: ChannelName
+    /// `id` is a new identifier for ``JoinRequest/id``. `session` is the session that the newcomer will be in, unless
+    /// it ends before. `counts` are the connected members; `members` includes those that are not connected yet.
+    public func joinContext(
+        of channel: ChannelName
     ) async -> (
         id: ParticipantID, session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders
     ) {
         let id = context.environment.participantID()
         if let actor = node.actor(of: channel) {
-            let prospect = await actor.prospect()
-            return (id, prospect.session, prospect.counts, prospect.members, prospect.decoders)
+            let joinContext = await actor.joinContext()
+            return (id, joinContext.session, joinContext.counts, joinContext.members, joinContext.decoders)
         }
         let session = node.pendingSession(of: channel) { context.environment.channelSessionID() }
         return (id, session, ChannelCounts(), 0, VideoDecoders())
     }
 
-    /// Takes a place for a newcomer. It is followed by
-    /// ``activate(_:remote:receive:send:slots:headKind:mids:owner:)`` or ``cancel(_:)``.
+    /// Reserves a place for a newcomer. It is followed by
+    /// ``activate(_:remote:receive:send:slots:firstMediaKind:mids:owner:)`` or ``cancel(_:)``.
     public func reserve(_ request: JoinRequest) async throws(RoomError) -> Reservation {
         while true {
             if let reservation = try await actor(of: request.channel).reserve(request) { return reservation }
         }
     }
 
-    /// The channel's actor. It may have retired when a call gets there.
+    /// The channel's actor. It may have retired before a call reaches it.
     func actor(of name: ChannelName) -> ChannelActor {
         node.actor(of: name) { number in ChannelActor(name: name, number: number, context: context) }
     }
 
-    /// Gives a place back whose media could not be negotiated.
+    /// Releases a place whose media could not be negotiated.
     public func cancel(_ reservation: Reservation) async {
         await end(reservation.participant, reason: .setupFailed)
     }
 
-    /// Makes a newcomer with negotiated media a participant and opens its session.
+    /// Makes a newcomer with negotiated media an active participant and creates its resource.
     ///
     /// - Parameters:
-    ///   - receive: what it sends.
-    ///   - send: its slots for whomever it follows.
+    ///   - receive: the tracks that it publishes.
+    ///   - send: its slots for the participant that it follows.
     ///   - slots: its slots for single senders, when it follows everyone.
-    ///   - headKind: what the first media section carries.
-    ///   - mids: the description's media sections in their order.
-    ///   - owner: what the newcomer presented.
-    /// - Throws: ``RoomError/endedDuringSetup`` when it was ended meanwhile, ``RoomError/media(_:)`` when the media
-    ///   plane refuses. The place is given back in both cases.
+    ///   - firstMediaKind: the kind of the first media section.
+    ///   - mids: the media sections in the order of the description.
+    ///   - owner: the proof of the newcomer's token.
+    /// - Throws: ``RoomError/endedDuringSetup`` when it has ended, ``RoomError/media(_:)`` when the media plane
+    ///   refuses. The place is released in both cases.
     public func activate(
         _ reservation: Reservation,
         remote: RemoteTransport,
         receive: [ReceiveTrackParameters] = [],
         send: [SendTrackParameters] = [],
         slots: [SlotAssignment] = [],
-        headKind: MediaKind,
+        firstMediaKind: MediaKind,
         mids: [MID],
         owner: OwnerProof? = nil
-    ) async throws(RoomError) -> Session {
+    ) async throws(RoomError) -> Resource {
         guard let channel = node.actor(of: reservation.participant) else { throw .endedDuringSetup }
         let media = NegotiatedMedia(
             remote: remote,
             receive: receive,
             send: send,
             slots: slots,
-            headKind: headKind,
+            firstMediaKind: firstMediaKind,
             mids: mids
         )
         return try await channel.activate(reservation, media, owner: owner)
     }
 
-    /// Whether nothing at all is held.
+    /// Whether the node holds nothing.
     public var isEmpty: Bool {
         get async { node.isEmpty }
     }
 
     // MARK: - Time and load
 
-    /// Lets time pass; to be called once a second. Ends participants whose time is over, and notifies members of their
-    /// minutes.
+    /// Handles the channels' deadlines: the ends of participants' lifetimes, setup timeouts and updates of every
+    /// minute. To be called once a second.
     public func tick() async {
         let now = context.environment.clock.now()
         await tick(at: now.instant, unixNanoseconds: now.unixNanoseconds)
     }
 
-    /// ``tick()`` at a given time, which the clock of the rooms agrees with.
+    /// ``tick()`` at a given time of the rooms' clock.
     public func tick(at instant: Instant, unixNanoseconds: Int64) async {
         let now = RoomTime(instant: instant, unixNanoseconds: unixNanoseconds)
         let due = node.actors(dueAt: now.second)
@@ -223,18 +224,18 @@ public final class Rooms: Sendable {
         }
     }
 
-    /// Asks each media plane for its load, so that newcomers are placed where there is room; to be called once a second.
+    /// Polls each media plane for its load, for the placement of newcomers. To be called once a second.
     ///
-    /// It does not wait for answers. A plane that has not answered the question before is not asked again and gets no
-    /// newcomers until it answers.
+    /// It does not wait for answers. A plane that has not answered the previous call gets no newcomers until it
+    /// answers.
     public func sampleLoads() async { await loadMonitor.sample() }
 
-    // MARK: - The node's end
+    // MARK: - Shutdown
 
-    /// From now on newcomers and listeners are refused; those who are there go on.
+    /// Refuses newcomers and listeners from now on. Present ones stay.
     public func startDraining() async { node.withModel { $0.drainingStarted() } }
 
-    /// Ends every participant and every listener, and returns when the media planes have done so.
+    /// Ends every participant and listener. Returns when the media planes have removed all peers.
     public func shutdown() async {
         await startDraining()
         for channel in node.actors { await channel.shutdown() }
@@ -242,7 +243,7 @@ public final class Rooms: Sendable {
         wake.finish()
     }
 
-    /// Waits until the media planes have done all that was decided so far, and answered what they were asked.
+    /// Waits until the media planes have performed all commands so far and answered all requests.
     public func settle() async {
         var isSettled = false
         while !isSettled {

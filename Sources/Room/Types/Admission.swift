@@ -1,4 +1,4 @@
-/// Why a newcomer got no place, for metrics.
+/// Why a newcomer was refused, for metrics.
 public enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
     case channelsFull = "channels_full"
     case nodeFull = "node_full"
@@ -8,7 +8,7 @@ public enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
     case networkParticipants = "network_participants"
     case networkUnconnected = "network_unconnected"
 
-    /// `nil` for an error that is not about a limit on newcomers.
+    /// `nil` for other errors.
     init?(_ error: RoomError) {
         switch error {
         case .channelsFull: self = .channelsFull
@@ -28,7 +28,7 @@ public enum AbandonedSetup: String, Hashable, Sendable, CaseIterable {
     case unanswered, unreachable
     case crowdedOut = "crowded_out"
 
-    /// `nil` for any other end.
+    /// `nil` for other reasons.
     init?(_ reason: EndReason) {
         switch reason {
         case .unanswered: self = .unanswered
@@ -39,7 +39,7 @@ public enum AbandonedSetup: String, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// Newcomers that got no place or lost it before they connected, since the rooms were made.
+/// Newcomers that were refused or lost their place before they connected, since the start of the node.
 public struct AdmissionCounts: Hashable, Sendable {
     public var refused: [JoinRefusal: UInt64] = [:]
     public var abandoned: [AbandonedSetup: UInt64] = [:]

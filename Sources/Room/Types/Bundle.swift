@@ -1,11 +1,11 @@
-/// Which members' bundle identifiers mean the same bundle.
+/// The scope in which equal bundle identifiers name the same bundle.
 ///
-/// Identifiers are shown to everybody, so a client that chose one freely could hide from its holder. What a client
-/// chooses therefore joins it with members of the same owner only.
+/// Identifiers are public, and members of a bundle do not see each other. A client could hide from a member by choosing
+/// its identifier. An identifier that a client chooses is therefore valid among members of the same owner only.
 public enum BundleScope: Hashable, Sendable, Codable {
-    /// Who let the member in chose the identifier: all members that were given it are of one bundle.
+    /// Authorization assigned the identifier: it names one bundle in the channel.
     case granted
-    /// Members that were let in as this client.
+    /// Members that were authorized as this client.
     case client(String)
     /// Members from this network.
     case network(ClientNetwork)

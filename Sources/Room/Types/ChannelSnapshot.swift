@@ -1,4 +1,4 @@
-/// A channel's membership at one moment, as members and the built-in page see it.
+/// A channel's membership at one moment, for channel event streams.
 public struct ChannelSnapshot: Hashable, Sendable {
     /// One publishing participant.
     public struct Participant: Hashable, Sendable {
@@ -9,17 +9,17 @@ public struct ChannelSnapshot: Hashable, Sendable {
         public let publications: [Publication]
     }
     public let channel: ChannelName
-    /// Grows with every change of the channel; meaningful within the channel's life only.
+    /// Grows with every change while the channel exists.
     public let revision: UInt64
-    /// Those who publish, in the order of joining. Viewers are a number, so that the list stays short.
+    /// The publishers in the order of joining. Viewers are counted only, to keep the list short.
     public let participants: [Participant]
-    /// Whom viewers of the channel see now.
+    /// The current publisher.
     public let current: ParticipantID?
-    /// Participants that watch.
+    /// Active viewers.
     public let viewerCount: Int
 }
 
-/// How much is in use, for metrics.
+/// What the node holds, for metrics.
 public struct RoomCounts: Hashable, Sendable {
     public var channels = 0
     /// Channels that have a participant.

@@ -1,6 +1,6 @@
 public import Wire
 
-/// Where a client comes from, as shares of the node are counted: an IPv4 address, or the /64 of an IPv6 address, which
+/// The network of a client, for limits per client address: an IPv4 address, or the /64 prefix of an IPv6 address, which
 /// one subscriber holds as a whole.
 public struct ClientNetwork: Hashable, Sendable, Codable {
     /// The IPv4 address, or the IPv6 address with its low 64 bits at zero.
@@ -10,12 +10,25 @@ public struct ClientNetwork: Hashable, Sendable, Codable {
         prefix = address.isV4 ? address : IPAddress(high: address.high, low: 0)
     }
 
-    /// Clients whose address is not known share one network.
+    /// The network of all clients with an unknown address.
     public static let unknown = ClientNetwork(.anyV4)
 
-    /// Whether it stands for clients of any number: those whose address is not known, and those behind a proxy on this
-    /// machine. No share is counted for it.
+    /// Whether it stands for any number of clients: those with an unknown address, and those behind a proxy on this
+    /// machine. Limits of participants do not apply to it.
     public var isShared: Bool { self == .unknown || prefix.isLoopback || self == ClientNetwork(.loopbackV6) }
+
+    /// Whether the clients are on this machine, where a reverse proxy or a test may stand for many.
+    public var isLoopback: Bool { prefix.isV4 ? prefix.isLoopback : prefix == .anyV6 }
+
+    /// How many of the node's `total` the network may hold.
+    ///
+    /// The number of clients on this machine, or with an unknown address, is unknown. They get up to three quarters, so
+    /// that others find something left.
+    /// - Parameter share: the limit of any other network; 0 for no limit.
+    public func share(_ share: Int, of total: Int) -> Int {
+        guard share > 0 else { return total }
+        return isLoopback || self == .unknown ? max(share, total - total / 4) : min(share, total)
+    }
 }
 
 extension ClientNetwork: CustomStringConvertible {

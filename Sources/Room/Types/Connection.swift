@@ -1,4 +1,4 @@
-/// What others learn of a participant.
+/// The public properties of a participant.
 public struct Member: Hashable, Sendable, Codable {
     public let id: ParticipantID
     public internal(set) var clientID: String
@@ -65,7 +65,7 @@ public struct Connection: Hashable, Sendable {
     public let createdAt: Int64
     /// When its transport came up, in nanoseconds since 1970 UTC; `nil` before.
     public let connectedAt: Int64?
-    /// How long that took; `nil` before.
+    /// The time between the two; `nil` before.
     public let setupTime: Duration?
     public let isSimulcast: Bool
     public let spotlight: Spotlight?
@@ -76,7 +76,7 @@ public struct Connection: Hashable, Sendable {
     public var isConnected: Bool { connectedAt != nil }
 }
 
-/// A channel's life from its first participant to its last.
+/// The lifetime of a channel from its first participant to its last: a session in Sora's sense.
 public struct ChannelSession: Hashable, Sendable, Codable {
     public let id: ChannelSessionID
     public let channel: ChannelName
@@ -84,29 +84,29 @@ public struct ChannelSession: Hashable, Sendable, Codable {
     public let createdAt: Int64
 }
 
-/// What happened to a connection, with the state of things right after it.
+/// A connection and its channel's counts right after an event.
 public struct ConnectionReport: Hashable, Sendable {
     public let connection: Connection
     /// How long it has been connected.
     public let duration: Duration
-    /// Of its channel; it is counted itself unless it has ended.
+    /// The channel's connected members, including this one unless it has ended.
     public let counts: ChannelCounts
-    /// When it happened, in nanoseconds since 1970 UTC.
+    /// The time of the event in nanoseconds since 1970 UTC.
     public let unixNanoseconds: Int64
-    /// Whole minutes that it has been connected.
+    /// How long it has been connected, in whole minutes.
     public var minutes: Int { Int(duration.components.seconds / 60) }
 }
 
-/// What webhooks and statistics are made of.
+/// An event for webhooks and statistics.
 public enum RoomReport: Hashable, Sendable {
-    /// A session's first member is connected. The time is in nanoseconds since 1970 UTC.
+    /// The first member of a session is connected. The time is in nanoseconds since 1970 UTC.
     case sessionCreated(ChannelSession, unixNanoseconds: Int64)
-    /// A session's last participant left.
+    /// The last participant of a session left.
     case sessionDestroyed(ChannelSession, unixNanoseconds: Int64)
     case connectionCreated(ConnectionReport)
-    /// A minute of a connection's life passed, or what others are told of it changed.
+    /// The connection has lasted another minute.
     case connectionUpdated(ConnectionReport)
     case connectionDestroyed(ConnectionReport, EndReason)
-    /// A participant ended whose transport never was up.
+    /// A participant ended before it was connected.
     case connectionFailed(ConnectionReport, EndReason)
 }

@@ -1,8 +1,7 @@
-/// Keeps some senders' tracks from a receiver, without a change of its session.
+/// Blocks or allows tracks of senders for a receiver, without renegotiation.
 ///
-/// Of several filters the one with the greatest ``priority`` that fits a track decides about it; among equals the
-/// older one. A track that none fits is forwarded, unless a filter with rules allows others: then only what is
-/// allowed is.
+/// The matching filter with the greatest ``priority`` decides about a track; among equals the oldest. A track without a
+/// matching filter is forwarded, unless there is an `allow` filter with rules: then it is blocked.
 public struct ForwardingFilter: Hashable, Sendable, Codable {
     /// A condition about the sender of a track.
     public struct Rule: Hashable, Sendable, Codable {
@@ -24,9 +23,9 @@ public struct ForwardingFilter: Hashable, Sendable, Codable {
     }
     public enum Action: Hashable, Sendable, Codable { case block, allow }
 
-    /// The name of one that was given none.
+    /// The name of a filter without a name.
     public static let nameDefault = "default"
-    /// The priority of one that was given none.
+    /// The priority of a filter without a priority.
     public static let priorityDefault = 32_767
     /// Filters in one list.
     public static let filtersMax = 32
@@ -43,11 +42,11 @@ public struct ForwardingFilter: Hashable, Sendable, Codable {
     public var name: String
     public var priority: Int
     public var action: Action
-    /// It fits a track when all rules of one of the lists hold.
+    /// A disjunction of conjunctions: the filter matches a track when all rules of one list hold.
     public var rules: [[Rule]]
-    /// What a change of the filter has to name, if it names any.
+    /// An opaque version that an update can require.
     public var version: String?
-    /// The caller's own: JSON text.
+    /// Opaque to the node: JSON text.
     public var metadataJSON: String?
 
     public init(
@@ -66,12 +65,12 @@ public struct ForwardingFilter: Hashable, Sendable, Codable {
         self.metadataJSON = metadataJSON
     }
 
-    /// What it takes of ``rulesMax``.
+    /// Its part of ``rulesMax``.
     public var ruleCount: Int { rules.reduce(0) { $0 + max($1.count, 1) } }
-    /// What it takes of ``valuesMax``.
+    /// Its part of ``valuesMax``.
     public var valueCount: Int { rules.joined().reduce(0) { $0 + $1.values.count } }
 
-    /// Whether its texts are within what one filter may hold.
+    /// Whether its texts are within ``textBytesMax`` and ``metadataBytesMax``.
     var isWithinLimits: Bool {
         let all = rules.joined()
         return name.utf8.count <= Self.textBytesMax && (version?.utf8.count ?? 0) <= Self.textBytesMax
@@ -80,11 +79,11 @@ public struct ForwardingFilter: Hashable, Sendable, Codable {
     }
 }
 
-/// What a list of filters belongs to.
+/// The owner of a list of filters.
 public enum FilterScope: Hashable, Sendable {
-    /// Every receiver of the channel's session, as long as that lasts.
+    /// All receivers of the channel's session.
     case channel(ChannelName)
-    /// One receiver. What it allows itself is not forwarded when the channel blocks it.
+    /// One receiver. It does not receive what the channel's filters block, even if its own filters allow it.
     case connection(ChannelName, ParticipantID)
 
     var channel: ChannelName {

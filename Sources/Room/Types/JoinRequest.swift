@@ -1,52 +1,52 @@
 public import MediaTypes
 
-/// What a newcomer asks for, before its media is negotiated. The caller bounds the length of every text.
+/// A newcomer's request to join, before its media is negotiated. The caller limits the length of every text.
 public struct JoinRequest: Sendable {
     public var channel: ChannelName
     public var role: Role
-    /// Ignored for a role that does not watch.
+    /// Ignored for a role that does not receive.
     public var following: Following
-    /// What others see beside the identifier.
+    /// A name for people, shown with the identifier.
     public var displayName: String?
-    /// The participant's identifier when ``Rooms/prospect(_:)`` gave one before; `nil` for a fresh one.
+    /// The participant's identifier when ``Rooms/joinContext(of:)`` gave one before; `nil` for a new one.
     public var id: ParticipantID?
-    /// What the application calls the participant; several may share it. `nil` for its identifier.
+    /// The application's identifier of the client, not unique. `nil` for the participant's identifier.
     public var clientID: String?
-    /// Members of one bundle get neither each other's media nor news of each other. `nil` for its identifier; see
-    /// ``bundleScope``.
+    /// Members of one bundle receive neither each other's media nor notifications of each other. `nil` for the
+    /// participant's identifier.
     public var bundleID: String?
-    /// Which other members' ``bundleID`` means the same bundle; `nil` for those from its own network.
+    /// The scope of ``bundleID``; `nil` for its own network.
     public var bundleScope: BundleScope?
-    /// What the client wants others to be told of it: JSON text.
+    /// The client's metadata in notifications: JSON text.
     public var notifyMetadataJSON: String?
-    /// What its authorization wants others to be told of it: JSON text.
+    /// The authorization's metadata in notifications: JSON text.
     public var authorizedMetadataJSON: String?
-    /// What event webhooks are to be told of it: JSON text.
+    /// The metadata in event webhooks: JSON text.
     public var eventMetadataJSON: String?
-    /// Whether it gets notifications at all.
+    /// Whether it gets notifications.
     public var receivesNotifications: Bool
     /// Whether it is notified of the state of its own ICE connection, with or without other notifications.
     public var notifiesICEState: Bool
-    /// Whether others are told of its coming and going.
+    /// Whether others are notified of it.
     public var announces: Bool
-    /// What others are told of its audio; `nil` for whether it publishes any.
+    /// Whether notifications say that it sends audio; `nil` for whether it publishes any.
     public var sendsAudio: Bool?
-    /// What others are told of its video; `nil` for whether it publishes any.
+    /// Whether notifications say that it sends video; `nil` for whether it publishes any.
     public var sendsVideo: Bool?
-    /// The layer that it wants of every sender's video, until it asks for another. Not used with spotlight.
+    /// The layer of every sender's video until it requests another. Not used with spotlight.
     public var layer: LayerChoice
-    /// `nil`: it gets everybody in full.
+    /// `nil` without spotlight.
     public var spotlight: Spotlight?
-    /// Filters on the tracks that it gets.
+    /// Filters on the tracks that it receives.
     public var filters: [ForwardingFilter]
     /// Whether it sends video in several layers.
     public var isSimulcast: Bool
     public var agent: ClientAgent
-    /// Where it comes from; the node's shares are counted by it.
+    /// Its network, for limits per client address.
     public var network: ClientNetwork
-    /// How long it may stay connected; `nil` without a limit.
+    /// How long it may stay connected (`connection_lifetime`); `nil` without a limit.
     public var lifetime: Duration?
-    /// Refuse it when its channel has that many participants already; `nil` for the node's limit alone.
+    /// The most participants of its channel, itself included; `nil` for the node's limit.
     public var channelConnectionsMax: Int?
     /// Bit/s that it may publish, audio and video together; `nil` for the node's limit.
     public var publishBitsPerSecondMax: Int?
@@ -106,13 +106,13 @@ public struct JoinRequest: Sendable {
     }
 }
 
-/// What a participant connects with, for lists and statistics.
+/// A participant's signaling protocol and software, for lists and statistics.
 public struct ClientAgent: Hashable, Sendable, Codable {
     public enum Signaling: String, Hashable, Sendable, Codable, CaseIterable { case whip, whep, sora, other }
     public var signaling: Signaling
-    /// What the client calls itself; empty when it does not say.
+    /// The client's name for itself; empty if unknown.
     public var name: String
-    /// What the client says of the machine that it runs on.
+    /// The client's description of its platform.
     public var environment: String?
 
     public init(signaling: Signaling = .other, name: String = "", environment: String? = nil) {
@@ -122,23 +122,23 @@ public struct ClientAgent: Hashable, Sendable, Codable {
     }
 }
 
-/// A viewer's spotlight: it gets the *focused* members, those who spoke last, in one layer and with sound, and the others
-/// in another layer without sound.
+/// A viewer's spotlight: it receives members *in focus*, those who spoke last, in one layer with audio, and the others
+/// in another layer without audio.
 public struct Spotlight: Hashable, Sendable, Codable {
-    /// How many may be focused.
+    /// The permitted numbers of members in focus.
     public static let numbers = 1...8
-    /// How many members are focused by default.
+    /// The default number of members in focus.
     public static let numberDefault = 1
 
-    /// How many members are focused in the session: the first request holds. A number outside ``numbers`` becomes the
-    /// nearest in it. `nil`: no request.
+    /// The requested number of members in focus; `nil` without a request. The first request of a session holds. A
+    /// number outside ``numbers`` becomes the nearest in it.
     public var number: Int?
-    /// How many members are focused without a request; that of the first participant with spotlight holds for the session.
+    /// The number of members in focus without a request. The first participant with spotlight sets it for the session.
     /// A number outside ``numbers`` becomes the nearest in it.
     public var defaultNumber: Int
-    /// The layer of a focused sender's video.
+    /// The layer of video of senders in focus.
     public var focus: LayerChoice
-    /// The layer of another sender's video.
+    /// The layer of video of other senders.
     public var unfocus: LayerChoice
 
     public init(

@@ -2,26 +2,27 @@ public import MediaTypes
 import Synchronization
 public import Wire
 
-/// One piece of news for members, made once however many get it.
+/// A notification to members. It is encoded once for all receivers.
 public final class Notification: Sendable {
     public enum Content: Hashable, Sendable {
-        /// A member's transport is up. `others` is who was there before: for the newcomer itself, `nil` for others.
+        /// A member is connected. `others` are the members before it, for the newcomer itself; `nil` for other
+        /// receivers.
         case created(Member, minutes: Int, session: ChannelSessionID, counts: ChannelCounts, others: [Member]?)
-        /// A minute of a member's life passed, or what others are told of it changed.
+        /// A member has been connected for another minute.
         case updated(Member, minutes: Int, session: ChannelSessionID, counts: ChannelCounts)
         /// A member left; it is not in the counts.
         case destroyed(Member, minutes: Int, session: ChannelSessionID, counts: ChannelCounts)
         case spotlightFocused(Member, isFixed: Bool)
         case spotlightUnfocused(Member, isFixed: Bool)
-        /// The receiver gets another layer of a sender's video.
+        /// The receiver receives another layer of a sender's video.
         case layerSwitched(LayerSwitch)
-        /// A filter keeps a track from a receiver from now on, or does no longer.
+        /// A filter starts or stops blocking a track for a receiver.
         case forwarding(isBlocked: Bool, kind: MediaKind, source: ParticipantID, destination: ParticipantID)
-        /// The network between the receiver and the node became more or less stable: 0, stable, to 3, very unstable.
+        /// The stability of the network between receiver and node changed: from 0, stable, to 3, very unstable.
         case networkStatus(unstableLevel: Int)
-        /// The receiver cannot play what a sender sends, so nothing of it is forwarded to the receiver.
+        /// The receiver cannot decode a sender's codec, so the track is not forwarded to it.
         case codecUnsupported(CodecName, source: ParticipantID, destination: ParticipantID)
-        /// The receiver's own ICE connection goes from one state to another.
+        /// The receiver's own ICE connection state changed.
         case iceStateChanged(current: ICEState, previous: ICEState)
     }
     public enum ICEState: String, Hashable, Sendable { case checking, connected }
@@ -29,13 +30,13 @@ public final class Notification: Sendable {
         public enum Trigger: Hashable, Sendable {
             /// A layer of the sender stopped or came back.
             case sender
-            /// Another layer was asked for.
+            /// The receiver, or an operator for it, requested another layer.
             case receiver
         }
         public let sender: ParticipantID?
-        /// What the receiver is to get.
-        public let wished: LayerChoice
-        /// `nil` when nothing flows.
+        /// The requested layer.
+        public let requested: LayerChoice
+        /// `nil` when nothing is sent.
         public let current: RID?
         public let previous: RID?
         public let isHigher: Bool
@@ -52,7 +53,7 @@ public final class Notification: Sendable {
         self.timestamp = timestamp
     }
 
-    /// Its text in the one encoding that members are sent, made by whoever asks first.
+    /// The encoded notification, made by the first caller and cached.
     public func encoded(_ make: (Notification) -> String) -> String {
         if let made = text.withLock({ $0 }) { return made }
         let made = make(self)

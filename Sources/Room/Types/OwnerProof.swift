@@ -1,5 +1,5 @@
-/// What the owner of a session presented when it opened the session, as a keyed hash that means something in this process
-/// only: the token itself is not kept.
+/// A keyed hash of the token that created a resource. The node does not keep the token itself. The keys are random in
+/// every process.
 public struct OwnerProof: Hashable, Sendable {
     // SipHash under two random keys, 128 bits together.
     private static let keys = (UInt64.random(in: 0...UInt64.max), UInt64.random(in: 0...UInt64.max))

@@ -2,44 +2,46 @@ public import MediaTypes
 
 /// Why rooms refuse a request.
 public enum RoomError: Error, Hashable, Sendable {
-    /// The node holds as many channels as it may.
+    /// The node has ``RoomLimits/channelsMax`` channels.
     case channelsFull
-    /// The node holds as many participants as it may.
+    /// The node has ``RoomLimits/participantsMax`` participants.
     case nodeFull
-    /// The newcomer's network holds its share of the node already.
+    /// The newcomer's network has reached its share of the node.
     case networkFull(NetworkShare)
     case channelFull
     case publishersFull
     case listenersFull
-    /// The client's network has as many listeners as ``RoomLimits/listenersPerNetworkMax`` permits.
+    /// The client's network has ``RoomLimits/listenersPerNetworkMax`` listeners.
     case networkListenersFull
-    /// There is no such channel, or nobody is in it.
+    /// The channel does not exist, or has no participants.
     case channelUnknown
-    /// The participant to be watched or changed is not in the channel.
+    /// The participant to follow or change is not in the channel.
     case participantUnknown
-    /// The session ended, or never was.
+    /// The channel has another session.
     case sessionUnknown
-    /// The transport ended while it was being set up.
+    /// The resource was deleted, or never existed.
+    case resourceUnknown
+    /// The participant ended during setup.
     case endedDuringSetup
-    /// Another ICE restart of the same session is under way.
+    /// Another ICE restart of the same participant is under way.
     case restartUnderWay
     /// The ICE version that the caller expects is not the current one.
     case versionMismatch
     /// The node is shutting down.
     case draining
-    /// The node begins no session at present (``NodeMode/blockNewSessions``).
+    /// The node accepts no new sessions (``NodeMode/blockNewSessions``).
     case sessionsBlocked
-    /// The node takes nobody in at present (``NodeMode/blockNewConnections``).
+    /// The node accepts no new connections (``NodeMode/blockNewConnections``).
     case connectionsBlocked
     /// There is no filter of this name.
     case filterUnknown
-    /// There is a filter of this name already; names are unique in each list.
+    /// The list has a filter of this name already.
     case filterExists
-    /// The filter has another version than the caller expects.
+    /// The filter's version is not the one that the caller expects.
     case filterVersionMismatch
-    /// The filters are more, or hold more, than ``ForwardingFilter`` allows.
+    /// The filters exceed the limits of ``ForwardingFilter``.
     case filtersTooLarge
-    /// The number of focused members is not in ``Spotlight/numbers``.
+    /// The number of members in focus is not in ``Spotlight/numbers``.
     case spotlightNumberInvalid
     /// The participant did not join with spotlight.
     case spotlightUnused
@@ -47,7 +49,7 @@ public enum RoomError: Error, Hashable, Sendable {
     case media(String)
 }
 
-/// What a network may hold only so much of.
+/// What is limited for each network.
 public enum NetworkShare: Hashable, Sendable {
     case channels, participants
     /// Participants that have not connected yet.
@@ -56,33 +58,33 @@ public enum NetworkShare: Hashable, Sendable {
 
 /// Why a participant left.
 public enum EndReason: Hashable, Sendable {
-    /// Its owner asked: DELETE, or the end of its signaling.
+    /// The client ended it: DELETE, or the end of its signaling.
     case left
-    /// The node closes.
+    /// The node shuts down.
     case shutdown
-    /// Setting it up failed, so it never took part.
+    /// Setup failed.
     case setupFailed
     /// It did not answer its offer in time.
     case unanswered
-    /// Its transport found no path to the node in time.
+    /// Its transport found no ICE path in time.
     case unreachable
-    /// The node was full, and it had not connected: its place went to a newcomer.
+    /// The node was full and gave its place to a newcomer, because it had not connected.
     case crowdedOut
     /// Its transport ended by itself.
     case transport(PeerCloseReason)
     /// An operator ended it.
     case disconnectedByOperator
-    /// Its permitted time is over.
+    /// Its `connection_lifetime` is over.
     case lifetimeExpired
-    /// An operator ended the whole session of its channel.
+    /// An operator ended the session of its channel.
     case sessionTerminated
-    /// Its signaling did not take the events that waited for it.
+    /// Its signaling read events too slowly.
     case tooSlow
     /// The same user joined again and took its place.
     case replaced
-    /// Its signaling broke off without a goodbye.
+    /// Its signaling connection was lost.
     case signalingLost
-    /// Its signaling ended it; the word says why.
+    /// Its signaling ended it for this reason.
     case rejected(String)
 
     /// Whether the media plane ended the peer itself.

@@ -1,30 +1,30 @@
-/// How much one node's rooms may hold. Whatever a client can add to is bounded here.
+/// Limits of one node's rooms. Everything that a client can add to has a limit here.
 public struct RoomLimits: Equatable, Sendable, Codable {
-    /// Channels that somebody is in; those that are only listened to are no more than the listeners.
+    /// Channels with participants. Channels with listeners only are bounded by the listeners.
     public var channelsMax: Int
     /// Participants of all channels together.
     public var participantsMax: Int
     public var participantsPerChannelMax: Int
-    /// Participants that publish, of one channel: each of them is in every snapshot of it.
+    /// Publishers of one channel; each of them is in every snapshot of it.
     public var publishersPerChannelMax: Int
     /// Listeners of all channels together.
     public var listenersMax: Int
     public var listenersPerChannelMax: Int
-    /// Listeners of one network (an IPv4 address, the /64 of an IPv6 address). 0 lifts the limit. This machine's own
-    /// clients may have three quarters of all listeners.
+    /// Listeners of one network (an IPv4 address, the /64 of an IPv6 address); 0 for no limit. Clients on this machine
+    /// may have three quarters of all listeners.
     public var listenersPerNetworkMax: Int
-    /// Events that wait for a participant's signaling. One that falls further behind is ended.
+    /// Events that wait for a participant's signaling. A participant with more ends.
     public var eventsWaitingMax: Int
-    /// Channels with members of one network: with that many none of its clients opens another.
+    /// Channels with members of one network. Beyond it, its clients open no more channels.
     public var channelsPerNetworkMax: Int
     /// Participants of one network.
     public var participantsPerNetworkMax: Int
-    /// Participants of one network whose transport has not come up yet.
+    /// Participants of one network that are not connected yet.
     public var unconnectedPerNetworkMax: Int
-    /// How long a newcomer may leave its offer unanswered, and then be without an ICE path, in whole seconds.
+    /// How long a newcomer may take to answer its offer, and then to find an ICE path, in whole seconds.
     public var unansweredTimeout: Duration
-    /// Bit/s that one participant may publish, audio and video together, unless its authorization says otherwise; `nil`
-    /// for no limit. Beyond it layers of video are left out, the highest first. The default has room for the highest
+    /// Bit/s that one participant may publish, audio and video together, unless its authorization sets another limit;
+    /// `nil` for no limit. Beyond it layers of video are dropped, the highest first. The default permits the highest
     /// `video_bit_rate` of Sora's clients, 30 Mbit/s, with audio and headers.
     public var publishBitsPerSecondMax: Int?
 
@@ -59,11 +59,11 @@ public struct RoomLimits: Equatable, Sendable, Codable {
     }
 }
 
-/// Whom the node takes in, for a graceful end of its work.
+/// Which newcomers the node admits, for a graceful shutdown.
 public enum NodeMode: Hashable, Sendable {
     case normal
-    /// Channels that have a session go on as ever; no session begins.
+    /// Newcomers are admitted to channels with a session only.
     case blockNewSessions
-    /// Those who are here stay; nobody joins.
+    /// Nobody is admitted. Connected participants stay.
     case blockNewConnections
 }

@@ -1,10 +1,10 @@
 import Glibc
 public import Wire
 
-/// A moment on two clocks: lengths of time are measured on the monotonic one, and people are told the other.
+/// A moment on two clocks: the monotonic one for durations, the system's real time for timestamps.
 public struct RoomTime: Hashable, Sendable, Codable {
     public var instant: Instant
-    /// Nanoseconds since 1970 UTC. It may jump.
+    /// Nanoseconds since 1970 UTC. The real-time clock may jump.
     public var unixNanoseconds: Int64
 
     public init(instant: Instant, unixNanoseconds: Int64) {
@@ -16,7 +16,7 @@ public struct RoomTime: Hashable, Sendable, Codable {
     var second: Int64 { instant.nanoseconds / 1_000_000_000 }
 }
 
-/// Where rooms take the time from; tests hand in their own.
+/// The clock of rooms; tests pass their own.
 public struct RoomClock: Sendable {
     let now: @Sendable () -> RoomTime
     public init(_ now: @escaping @Sendable () -> RoomTime) { self.now = now }

@@ -1,9 +1,9 @@
 public import Wire
 
-/// Which video codecs the viewers of a channel can play, as far as their sessions say.
+/// The video codecs that the viewers of a channel can decode.
 ///
-/// A session over WHEP names every codec that its viewer takes. One of Sora's clients names only those that were offered
-/// to it, so it is not counted: libwebrtc and browsers play what a node offers by default.
+/// A WHEP viewer's offer lists every codec that it can decode. A Sora client's answer lists only codecs that were
+/// offered to it, so it is not counted: libwebrtc and browsers decode what a node offers by default.
 public struct VideoDecoders: Hashable, Sendable, Codable {
     /// Viewers whose codecs are known.
     public private(set) var viewers = 0
@@ -11,11 +11,11 @@ public struct VideoDecoders: Hashable, Sendable, Codable {
 
     public init() {}
 
-    /// What each client that sends video can send, the most common first.
+    /// Codecs that every client with video can send, the most common first.
     private static let common: [CodecName] = [.vp8, .h264]
 
-    /// The codec for a sender that leaves the choice to the node: `preferred` where all viewers that are known play it,
-    /// and else whichever of `preferred`, VP8 and H.264 most of them play.
+    /// The codec for a sender that leaves the choice to the node: `preferred` if all known viewers can decode it,
+    /// otherwise the one of `preferred`, VP8 and H.264 that most of them can decode.
     public func choice(preferred: CodecName) -> CodecName {
         let count = { (codec: CodecName) in counts[codec] ?? 0 }
         guard count(preferred) < viewers else { return preferred }

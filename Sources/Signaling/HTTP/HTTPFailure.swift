@@ -67,7 +67,7 @@ struct HTTPFailure: Error {
             self.init(.unprocessableContent, "The spotlight number has to be in \(range).")
         case .spotlightUnused: self.init(.conflict, "The participant joined without spotlight.")
         case .participantUnknown: self.init(.notFound, "There is no such participant in this channel.")
-        case .sessionUnknown: self = .sessionUnknown
+        case .sessionUnknown, .resourceUnknown: self = .sessionUnknown
         case .restartUnderWay:
             self.init(.conflict, "Another ICE restart is under way.", headers: [.retryAfter: "1"])
         case .versionMismatch: self = .preconditionFailed

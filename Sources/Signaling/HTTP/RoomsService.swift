@@ -24,7 +24,7 @@ public struct RoomsService: Service {
 }
 
 /// What ``Rooms`` is to be made with so that its notices are logged.
-public func logNotices(to logger: Logger) -> @Sendable (Rooms.Notice) -> Void {
+public func logNotices(to logger: Logger) -> @Sendable (Rooms.Event) -> Void {
     { notice in
         switch notice {
         case .joined(let participant, let peer, let channel, let role):

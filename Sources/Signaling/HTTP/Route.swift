@@ -8,7 +8,7 @@ enum Route: Hashable, Sendable {
     case whep(ChannelName)
     case whepParticipant(ChannelName, ParticipantID)
     /// `nil` for a name that no session can have.
-    case session(SessionID?)
+    case session(ResourceID?)
     case channel(ChannelName)
     case channelEvents(ChannelName)
     /// Where WebSockets are taken.
@@ -33,7 +33,7 @@ enum Route: Hashable, Sendable {
             }
             self = .whepParticipant(channel, participant)
         case ("signaling", 1): self = .signaling
-        case ("sessions", 2): self = .session(SessionID(segments[1]))
+        case ("sessions", 2): self = .session(ResourceID(segments[1]))
         case ("api", 3) where segments[1] == "channels": self = .channel(try Self.channel(segments[2]))
         case ("api", 4) where segments[1] == "channels" && segments[3] == "events":
             self = .channelEvents(try Self.channel(segments[2]))

@@ -149,7 +149,7 @@ actor SoraConnection {
     // MARK: Rooms
 
     private func authorize(_ connect: SoraConnect) async {
-        let prospect = await context.rooms.prospect(connect.channel)
+        let prospect = await context.rooms.joinContext(of: connect.channel)
         let decision = await context.authorizer.admit(
             AccessRequest(
                 channel: connect.channel,
@@ -209,7 +209,7 @@ actor SoraConnection {
                 remote: outcome.remote,
                 receive: outcome.receive,
                 slots: SoraSession.assignments(outcome.added),
-                headKind: outcome.receive.first?.kind ?? .audio,
+                firstMediaKind: outcome.receive.first?.kind ?? .audio,
                 mids: mids
             )
             perform(session.activated(at: Self.now))

@@ -31,7 +31,7 @@ extension SoraServerMessage {
             message.add("trigger", change.trigger == .sender ? "sender" : "receiver")
             message.add("rpc_rids", json: "[]")
             message.add("auto_rids", json: "[]")
-            message.add("request_rid", name(of: change.wished))
+            message.add("request_rid", name(of: change.requested))
             message.add("current_rid", change.current?.value ?? "none")
             message.add("previous_rid", change.previous?.value ?? "none")
         case .forwarding(_, let kind, let source, let destination):

@@ -18,7 +18,7 @@ extension PublicResponder {
         signaling: ClientAgent.Signaling,
         from network: ClientNetwork
     ) async throws -> (join: JoinRequest, grants: Grants) {
-        let prospect = await rooms.prospect(channel)
+        let prospect = await rooms.joinContext(of: channel)
         let name = request.headers[.userAgent] ?? ""
         let agent = ClientAgent(
             signaling: signaling,

@@ -41,7 +41,7 @@ extension PublicResponder {
                 reservation,
                 remote: negotiation.remote,
                 receive: negotiation.receive,
-                headKind: negotiation.receive.first?.kind ?? .audio,
+                firstMediaKind: negotiation.receive.first?.kind ?? .audio,
                 mids: negotiation.receive.map(\.mid),
                 owner: credential?.ownerProof
             )
@@ -86,7 +86,7 @@ extension PublicResponder {
                 reservation,
                 remote: negotiation.remote,
                 send: negotiation.send,
-                headKind: negotiation.send.first?.kind ?? .audio,
+                firstMediaKind: negotiation.send.first?.kind ?? .audio,
                 mids: negotiation.send.map(\.mid),
                 owner: credential?.ownerProof
             )
@@ -115,12 +115,12 @@ extension PublicResponder {
         UInt64.random(in: 1..<(1 << 62))
     }
 
-    private func created(_ reservation: Rooms.Reservation, _ session: Rooms.Session, answer: String) -> Response {
+    private func created(_ reservation: Rooms.Reservation, _ session: Rooms.Resource, answer: String) -> Response {
         Response(
             status: .created,
             headers: [
                 .contentType: ContentType.sdp.rawValue,
-                .location: "/sessions/\(reservation.session.value)",
+                .location: "/sessions/\(reservation.resource.value)",
                 .eTag: EntityTag(session.iceVersion).text,
                 .participant: session.participant.value,
                 .cacheControl: "no-store",
@@ -133,8 +133,8 @@ extension PublicResponder {
 // MARK: - The session resource
 
 extension PublicResponder {
-    func session(_ request: Request, _ id: SessionID?) async throws -> Response {
-        guard let id, let session = await rooms.session(id) else {
+    func session(_ request: Request, _ id: ResourceID?) async throws -> Response {
+        guard let id, let session = await rooms.resource(id) else {
             // Strangers without a token do not even learn which sessions there are.
             try await authorize(.probe, credential(of: request))
             throw HTTPFailure.sessionUnknown
@@ -150,7 +150,7 @@ extension PublicResponder {
     }
 
     /// Trickle and ICE restart (RFC 9725 §4.3).
-    private func patch(_ request: Request, _ id: SessionID) async throws -> Response {
+    private func patch(_ request: Request, _ id: ResourceID) async throws -> Response {
         let condition = IfMatch(request.headers[values: .ifMatch])
         guard condition != .missing else {
             throw HTTPFailure(
@@ -159,7 +159,7 @@ extension PublicResponder {
             )
         }
         let fragment = try parse(fragment: try await text(of: request, as: .fragment))
-        guard let session = await rooms.session(id) else { throw HTTPFailure.sessionUnknown }
+        guard let session = await rooms.resource(id) else { throw HTTPFailure.sessionUnknown }
         guard condition.matches(session.iceVersion) else { throw HTTPFailure.preconditionFailed }
         guard let credentials = fragment.credentials, credentials != session.remoteCredentials else {
             // Candidates of the client are not used: it sends the checks, and its address is learned from them.
@@ -167,7 +167,7 @@ extension PublicResponder {
         }
         let expected = condition == .any ? nil : session.iceVersion
         let restarted = try await rooms.restartICE(id, expected: expected, remote: credentials)
-        let body = restartFragment(local: restarted.local, mids: restarted.mids, kind: restarted.headKind)
+        let body = restartFragment(local: restarted.local, mids: restarted.mids, kind: restarted.firstMediaKind)
         return Response(
             status: .ok,
             headers: [

@@ -216,7 +216,7 @@ struct EndpointTests {
 
     @Test func `a media plane that refuses answers 503 and leaves nothing`() async throws {
         let bench = try SignalingBench()
-        await bench.plane.refuse(true)
+        await bench.plane.setRefuses(true)
         try await bench.test { http in
             let response = try await http.post("/whip/lobby", Offers.publish)
             #expect(response.status == .serviceUnavailable)

@@ -50,7 +50,7 @@ struct SessionTests {
         let bench = try SignalingBench()
         try await bench.test { http in
             let session = try await http.publish()
-            await bench.plane.refuse(true)
+            await bench.plane.setRefuses(true)
             #expect(try await http.patch(session, ifMatch: "*", Offers.restart).status == .serviceUnavailable)
             #expect(try await http.patch(session, ifMatch: session.tag, Offers.trickle).status == .noContent)
         }

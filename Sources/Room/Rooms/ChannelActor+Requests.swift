@@ -2,15 +2,15 @@ import MediaTypes
 import Wire
 
 extension ChannelActor {
-    func session(_ id: SessionID) -> Rooms.Session? { sessions[id] }
+    func resource(_ id: ResourceID) -> Rooms.Resource? { resources[id] }
 
-    /// Ends a session for its owner. Returns whether there was one.
-    func end(_ id: SessionID) -> Bool {
-        guard let session = sessions[id] else { return false }
-        return end(session.participant, reason: .left)
+    /// ``Rooms/end(_:)``
+    func end(_ id: ResourceID) -> Bool {
+        guard let resource = resources[id] else { return false }
+        return end(resource.participant, reason: .left)
     }
 
-    /// Ends a participant. Returns whether it was there.
+    /// - Returns: whether the participant was in the channel.
     @discardableResult
     func end(_ id: ParticipantID, reason: EndReason) -> Bool {
         guard model.participants[id] != nil else { return false }
@@ -20,29 +20,29 @@ extension ChannelActor {
 
     /// ``Rooms/restartICE(_:expected:remote:)``
     func restartICE(
-        _ id: SessionID,
+        _ id: ResourceID,
         expected: ICEVersion?,
         remote: ICECredentials
-    ) async throws(RoomError) -> Rooms.Session {
-        guard let session = sessions[id] else { throw .sessionUnknown }
-        guard expected == nil || expected == session.iceVersion else { throw .versionMismatch }
-        guard !session.isRestarting else { throw .restartUnderWay }
-        sessions[id]?.isRestarting = true
+    ) async throws(RoomError) -> Rooms.Resource {
+        guard let resource = resources[id] else { throw .resourceUnknown }
+        guard expected == nil || expected == resource.iceVersion else { throw .versionMismatch }
+        guard !resource.isRestarting else { throw .restartUnderWay }
+        resources[id]?.isRestarting = true
         let local = context.environment.iceCredentials()
         beginCall()
         defer { endCall() }
         do {
-            try await context.plane(at: session.location).restartICE(session.peer, local: local, remote: remote)
+            try await context.plane(at: resource.location).restartICE(resource.peer, local: local, remote: remote)
         } catch {
-            sessions[id]?.isRestarting = false
-            throw sessions[id] == nil ? .sessionUnknown : .media("\(error)")
+            resources[id]?.isRestarting = false
+            throw resources[id] == nil ? .resourceUnknown : .media("\(error)")
         }
-        guard var restarted = sessions[id] else { throw .sessionUnknown }
+        guard var restarted = resources[id] else { throw .resourceUnknown }
         restarted.isRestarting = false
         restarted.local.credentials = local
         restarted.remoteCredentials = remote
         restarted.iceVersion = context.environment.iceVersion()
-        sessions[id] = restarted
+        resources[id] = restarted
         return restarted
     }
 
@@ -86,14 +86,14 @@ extension ChannelActor {
     /// ``Rooms/codecsRefused(by:_:)``
     func codecsRefused(by id: ParticipantID, _ tracks: [UnsupportedTrack]) {
         guard let peer = model.participants[id]?.peer else { return }
-        for track in tracks { context.notice(.formatUnsupported(peer, slot: track.mid, track.codec)) }
+        for track in tracks { context.onEvent(.formatUnsupported(peer, slot: track.mid, track.codec)) }
         let refused = tracks.compactMap { track in
             ParticipantID(track.streamID).map { Viewer.RefusedCodec(sender: $0, codec: track.codec) }
         }
         apply { $0.codecsRefused(by: id, refused) }
     }
 
-    /// Asks an active participant for a key frame of everything that it sends.
+    /// ``Rooms/requestKeyFrame(of:)``
     func requestKeyFrame(of id: ParticipantID) async throws(RoomError) {
         guard let participant = model.participants[id], participant.isActive else { throw .participantUnknown }
         await context.plane(at: participant.location).requestKeyFrame(of: participant.peer)
@@ -126,7 +126,7 @@ extension ChannelActor {
         return (id, changes)
     }
 
-    /// Does nothing when the listener is gone already.
+    /// Does nothing when the listener has left already.
     func stopListening(_ id: ListenerID) {
         guard let changes = listeners.removeValue(forKey: id) else { return }
         changes.finish()
@@ -136,10 +136,10 @@ extension ChannelActor {
     }
 }
 
-// MARK: - Operators
+// MARK: - Admin API
 
 extension ChannelActor {
-    /// Ends all participants that fit, in the order of joining, and returns them.
+    /// ``Rooms/end(channel:role:clientID:reason:)``
     func end(role: Role?, clientID: String?, reason: EndReason) -> [ParticipantID] {
         var ended: [ParticipantID] = []
         apply { model in
@@ -158,7 +158,7 @@ extension ChannelActor {
 
     /// ``Rooms/push(_:to:)``
     func push(_ json: String, to audience: Audience) throws(RoomError) -> Int {
-        let receivers = try model.receivers(audience)
+        let receivers = try model.members(of: audience)
         var slowConsumers: [ParticipantID] = []
         let count = receivers.count { post(.push(json), to: $0, &slowConsumers) }
         for slowConsumer in slowConsumers { end(slowConsumer, reason: .tooSlow) }
@@ -175,6 +175,6 @@ extension ChannelActor {
         }
     }
 
-    /// Answers a question about the channel.
-    func ask<Answer: Sendable>(_ question: @Sendable (ChannelModel) -> Answer) -> Answer { question(model) }
+    /// Evaluates `query` with the model.
+    func read<Value: Sendable>(_ query: @Sendable (ChannelModel) -> Value) -> Value { query(model) }
 }

@@ -5,23 +5,23 @@ import Wire
 
 @testable import Room
 
-struct EveryoneTests {
-    @Test func `a newcomer's streams are everybody's from its connection to its end`() throws {
+struct FollowEveryoneTests {
+    @Test func `a newcomer's streams are visible from its connection to its end`() throws {
         var bench = ModelBench()
         let first = try bench.member(.sendrecv)
         let viewer = try bench.member(.recvonly)
         let (second, effects) = try bench.join(.sendrecv)
-        #expect(effects.told == [first, viewer], "in the order of joining, and not itself")
+        #expect(effects.streamsChanged == [first, viewer], "in the order of joining, and not itself")
         #expect(bench.model.visibleStreams(to: viewer).map(\.sender) == [first, second])
         #expect(bench.model.visibleStreams(to: first).map(\.sender) == [second])
         #expect(bench.model.visibleStreams(to: second).map(\.sender) == [first])
         #expect(bench.model.visibleStreams(to: viewer).first?.tracks.map(\.kind) == [.audio, .video])
         let end = bench.model.left(first, reason: .left)
-        #expect(end.told == [viewer, second])
+        #expect(end.streamsChanged == [viewer, second])
         #expect(bench.model.visibleStreams(to: second) == [])
     }
 
-    @Test func `one that sends only sees nobody, and one that is only reserved sees who is there`() throws {
+    @Test func `a sender sees no streams, and a reserved receiver sees the present ones`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly)
         _ = try bench.member(.sendonly)
@@ -29,7 +29,7 @@ struct EveryoneTests {
         let newcomer = try bench.reserve(.recvonly, following: .everyone)
         #expect(bench.model.visibleStreams(to: newcomer).count == 2)
         let (_, effects) = try bench.join(.sendonly)
-        #expect(effects.told == [newcomer], "it is told of changes from the start")
+        #expect(effects.streamsChanged == [newcomer], "it is told of changes from the start")
     }
 
     @Test func `a publisher that follows nothing and one that follows everyone see each other in one channel`() throws {
@@ -74,7 +74,7 @@ struct EveryoneTests {
         #expect(bench.model.slots(of: viewer) == [])
     }
 
-    @Test func `a slot for one that left meanwhile, or never was, plays nothing`() throws {
+    @Test func `a slot for an unknown sender or one that left plays nothing`() throws {
         var bench = ModelBench()
         let viewer = try bench.member(.recvonly)
         let gone = try bench.member(.sendonly)
@@ -86,7 +86,7 @@ struct EveryoneTests {
         #expect(try bench.see(elsewhere, by: viewer).effects == [])
     }
 
-    @Test func `who is not active, or does not watch, has no slots to change`() throws {
+    @Test func `inactive participants and senders have no slots to change`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly)
         let reserved = try bench.reserve(.recvonly, following: .everyone)
@@ -95,17 +95,17 @@ struct EveryoneTests {
         }
     }
 
-    @Test func `members of one bundle neither see nor hear of each other`() throws {
+    @Test func `members of one bundle neither see nor are notified of each other`() throws {
         var bench = ModelBench()
         let camera = try bench.member(.sendonly) { $0.bundleID = "me" }
         let (screen, effects) = try bench.join(.sendrecv) { $0.bundleID = "me" }
         #expect(bench.model.visibleStreams(to: screen) == [])
-        #expect(effects.told == [])
-        #expect(effects.news.map(\.to) == [[screen]], "its own news only")
+        #expect(effects.streamsChanged == [])
+        #expect(effects.notifications.map(\.to) == [[screen]], "its own news only")
         #expect(try bench.see(camera, by: screen).effects == [])
         let (other, later) = try bench.join(.recvonly)
         #expect(bench.model.visibleStreams(to: other).count == 2)
-        #expect(later.news.map(\.to) == [[other], [camera, screen]])
+        #expect(later.notifications.map(\.to) == [[other], [camera, screen]])
     }
 
     @Test func `a viewer of the current publisher does not see its own bundle`() throws {
@@ -123,7 +123,7 @@ struct EveryoneTests {
         _ = bench.model.left(mine, reason: .left)
     }
 
-    @Test func `a layer is asked for of all senders or of one, and others keep theirs`() throws {
+    @Test func `a layer is requested of all senders or of one, and others keep theirs`() throws {
         var bench = ModelBench()
         let first = try bench.member(.sendonly)
         let second = try bench.member(.sendonly)
@@ -169,35 +169,36 @@ struct EveryoneTests {
             _ = try bench.model.layerRequested(.level(level), by: viewer, of: nil)
             #expect(bench.slot(slot)?.layer == .level(rank), "r\(level) of \(names)")
             let effects = bench.model.received(
-                .layerSwitched(slot: slot.mid, current: rids[level % 2], previous: nil, isWished: true),
+                .layerSwitched(slot: slot.mid, current: rids[level % 2], previous: nil, isRequested: true),
                 from: slot.peer
             )
-            guard case .layerSwitched(let news) = effects.news.first?.content else {
+            guard case .layerSwitched(let news) = effects.notifications.first?.content else {
                 Issue.record("\(effects)")
                 return
             }
-            #expect(news.wished == .level(level), "what was asked for is told as it was asked")
+            #expect(news.requested == .level(level), "what was asked for is told as it was asked")
         }
     }
 
-    @Test func `a switch of layers is told to its receiver, with what made it`() throws {
+    @Test func `a receiver is notified of a layer switch, with its trigger`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly)
         let viewer = try bench.member(.recvonly) { $0.layer = .level(0) }
         let slot = try bench.see(sender, by: viewer).video
         let rids = ModelBench.layers
-        let switched = { (bench: inout ModelBench, to: RID?, from: RID?, isWished: Bool) in
+        let switched = { (bench: inout ModelBench, to: RID?, from: RID?, isRequested: Bool) in
             bench.model.received(
-                .layerSwitched(slot: slot.mid, current: to, previous: from, isWished: isWished),
+                .layerSwitched(slot: slot.mid, current: to, previous: from, isRequested: isRequested),
                 from: slot.peer
             )
         }
-        let news = { (to: RID?, from: RID?, wished: Int, isHigher: Bool, trigger: Notification.LayerSwitch.Trigger) in
+        let news = {
+            (to: RID?, from: RID?, requested: Int, isHigher: Bool, trigger: Notification.LayerSwitch.Trigger) in
             ChannelModel.Effect.notify(
                 .layerSwitched(
                     Notification.LayerSwitch(
                         sender: sender,
-                        wished: .level(wished),
+                        requested: .level(requested),
                         current: to,
                         previous: from,
                         isHigher: isHigher,
@@ -217,22 +218,22 @@ struct EveryoneTests {
         let none = try bench.model.layerRequested(.nothing, by: viewer, of: sender)
         let gone = Notification.LayerSwitch(
             sender: sender,
-            wished: .nothing,
+            requested: .nothing,
             current: nil,
             previous: rids[2],
             isHigher: false,
             trigger: .receiver
         )
-        #expect(none.news.map(\.content) == [.layerSwitched(gone)])
+        #expect(none.notifications.map(\.content) == [.layerSwitched(gone)])
         #expect(switched(&bench, nil, rids[2], true) == [], "that is known")
-        let unknown = PeerEvent.layerSwitched(slot: MID("x")!, current: nil, previous: rids[0], isWished: true)
+        let unknown = PeerEvent.layerSwitched(slot: MID("x")!, current: nil, previous: rids[0], isRequested: true)
         #expect(bench.model.received(unknown, from: slot.peer) == [])
     }
 }
 
-/// What a big room costs, in members and slots looked at: the same on every machine.
+/// The cost of a large channel in visited members and slots, which is the same on every machine.
 struct CostTests {
-    @Test func `viewers that are told no news join and leave a big channel at no cost to it`() throws {
+    @Test func `viewers without notifications join and leave a large channel in constant time`() throws {
         var bench = ModelBench()
         let publisher = try bench.livePublisher()
         var viewers: [ParticipantID] = []
@@ -240,10 +241,10 @@ struct CostTests {
             let before = bench.model.workDone
             let id = try bench.reserve(.recvonly)
             let slot = Slot(mid: ModelBench.video, kind: .video)
-            _ = try bench.model.setupCompleted(id, publications: [], slots: [slot], isToldNews: false)
+            _ = try bench.model.setupCompleted(id, publications: [], slots: [slot], hasEventReader: false)
             _ = bench.receive(.connected, from: id)
             viewers.append(id)
-            // Itself, its slot, and the publisher that receivesNotifications of it.
+            // Itself, its slot, and the publisher that is notified of it.
             #expect(bench.model.workDone - before <= 3)
         }
         #expect(bench.sources(of: viewers[499]) == [publisher])
@@ -254,7 +255,7 @@ struct CostTests {
         }
     }
 
-    @Test func `a room of 100 senders and 1000 receivers costs what it touches`() throws {
+    @Test func `the cost of events in a channel of 100 senders and 1000 receivers is bounded`() throws {
         let (senders, receivers) = (100, 1_000)
         var bench = ModelBench()
         var people: [ParticipantID] = []
@@ -264,9 +265,9 @@ struct CostTests {
         var ids: [ParticipantID] = []
         for _ in 0..<senders {
             let (id, effects) = try bench.join(.sendonly)
-            #expect(effects.told.count == receivers)
-            // Each viewer once, and once more as a hearer of the news; and each sender as a hearer and as one of the
-            // others.
+            #expect(effects.streamsChanged.count == receivers)
+            // Each viewer once, and once more as receiver of the notification; each sender as receiver and as one of
+            // the others.
             joins.append(bench.model.workDone - last)
             last = bench.model.workDone
             ids.append(id)
@@ -278,11 +279,11 @@ struct CostTests {
         last = bench.model.workDone
         let end = bench.model.left(ids[50], reason: .left)
         #expect(end.connects.count == 2 * receivers)
-        #expect(end.told.count == receivers)
+        #expect(end.streamsChanged.count == receivers)
         #expect(bench.model.workDone - last <= 4 * receivers + 2 * senders, "what others play is not looked at")
         last = bench.model.workDone
         let leave = bench.model.left(people[500], reason: .left)
-        #expect(leave.connects == [] && leave.told == [])
+        #expect(leave.connects == [] && leave.streamsChanged == [])
         #expect(bench.model.workDone - last <= receivers + senders, "nobody's slots are looked at")
         last = bench.model.workDone
         _ = try bench.model.layerRequested(.level(0), by: people[0], of: ids[0])

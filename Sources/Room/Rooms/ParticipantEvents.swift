@@ -1,19 +1,19 @@
 import Synchronization
 
-/// What a participant's signaling is told.
+/// An event for a participant's signaling.
 public enum ParticipantEvent: Sendable {
-    /// ``Rooms/visibleStreams(to:)`` answers otherwise than before. One that waits stands for any number.
+    /// ``Rooms/visibleStreams(to:)`` has changed. Several changes may be one event.
     case subscriptionsChanged
-    /// Its transport is up; whatever it is notified of comes later.
+    /// Its transport is up. Its notifications follow.
     case connected
     case notification(Notification)
     /// JSON text from an operator.
     case push(String)
-    /// The participant is gone; the last event.
+    /// The participant has ended; the last event.
     case ended(EndReason)
 }
 
-/// The events of one participant in their order, for one reader. It ends after ``ParticipantEvent/ended(_:)``.
+/// The events of one participant in order, for one reader. It ends after ``ParticipantEvent/ended(_:)``.
 public struct ParticipantEvents: AsyncSequence, Sendable {
     public typealias Element = ParticipantEvent
     public typealias Failure = Never
@@ -36,7 +36,7 @@ public struct ParticipantEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Where a participant's events wait for its signaling.
+/// The queue of a participant's events.
 final class ParticipantMailbox: Sendable {
     private struct State {
         var events: [ParticipantEvent] = []
@@ -47,7 +47,7 @@ final class ParticipantMailbox: Sendable {
     private let capacity: Int
     private let state = Mutex(State())
     private let wake: AsyncStream<Void>.Continuation
-    /// Yields once after each time something arrived, and ends with the last event.
+    /// Yields after each arrival, and finishes with the last event.
     let arrivals: AsyncStream<Void>
 
     init(capacity: Int) {
@@ -55,7 +55,7 @@ final class ParticipantMailbox: Sendable {
         (arrivals, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Whether there was room. Without room nothing is kept.
+    /// - Returns: `false` when the queue is full and the event was dropped.
     func post(_ event: ParticipantEvent) -> Bool {
         let isKept = state.withLock { state in
             guard !state.isClosed else { return true }
@@ -71,7 +71,7 @@ final class ParticipantMailbox: Sendable {
         return isKept
     }
 
-    /// Puts the last event behind those that wait; in place of them when they are too many.
+    /// Appends the last event. It replaces the queued events when the queue is full.
     func close(_ reason: EndReason) {
         state.withLock { state in
             guard !state.isClosed else { return }

@@ -5,18 +5,18 @@ import Wire
 
 @testable import Room
 
-/// Who is told what when.
-struct NewsTests {
+/// Which members are notified of which events.
+struct NotificationTests {
     private func moment(_ second: Int64) -> RoomTime {
         RoomTime(instant: Instant(nanoseconds: second * 1_000_000_000), unixNanoseconds: second * 1_000_000_000 + 7)
     }
 
-    @Test func `a newcomer is told of those who are there, and they of it, once its transport is up`() throws {
+    @Test func `a newcomer is notified of present members, and they of it, once it is connected`() throws {
         var bench = ModelBench()
         bench.model.now = moment(50)
         let first = try bench.member(.sendrecv) { $0.clientID = "one" }
         let second = try bench.reserve(.recvonly, following: .everyone)
-        #expect(try bench.model.setupCompleted(second, publications: [], slots: []).news.isEmpty)
+        #expect(try bench.model.setupCompleted(second, publications: [], slots: []).notifications.isEmpty)
         let effects = bench.model.received(.connected, from: bench.peers[second]!)
         let session = try #require(bench.model.session(of: ModelBench.channel)?.id)
         let old = Member(
@@ -51,11 +51,11 @@ struct NewsTests {
             session: session,
             counts: ChannelCounts(sendrecv: 1)
         )
-        #expect(end.news.map(\.content) == [destroyed])
-        #expect(end.news.map(\.to) == [[first]])
+        #expect(end.notifications.map(\.content) == [destroyed])
+        #expect(end.notifications.map(\.to) == [[first]])
     }
 
-    @Test func `streams change before the news of their sender`() throws {
+    @Test func `streams change before the notification of their sender`() throws {
         var bench = ModelBench()
         let viewer = try bench.member(.recvonly)
         let (sender, effects) = try bench.join(.sendonly)
@@ -68,24 +68,25 @@ struct NewsTests {
         #expect(changeAtEnd < newsAtEnd)
     }
 
-    @Test func `who is hidden is announced to nobody but itself, and who wants no news gets none`() throws {
+    @Test func `a member without announcement is announced to itself only, one without notifications gets none`() throws
+    {
         var bench = ModelBench()
         let deaf = try bench.member(.recvonly) { $0.receivesNotifications = false }
         let first = try bench.member(.recvonly)
         let (hidden, effects) = try bench.join(.recvonly) { $0.announces = false }
-        #expect(effects.news.map(\.to) == [[hidden]])
+        #expect(effects.notifications.map(\.to) == [[hidden]])
         let (_, later) = try bench.join(.recvonly)
-        guard case .created(_, _, _, let counts, let others?) = later.news.first?.content else {
+        guard case .created(_, _, _, let counts, let others?) = later.notifications.first?.content else {
             Issue.record("\(later)")
             return
         }
         #expect(others.map(\.id) == [deaf, first])
         #expect(counts.connections == 4, "it counts all the same")
-        #expect(bench.model.left(hidden, reason: .left).news.isEmpty)
-        #expect(bench.model.left(deaf, reason: .left).news.count == 1)
+        #expect(bench.model.left(hidden, reason: .left).notifications.isEmpty)
+        #expect(bench.model.left(deaf, reason: .left).notifications.count == 1)
     }
 
-    @Test func `how a member's network is it is told alone, unless it wants no news`() throws {
+    @Test func `only the member itself is notified of its network, unless it gets no notifications`() throws {
         var bench = ModelBench()
         _ = try bench.member(.sendrecv)
         let deaf = try bench.member(.recvonly) { $0.receivesNotifications = false }
@@ -99,7 +100,7 @@ struct NewsTests {
         #expect(news(deaf, 3).isEmpty && news(early, 3).isEmpty)
     }
 
-    @Test func `a receiver is told of a codec that it cannot play, and whose it is`() throws {
+    @Test func `a receiver is notified of a codec that it cannot decode, with the sender`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendrecv)
         let id = try bench.member(.recvonly)
@@ -113,7 +114,7 @@ struct NewsTests {
         #expect(news(deaf, mid).isEmpty && news(id, MID("unknown")!).isEmpty)
     }
 
-    @Test func `of codecs that its first answer refused a newcomer is told once its transport is up`() throws {
+    @Test func `a newcomer is notified of codecs that its first answer refused, once it is connected`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendrecv)
         let gone = try bench.member(.sendrecv)
@@ -123,7 +124,7 @@ struct NewsTests {
         _ = bench.model.left(gone, reason: .left)
         _ = try bench.model.setupCompleted(id, publications: [], slots: [])
         let told = { (effects: [ChannelModel.Effect]) in
-            effects.news.filter { if case .codecUnsupported = $0.content { true } else { false } }
+            effects.notifications.filter { if case .codecUnsupported = $0.content { true } else { false } }
         }
         let first = told(bench.model.received(.connected, from: bench.peers[id]!))
         #expect(first.map(\.content) == [.codecUnsupported(.av1, source: sender, destination: id)])
@@ -132,7 +133,7 @@ struct NewsTests {
         #expect(later.map(\.content) == [.codecUnsupported(.vp9, source: sender, destination: id)])
     }
 
-    @Test func `who is to hear of its ICE connection is told before anything else, even without other news`() throws {
+    @Test func `the ICE state is notified first, even without other notifications`() throws {
         var bench = ModelBench()
         let up = Notification.Content.iceStateChanged(current: .connected, previous: .checking)
         for receivesNotifications in [true, false] {
@@ -140,15 +141,15 @@ struct NewsTests {
                 $0.notifiesICEState = true
                 $0.receivesNotifications = receivesNotifications
             }
-            let own = effects.news.filter { $0.to == [id] }
+            let own = effects.notifications.filter { $0.to == [id] }
             #expect(own.first?.content == up && own.count == (receivesNotifications ? 2 : 1))
-            #expect(effects.news.count { $0.content == up } == 1)
+            #expect(effects.notifications.count { $0.content == up } == 1)
         }
         let (_, effects) = try bench.join(.sendrecv)
-        #expect(!effects.news.contains { $0.content == up })
+        #expect(!effects.notifications.contains { $0.content == up })
     }
 
-    @Test func `what is claimed of audio and video goes before what is published`() throws {
+    @Test func `announced audio and video override what is published`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly) { ($0.sendsAudio, $0.sendsVideo) = (false, true) }
         let viewer = try bench.member(.recvonly) { $0.sendsAudio = true }
@@ -156,21 +157,6 @@ struct NewsTests {
         #expect(members.map(\.id) == [sender, viewer])
         #expect(members.map(\.sendsAudio) == [false, true])
         #expect(members.map(\.sendsVideo) == [true, false])
-    }
-
-    @Test func `changed metadata is told to all, and one that is not there has none`() throws {
-        var bench = ModelBench()
-        let first = try bench.member(.recvonly)
-        let second = try bench.member(.recvonly)
-        let effects = try bench.model.notifyMetadataChanged(of: second, to: "{}")
-        #expect(effects.news.map(\.to) == [[second, first]])
-        guard case .updated(let member, _, _, _) = effects.news.first?.content else {
-            Issue.record("\(effects)")
-            return
-        }
-        #expect(member.notifyMetadataJSON == "{}")
-        _ = bench.model.left(second, reason: .left)
-        #expect(throws: RoomError.participantUnknown) { try bench.model.notifyMetadataChanged(of: second, to: nil) }
     }
 
     // MARK: - Reports
@@ -204,7 +190,7 @@ struct NewsTests {
         #expect(next.id != session.id)
     }
 
-    @Test func `one that never connects fails, and makes no session by itself`() throws {
+    @Test func `a participant that never connects fails, and does not announce a session`() throws {
         var bench = ModelBench()
         let id = try bench.reserve(.sendonly)
         _ = try bench.activate(id)
@@ -220,7 +206,7 @@ struct NewsTests {
 
     // MARK: - Time
 
-    @Test func `every minute of a member's life is told`() throws {
+    @Test func `every minute of a connection is notified`() throws {
         var bench = ModelBench()
         bench.model.now = moment(100)
         let first = try bench.member(.recvonly)
@@ -228,28 +214,28 @@ struct NewsTests {
         let second = try bench.member(.recvonly)
         #expect(bench.model.tick(at: moment(159)) == [])
         let updates = bench.model.tick(at: moment(160))
-        guard case .updated(let member, minutes: 1, _, _)? = updates.news.first?.content else {
+        guard case .updated(let member, minutes: 1, _, _)? = updates.notifications.first?.content else {
             Issue.record("\(updates)")
             return
         }
-        #expect(member.id == first && updates.news.first?.to == [first, second])
+        #expect(member.id == first && updates.notifications.first?.to == [first, second])
         #expect(updates.reports.count == 1)
         #expect(bench.model.tick(at: moment(160)) == [])
-        #expect(bench.model.tick(at: moment(190)).news.count == 1)
-        #expect(bench.model.tick(at: moment(1_000)).news.count == 2, "after a gap once, not many times")
-        #expect(bench.model.tick(at: moment(1_059)).news.isEmpty)
-        #expect(bench.model.tick(at: moment(1_060)).news.count == 2)
+        #expect(bench.model.tick(at: moment(190)).notifications.count == 1)
+        #expect(bench.model.tick(at: moment(1_000)).notifications.count == 2, "after a gap once, not many times")
+        #expect(bench.model.tick(at: moment(1_059)).notifications.isEmpty)
+        #expect(bench.model.tick(at: moment(1_060)).notifications.count == 2)
     }
 
-    @Test func `in a big channel the minutes are told to the member alone`() throws {
+    @Test func `in a large channel updates of every minute go to the member itself only`() throws {
         var bench = ModelBench()
         bench.model.now = moment(100)
         for _ in 0...ChannelModel.updatesSharedMembersMax { _ = try bench.member(.recvonly) }
         let effects = bench.model.tick(at: moment(160))
-        #expect(effects.news.count == 101 && effects.news.allSatisfy { $0.to.count == 1 })
+        #expect(effects.notifications.count == 101 && effects.notifications.allSatisfy { $0.to.count == 1 })
     }
 
-    @Test func `a lifetime ends a connection from its connection on`() throws {
+    @Test func `a lifetime starts with the connection and ends the participant`() throws {
         var bench = ModelBench()
         bench.model.now = moment(100)
         var request = JoinRequest(channel: ModelBench.channel, role: .sendonly, lifetime: .seconds(10))
@@ -286,7 +272,7 @@ struct NewsTests {
         #expect(bench.model.connections(in: nil).map(\.member.id) == [elsewhere])
     }
 
-    @Test func `those who leave together neither hear nor lose anything of each other, and others do`() throws {
+    @Test func `bulk removal notifies the others, and not the removed members of each other`() throws {
         var bench = ModelBench()
         var senders: [ParticipantID] = []
         for _ in 0..<5 { senders.append(try bench.member(.sendrecv)) }
@@ -297,8 +283,8 @@ struct NewsTests {
         }
         #expect(bench.sources(of: whep) == [senders[4], senders[4]])
         let effects = bench.model.end(in: ModelBench.channel, role: .sendrecv, reason: .sessionTerminated).effects
-        #expect(effects.told == Array(repeating: watcher, count: 5))
-        #expect(effects.news.allSatisfy { $0.to == [watcher] } && effects.news.count == 5)
+        #expect(effects.streamsChanged == Array(repeating: watcher, count: 5))
+        #expect(effects.notifications.allSatisfy { $0.to == [watcher] } && effects.notifications.count == 5)
         #expect(bench.sources(of: whep) == [nil, nil])
         #expect(
             effects.connects.allSatisfy { effect in
@@ -309,13 +295,13 @@ struct NewsTests {
                 }
             }
         )
-        #expect(bench.model.shutdownRequested().news.isEmpty)
+        #expect(bench.model.shutdownRequested().notifications.isEmpty)
         #expect(bench.model.isEmpty)
     }
 
     // MARK: - Admission
 
-    @Test func `a node that empties takes nobody in, or no new session`() throws {
+    @Test func `a node refuses newcomers, or new sessions, by its mode`() throws {
         var bench = ModelBench()
         _ = try bench.member(.sendonly)
         let other = ChannelName("other")!
@@ -329,7 +315,7 @@ struct NewsTests {
         _ = try bench.member(.recvonly, in: other)
     }
 
-    @Test func `a channel takes no more than its newcomer may meet`() throws {
+    @Test func `a newcomer's own limit of members is checked`() throws {
         var bench = ModelBench()
         for _ in 0..<2 { _ = try bench.member(.recvonly) { $0.channelConnectionsMax = 2 } }
         #expect(throws: RoomError.channelFull) { try bench.member(.recvonly) { $0.channelConnectionsMax = 2 } }
@@ -337,9 +323,9 @@ struct NewsTests {
     }
 }
 
-struct RosterTests {
+struct ParticipantListTests {
     @Test(arguments: 0..<5)
-    func `a list is a sorted set, and a wheel gives each deadline once in its second`(seed: UInt64) {
+    func `a participant list is a sorted set, and a deadline wheel returns each deadline once`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let ids = (0..<40).map { _ in ParticipantID(using: &generator) }
         var list = ParticipantList()
@@ -359,9 +345,9 @@ struct RosterTests {
             }
             #expect(Array(list) == members.sorted().map { ids[$0] })
             if let second = seconds.removeValue(forKey: index) { wheel.cancel(order: UInt64(index), at: second) }
-            let wished = now + Int64.random(in: -3..<90, using: &generator)
-            let second = wheel.insert(ids[index], order: UInt64(index), at: wished)
-            #expect(second == max(wished, now))
+            let requested = now + Int64.random(in: -3..<90, using: &generator)
+            let second = wheel.insert(ids[index], order: UInt64(index), at: requested)
+            #expect(second == max(requested, now))
             seconds[index] = second
             if Int.random(in: 0..<4, using: &generator) == 0 {
                 let through = now + Int64.random(in: 0..<100, using: &generator)

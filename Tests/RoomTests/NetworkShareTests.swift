@@ -5,8 +5,8 @@ import Wire
 
 @testable import Room
 
-/// What one network may hold of a node, and who has to go when the node is full.
-struct ShareTests {
+/// The limits of one network, and evictions on a full node.
+struct NetworkShareTests {
     private static func network(_ number: Int) -> ClientNetwork {
         ClientNetwork(IPAddress("198.51.\(number / 200).\(number % 200)")!)
     }
@@ -57,7 +57,7 @@ struct ShareTests {
     ]
 
     @Test(arguments: rows.indices)
-    func `a network's share refuses it and nobody else, and is counted`(index: Int) throws {
+    func `a network beyond its share is refused and counted, and others are not`(index: Int) throws {
         let row = Self.rows[index]
         var bench = ModelBench(limits: row.limits)
         let (greedy, other) = (Self.network(1), Self.network(2))
@@ -74,7 +74,7 @@ struct ShareTests {
         if row.taken == nil { _ = try bench.reserve(refused) }
     }
 
-    @Test func `clients that cannot be told apart have no share`() throws {
+    @Test func `networks that stand for any number of clients have no limits`() throws {
         let limits = RoomLimits(channelsPerNetworkMax: 1, participantsPerNetworkMax: 1, unconnectedPerNetworkMax: 1)
         for network in [ClientNetwork.unknown, ClientNetwork(.loopbackV4), ClientNetwork(.loopbackV6)] {
             var bench = ModelBench(limits: limits)
@@ -82,7 +82,7 @@ struct ShareTests {
         }
     }
 
-    @Test func `who connected counts no longer as one that did not`() throws {
+    @Test func `a connected participant does not count as unconnected`() throws {
         var bench = ModelBench(limits: RoomLimits(unconnectedPerNetworkMax: 1))
         for _ in 0..<5 {
             let id = try bench.reserve(Self.request("a", Self.network(1)))
@@ -91,7 +91,7 @@ struct ShareTests {
         }
     }
 
-    @Test func `offers that never connect keep no honest publisher out`() throws {
+    @Test func `offers that never connect do not keep an honest publisher out`() throws {
         var bench = ModelBench(limits: RoomLimits(channelsMax: 100))
         var channels = 0
         for round in 0..<200 {
@@ -113,7 +113,7 @@ struct ShareTests {
         #expect(bench.model.counts.connections.sendonly == 15 && bench.model.counts.sessions == 100)
     }
 
-    @Test func `nobody who connected has to go, nor a channel with somebody connected in it`() throws {
+    @Test func `connected participants and their channels are not evicted`() throws {
         var bench = ModelBench(limits: RoomLimits(channelsMax: 2, participantsMax: 5))
         let (many, one) = (Self.network(1), Self.network(2))
         let connected = try bench.reserve(Self.request("a", many))
@@ -138,7 +138,7 @@ struct ShareTests {
         #expect(bench.model.participants[connected] != nil)
     }
 
-    @Test func `nobody has to go for a newcomer that is refused all the same`() throws {
+    @Test func `nobody is evicted for a newcomer that is refused by another limit`() throws {
         var bench = ModelBench(limits: RoomLimits(participantsMax: 20))
         for _ in 0..<20 { _ = try bench.reserve(Self.request("a", Self.network(1))) }
         var request = Self.request("a", Self.network(2), .recvonly)
@@ -150,7 +150,7 @@ struct ShareTests {
         #expect(!bench.model.evictions.isEmpty)
     }
 
-    @Test func `a full node of one network's makes room by age alone`() throws {
+    @Test func `on a node full of one network, only age evicts`() throws {
         var bench = ModelBench(limits: RoomLimits(participantsMax: 2))
         bench.model.now = Self.at(100)
         let first = try bench.reserve(Self.request("a", .unknown))
@@ -163,7 +163,7 @@ struct ShareTests {
         #expect(bench.model.participants[first] == nil)
     }
 
-    @Test func `listeners take no channel from those who come to take part`() throws {
+    @Test func `channels with listeners only do not count toward the limit of channels`() throws {
         var bench = ModelBench(limits: RoomLimits(channelsMax: 1))
         for number in 0..<5 {
             try bench.model.listenerArrived(ListenerID(rawValue: UInt64(number)), at: ChannelName("\(number)")!)
@@ -172,7 +172,7 @@ struct ShareTests {
         #expect(throws: RoomError.channelsFull) { try bench.reserve(Self.request("0", .unknown)) }
     }
 
-    @Test func `an offer that is not answered is given back, and an answer without a path is looked at`() throws {
+    @Test func `an unanswered offer ends the participant, and an unconnected transport is checked`() throws {
         var bench = ModelBench()
         _ = bench.model.tick(at: Self.at(100))
         let silent = try bench.reserve(.sendonly)
@@ -180,12 +180,12 @@ struct ShareTests {
         let connected = try bench.livePublisher()
         #expect(bench.model.tick(at: Self.at(110)) == [])
         _ = try bench.activate(answered)
-        let gone = bench.model.tick(at: Self.at(115)).withoutNews
+        let gone = bench.model.tick(at: Self.at(115)).withoutNotifications
         #expect(gone == [.ended(silent, .unanswered)])
         #expect(bench.model.tick(at: Self.at(124)) == [])
         let peer = bench.peers[answered]!
         let looks = bench.model.tick(at: Self.at(125))
-        #expect(looks == [.examineTransport(answered, peer, location: bench.locations[peer]!)])
+        #expect(looks == [.checkTransport(answered, peer, location: bench.locations[peer]!)])
         #expect(bench.model.tick(at: Self.at(150)) == [], "once")
         _ = bench.receive(.connected, from: answered)
         for id in [answered, connected] { _ = bench.model.left(id, reason: .left) }
@@ -194,24 +194,24 @@ struct ShareTests {
     }
 
     @Test(arguments: [false, true])
-    func `a transport without a path is ended, and one with a path has the time that it needs`(
+    func `a transport without an ICE path ends the participant, and one with a path does not`(
         hasPath: Bool
     ) async throws {
         let bench = RoomsBench()
         let (session, joined) = try await bench.join(.sendonly)
         let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: FakeMediaPlane.candidate)
-        await bench.plane.report(PeerStatistics(isConnected: false, path: hasPath ? path : nil), of: joined.peer)
+        await bench.plane.setStatistics(PeerStatistics(isConnected: false, path: hasPath ? path : nil), of: joined.peer)
         let later = RoomClock.system.now().instant + .seconds(20)
         await bench.rooms.tick(at: later, unixNanoseconds: 0)
         await bench.rooms.settle()
-        let isThere = await bench.rooms.session(session) != nil
+        let isThere = await bench.rooms.resource(session) != nil
         #expect(isThere == hasPath)
         #expect(await bench.rooms.admissions.abandoned == (hasPath ? [:] : [.unreachable: 1]))
         await bench.rooms.shutdown()
         await bench.expectNothingLeft()
     }
 
-    @Test func `ten at once get as many places as they may meet, connected or not`() throws {
+    @Test func `concurrent newcomers do not exceed their own limit of members`() throws {
         var bench = ModelBench()
         let limited = { (role: Role) in
             var request = JoinRequest(channel: ModelBench.channel, role: role, following: .everyone)
@@ -226,9 +226,9 @@ struct ShareTests {
     }
 }
 
-/// Filters cost what they are, and not what they are times all that happens.
+/// The cost of filters does not grow with the number of events.
 struct FilterCostTests {
-    @Test func `full lists of rules are looked at once a viewer and speaker`() throws {
+    @Test func `full lists of rules are evaluated once for each viewer and sender`() throws {
         let (viewers, speakers) = (60, 20)
         let rules = (0..<ForwardingFilter.rulesMax).map { number in
             [ForwardingFilter.Rule(field: .clientID, operator: .isIn, values: ["nobody \(number)"])]
@@ -255,14 +255,14 @@ struct FilterCostTests {
             let id = speaking[round % speakers]
             _ = try bench.model.focusRequested(id, in: ModelBench.channel, isFixed: false)
         }
-        // Of two senders a turn each viewer looks at two slots, and the speakers are told.
+        // For two senders each viewer visits two slots, and the speakers are notified.
         #expect(bench.model.workDone - last <= 200 * 2 * (3 * viewers + speakers), "\(bench.model.workDone - last)")
         last = bench.model.workDone
         _ = try bench.member(.sendonly)
         #expect(bench.model.workDone - last <= 4 * (viewers + speakers) + 2 * 64, "\(bench.model.workDone - last)")
     }
 
-    @Test func `a verdict changes with the filters, and with nothing else`() throws {
+    @Test func `a verdict changes with the filters only`() throws {
         let block = ForwardingFilter(rules: [[.init(field: .kind, operator: .isIn, values: ["video"])]])
         for isOfChannel in [true, false] {
             var bench = ModelBench()
@@ -283,7 +283,7 @@ struct FilterCostTests {
     }
 }
 
-/// Whose bundle identifier means the same bundle.
+/// The scope of bundle identifiers.
 struct BundleTests {
     private static func join(
         _ bench: inout ModelBench,
@@ -298,7 +298,7 @@ struct BundleTests {
         }
     }
 
-    @Test func `a stranger who claims a bundle is seen by its holder`() throws {
+    @Test func `a client of another network cannot join a bundle by its identifier`() throws {
         var bench = ModelBench()
         let holder = try Self.join(&bench, "camera and screen", 1)
         let plain = try Self.join(&bench, nil, 2)
@@ -311,11 +311,11 @@ struct BundleTests {
                 #expect(bench.model.visibleStreams(to: id).contains { $0.sender == stranger })
                 #expect(bench.model.visibleStreams(to: stranger).contains { $0.sender == id })
             }
-            #expect(bench.model.left(stranger, reason: .left).told.contains(holder))
+            #expect(bench.model.left(stranger, reason: .left).streamsChanged.contains(holder))
         }
     }
 
-    @Test func `a client's own connections share a bundle, and so do those that are granted one`() throws {
+    @Test func `connections of one client share a bundle, and so do those with a granted identifier`() throws {
         for (first, second, scope) in [
             (1, 1, nil), (1, 2, .client("alice")), (1, 2, .granted),
         ] as [(Int, Int, BundleScope?)] {
@@ -329,7 +329,7 @@ struct BundleTests {
     }
 }
 
-/// What a publisher sends that leaves the choice to the node.
+/// The codec of a publisher that leaves the choice to the node.
 struct VideoDecoderTests {
     private static func watch(_ bench: inout ModelBench, _ codecs: Set<CodecName>?) throws -> ParticipantID {
         let id = try bench.reserve(.recvonly)
@@ -337,7 +337,7 @@ struct VideoDecoderTests {
         return id
     }
 
-    @Test func `the preferred codec is chosen where everybody plays it, else what most of them play`() throws {
+    @Test func `the preferred codec is chosen if all viewers decode it, otherwise the one that most decode`() throws {
         var bench = ModelBench()
         let choice = { (model: SynchronousNode) in model.decoders(in: ModelBench.channel).choice(preferred: .vp9) }
         #expect(choice(bench.model) == .vp9, "nobody is there")
