@@ -2,8 +2,8 @@ package import JSON
 package import Room
 
 extension AccessDecision {
-    /// Reads an authentication webhook's answer.
-    /// - Throws: a sentence that names the first member of the wrong shape.
+    /// Parses the answer of an authentication webhook.
+    /// - Throws: a sentence that names the first invalid member.
     package init(webhookAnswer members: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(members)
         guard let isAllowed = try fields.bool("allowed") else { throw JSONShapeError("\"allowed\" is missing.") }
@@ -16,9 +16,9 @@ extension AccessDecision {
 }
 
 extension AccessRequest {
-    /// The request as an authentication webhook gets it.
+    /// The body of the request to an authentication webhook.
     /// - Parameters:
-    ///   - timestamp: when it is sent, as RFC 3339 text.
+    ///   - timestamp: the time of sending in RFC 3339 format.
     ///   - node: the members that every webhook gets.
     package func webhookBody(timestamp: String, node: [String: JSONValue]) -> JSONValue {
         var members: [String: JSONValue] = [
@@ -42,7 +42,7 @@ extension AccessRequest {
         members["libwebrtc"] = libwebrtc.map { .string($0) }
         members["metadata"] = metadata
         members["signaling_notify_metadata"] = notifyMetadata
-        // The token of WHIP and WHEP takes the member that Sora's clients use.
+        // WHIP and WHEP have no metadata: the token is sent where Sora's clients have it.
         if metadata == nil, let credential { members["metadata"] = ["access_token": .string(credential.token)] }
         for (kind, media) in [("audio", audio), ("video", video)] {
             members[kind] = .bool(media.isEnabled)

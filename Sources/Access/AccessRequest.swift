@@ -1,13 +1,13 @@
 public import JSON
 public import Room
 
-/// A newcomer's wish to take part in a channel, as it is put to whoever decides.
+/// A newcomer's request to join a channel, for ``Authorizer/admit(_:)``.
 public struct AccessRequest: Sendable {
-    /// What the newcomer says of one kind of its own media.
+    /// The newcomer's options for one kind of media.
     public struct Media: Hashable, Sendable {
-        /// Whether it sends or takes this kind at all.
+        /// Whether it sends or receives this kind.
         public var isEnabled: Bool
-        /// As the client spells it: `OPUS`, `VP9`; `nil` when it left the choice to the node.
+        /// In the client's spelling: `OPUS`, `VP9`; `nil` when it leaves the choice to the node.
         public var codec: String?
         /// In kbit/s.
         public var bitRate: Int?
@@ -21,22 +21,22 @@ public struct AccessRequest: Sendable {
 
     public var channel: ChannelName
     public var role: Role
-    /// Who the newcomer will be if it is let in.
+    /// The newcomer's identifier if it is admitted.
     public var participant: ParticipantID
-    /// The life of the channel that the newcomer will take part in.
+    /// The channel's session that the newcomer will be in.
     public var session: ChannelSessionID
-    /// As the client said; `nil` when it did not.
+    /// The client's choice; `nil` without one.
     public var clientID: String?
     public var bundleID: String?
-    /// How it speaks, and what it says of its software.
+    /// Its signaling protocol and software.
     public var agent: ClientAgent
-    /// Where it comes from.
+    /// Its network, for limits per client address.
     public var network: ClientNetwork
-    /// The version of libwebrtc that the client says it has.
+    /// The version of libwebrtc that the client reports.
     public var libwebrtc: String?
-    /// What the client gave for authentication, opaque to the node.
+    /// The client's authentication metadata, opaque to the node except for `access_token`.
     public var metadata: JSONValue?
-    /// What the client wants other members to be told of it.
+    /// The client's metadata in notifications.
     public var notifyMetadata: JSONValue?
     /// The Bearer token of WHIP and WHEP. Sora's clients put one into `metadata.access_token`: see ``presentedToken``.
     public var credential: Credential?
@@ -44,9 +44,9 @@ public struct AccessRequest: Sendable {
     public var video: Media
     public var isSimulcast: Bool
     public var spotlight: Bool
-    /// The members of the channel that are connected.
+    /// The connected members of the channel.
     public var counts: ChannelCounts
-    /// Those, and the ones that are still to connect.
+    /// The number of members, connected or not.
     public var members: Int
 
     public init(
@@ -89,16 +89,16 @@ public struct AccessRequest: Sendable {
         self.members = members ?? counts.connections
     }
 
-    /// The token that the newcomer presents in one way or the other.
+    /// The Bearer token, or `access_token` of the metadata.
     public var presentedToken: String? { credential?.token ?? metadata?["access_token"]?.string }
 }
 
-/// What is decided about an ``AccessRequest``.
+/// The decision on an ``AccessRequest``.
 public enum AccessDecision: Sendable {
-    /// The newcomer may take part with these permissions and overrides.
+    /// The newcomer is admitted with these permissions and overrides.
     case allowed(Grants)
-    /// It may not. The reason, if there is one, is meant for the client.
+    /// The newcomer is refused. The reason is for the client.
     case denied(reason: String?)
-    /// Nobody could decide, because the one who should did not answer or answered nonsense.
+    /// There is no decision: the webhook did not answer, or its answer is invalid.
     case failed
 }

@@ -1,43 +1,42 @@
 public import Room
 
-/// What a request wants to do, for whoever decides whether it may.
+/// The action of an HTTP request, for ``Authorizer/authorize(_:_:)``.
 public enum AuthorizedAction: Hashable, Sendable {
     case publish(ChannelName)
     case watch(ChannelName)
-    /// Read who is in the channel.
+    /// Read the channel's event stream.
     case observe(ChannelName)
-    /// Change or end the session of one participant of the channel.
+    /// Change or delete the resource of a participant of the channel.
     case control(ChannelName)
-    /// Ask about a session that does not exist.
+    /// Address a resource that does not exist.
     case probe
 }
 
 /// The answer to ``AuthorizedAction``.
 public enum Authorization: Hashable, Sendable {
     case allowed
-    /// There is no valid token: 401.
+    /// The request has no valid token: status 401.
     case unauthenticated
-    /// The token is valid, and does not permit this: 403.
+    /// The token is valid but does not permit the action: status 403.
     case forbidden
-    /// Whoever may watch the channel may do this: ``Authorizer/admit(_:)`` decides, as about a viewer.
+    /// Permitted to viewers of the channel: ``Authorizer/admit(_:)`` decides, as for a viewer.
     case asViewer
-    /// Whoever presents the token that the session was opened with may do this. The session's address, which is secret,
-    /// is enough where none was presented.
+    /// Permitted to the token that created the resource. A resource that was created without a token is protected by
+    /// its secret URL only.
     case asOwner
 }
 
-/// Decides who may do what.
+/// Authenticates clients and decides on their requests.
 public protocol Authorizer: Sendable {
-    /// Verifies the token of an HTTP request. The result serves both ``authorize(_:_:)`` and ``admit(_:)``.
+    /// Verifies the token of an HTTP request, for both ``authorize(_:_:)`` and ``admit(_:)``.
     func verify(_ token: String) -> Credential
 
-    /// Decides on an HTTP request by its Bearer token (RFC 6750). A request to publish or to watch is also decided on by
-    /// ``admit(_:)``, after its body was read.
-    /// - Parameter credential: the request's token; `nil` when it has none.
+    /// Decides on an HTTP request by its Bearer token (RFC 6750). Requests to publish or to watch are then also decided
+    /// by ``admit(_:)``, after their body was read.
+    /// - Parameter credential: the request's token; `nil` without one.
     func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization
 
-    /// Decides on a newcomer, whatever its signaling. It may take as long as its own limits allow; the newcomer waits,
-    /// and nobody else.
+    /// Decides on a newcomer of any signaling protocol. Only the newcomer waits for the decision.
     func admit(_ request: AccessRequest) async -> AccessDecision
 }
 
@@ -45,18 +44,18 @@ extension Authorizer {
     public func verify(_ token: String) -> Credential { Credential(token: token) }
 }
 
-/// Permits everything to everybody: development, or a network that is closed by other means.
+/// Permits everything to everybody: for development, and for networks that are protected by other means.
 public struct OpenAuthorizer: Authorizer {
     public init() {}
     public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
     public func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
 }
 
-/// Permits everything to those who know one token.
+/// Permits everything to clients with one shared token.
 public struct StaticTokenAuthorizer: Authorizer {
     private let expected: [UInt8]
 
-    /// `nil` when the token is empty or holds a character that RFC 6750 §2.1 does not allow in one.
+    /// `nil` unless ``isBearerToken(_:)``.
     public init?(token: String) {
         guard isBearerToken(token) else { return nil }
         expected = Array(token.utf8)
@@ -67,7 +66,6 @@ public struct StaticTokenAuthorizer: Authorizer {
         return Self.isEqual(Array(credential.token.utf8), expected) ? .allowed : .unauthenticated
     }
 
-    /// The token is that of the `Authorization` header, or `access_token` in the client's metadata.
     public func admit(_ request: AccessRequest) async -> AccessDecision {
         guard let token = request.presentedToken, Self.isEqual(Array(token.utf8), expected) else {
             return .denied(reason: nil)
@@ -75,7 +73,7 @@ public struct StaticTokenAuthorizer: Authorizer {
         return .allowed(Grants())
     }
 
-    /// Takes the same time wherever the two differ, so that a token cannot be found out byte by byte.
+    /// Compares in constant time, against timing attacks.
     package static func isEqual(_ given: [UInt8], _ expected: [UInt8]) -> Bool {
         var difference = given.count ^ expected.count
         for index in given.indices { difference |= Int(given[index] ^ expected[index % expected.count]) }
@@ -83,7 +81,7 @@ public struct StaticTokenAuthorizer: Authorizer {
     }
 }
 
-/// Whether an `Authorization` header can carry the text as a Bearer token (RFC 6750 §2.1). It is not empty.
+/// Whether the text is a non-empty Bearer token by the syntax of RFC 6750 §2.1.
 public func isBearerToken(_ text: String) -> Bool {
     !text.isEmpty
         && text.utf8.allSatisfy { byte in
@@ -94,7 +92,7 @@ public func isBearerToken(_ text: String) -> Bool {
         }
 }
 
-/// The token of an `Authorization` header (RFC 6750 §2.1); `nil` when it is of another scheme or empty.
+/// The token of an `Authorization` header (RFC 6750 §2.1); `nil` for another scheme and an empty token.
 package func bearerToken(_ header: String?) -> String? {
     guard let header, header.utf8.count <= 8192 else { return nil }
     let parts = header.split(separator: " ", maxSplits: 1)

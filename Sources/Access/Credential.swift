@@ -1,9 +1,7 @@
-/// A token as a client presented it, and what its verification found.
-///
-/// ``Authorizer/verify(_:)`` makes it once per request; the decisions about the request share it.
+/// A client's token and the result of its verification, made once per request by ``Authorizer/verify(_:)``.
 public struct Credential: Sendable {
     public let token: String
-    /// `nil` where the authorizer reads no claims.
+    /// `nil` for authorizers without claims.
     let claims: Result<TokenClaims, TokenProblem>?
 
     public init(token: String) {

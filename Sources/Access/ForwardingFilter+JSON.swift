@@ -2,14 +2,14 @@ package import JSON
 package import Room
 
 extension ForwardingFilter {
-    /// A filter as clients, webhooks and operators write it. Name and priority are given together or not at all.
-    /// - Throws: a sentence that names what is wrong.
+    /// Parses a filter of a client, a webhook or an operator.
+    /// - Throws: a sentence that names the first invalid member.
     package init(_ members: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(members)
         let name = try fields.string("name")
         let priority = try fields.integer("priority", 0...Self.priorityDefault)
         guard (name == nil) == (priority == nil) else {
-            throw JSONShapeError("\"name\" and \"priority\" of a forwarding filter are given together or not at all.")
+            throw JSONShapeError("\"name\" and \"priority\" of a forwarding filter go together: give both or neither.")
         }
         guard let alternatives = try fields.array("rules", countMax: Self.rulesMax) else {
             throw JSONShapeError("\"rules\" of a forwarding filter is missing.")
@@ -18,7 +18,7 @@ extension ForwardingFilter {
         var size = Size()
         for alternative in alternatives {
             guard let conjunction = alternative.array else {
-                throw JSONShapeError("\"rules\" of a forwarding filter has to hold arrays of rules.")
+                throw JSONShapeError("\"rules\" of a forwarding filter has to be an array of arrays of rules.")
             }
             try size.add(rules: max(conjunction.count, 1))
             var parsed: [Rule] = []
@@ -39,7 +39,7 @@ extension ForwardingFilter {
         )
     }
 
-    /// How large a list of filters is; it is found too large before the rest of it is read.
+    /// The size of a list of filters, checked while the list is parsed.
     private struct Size {
         private var rules = 0
         private var values = 0
@@ -57,7 +57,7 @@ extension ForwardingFilter {
         }
     }
 
-    /// The filters of `forwarding_filters`, or else the one of `forwarding_filter`; `nil` when there is neither.
+    /// The filters of `forwarding_filters`, otherwise the filter of `forwarding_filter`; `nil` without both.
     package static func list(_ fields: JSONFields) throws(JSONShapeError) -> [ForwardingFilter]? {
         guard let filters = try list(json: fields.value("forwarding_filters")) else {
             guard let object = try fields.object("forwarding_filter") else { return nil }
@@ -66,7 +66,7 @@ extension ForwardingFilter {
         return filters
     }
 
-    /// The filters of an array of them; `nil` for `null` and where there is none.
+    /// The filters of an array; `nil` for `null`.
     package static func list(json: JSONValue?) throws(JSONShapeError) -> [ForwardingFilter]? {
         let fields = JSONFields(["forwarding_filters": json ?? .null])
         guard let objects = try fields.objects("forwarding_filters", countMax: filtersMax) else { return nil }
@@ -83,7 +83,7 @@ extension ForwardingFilter {
         return filters
     }
 
-    /// What operators are shown.
+    /// The filter as the admin API returns it.
     package var json: [String: JSONValue] {
         var members: [String: JSONValue] = [
             "name": .string(name), "priority": .integer(priority), "action": action == .allow ? "allow" : "block",
@@ -121,7 +121,7 @@ extension ForwardingFilter {
             throw JSONShapeError("\"values\" of a rule is missing.")
         }
         if field == .kind, let wrong = values.first(where: { $0 != "audio" && $0 != "video" }) {
-            throw JSONShapeError("\"\(wrong)\" is no kind: \"values\" may hold \"audio\" and \"video\".")
+            throw JSONShapeError("\"\(wrong)\" is not a kind of media: \"values\" may have \"audio\" and \"video\".")
         }
         return Rule(field: field, operator: comparison, values: values)
     }

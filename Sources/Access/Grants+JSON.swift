@@ -7,14 +7,13 @@ extension Grants {
     package static let lifetimeSecondsMax = 30 * 86_400
     /// The most entries of a list of encodings.
     private static let encodingsMax = 8
-    /// The highest bit rates that are taken, in kbit/s: Opus's own limit, and far above any camera.
+    /// The highest permitted bit rates in kbit/s: Opus's own limit, and limits far above any camera.
     package static let audioKbpsMax = 510
     package static let videoKbpsMax = 100_000
     package static let publishKbpsMax = 1_000_000
 
-    /// Reads the grants out of an authentication webhook's answer or a token's claims. Members that are no grants are
-    /// ignored.
-    /// - Throws: a sentence that names the first member of the wrong shape.
+    /// Parses the grants of an authentication webhook's answer or a token's claims. Unknown members are ignored.
+    /// - Throws: a sentence that names the first invalid member.
     package init(_ members: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(members)
         clientID = try Self.identifier(fields, "client_id")
@@ -46,13 +45,13 @@ extension Grants {
         turnTLSOnly = try fields.bool("turn_tls_only")
     }
 
-    /// An empty one is none, as a client's is.
+    /// `nil` for an empty identifier, as for clients.
     private static func identifier(_ fields: JSONFields, _ name: String) throws(JSONShapeError) -> String? {
         guard let identifier = try fields.string(name), !identifier.isEmpty else { return nil }
         return identifier
     }
 
-    /// `audio_bit_rate` and the like say something only beside `audio: true`.
+    /// `audio_bit_rate` and other options of a kind require `audio: true`.
     private static func media(
         _ fields: JSONFields,
         _ kind: String,
@@ -66,9 +65,9 @@ extension Grants {
         for name in parameters {
             if let object = try fields.object("\(kind)_\(name)") { media.parameters[name] = .object(object) }
         }
-        let saysMore = media.codec != nil || media.bitRate != nil || !media.parameters.isEmpty
-        if saysMore, media.isEnabled != true {
-            throw JSONShapeError("\"\(kind)_codec_type\" and its like need \"\(kind)\": true beside them.")
+        let hasOptions = media.codec != nil || media.bitRate != nil || !media.parameters.isEmpty
+        if hasOptions, media.isEnabled != true {
+            throw JSONShapeError("\"\(kind)_codec_type\" and other options of \(kind) require \"\(kind)\": true.")
         }
         return media
     }

@@ -2,10 +2,11 @@ import JSON
 package import Room
 
 extension Grants {
-    /// The rate that the client's video is told; audio, headers and retransmissions take the rest of the permitted one.
+    /// The bit rate announced to the client for its video. Audio, headers and retransmissions take the rest of
+    /// `publish_bit_rate`.
     package var announcedVideoBitsPerSecond: Int? { permissions.publishBitsPerSecondMax.map { $0 / 100 * 85 } }
 
-    /// Applies the overrides that every signaling protocol has to a request to join.
+    /// Applies the permissions and overrides that all signaling protocols have in common.
     package func apply(to request: inout JoinRequest) {
         if let clientID {
             request.clientID = clientID

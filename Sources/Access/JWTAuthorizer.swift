@@ -8,19 +8,18 @@ import Room
     import Foundation
 #endif
 
-/// Decides by a signed token (RFC 7519) that the bearer presents: in the `Authorization` header, or as `access_token` in its
-/// metadata.
+/// Authenticates clients by signed tokens (RFC 7519), in the `Authorization` header or in `metadata.access_token`.
 ///
-/// The claim `channel_id` names the channel. `role`, `exp`, `nbf` and `max_channel_connections` restrict the token further,
-/// `client_id` or else `sub` names the client, and every grant of an authentication webhook is possible too.
+/// The claim `channel_id` names the channel. `role`, `exp`, `nbf` and `max_channel_connections` restrict the token
+/// further, `client_id` or `sub` names the client, and all grants of authentication webhooks are possible claims.
 public struct JWTAuthorizer: Authorizer {
     private let keys: [JWTKey]
     private let logger: Logger
     private let now: @Sendable () -> Double
 
     /// - Parameters:
-    ///   - keys: at least one. A token is tried against those of its algorithm and key id.
-    ///   - logger: is told of who is refused and why, without the token.
+    ///   - keys: at least one. A token is verified with the keys of its algorithm and key id.
+    ///   - logger: logs refusals with their reasons, without the token.
     ///   - now: seconds since 1970; `nil` for the machine's clock.
     public init(
         keys: [JWTKey],
@@ -33,7 +32,7 @@ public struct JWTAuthorizer: Authorizer {
         self.now = now ?? { Date().timeIntervalSince1970 }
     }
 
-    /// Why a token with these claims would be of no use to anybody, as a sentence; `nil` when it would be.
+    /// Why a token with these claims would be refused, as a sentence; `nil` for valid claims.
     public static func problem(ofClaims claims: [String: JSONValue]) -> String? {
         do {
             _ = try TokenClaims(claims: claims)
@@ -63,7 +62,7 @@ public struct JWTAuthorizer: Authorizer {
             case .observe(let channel):
                 try claims.checkTime(now())
                 try claims.checkChannel(channel)
-            // A session may outlive the token that opened it, and its owner still ends it.
+            // A participant may outlive its token, and its owner can still end it.
             case .control(let channel): try claims.checkChannel(channel)
             case .probe: break
             }
@@ -92,14 +91,14 @@ public struct JWTAuthorizer: Authorizer {
 
     private func grants(to request: AccessRequest) throws(TokenProblem) -> Grants {
         guard let credential = request.credential ?? request.presentedToken.map(verify) else {
-            throw TokenProblem("There is no token: neither in the Authorization header nor in metadata.access_token.")
+            throw TokenProblem("There is no token, neither in the Authorization header nor in metadata.access_token.")
         }
         let claims = try claims(of: credential)
         try claims.checkTime(now())
         try claims.checkChannel(request.channel)
         try claims.checkRole(AccessRole(request.role))
         if let most = claims.grants.permissions.channelConnectionsMax {
-            // Several may be asked about at once, so the rooms check the same again when they give a place.
+            // Rooms check the limit again when they reserve a place, because several newcomers may be checked at once.
             guard request.members < most else {
                 throw .forbidden("The channel has \(request.members) members, and the token permits \(most).")
             }
@@ -108,7 +107,7 @@ public struct JWTAuthorizer: Authorizer {
     }
 
     private func claims(of credential: Credential) throws(TokenProblem) -> TokenClaims {
-        try (credential.claims ?? verify(credential.token).claims ?? .failure(TokenProblem("The token is no JWT.")))
+        try (credential.claims ?? verify(credential.token).claims ?? .failure(TokenProblem("The token is not a JWT.")))
             .get()
     }
 }

@@ -7,12 +7,12 @@ internal import Signatures
     import Foundation
 #endif
 
-/// A key that signs or checks tokens (RFC 7515). Its algorithm is part of it: a token that names another algorithm was not
-/// made with this key, whatever its signature says (RFC 8725 §3.1). It is never printed.
+/// A key that signs or verifies tokens (RFC 7515). The algorithm is part of the key: it verifies no token that names
+/// another algorithm (RFC 8725 §3.1). It is never printed.
 public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// What the node takes. `none` is not among them.
+    /// The accepted algorithms.
     public enum Algorithm: String, Hashable, Sendable, CaseIterable {
-        /// A secret that both sides know.
+        /// A shared secret.
         case hs256 = "HS256"
         /// A key pair on the curve P-256.
         case es256 = "ES256"
@@ -22,17 +22,17 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
 
     /// Why a key cannot be used.
     public enum Problem: Error, Hashable, Sendable {
-        /// RFC 7518 §3.2 wants a secret of as many bytes as the hash has.
+        /// The secret is shorter than the hash (RFC 7518 §3.2).
         case secretTooShort(bytes: Int)
-        /// The text is no PEM of a key of the algorithm.
+        /// The text is not the PEM of a key of the algorithm.
         case notPEM
     }
 
-    /// The bytes that a secret has at least.
+    /// The minimum length of a secret in bytes.
     public static let secretBytesMin = 32
 
     public let algorithm: Algorithm
-    /// The token's `kid` that the key goes by; a key without one is tried for every token of its algorithm.
+    /// The key id, `kid` in tokens. A key without one is tried for every token of its algorithm.
     public let id: String?
     private let signatureKey: SignatureKey
 
@@ -56,13 +56,13 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
         }
     }
 
-    /// Whether the key makes tokens: a secret or a private key.
+    /// Whether the key signs tokens: a secret or a private key.
     public var canSign: Bool { signatureKey.canSign }
 
-    /// Whether `signature` was made over `input` with this key.
+    /// Whether `signature` is this key's signature of `input`.
     func verifies(_ signature: [UInt8], over input: [UInt8]) -> Bool { signatureKey.verifies(signature, over: input) }
 
-    /// A token with these claims. `nil` when the key only verifies.
+    /// Signs a token with these claims. `nil` for a public key.
     public func token(claims: [String: JSONValue]) -> String? {
         var header: [String: JSONValue] = ["alg": .string(algorithm.rawValue), "typ": "JWT"]
         header["kid"] = id.map { .string($0) }
@@ -77,14 +77,14 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// Base64 with the URL's alphabet and without padding (RFC 7515 §2).
+/// Base64url without padding (RFC 7515 §2).
 enum Base64URL {
     static func encoded(_ bytes: [UInt8]) -> String {
         let text = Data(bytes).base64EncodedString()
         return String(text.prefix { $0 != "=" }).replacing("+", with: "-").replacing("/", with: "_")
     }
 
-    /// `nil` for anything but what ``encoded(_:)`` gives for some bytes, so that one token has one spelling.
+    /// `nil` for text that is not canonical, so that a token has one spelling.
     static func decoded(_ text: some StringProtocol) -> [UInt8]? {
         guard text.utf8.allSatisfy({ isSymbol($0) }), text.utf8.count % 4 != 1 else { return nil }
         let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)

@@ -1,13 +1,13 @@
 public import Room
 public import Wire
 
-/// What a participant does in a channel, whichever signaling protocol it speaks.
+/// A participant's role in a channel, for all signaling protocols.
 public struct AccessRole: OptionSet, Hashable, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
-    /// Sends media to the channel.
+    /// Publishes media.
     public static let publisher = Self(rawValue: 1)
-    /// Receives the channel's media.
+    /// Receives media.
     public static let viewer = Self(rawValue: 2)
     /// Both.
     public static let member: Self = [.publisher, .viewer]
@@ -19,19 +19,19 @@ public struct AccessRole: OptionSet, Hashable, Sendable {
     }
 }
 
-/// What a participant may do in a channel and for how long: the same type for tokens, webhooks and a node that is open to
-/// everybody.
+/// The permissions of a participant in a channel and their duration, for tokens, webhooks and nodes without
+/// authentication.
 public struct Permissions: Hashable, Sendable {
-    /// The roles that it may take.
+    /// The permitted roles.
     public var role = AccessRole.member
     /// The kinds of media that it may publish and receive.
     public var kinds = Set(MediaKind.allCases)
-    /// The permission ends so long after the participant connected, and the room ends the participant then; `nil` without
-    /// an end.
+    /// How long after its connection the permission expires (`connection_lifetime`); `nil` without an end.
+    /// `ChannelModel.tick` ends the participant then.
     public var lifetime: Duration?
     /// Bit/s that it may publish, audio and video together; `nil` for the node's limit.
     public var publishBitsPerSecondMax: Int?
-    /// Members that the channel may have, the participant included; `nil` for the node's limit.
+    /// The most members of the channel, the participant included; `nil` for the node's limit.
     public var channelConnectionsMax: Int?
 
     public init() {}

@@ -1,9 +1,9 @@
 import JSON
 import Room
 
-/// Why a token does not let its bearer in, as a sentence for the log.
+/// Why a token is refused, as a sentence for the log.
 struct TokenProblem: Error, Hashable {
-    /// Whether the token is good and only permits something else.
+    /// Whether the token is valid but does not permit the action.
     var isForbidden = false
     let sentence: String
 
@@ -16,36 +16,35 @@ struct TokenProblem: Error, Hashable {
     }
 }
 
-/// What a token says once its signature was checked (RFC 7519).
+/// The claims of a token with a valid signature (RFC 7519).
 struct TokenClaims {
-    /// The longest token that is looked at; as long as an HTTP header may be.
+    /// The longest token in bytes, as long as the longest HTTP header.
     static let bytesMax = 8_192
-    /// The longest header of a token as it is sent, in bytes: a kibibyte in Base64.
+    /// The longest encoded header of a token in bytes: 1 KiB in Base64.
     static let headerBytesMax = 1_368
-    /// How far the clocks of who makes tokens and of the node may differ, in seconds.
+    /// The permitted difference between the clocks of the issuer and the node, in seconds.
     static let leewaySeconds = 5.0
 
-    /// The channel that the token is for.
+    /// The channel that the token permits.
     let channel: String
     /// In seconds since 1970.
     let expiry: Double?
     let notBefore: Double?
-    /// The token's own name, for the log.
+    /// `jti`, for the log.
     let id: String?
-    /// The permissions and overrides of the bearer.
     let grants: Grants
 
-    /// Checks the token's form and signature, and nothing of what it says.
+    /// Checks the token's form and signature, and parses its claims. It does not check their values.
     ///
-    /// The header names the key, so it has to be read first, within tight limits. The claims are read only once the
-    /// signature is good: whoever holds no key makes the node parse nothing more.
+    /// The header names the key, so it is parsed first, within tight limits. The claims are parsed only if the
+    /// signature is valid, so a client without a key cannot make the node parse them.
     init(_ token: String, keys: [JWTKey]) throws(TokenProblem) {
         guard token.utf8.count <= Self.bytesMax else { throw TokenProblem("The token is too long.") }
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].utf8.count <= Self.headerBytesMax,
             let header = Self.object(parts[0], limits: .tokenHeader), let signature = Base64URL.decoded(parts[2])
-        else { throw TokenProblem("The token is no JWT.") }
-        // RFC 7515 §4.1.11: who does not understand what is critical refuses.
+        else { throw TokenProblem("The token is not a JWT.") }
+        // RFC 7515 §4.1.11: a token with unknown critical extensions is invalid.
         guard header["crit"] == nil else { throw TokenProblem("The token's header has \"crit\".") }
         let algorithm = header["alg"]?.string ?? ""
         let id = header["kid"]?.string
@@ -53,23 +52,23 @@ struct TokenClaims {
             key.algorithm.rawValue == algorithm && (id == nil || key.id == nil || key.id == id)
         }
         guard !candidates.isEmpty else {
-            throw TokenProblem("No key is configured for the algorithm and the key id that the token's header names.")
+            throw TokenProblem("No key is configured for the algorithm and key id of the token's header.")
         }
         let input = Array((parts[0] + "." + parts[1]).utf8)
         guard candidates.contains(where: { $0.verifies(signature, over: input) }) else {
             throw TokenProblem("The token's signature is not valid.")
         }
         guard let claims = Self.object(parts[1], limits: .standard) else {
-            throw TokenProblem("The token's claims are no JSON object.")
+            throw TokenProblem("The token's claims are not a JSON object.")
         }
         do {
             try self.init(claims: claims)
         } catch {
-            throw TokenProblem("A claim of the token is wrong: \(error.sentence)")
+            throw TokenProblem("A claim of the token is invalid: \(error.sentence)")
         }
     }
 
-    /// - Throws: a sentence that names the first claim of the wrong shape.
+    /// - Throws: a sentence that names the first invalid claim.
     init(claims: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(claims)
         channel = try fields.requiredString("channel_id")
@@ -93,7 +92,7 @@ struct TokenClaims {
         Base64URL.decoded(part).flatMap { try? JSONValue(parsing: $0, limits: limits) }?.object
     }
 
-    // MARK: What it permits
+    // MARK: Checks
 
     /// - Parameter now: seconds since 1970.
     func checkTime(_ now: Double) throws(TokenProblem) {

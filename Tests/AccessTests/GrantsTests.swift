@@ -9,7 +9,7 @@ import Testing
         try Grants(try #require(try JSONValue(parsing: text).object))
     }
 
-    @Test func `every grant is read`() throws {
+    @Test func `every grant is parsed`() throws {
         let grants = try grants(
             #"""
             {"allowed":true,"client_id":"c","bundle_id":"b","audio":true,"audio_codec_type":"OPUS","audio_bit_rate":64,
@@ -75,12 +75,12 @@ import Testing
     @Test(arguments: [
         (#"{"client_id":5}"#, #""client_id" has to be a string of at most 255 bytes."#),
         (#"{"audio":"yes"}"#, #""audio" has to be true or false."#),
-        (#"{"audio_bit_rate":64}"#, #""audio_codec_type" and its like need "audio": true beside them."#),
+        (#"{"audio_bit_rate":64}"#, #""audio_codec_type" and other options of audio require "audio": true."#),
         (
             #"{"audio":false,"audio_codec_type":"OPUS"}"#,
-            #""audio_codec_type" and its like need "audio": true beside them."#
+            #""audio_codec_type" and other options of audio require "audio": true."#
         ),
-        (#"{"video_codec_type":"VP8"}"#, #""video_codec_type" and its like need "video": true beside them."#),
+        (#"{"video_codec_type":"VP8"}"#, #""video_codec_type" and other options of video require "video": true."#),
         (#"{"audio":true,"audio_codec_type":"PCMU"}"#, #""audio_codec_type" has to be "OPUS"."#),
         (#"{"audio":true,"audio_bit_rate":5}"#, #""audio_bit_rate" has to be a whole number from 6 to 510."#),
         (#"{"publish_bit_rate":0}"#, #""publish_bit_rate" has to be a whole number from 1 to 1000000."#),
@@ -100,7 +100,7 @@ import Testing
         (#"{"forwarding_filter":{}}"#, #""rules" of a forwarding filter is missing."#),
         (
             #"{"forwarding_filter":{"name":"a","rules":[]}}"#,
-            #""name" and "priority" of a forwarding filter are given together or not at all."#
+            #""name" and "priority" of a forwarding filter go together: give both or neither."#
         ),
         (
             #"{"forwarding_filters":[{"rules":[]},{"rules":[]}]}"#,
@@ -108,7 +108,7 @@ import Testing
         ),
         (
             #"{"forwarding_filter":{"rules":[[{"field":"kind","operator":"is_in","values":["text"]}]]}}"#,
-            #""text" is no kind: "values" may hold "audio" and "video"."#
+            #""text" is not a kind of media: "values" may have "audio" and "video"."#
         ),
         (
             #"{"forwarding_filter":{"rules":[[{"field":"role","operator":"is_in","values":[]}]]}}"#,
@@ -122,7 +122,7 @@ import Testing
         #expect(throws: JSONShapeError(sentence)) { try grants(text) }
     }
 
-    @Test func `the list of filters wins over the single one, and a filter is shown as it was given`() throws {
+    @Test func `the list of filters overrides the single one, and a filter is returned as it was given`() throws {
         let text = #"{"action":"allow","metadata":{"m":1},"name":"n","priority":5,"rules":[[]],"version":"v"}"#
         let filters = try grants(#"{"forwarding_filters":[\#(text)],"forwarding_filter":{"rules":[]}}"#)
             .forwardingFilters

@@ -24,7 +24,7 @@ extension Authorizer {
         try JWTKey(.hs256, id: id, text: TokenVectors.secret)
     }
 
-    @Test func `claims are read only once the signature is good`() throws {
+    @Test func `claims are parsed only if the signature is valid`() throws {
         let key = try secret()
         let honest = try #require(key.token(claims: ["channel_id": "lobby"]))
         let parts = honest.split(separator: ".")
@@ -46,10 +46,10 @@ extension Authorizer {
         let problem = #expect(throws: TokenProblem.self) {
             try TokenClaims(Base64URL.encoded(Array(header.utf8)) + rest, keys: [key])
         }
-        #expect(problem?.sentence == "The token is no JWT.")
+        #expect(problem?.sentence == "The token is not a JWT.")
     }
 
-    @Test func `tokens that another implementation made are taken`() async throws {
+    @Test func `tokens of another implementation are accepted`() async throws {
         let keys = try [
             JWTKey(.hs256, text: TokenVectors.secret), JWTKey(.es256, id: "k1", text: TokenVectors.es256Public),
             JWTKey(.edDSA, text: TokenVectors.edDSAPublic),
@@ -68,7 +68,7 @@ extension Authorizer {
     }
 
     @Test(arguments: [JWTKey.Algorithm.hs256, .es256, .edDSA])
-    func `a token made here is taken here, and a private key checks too`(algorithm: JWTKey.Algorithm) async throws {
+    func `a token signed here is accepted, and a private key verifies too`(algorithm: JWTKey.Algorithm) async throws {
         let text =
             switch algorithm {
             case .hs256: TokenVectors.secret
@@ -82,7 +82,7 @@ extension Authorizer {
         #expect(await authorizer([key]).admit(.newcomer(token, channel: "other")).isDenied)
     }
 
-    @Test func `a public key makes no token`() throws {
+    @Test func `a public key signs no token`() throws {
         let key = try JWTKey(.es256, text: TokenVectors.es256Public)
         #expect(!key.canSign && key.token(claims: [:]) == nil)
     }
@@ -142,7 +142,7 @@ extension Authorizer {
         #expect(await authorizer([key]).admit(request).grants != nil)
     }
 
-    @Test func `members that are still to connect count against a token's limit`() async throws {
+    @Test func `unconnected members count toward a token's limit`() async throws {
         let key = try secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "max_channel_connections": 1]))
         var request = AccessRequest.newcomer(token)
@@ -151,7 +151,7 @@ extension Authorizer {
         #expect(await authorizer([key]).admit(request).isDenied)
     }
 
-    @Test func `the algorithm is the key's, whatever the token says`() async throws {
+    @Test func `the algorithm is the key's, whatever the token's header says`() async throws {
         let claims = Base64URL.encoded(Array(#"{"channel_id":"lobby"}"#.utf8))
         let hmac = try secret()
         let ecdsa = try JWTKey(.es256, text: TokenVectors.es256Public)
@@ -174,7 +174,7 @@ extension Authorizer {
         #expect(await authorizer([hmac, ecdsa]).admit(.newcomer(honest)).grants != nil)
     }
 
-    @Test func `a changed token is no token`() async throws {
+    @Test func `a modified token is refused`() async throws {
         let key = try secret()
         let honest = Array(try #require(key.token(claims: ["channel_id": "lobby"])).utf8)
         let symbols = Array("AZaz09-_.=".utf8)
@@ -191,18 +191,18 @@ extension Authorizer {
     }
 
     @Test(arguments: ["", ".", "..", "...", "a.b.c", String(repeating: "A", count: 9_000)])
-    func `what is no token is refused`(token: String) async throws {
+    func `malformed tokens are refused`(token: String) async throws {
         let authorizer = try authorizer([secret()])
         #expect(await authorizer.admit(.newcomer(token)).isDenied)
     }
 
-    @Test func `without a token nobody is let in`() async throws {
+    @Test func `clients without a token are refused`() async throws {
         let authorizer = try authorizer([secret()])
         #expect(await authorizer.admit(.newcomer(nil)).isDenied)
         #expect(await authorizer.authorize(.publish(ChannelName("lobby")!), token: nil) == .unauthenticated)
     }
 
-    @Test func `a key id chooses among keys, and a key without one fits each`() async throws {
+    @Test func `a key id selects the key, and a key without one is tried for all`() async throws {
         let old = try JWTKey(.hs256, id: "old", text: String(repeating: "o", count: 32))
         let new = try JWTKey(.hs256, id: "new", text: String(repeating: "n", count: 32))
         let plain = try JWTKey(.hs256, text: String(repeating: "n", count: 32))
@@ -214,7 +214,7 @@ extension Authorizer {
         #expect(await authorizer([old, new]).admit(.newcomer(anonymous)).grants != nil)
     }
 
-    @Test func `whether a session may be controlled does not depend on the time`() async throws {
+    @Test func `an expired token can still control its resource`() async throws {
         let key = try secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "exp": 1, "role": "recvonly"]))
         let late = authorizer([key])
@@ -223,7 +223,7 @@ extension Authorizer {
         #expect(await late.authorize(.watch(ChannelName("lobby")!), token: token) == .unauthenticated)
     }
 
-    @Test func `a token that permits something else is forbidden, and not unknown`() async throws {
+    @Test func `a valid token without the permission is forbidden, not unauthenticated`() async throws {
         let key = try secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "role": "recvonly"]))
         #expect(await authorizer([key]).authorize(.publish(ChannelName("lobby")!), token: token) == .forbidden)
@@ -231,7 +231,7 @@ extension Authorizer {
         #expect(await authorizer([key]).authorize(.watch(ChannelName("lounge")!), token: token) == .forbidden)
     }
 
-    @Test func `keys that are none are refused`() {
+    @Test func `malformed keys are refused`() {
         #expect(throws: JWTKey.Problem.secretTooShort(bytes: 31)) {
             try JWTKey(.hs256, text: String(repeating: "x", count: 31))
         }
@@ -240,14 +240,14 @@ extension Authorizer {
         #expect(throws: JWTKey.Problem.notPEM) { try JWTKey(.es256, text: "") }
     }
 
-    @Test func `a key never shows`() throws {
+    @Test func `a key is never printed`() throws {
         let key = try secret("k")
         var dumped = ""
         dump(key, to: &dumped)
         for text in ["\(key)", String(reflecting: key), dumped] { #expect(!text.contains("horse")) }
     }
 
-    @Test func `the one token is taken from the header or from metadata`() async {
+    @Test func `the shared token is accepted in the header and in metadata`() async {
         let authorizer = StaticTokenAuthorizer(token: "s3cret")!
         #expect(await authorizer.admit(.newcomer("s3cret")).grants != nil)
         #expect(await authorizer.admit(.newcomer(nil, bearer: "s3cret")).grants != nil)

@@ -13,14 +13,14 @@ import Wire
         #expect(AccessRole(role) == access)
     }
 
-    @Test func `without restrictions everything is permitted without an end`() {
+    @Test func `without restrictions everything is permitted without expiry`() {
         let permissions = Permissions()
         for role in [AccessRole.publisher, .viewer, .member] { #expect(permissions.permits(role)) }
         for kind in MediaKind.allCases { #expect(permissions.permits(kind)) }
         #expect(permissions.lifetime == nil && permissions.publishBitsPerSecondMax == nil)
     }
 
-    @Test func `a role permits itself and no more`() {
+    @Test func `a role permits only itself`() {
         var permissions = Permissions()
         permissions.role = .viewer
         #expect(permissions.permits(.viewer))
