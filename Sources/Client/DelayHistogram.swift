@@ -1,11 +1,11 @@
 package import Wire
 
-/// How often each delay occurred, to within 3 %, from nanoseconds to two minutes, in 9 KiB whatever the count.
+/// A histogram of delays from nanoseconds to two minutes, to within 3 %, in 9 KiB.
 ///
 /// Below 64 ns every value has a range of its own; above, each doubling is divided into 32 ranges.
 package struct DelayHistogram: Sendable, Equatable {
     private static let rangesPerDoubling = 32
-    /// Longer delays count as this one: 2³⁷ ns.
+    /// Longer delays count as this one.
     private static let nanosecondsMax: Int64 = 1 << 37 - 1
 
     private var counts: [UInt64]
@@ -16,10 +16,10 @@ package struct DelayHistogram: Sendable, Equatable {
         counts = Array(repeating: 0, count: Self.index(of: Self.nanosecondsMax) + 1)
     }
 
-    /// The longest delay, exactly; of a difference to within 3 %. Zero while nothing was observed.
+    /// The longest delay, exact, or to within 3 % after ``since(_:)``. Zero without observations.
     package var max: Interval { Interval(nanoseconds: longest) }
 
-    /// Counts one delay. A negative one, which clocks of two machines give, counts as zero.
+    /// Counts one delay. A negative one, from clocks of two machines, counts as zero.
     @inline(__always)
     package mutating func observe(_ delay: Interval) {
         let value = Swift.min(Swift.max(delay.nanoseconds, 0), Self.nanosecondsMax)
@@ -46,7 +46,7 @@ package struct DelayHistogram: Sendable, Equatable {
         longest = Swift.max(longest, other.longest)
     }
 
-    /// What was observed since `earlier`, a copy of this histogram from then.
+    /// The observations since `earlier`, a copy of this histogram from then.
     package func since(_ earlier: Self) -> Self {
         var difference = self
         difference.longest = 0

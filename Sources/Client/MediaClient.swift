@@ -3,10 +3,10 @@ package import MediaTypes
 package import Negotiation
 package import Wire
 
-/// One client's media: what a browser would publish or watch, made and judged here.
+/// The media of one synthetic client: generates what a browser would publish, and verifies what it would watch.
 ///
-/// It lives in a forwarding core of its own or one shared with other clients. The same transport, retransmission,
-/// feedback and report code as the server's runs in it, in the controlling role.
+/// It runs in a forwarding core of its own or one shared with other clients, with the server's transport,
+/// retransmission, feedback and report code, as the ICE controlling agent.
 package final class MediaClient {
     package struct Settings {
         /// `nil`: no video.
@@ -14,7 +14,7 @@ package final class MediaClient {
         package var sendsAudio = true
         /// Names the publisher in its packets' stamps; unique in a run.
         package var sourceNumber: UInt32 = 1
-        /// Where to note the one-way delay of each packet that is received, by kind of media.
+        /// Record the one-way delay of each received packet, by kind of media.
         package var videoDelays: DelayRecorder?
         package var audioDelays: DelayRecorder?
         package init() {}
@@ -23,19 +23,19 @@ package final class MediaClient {
     private struct VideoSender {
         let rid: RID?
         var isPaused = false
-        var maker: SyntheticVideo
+        var encoder: SyntheticVideo
         let source: LocalSource
     }
     private struct AudioSender {
-        var maker: SyntheticAudio
+        var encoder: SyntheticAudio
         let source: LocalSource
     }
 
-    /// What arrives in one m-section.
-    package final class Listener {
+    /// Verifies the media of one received m-section.
+    package final class Receiver {
         package let mid: MID
         package let kind: MediaKind
-        /// The track was taken out of the session; what came until then still counts.
+        /// Whether the track was removed by renegotiation. Earlier packets still count.
         package fileprivate(set) var hasEnded = false
         package fileprivate(set) var verifier = StampVerifier()
         fileprivate let delays: DelayRecorder?
@@ -46,7 +46,7 @@ package final class MediaClient {
             self.delays = delays
         }
 
-        /// One for every packet: it neither allocates nor looks anything up.
+        /// Called for every packet: neither allocates nor looks anything up.
         fileprivate func received(_ stamped: RawSpan, isRestored: Bool, at now: Instant) {
             guard let stamp = verifier.received(stamped, isRestored: isRestored, at: now) else { return }
             delays?.observe(now - stamp.sentAt)
@@ -59,25 +59,25 @@ package final class MediaClient {
     private var audio: AudioSender?
     private var isSending = false
     package private(set) var isConnected = false
-    package private(set) var closedFor: PeerCloseReason?
+    package private(set) var closeReason: PeerCloseReason?
     package private(set) var connectedAt: Instant?
-    /// What is or was received, by m-section in the order in which they came.
-    package private(set) var listeners: [Listener] = []
+    /// One for each received m-section, present and removed ones, in the order of their negotiation.
+    package private(set) var receivers: [Receiver] = []
     private let delays: (video: DelayRecorder?, audio: DelayRecorder?)
 
-    package var video: StampVerifier? { listeners.first { $0.kind == .video }?.verifier }
-    package var audioReceived: StampVerifier? { listeners.first { $0.kind == .audio }?.verifier }
-    /// What is received in one section.
-    package func listener(_ mid: MID) -> Listener? { listeners.first { $0.mid == mid } }
-    package var videoPacketsMade: Int { videos.reduce(0) { $0 + Int($1.maker.packetCount) } }
-    package var videoFramesMade: Int { videos.reduce(0) { $0 + Int($1.maker.frameCount) } }
-    package var keyFramesMade: Int { videos.reduce(0) { $0 + $1.maker.keyFramesMade } }
-    package var audioPacketsMade: Int { Int(audio?.maker.packetCount ?? 0) }
+    package var video: StampVerifier? { receivers.first { $0.kind == .video }?.verifier }
+    package var audioReceived: StampVerifier? { receivers.first { $0.kind == .audio }?.verifier }
+    /// The receiver of one m-section.
+    package func receiver(_ mid: MID) -> Receiver? { receivers.first { $0.mid == mid } }
+    package var videoPacketsMade: Int { videos.reduce(0) { $0 + Int($1.encoder.packetCount) } }
+    package var videoFramesMade: Int { videos.reduce(0) { $0 + Int($1.encoder.frameCount) } }
+    package var keyFramesMade: Int { videos.reduce(0) { $0 + $1.encoder.keyFramesMade } }
+    package var audioPacketsMade: Int { Int(audio?.encoder.packetCount ?? 0) }
 
-    /// Makes the peer of a negotiated session.
+    /// Adds the client's peer to the core.
     /// - Parameters:
-    ///   - answer: the server's, to this client's offer.
-    ///   - paths: our socket with each of the server's candidates.
+    ///   - answer: the server's answer to this client's offer.
+    ///   - paths: this client's socket with each of the server's candidates.
     package init(
         core: Forwarder,
         id: PeerID,
@@ -113,12 +113,12 @@ package final class MediaClient {
             send: sends
         )
         try core.addClientPeer(parameters, candidates: paths, at: now)
-        for track in answer.receive { listen(to: track) }
+        for track in answer.receive { addReceiver(for: track) }
         let layers = sends.count { $0.rid != nil }
         for (index, send) in sends.enumerated() {
             var settings = settings
             if send.rid != nil {
-                // Lowest first; a layer halves the bitrate of the one above it, and stamps as a source of its own.
+                // Lowest first. A layer has half the bitrate of the one above it, and its own source number.
                 let layer = videos.count
                 settings.video?.bitrate >>= max(layers - 1 - layer, 0)
                 settings.sourceNumber = Self.source(settings.sourceNumber, layer: layer)
@@ -127,36 +127,36 @@ package final class MediaClient {
         }
     }
 
-    /// Lets other tracks arrive than before, as a later offer of the server has them.
+    /// Changes the received tracks, as a later offer of the server requires.
     package func change(
         add: [ReceiveTrackParameters],
         remove: [MID],
         at now: Instant
     ) throws(ForwarderError) {
         try core.changeReceivedTracks(of: id, add: add, remove: remove, at: now)
-        for listener in listeners where remove.contains(listener.mid) { listener.hasEnded = true }
-        for track in add { listen(to: track) }
+        for receiver in receivers where remove.contains(receiver.mid) { receiver.hasEnded = true }
+        for track in add { addReceiver(for: track) }
     }
 
-    private func listen(to track: ReceiveTrackParameters) {
-        let listener = Listener(
+    private func addReceiver(for track: ReceiveTrackParameters) {
+        let receiver = Receiver(
             mid: track.mid,
             kind: track.kind,
             delays: track.kind == .video ? delays.video : delays.audio
         )
-        listeners.append(listener)
+        receivers.append(receiver)
         let stampOffset = track.kind == .video ? SyntheticVideo.stampOffset : 0
         core.peer(id)?.track(track.mid)?.tap = { packet, description, now in
             let start = Int(description.payloadOffset) + stampOffset
             let end = Int(description.payloadOffset) + Int(description.payloadLength)
             guard start < end else { return }
-            listener.received(packet.extracting(start..<end), isRestored: description.isRTXRecovered, at: now)
+            receiver.received(packet.extracting(start..<end), isRestored: description.isRTXRecovered, at: now)
         }
     }
 
-    /// Counts losses and gaps of what is received from here on.
+    /// Restarts the counts of losses and gaps.
     package func beginWindow() {
-        for listener in listeners { listener.verifier.beginWindow() }
+        for receiver in receivers { receiver.verifier.beginWindow() }
     }
 
     private func addSender(
@@ -186,7 +186,7 @@ package final class MediaClient {
             videos.append(
                 VideoSender(
                     rid: send.rid,
-                    maker: SyntheticVideo(
+                    encoder: SyntheticVideo(
                         source: settings.sourceNumber,
                         settings: video,
                         payloadType: codec.payloadType,
@@ -200,7 +200,7 @@ package final class MediaClient {
         case .audio:
             guard settings.sendsAudio else { return }
             audio = AudioSender(
-                maker: SyntheticAudio(
+                encoder: SyntheticAudio(
                     source: settings.sourceNumber,
                     payloadType: codec.payloadType,
                     ssrc: send.ssrc,
@@ -213,7 +213,7 @@ package final class MediaClient {
         try core.connect(slot: track, to: source, at: now)
     }
 
-    /// Takes an event that the core reported for this peer.
+    /// Handles an event that the core reported for this peer.
     package func handle(_ event: PeerEvent, at now: Instant) {
         switch event {
         case .connected:
@@ -223,12 +223,12 @@ package final class MediaClient {
         case .closed(let reason):
             isConnected = false
             isSending = false
-            closedFor = reason
+            closeReason = reason
         default: break
         }
     }
 
-    /// Stops and starts making media, as a muted or covered source does.
+    /// Stops and starts sending, as a muted source does.
     package func setSending(_ sending: Bool) { isSending = sending && isConnected }
 
     /// Stops and starts one simulcast layer, as an encoder that lacks bandwidth does.
@@ -242,26 +242,26 @@ package final class MediaClient {
     /// When the next frame or packet is due; `nil` while nothing is sent.
     package var nextDeadline: Instant? {
         guard isSending else { return nil }
-        let video = videos.lazy.filter { !$0.isPaused }.map(\.maker.nextFrameAt).min()
-        return earliest(video, audio?.maker.nextPacketAt)
+        let video = videos.lazy.filter { !$0.isPaused }.map(\.encoder.nextFrameAt).min()
+        return earliest(video, audio?.encoder.nextPacketAt)
     }
 
-    /// Makes the media that is due.
+    /// Generates and sends the media that is due.
     package func handleTimeout(at now: Instant, into batch: DatagramBatch) {
         guard isSending else { return }
         for index in videos.indices {
             let source = videos[index].source
-            guard !videos[index].isPaused, now >= videos[index].maker.nextFrameAt else { continue }
-            source.noteCapture(videos[index].maker.timestamp(at: now), ntp: core.ntp(at: now))
+            guard !videos[index].isPaused, now >= videos[index].encoder.nextFrameAt else { continue }
+            source.noteCapture(videos[index].encoder.timestamp(at: now), ntp: core.ntp(at: now))
             let wanted = source.takeKeyFrameRequest(at: now)
-            _ = videos[index].maker.makeFrame(at: now, keyFrameWanted: wanted) { packet in
+            _ = videos[index].encoder.makeFrame(at: now, keyFrameWanted: wanted) { packet in
                 source.send(packet, at: now, into: batch)
             }
         }
-        while let source = audio?.source, let maker = audio?.maker, now >= maker.nextPacketAt {
-            // A packet that is made late was captured when it was due.
-            source.noteCapture(maker.timestamp, ntp: core.ntp(at: maker.nextPacketAt))
-            _ = audio?.maker.makePacket(at: now) { source.send($0, at: now, into: batch) }
+        while let source = audio?.source, let encoder = audio?.encoder, now >= encoder.nextPacketAt {
+            // A late packet was captured when it was due.
+            source.noteCapture(encoder.timestamp, ntp: core.ntp(at: encoder.nextPacketAt))
+            _ = audio?.encoder.makePacket(at: now) { source.send($0, at: now, into: batch) }
         }
     }
 }

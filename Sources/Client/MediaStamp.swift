@@ -1,11 +1,11 @@
 package import Wire
 
-/// What a synthetic packet says of itself, so that its receiver can tell loss, duplicates, order and delay end to end.
+/// The payload of a synthetic packet, from which its receiver measures loss, duplicates, order and delay end to end.
 package struct MediaStamp: Hashable, Sendable {
     package static let length = 32
     private static let magic: UInt32 = 0x6E61_6761
 
-    /// Which source made it.
+    /// The number of the source.
     package var source: UInt32
     /// Counts the source's packets from 0.
     package var packet: UInt32
@@ -14,7 +14,7 @@ package struct MediaStamp: Hashable, Sendable {
     package var indexInFrame: UInt16
     package var packetsInFrame: UInt16
     package var isKeyFrame: Bool
-    /// When it was made, on the sender's monotonic clock.
+    /// The time of sending on the sender's monotonic clock.
     package var sentAt: Instant
 
     package init(

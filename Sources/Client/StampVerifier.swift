@@ -1,12 +1,12 @@
 package import Wire
 
-/// Judges what a receiver got of one synthetic source: each packet once, each frame whole and decodable, how late.
+/// Verifies the packets received from one synthetic source: losses, duplicates, order, complete and decodable frames.
 ///
-/// It looks back over the last `packetsRemembered` packets and `framesRemembered` frames, and costs 3 KiB.
+/// It remembers the last ``packetsRemembered`` packets and ``framesRemembered`` frames in 3 KiB.
 package struct StampVerifier: Sendable {
-    /// A power of two: 20 s of a 1.5 Mbit/s stream, longer than anything is retransmitted.
+    /// A power of two: 20 s of a 1.5 Mbit/s stream, longer than any retransmission takes.
     package static let packetsRemembered = 4_096
-    /// A power of two: frames under assembly or waiting for one before them; a jitter buffer holds no more.
+    /// A power of two: frames that are incomplete or wait for an earlier one, as many as a jitter buffer holds.
     package static let framesRemembered = 256
 
     private struct Assembly: Sendable {
@@ -27,57 +27,55 @@ package struct StampVerifier: Sendable {
     private var seen: ContiguousArray<UInt64> = []
     private var assemblies: ContiguousArray<Assembly?> = []
     private var lastDecoded: UInt32?
-    /// Whether a complete key frame may be waiting further on.
+    /// Whether a complete later key frame may be waiting.
     private var mayJump = false
 
     package private(set) var packets = 0
     package private(set) var bytes = 0
     package private(set) var duplicates = 0
-    /// Packets that came behind a newer one by themselves.
+    /// Packets that arrived after a newer one without retransmission.
     package private(set) var reordered = 0
-    /// Packets that came behind a newer one because they were lost and sent again.
+    /// Packets that arrived after a newer one as retransmissions.
     package private(set) var restored = 0
     package private(set) var framesDecoded = 0
     package private(set) var keyFramesDecoded = 0
     /// Packets without a stamp.
     package private(set) var unreadable = 0
-    /// Changes of source, after which counting begins anew.
+    /// Changes of source, each of which restarts the counts of losses.
     package private(set) var switches = 0
-    package private(set) var firstDecodedAt: Instant?
     package private(set) var lastDecodedAt: Instant?
     /// The longest time between two decoded frames.
     package private(set) var longestGap = Interval.zero
 
     package init() {}
 
-    /// Packets that came behind a newer one, for whichever reason.
+    /// Packets that arrived after a newer one.
     package var late: Int { reordered + restored }
 
     /// The source that plays, by the number in its stamps.
     package var sourceNumber: UInt32? { source }
-    package var newestPacket: UInt32? { newest }
     package var newestFrameDecoded: UInt32? { lastDecoded }
 
-    /// Packets between the first and the newest that never came; of the present source.
+    /// Packets of the present source between the first and the newest that have not arrived.
     package var lost: Int {
         guard let first, let newest, newest >= first else { return 0 }
         return Int(newest) - Int(first) + 1 - unique
     }
 
-    /// The same, with those after the newest when the source has made `made` packets in all.
+    /// ``lost`` plus the packets after the newest of the `made` packets that the source sent in all.
     package func lost(ofMade made: Int) -> Int {
         guard let newest else { return 0 }
         return lost + max(made - Int(newest) - 1, 0)
     }
 
-    /// The numbers of the packets that never came, of the present source, as far as it is remembered.
+    /// The numbers of the remembered packets of the present source that have not arrived.
     package var missing: [UInt32] {
         guard let first, let newest, newest >= first else { return [] }
         let oldest = UInt32(max(Int(newest) - Self.packetsRemembered + 1, Int(first)))
         return (oldest...newest).filter { !hasSeen($0) }
     }
 
-    /// Counts losses and gaps from here on: packets up to the newest count no more. The other counts go on.
+    /// Restarts the counts of losses and gaps after the newest packet. The other counts continue.
     package mutating func beginWindow() {
         longestGap = .zero
         guard let newest, newest < .max else { return }
@@ -86,9 +84,11 @@ package struct StampVerifier: Sendable {
         unique = 0
     }
 
-    /// Takes the part of a payload that begins with the stamp.
-    /// - Parameter isRestored: whether the packet came as a retransmission.
-    /// - Returns: the stamp when the packet is a new one.
+    /// Counts a packet.
+    /// - Parameters:
+    ///   - stamped: the payload from the stamp on.
+    ///   - isRestored: whether the packet is a retransmission.
+    /// - Returns: the stamp of a packet that is not a duplicate.
     @discardableResult
     package mutating func received(_ stamped: RawSpan, isRestored: Bool = false, at now: Instant) -> MediaStamp? {
         guard let stamp = MediaStamp(stamped) else {
@@ -121,7 +121,8 @@ package struct StampVerifier: Sendable {
 
     // MARK: Packets
 
-    /// Notes a packet's number; `false` when it was here before, or so long ago that this cannot be told.
+    /// Records a packet's number.
+    /// - Returns: `false` for a duplicate, and for a packet that is too old to tell.
     private mutating func place(_ packet: UInt32, isRestored: Bool) -> Bool {
         if let newest, packet <= newest {
             guard newest - packet < Self.packetsRemembered, !hasSeen(packet) else { return false }
@@ -138,7 +139,7 @@ package struct StampVerifier: Sendable {
         return true
     }
 
-    /// Clears the bits of the packets that become the remembered ones, of which none has come.
+    /// Clears the bits of the packets from the newest to `packet`, which have not arrived.
     private mutating func forgetBits(upTo packet: UInt32) {
         guard let newest else { return }
         guard packet - newest < Self.packetsRemembered else {
@@ -164,7 +165,7 @@ package struct StampVerifier: Sendable {
         let index = Int(stamp.frame) % Self.framesRemembered
         var assembly = Assembly(frame: stamp.frame, missing: max(stamp.packetsInFrame, 1), isKeyFrame: stamp.isKeyFrame)
         if let present = assemblies[index] {
-            // The one that is so far behind is not waited for any more.
+            // A newer frame has taken the place of this one.
             guard present.frame <= stamp.frame else { return }
             if present.frame == stamp.frame { assembly = present }
         }
@@ -209,7 +210,6 @@ package struct StampVerifier: Sendable {
         lastDecoded = assembly.frame
         framesDecoded += 1
         if assembly.isKeyFrame { keyFramesDecoded += 1 }
-        if firstDecodedAt == nil { firstDecodedAt = now }
         if let lastDecodedAt { longestGap = max(longestGap, now - lastDecodedAt) }
         lastDecodedAt = now
     }

@@ -1,17 +1,17 @@
 package import Wire
 
-/// Makes VP8 packets as an encoder would send them, a frame at a time in a burst, with a stamp for a payload.
+/// Generates VP8 packets as an encoder would send them, a frame at a time in a burst, with a stamp as payload.
 ///
-/// The picture inside cannot be decoded; everything that a forwarder or a jitter buffer looks at is real.
+/// The picture cannot be decoded. Everything that a forwarder or a jitter buffer reads is valid.
 package struct SyntheticVideo {
     package struct Settings: Sendable {
         package var bitrate = 1_500_000
         package var framesPerSecond = 30
         /// RTP payload bytes, descriptor included.
         package var payloadBytesMax = 1_100
-        /// A key frame is this many times a delta frame.
+        /// The size of a key frame in delta frames.
         package var keyFrameFactor = 5
-        /// `nil`: only when asked.
+        /// `nil`: on request only.
         package var keyFrameInterval: Interval?
         package init() {}
     }
@@ -29,11 +29,10 @@ package struct SyntheticVideo {
     private var tl0: UInt8
     private var lastKeyFrameAt: Instant?
     private var bytes: [UInt8] = []
-    /// What stands behind the stamp.
-    private let filling: [UInt8]
+    /// The bytes after the stamp.
+    private let filler: [UInt8]
     package private(set) var nextFrameAt: Instant
     package private(set) var keyFramesMade = 0
-    /// Packets made so far.
     package var packetCount: UInt32 { packets }
     package var frameCount: UInt32 { frames }
 
@@ -55,7 +54,7 @@ package struct SyntheticVideo {
         tl0 = .random(in: 0...0xFF, using: &generator)
         startedAt = now
         nextFrameAt = now
-        filling = (0..<max(settings.payloadBytesMax, 0)).map { UInt8(truncatingIfNeeded: $0) }
+        filler = (0..<max(settings.payloadBytesMax, 0)).map { UInt8(truncatingIfNeeded: $0) }
         bytes.reserveCapacity(RTPPacketView.fixedHeaderLength + settings.payloadBytesMax)
     }
 
@@ -69,7 +68,7 @@ package struct SyntheticVideo {
     package mutating func makeFrame(at now: Instant, keyFrameWanted: Bool, _ send: (RawSpan) -> Void) -> Bool {
         guard now >= nextFrameAt else { return false }
         let interval = Interval(nanoseconds: 1_000_000_000 / Int64(settings.framesPerSecond))
-        // A late source catches up, but no two pictures are of one instant.
+        // A late source catches up, but two frames are at least half an interval apart.
         nextFrameAt = max(nextFrameAt + interval, now + Interval(nanoseconds: interval.nanoseconds / 2))
         let periodic = settings.keyFrameInterval.map { every in lastKeyFrameAt.map { now - $0 >= every } ?? true }
         let isKeyFrame = keyFrameWanted || frames == 0 || periodic == true
@@ -120,14 +119,14 @@ package struct SyntheticVideo {
         bytes.append(stamp.isKeyFrame ? 0x00 : 0x01)
         stamp.append(to: &bytes)
         let missing = RTPPacketView.fixedHeaderLength + size - bytes.count
-        bytes.append(contentsOf: filling.prefix(max(missing, 0)))
+        bytes.append(contentsOf: filler.prefix(max(missing, 0)))
     }
 
-    /// Where the stamp stands in a payload that `build` made and a forwarder sent on.
+    /// The offset of the stamp in a forwarded payload.
     package static let stampOffset = 7
 }
 
-/// Makes Opus-like packets: one stamp every 20 ms.
+/// Generates packets like Opus: one stamp every 20 ms.
 package struct SyntheticAudio {
     private let source: UInt32
     private let payloadType: PayloadType
@@ -139,7 +138,7 @@ package struct SyntheticAudio {
     private var bytes: [UInt8] = []
     package private(set) var nextPacketAt: Instant
     package var packetCount: UInt32 { packets }
-    /// Of the packet that is made next.
+    /// The RTP timestamp of the next packet.
     package var timestamp: RTPTimestamp { rtpTimestamp }
     package static let packetInterval = Interval.milliseconds(20)
 

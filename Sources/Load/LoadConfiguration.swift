@@ -2,15 +2,15 @@ internal import Foundation
 internal import SRTP
 package import Wire
 
-/// What a load run does.
+/// The configuration of a load run.
 package struct LoadConfiguration: Sendable {
-    /// Subscribers that join in steps, each of which is measured, until the goals are missed.
+    /// Subscribers join in steps until the goals are missed. Each step is measured.
     package struct Ramp: Sendable, Equatable {
         /// Subscribers that join in one step.
         package var step: Int
-        /// The share of the packets that may be lost, in percent.
+        /// The highest permitted packet loss in percent.
         package var lossPercentMax: Double
-        /// The forwarding latency that 99 % of the packets must not exceed.
+        /// The highest permitted p99 of the forwarding latency.
         package var p99MillisecondsMax: Double
 
         package init(step: Int, lossPercentMax: Double = 0.1, p99MillisecondsMax: Double = 50) {
@@ -20,55 +20,56 @@ package struct LoadConfiguration: Sendable {
         }
     }
 
-    /// How the server is spoken to.
+    /// The signaling protocol.
     package enum Signaling: String, Sendable, CaseIterable {
-        /// WHIP and WHEP: the client offers, over a transport for each track that it watches.
+        /// WHIP and WHEP: the client offers, with a transport for each publisher that it watches.
         case whip
-        /// Sora's: the server offers, and a member sends and receives over one transport.
+        /// Sora's signaling: the server offers, and a member sends and receives over one transport.
         case sora
     }
 
     package var signaling = Signaling.whip
-    /// Where the WebSocket of Sora's signaling is, under `url`.
+    /// The path of Sora's signaling under `url`.
     package var signalingPath = "/signaling"
-    /// The server: `http://127.0.0.1:8080`, or with a path that all of its endpoints begin with.
+    /// The server, optionally with a prefix of all paths.
     package var url = "http://127.0.0.1:8080"
     package var channel = "load"
-    /// Channels that the publishers are spread over; with several, each has its number behind its name.
+    /// The number of channels, between which the publishers are divided. Several channels have a number after the name.
     package var channels = 1
     /// Paths under `url`. `{channel}` stands for the channel, `{publisher}` for the publisher's number from 1 and
-    /// `{participant}` for the publisher's name as the server gave it.
+    /// `{participant}` for the publisher's identifier on the server.
     package var publishPath = "/whip/{channel}"
     package var watchPath = "/whep/{channel}"
-    /// How a subscriber names one of several publishers of a channel; used when the server named them.
+    /// The path to one of several publishers of a channel, used if the server names its publishers.
     package var watchParticipantPath = "/whep/{channel}/{participant}"
-    /// Presented as Bearer token, and to Sora's signaling as `access_token` of the metadata.
+    /// Sent as Bearer token; over Sora's signaling as `access_token` of the metadata.
     package var token: String?
 
     package var publishers = 1
     package var subscribers = 1
-    /// Members of each channel's conference, in which each publishes and watches all others; `publishers` and
-    /// `subscribers` count for nothing then.
+    /// Members of each channel's conference, in which each publishes and watches all others. `publishers` and
+    /// `subscribers` are ignored then.
     package var conferenceMembers: Int?
     /// 0: no video.
     package var videoBitsPerSecond = 1_500_000
     package var framesPerSecond = 30
     package var sendsAudio = false
-    /// The length of a measured window, which begins when everybody is connected; with a ramp, of each step's.
+    /// The length of a measured window, which starts when all clients are connected; with a ramp, the window of each
+    /// step.
     package var durationSeconds = 30.0
     /// Clients that join per second.
     package var joinRate = 20.0
     package var ramp: Ramp?
     /// The server's process on this machine, to measure its CPU time and memory.
     package var serverPID: Int?
-    /// The server's Prometheus page, to measure its CPU time, its memory and, of Nagare, what it sent.
+    /// The server's Prometheus page, to measure its CPU time and memory, and for Nagare the packets that it sent.
     package var metricsURL: String?
 
-    /// What the clients offer in DTLS, best first.
+    /// The SRTP profiles that the clients offer in DTLS, in order of preference.
     package var srtpProfiles: [SRTPProfile] = [.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1]
-    /// What encrypts and decrypts, by its name; `nil`: the fastest that there is.
+    /// The name of the SRTP backend; `nil` for the fastest available.
     package var srtpBackend: String?
-    /// Threads that the clients are spread over; `nil`: as many as their sockets need.
+    /// The number of event loops; `nil` for as many as the clients' sockets need.
     package var loops: Int?
 
     package static let clientsMax = 20_000
@@ -76,7 +77,7 @@ package struct LoadConfiguration: Sendable {
 
     package init() {}
 
-    /// Throws what is wrong, in one sentence.
+    /// - Throws: ``LoadError/usage(_:)`` with the first invalid setting.
     package func validate() throws(LoadError) {
         func require(_ condition: Bool, _ sentence: String) throws(LoadError) {
             guard condition else { throw .usage(sentence) }
@@ -101,7 +102,10 @@ package struct LoadConfiguration: Sendable {
                 ramp.p99MillisecondsMax > 0 && ramp.p99MillisecondsMax <= 100_000,
                 "The latency that a ramp tolerates is more than 0 and at most 100000 ms."
             )
-            try require(conferenceMembers == nil, "A ramp adds subscribers, which a conference has none of.")
+            try require(
+                conferenceMembers == nil,
+                "A conference has no subscribers to ramp; leave out --ramp or --conference."
+            )
         }
         try require(!srtpProfiles.isEmpty, "Offer at least one SRTP profile.")
         let backends = SRTPBackend.available.map(\.rawValue)
@@ -154,39 +158,40 @@ package struct LoadConfiguration: Sendable {
     }
 }
 
-// MARK: - Who does what
+// MARK: - Roles
 
 extension LoadConfiguration {
     package var publisherCount: Int { conferenceMembers.map { $0 * channels } ?? publishers }
     /// In a conference each watched member counts.
     package var subscriberCount: Int { conferenceMembers.map { $0 * ($0 - 1) * channels } ?? subscribers }
-    /// Subscribers that join as clients of their own: members of a conference with one transport each are none.
+    /// Subscribers that are clients of their own. Over Sora's signaling the members of a conference are publishers with
+    /// one transport.
     var joiningSubscribers: Int { signaling == .sora && conferenceMembers != nil ? 0 : subscriberCount }
     var clientCount: Int { publisherCount + joiningSubscribers }
     var loopCount: Int { max(loops ?? 1, (clientCount + LoadLoop.clientsMax - 1) / LoadLoop.clientsMax) }
 
-    /// Which publisher, from 0, a subscriber watches, by its number from 0.
+    /// The publisher that a subscriber watches. Both numbers start at 0.
     func publisher(watchedBy subscriber: Int) -> Int {
         guard let members = conferenceMembers else { return publishers > 0 ? subscriber % publishers : 0 }
         let conference = subscriber / (members * (members - 1))
         let (watcher, other) = (subscriber % (members * (members - 1))).quotientAndRemainder(dividingBy: members - 1)
-        // Everybody but itself.
+        // All members except itself.
         return conference * members + (other < watcher ? other : other + 1)
     }
 
-    /// The name of the channel that a publisher, by its number from 0, publishes to.
+    /// The channel of a publisher, whose number starts at 0.
     func channel(ofPublisher publisher: Int) -> String {
         guard channels > 1 else { return channel }
         let number = conferenceMembers.map { publisher / $0 } ?? publisher % channels
         return "\(channel)-\(number + 1)"
     }
 
-    /// Whether a channel has publishers that must be told apart.
+    /// Whether a channel has several publishers.
     var sharesChannels: Bool { publisherCount > channels }
 }
 
 extension SRTPProfile {
-    /// What the profile is called on the command line and in the report.
+    /// The profile's name on the command line and in the report.
     package var loadName: String {
         switch self {
         case .aeadAES128GCM: "gcm"
@@ -196,11 +201,11 @@ extension SRTPProfile {
     }
 }
 
-/// Why a run, or one client of it, came to nothing: one sentence for the one who started it.
+/// Why a run, or one client of it, failed, as a sentence for the user.
 package enum LoadError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was asked for is wrong.
+    /// The configuration is invalid.
     case usage(String)
-    /// The machine or the server refuses it.
+    /// The machine or the server refused, or did not answer.
     case failed(String)
 
     package var sentence: String {

@@ -7,32 +7,32 @@ import Negotiation
 import SRTP
 import Wire
 
-/// How much media a source has made so far.
+/// The packets that a source has sent so far.
 struct MadeMedia: Sendable {
     var videoPackets = 0
     var audioPackets = 0
 }
 
-/// Clients on one event loop's thread: each with a UDP socket of its own, all in one forwarding core.
+/// The clients on one event loop's thread, each with its own UDP socket, all in one forwarding core.
 actor LoadLoop {
-    /// Sockets that one loop takes, one a client.
+    /// The most clients of one loop, each with a socket.
     static let clientsMax = 1_000
-    /// A client's share of the kernel's buffers, which take memory as they fill: half a second of 8 Mbit/s in, a key
-    /// frame out.
+    /// The kernel's buffers for one client, which take memory as they fill: half a second of 8 Mbit/s in, a key frame
+    /// out.
     private static let socketOptions = SocketOptions(receiveBufferBytes: 1 << 20, sendBufferBytes: 1 << 18)
 
     /// A client's socket, opened before its offer is made.
     struct Endpoint: Sendable {
         let socket: SocketIndex
-        /// The port to be offered.
+        /// The port to offer.
         let port: UInt16
-        /// Whether it reaches IPv4 only.
+        /// Whether the socket is IPv4 only.
         let isV4: Bool
     }
 
-    /// What a client publishes, if it does.
+    /// What a publisher sends.
     struct Media: Sendable {
-        /// Names the source in its stamps.
+        /// The source number in its stamps.
         var source: UInt32
         var video: SyntheticVideo.Settings?
         var hasAudio: Bool
@@ -48,7 +48,7 @@ actor LoadLoop {
     private var waiting: [PeerID: CheckedContinuation<PeerCloseReason?, Never>] = [:]
     private var nextMediaAt: Instant?
     private var isSending = true
-    /// Clients that ended by themselves after they were connected.
+    /// Clients that the server or the network ended after they were connected.
     private(set) var ended: [PeerCloseReason: Int] = [:]
     private var expectsEnds = false
 
@@ -72,12 +72,12 @@ actor LoadLoop {
         if let name = configuration.srtpBackend, let backend = SRTPBackend(rawValue: name) {
             settings.srtpBackend = backend
         }
-        // A subscriber sends nothing on, so it needs no more of what it received than to know duplicates by.
+        // A subscriber forwards nothing, so it needs no packet history beyond duplicate detection.
         settings.historyBytesMax = 0
         forwarder = Forwarder(settings)
     }
 
-    /// A loop whose thread runs; `shutdown` must follow.
+    /// Starts a loop's thread. ``shutdown()`` must follow.
     static func start(
         _ configuration: LoadConfiguration,
         certificate: DTLSCertificate,
@@ -141,7 +141,7 @@ actor LoadLoop {
         return Endpoint(socket: socket, port: eventLoop.description(of: socket)?.local.port ?? 0, isV4: ip.isV4)
     }
 
-    /// Adds a client whose session was negotiated, which begins to connect.
+    /// Adds a negotiated client, which starts to connect.
     func add(
         _ id: PeerID,
         endpoint: Endpoint,
@@ -153,7 +153,7 @@ actor LoadLoop {
             NetworkPath(socket: endpoint.socket, remote: $0)
         }
         guard !paths.isEmpty else {
-            throw .failed("The server has no UDP candidate that this machine could reach.")
+            throw .failed("The server's answer has no UDP candidate that this machine can reach.")
         }
         var settings = MediaClient.Settings()
         settings.video = media.video
@@ -180,21 +180,21 @@ actor LoadLoop {
         }
     }
 
-    /// Returns when a client's media may flow.
-    /// - Throws: why it did not connect; ICE and DTLS give up after 30 s.
-    func connected(_ id: PeerID) async throws(LoadError) {
+    /// Waits until a client is connected.
+    /// - Throws: why it did not connect; ICE and DTLS time out after 30 s.
+    func waitForConnection(of id: PeerID) async throws(LoadError) {
         guard let client = clients[id] else { throw .failed("The run was interrupted.") }
-        if let reason = client.closedFor { throw .failed(Self.words(for: reason)) }
+        if let reason = client.closeReason { throw .failed(Self.message(for: reason)) }
         if !client.isConnected {
             let refusal = await withCheckedContinuation { waiting[id] = $0 }
-            if let refusal { throw .failed(Self.words(for: refusal)) }
+            if let refusal { throw .failed(Self.message(for: refusal)) }
         }
         scheduleMedia()
     }
 
-    /// Lets other tracks arrive at a client than before.
+    /// Changes the received tracks of a client.
     func change(_ id: PeerID, add: [ReceiveTrackParameters], remove: [MID]) throws(LoadError) {
-        guard let client = clients[id], client.closedFor == nil else { return }
+        guard let client = clients[id], client.closeReason == nil else { return }
         do throws(ForwarderError) {
             try client.change(add: add, remove: remove, at: EventLoop.now())
         } catch {
@@ -202,54 +202,19 @@ actor LoadLoop {
         }
     }
 
-    /// Adds a client and connects it.
-    private func connect(
-        _ id: PeerID,
-        endpoint: Endpoint,
-        credentials: ICECredentials,
-        answer: ClientAnswer,
-        media: Media
-    ) async throws(LoadError) {
-        try add(id, endpoint: endpoint, credentials: credentials, answer: answer, media: media)
-        try await connected(id)
-    }
-
-    /// The same for a client that was added.
-    func attempt(_ id: PeerID) async -> Result<Void, LoadError> {
+    /// ``waitForConnection(of:)`` for callers with a cancellation handler, which takes no typed errors.
+    func connectionResult(of id: PeerID) async -> Result<Void, LoadError> {
         do throws(LoadError) {
-            return .success(try await connected(id))
+            return .success(try await waitForConnection(of: id))
         } catch {
             return .failure(error)
         }
     }
 
-    /// The same, as a value.
-    func attempt(
-        _ id: PeerID,
-        endpoint: Endpoint,
-        credentials: ICECredentials,
-        answer: ClientAnswer,
-        media: Media
-    ) async -> Result<Void, LoadError> {
-        do throws(LoadError) {
-            return .success(
-                try await connect(
-                    id,
-                    endpoint: endpoint,
-                    credentials: credentials,
-                    answer: answer,
-                    media: media
-                )
-            )
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    /// Gives up a client that is connecting.
+    /// Ends a client that is connecting.
     func abandon(_ id: PeerID) { forwarder.removePeer(id, at: EventLoop.now(), into: batch) }
 
-    private static func words(for reason: PeerCloseReason) -> String {
+    private static func message(for reason: PeerCloseReason) -> String {
         switch reason {
         case .setupTimedOut: "No connection within 30 s: the server's UDP candidates do not answer."
         case .consentExpired: "The server stopped answering connectivity checks."
@@ -262,22 +227,22 @@ actor LoadLoop {
 
     // MARK: Measuring
 
-    /// Counts losses and gaps from here on.
+    /// Restarts the counts of losses and gaps.
     func beginWindow() {
         for client in clients.values { client.beginWindow() }
     }
 
-    /// Stops the publishers, so that what is on its way can arrive.
+    /// Stops the publishers, so that packets on their way can arrive.
     func stopSending() {
         isSending = false
         nextMediaAt = nil
         for publisher in publishers { publisher.client.setSending(false) }
     }
 
-    /// From now on it is no news when a client ends.
+    /// Ends of clients are not counted from now on.
     func expectEnds() { expectsEnds = true }
 
-    /// What each source on this loop has made so far.
+    /// What each source on this loop has sent so far.
     var made: [UInt32: MadeMedia] {
         var made: [UInt32: MadeMedia] = [:]
         for (source, client) in publishers {
@@ -286,26 +251,27 @@ actor LoadLoop {
         return made
     }
 
-    /// Tracks that are to arrive.
-    var tracks: Int { clients.values.reduce(0) { $0 + $1.listeners.count { !$0.hasEnded } } }
+    /// Negotiated tracks.
+    var tracks: Int { clients.values.reduce(0) { $0 + $1.receivers.count { !$0.hasEnded } } }
 
-    /// Tracks that nothing has arrived on.
+    /// Negotiated tracks without a packet so far.
     var silentTracks: Int {
         clients.values.reduce(0) {
-            $0 + $1.listeners.count { !$0.hasEnded && $0.verifier.packets + $0.verifier.unreadable == 0 }
+            $0 + $1.receivers.count { !$0.hasEnded && $0.verifier.packets + $0.verifier.unreadable == 0 }
         }
     }
 
-    /// - Parameter made: what the sources have made in all; then what a subscriber lacks at the end counts as lost.
+    /// - Parameter made: what the sources have sent in all. With it, packets after the newest that a subscriber
+    ///   received count as lost.
     func tally(made: [UInt32: MadeMedia]? = nil) -> LoadTally {
         var tally = LoadTally()
         tally.takenAt = EventLoop.now()
         for client in clients.values {
-            for listener in client.listeners {
-                let source = listener.verifier.sourceNumber.flatMap { made?[$0] }
-                switch listener.kind {
-                case .video: tally.video.add(listener.verifier, madeBySource: source?.videoPackets)
-                case .audio: tally.audio.add(listener.verifier, madeBySource: source?.audioPackets)
+            for receiver in client.receivers {
+                let source = receiver.verifier.sourceNumber.flatMap { made?[$0] }
+                switch receiver.kind {
+                case .video: tally.video.add(receiver.verifier, madeBySource: source?.videoPackets)
+                case .audio: tally.audio.add(receiver.verifier, madeBySource: source?.audioPackets)
                 }
             }
         }
@@ -367,7 +333,7 @@ actor LoadLoop {
             } else if !expectsEnds {
                 ended[reason, default: 0] += 1
             }
-        // Only the server acts on the others. A closed client stays for its counts.
+        // The other events are the server's. A closed client is kept for its counts.
         default: break
         }
     }

@@ -96,8 +96,8 @@ extension LoadReport {
             if let latency = media.latencyMilliseconds { lines.append("    latency    \(line(latency))") }
         }
         lines.append(
-            "  feedback     \(window.packetsRequestedAgain) packets asked for again, \(window.copiesDropped) came in "
-                + "vain, \(window.keyFrameRequests) key frames asked for"
+            "  feedback     \(window.packetsRequestedAgain) packets requested by NACK, \(window.copiesDropped) copies "
+                + "dropped, \(window.keyFrameRequests) key frame requests"
         )
         if let server = window.server {
             let each = server.cpuMicrosecondsPerPacket.map { "\(decimal($0, 2)) µs a forwarded packet, " } ?? ""
@@ -129,7 +129,7 @@ extension LoadReport {
     }
 }
 
-/// How a run goes, once a second.
+/// The progress of a run, once a second.
 package struct LoadProgress: Sendable {
     package var seconds: Double
     package var connected: Int
@@ -137,11 +137,11 @@ package struct LoadProgress: Sendable {
     package var failed: Int
     package var packetsPerSecond: Double
     package var megabitsPerSecond: Double
-    /// Missing at the moment, of which some may still come.
+    /// Packets that are missing at present. Some may still arrive.
     package var missing: Int
     package var p50Milliseconds: Double?
     package var p99Milliseconds: Double?
-    /// How much of the second the generator was busy, 0…1.
+    /// The share of the second that the generator was busy, 0…1.
     package var busyShare: Double
 
     /// One line for a terminal.

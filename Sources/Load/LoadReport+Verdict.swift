@@ -1,12 +1,12 @@
 extension LoadReport.Window {
-    /// A loop that is busier than this has no room for a burst.
+    /// A busier loop has no reserve for bursts.
     private static let busyShareMax = 0.8
-    /// Threads that wait this much for a core distort every latency.
+    /// Longer waits for a core distort latencies.
     private static let waitingShareMax = 0.1
-    /// Beyond this the generator's own delay is no longer small beside what a server adds under load.
+    /// A greater delay of the generator is not small compared to a loaded server's.
     private static let lagMillisecondsMax = 10.0
 
-    /// Where the generator was at its end, so that the figures are its own and not the server's.
+    /// The limits that the generator reached. The results are then its own and not the server's.
     var generatorLimits: [String] {
         var limits: [String] = []
         if generator.sendDrops > 0 {
@@ -31,7 +31,7 @@ extension LoadReport.Window {
         return limits
     }
 
-    /// What the generator itself did to the figures.
+    /// Influences of the generator and its machine on the results.
     var warnings: [String] {
         var warnings = generatorLimits
         if let waiting = generator.waitingShare, waiting > Self.waitingShareMax {
@@ -48,14 +48,14 @@ extension LoadReport.Window {
         }
         if let lag = generator.latenessMilliseconds?.p99, lag > Self.lagMillisecondsMax {
             warnings.append(
-                "The generator made media \(decimal(lag, 1)) ms late (p99), for want of CPU time: what it sent was less "
-                    + "even than an encoder's."
+                "The generator sent media \(decimal(lag, 1)) ms late (p99), because it lacked CPU time: its streams were "
+                    + "less even than an encoder's."
             )
         }
         return warnings
     }
 
-    /// The goals of a ramp that the window misses, in words.
+    /// The goals of a ramp that the window misses, as text.
     func missed(_ goals: LoadConfiguration.Ramp) -> [String] {
         var missed: [String] = []
         if lossPercent > goals.lossPercentMax {
@@ -72,8 +72,8 @@ extension LoadReport.Window {
         return missed
     }
 
-    /// Whether a missed goal is the generator's doing: it was at its end, or its own turns are much of the delay.
-    func isGeneratorsFault(_ goals: LoadConfiguration.Ramp) -> Bool {
+    /// Whether the generator explains a missed goal: it reached a limit, or its own turns are much of the delay.
+    func isLimitedByGenerator(_ goals: LoadConfiguration.Ramp) -> Bool {
         let turn = generator.turnMilliseconds?.p99 ?? 0
         return !generatorLimits.isEmpty || generator.waitingShare.map { $0 > Self.waitingShareMax } ?? false
             || turn > goals.p99MillisecondsMax / 2
@@ -92,27 +92,27 @@ extension LoadReport.Ramp {
         )
     }
 
-    /// Takes the last measurement of a step.
+    /// Evaluates the last measurement of a step.
     /// - Parameter failed: clients of the step that did not connect.
-    /// - Returns: whether the ramp goes on.
+    /// - Returns: whether the ramp continues.
     mutating func take(_ step: LoadReport.Window, failed: Int, _ goals: LoadConfiguration.Ramp) -> Bool {
         var reasons = step.goalsMissed ?? []
         if failed > 0 { reasons.append("\(failed) subscribers did not connect") }
-        let isServers = !reasons.isEmpty
+        let missesGoals = !reasons.isEmpty
         reasons += step.generatorLimits
         guard !reasons.isEmpty else {
             subscribersSustained = step.subscribers
             return true
         }
-        // A generator at its end says nothing of a server that met its goals nevertheless.
-        if !isServers { subscribersSustained = step.subscribers }
+        // The server met its goals even though the generator reached its limit.
+        if !missesGoals { subscribersSustained = step.subscribers }
         subscribersAtBreak = step.subscribers
         self.reasons = reasons
-        isGeneratorsLimit = step.isGeneratorsFault(goals)
+        isGeneratorsLimit = step.isLimitedByGenerator(goals)
         return false
     }
 
-    /// The verdict in one sentence.
+    /// The result as one sentence.
     var sentence: String {
         let goals =
             "the goals (loss at most \(decimal(lossPercentMax, 3)) %, p99 at most "
@@ -120,7 +120,7 @@ extension LoadReport.Ramp {
         guard let subscribersAtBreak else {
             return "All \(subscribersSustained) subscribers were served within \(goals)."
         }
-        let who = isGeneratorsLimit ? "The generator gave in" : "The server missed \(goals)"
+        let who = isGeneratorsLimit ? "The generator reached its limit" : "The server missed \(goals)"
         let reason = reasons.first.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 } ?? ""
         return "\(who) at \(subscribersAtBreak) subscribers: \(reason). \(subscribersSustained) were served within "
             + "\(isGeneratorsLimit ? goals : "them")."

@@ -14,14 +14,14 @@ extension LoadReport.Times {
     }
 }
 
-/// What the server had used at one moment.
+/// The server's CPU time and memory at one moment.
 struct ServerUsage: Sendable {
     var process: ProcessUsage?
     var metrics: ServerMetrics?
 
     var residentBytes: Double? { process.map { Double($0.residentBytes) } ?? metrics?.residentBytes }
 
-    /// The process's own count is the finer one.
+    /// From the process if known, because it is more precise than the metrics.
     func cpuSeconds(since earlier: Self) -> Double? {
         if let process, let before = earlier.process { return process.cpuSeconds(since: before) }
         guard let seconds = metrics?.cpuSeconds, let before = earlier.metrics?.cpuSeconds else { return nil }
@@ -29,19 +29,19 @@ struct ServerUsage: Sendable {
     }
 }
 
-/// What the counters and the processes' usage were at one moment.
+/// The counters and the processes' usage at one moment.
 struct LoadSnapshot: Sendable {
     var tally: LoadTally
     var server: ServerUsage
     var own: ProcessUsage?
 }
 
-/// What a window is measured against.
+/// The parameters of a window's evaluation.
 struct WindowContext: Sendable {
     var hasVideo: Bool
     var hasAudio: Bool
     var subscribers: Int
-    /// Publishers that are watched, counted once for each who watches.
+    /// Pairs of a publisher and a subscriber of it.
     var streams: Int
     /// The server before the first subscriber joined.
     var serverBefore: ServerUsage?
@@ -49,8 +49,8 @@ struct WindowContext: Sendable {
 
 extension LoadReport.Window {
     /// - Parameters:
-    ///   - end: when the window ended, which rates and CPU time are of.
-    ///   - settled: what had arrived once everything that was under way at `end` had the time to.
+    ///   - end: the end of the window, for rates and CPU time.
+    ///   - settled: the counts after packets under way at `end` had time to arrive, for losses.
     init(from start: LoadSnapshot, to end: LoadSnapshot, settled: LoadTally, _ context: WindowContext) {
         let tally = end.tally.since(start.tally)
         let final = settled.since(start.tally)
@@ -107,7 +107,7 @@ extension LoadReport.Media {
 }
 
 extension LoadReport.Server {
-    /// `nil` unless the CPU time is known at both ends.
+    /// `nil` unless the CPU time is known at the start and at the end.
     init?(
         from start: ServerUsage,
         to end: ServerUsage,

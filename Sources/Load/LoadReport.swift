@@ -1,7 +1,6 @@
-/// What a load run measured, and the schema of its JSON, which the module's documentation lists.
+/// The report of a load run, also as JSON. The module's documentation lists the fields.
 ///
-/// What was not measured is absent. Fields may be added; one that is renamed, removed or changes its meaning changes
-/// `schema`.
+/// Values that were not measured are absent. New fields do not change `schema`; renamed, removed and redefined ones do.
 package struct LoadReport: Codable, Sendable {
     /// Times in milliseconds, to within 3 %.
     package struct Times: Codable, Sendable {
@@ -13,44 +12,44 @@ package struct LoadReport: Codable, Sendable {
     }
     /// One kind of media during a window, all subscribers together.
     package struct Media: Codable, Sendable {
-        /// Made by this run's publishers.
+        /// Sent by this run's publishers.
         package var packetsSent: Int
-        /// By the subscribers, each packet once.
+        /// Received by the subscribers, without duplicates.
         package var packetsReceived: Int
-        /// Never came, retransmission included.
+        /// Not received, not even as retransmissions.
         package var packetsLost: Int
-        /// Of what should have come, in percent.
+        /// Lost packets in percent of the expected ones.
         package var lossPercent: Double
-        /// Came a second time as a packet of its own.
+        /// Received again with a new sequence number.
         package var packetsDuplicated: Int
-        /// Behind a newer one: reordered or restored.
+        /// Received after a newer packet: reordered or restored.
         package var packetsLate: Int
-        /// Overtaken by a newer one on their way; without RTX those sent again too.
+        /// Received after a newer packet without retransmission. Without RTX, retransmissions count here too.
         package var packetsReordered: Int
-        /// Lost at first and sent again (RFC 4588).
+        /// Received as retransmissions (RFC 4588).
         package var packetsRestored: Int
-        /// Without a stamp of a load generator.
+        /// Packets without a stamp of a load generator.
         package var packetsUnreadable: Int
-        /// Subscribers that nothing arrived at.
+        /// Subscribers without a packet.
         package var subscribersSilent: Int
-        /// Of each subscriber on average; of one that watches several publishers, of each of them.
+        /// The average of all pairs of a subscriber and a publisher that it watches.
         package var framesPerSecond: Double
-        /// The longest that a subscriber waited for its next frame.
+        /// The longest time between two frames of a subscriber.
         package var longestGapMilliseconds: Double
-        /// From the making of a packet to the reading of it.
+        /// From the sending of a packet to its reading.
         package var latencyMilliseconds: Times?
     }
     /// The server's process.
     package struct Server: Codable, Sendable {
         package var cpuSeconds: Double
-        /// CPU time by wall time: 1 is one core.
+        /// CPU time divided by wall time: 1 is one core.
         package var cores: Double
-        /// CPU time by packets that were forwarded: `packetsForwarded` or else those that the subscribers received.
+        /// CPU time per forwarded packet: `packetsForwarded`, or the received packets if that is unknown.
         package var cpuMicrosecondsPerPacket: Double?
         package var residentBytes: Int
-        /// What the memory grew by since before the first subscriber joined, for each of them.
+        /// The growth of memory per subscriber since before the first subscriber joined.
         package var residentBytesPerSubscriber: Double?
-        /// RTP packets that the server's metrics count as sent, retransmissions not included.
+        /// RTP packets sent by the server's metrics, retransmissions not included.
         package var packetsForwarded: Int?
         package var retransmissionsSent: Int?
         /// Datagrams that the server's sockets dropped, in either direction.
@@ -61,59 +60,59 @@ package struct LoadReport: Codable, Sendable {
         package var threads: Int
         package var cpuSeconds: Double?
         package var residentBytes: Int?
-        /// CPU time by packets received.
+        /// CPU time per received packet.
         package var cpuMicrosecondsPerPacket: Double?
-        /// How much of the time its loops had something to do, 0…1.
+        /// The share of time that its loops were busy, 0…1.
         package var busyShare: Double
-        /// How much of the time its loops were ready but had no core, 0…1.
+        /// The share of time that its loops were ready but had no core, 0…1.
         package var waitingShare: Double?
-        /// How long a turn of a loop took, for which the packets of the turn after it waited.
+        /// The duration of a turn of a loop. Packets of the next turn wait that long.
         package var turnMilliseconds: Times?
-        /// How late frames and audio packets were made.
+        /// How late frames and audio packets were sent.
         package var latenessMilliseconds: Times?
         /// Datagrams that its sockets could not send.
         package var sendDrops: Int
         /// Datagrams that the kernel dropped because its sockets' buffers were full.
         package var receiveDrops: Int
     }
-    /// A measured stretch of time.
+    /// A measured period.
     package struct Window: Codable, Sendable {
         package var seconds: Double
         package var subscribers: Int
         package var packetsPerSecond: Double
-        /// Payload that the subscribers received.
+        /// The payload that the subscribers received.
         package var megabitsPerSecond: Double
         package var lossPercent: Double
         package var video: Media?
         package var audio: Media?
-        /// Packets that the subscribers asked for again.
+        /// Packets that the subscribers requested by NACK.
         package var packetsRequestedAgain: Int
-        /// Copies of packets that had come already, which SRTP or the transport dropped.
+        /// Duplicates that SRTP or the transport dropped.
         package var copiesDropped: Int
         package var keyFrameRequests: Int
         package var server: Server?
         package var generator: Generator
-        /// Of a ramp's step: the goals that it missed, in words.
+        /// The goals that a step of a ramp missed, as text.
         package var goalsMissed: [String]?
 
         package var packetsLost: Int { (video?.packetsLost ?? 0) + (audio?.packetsLost ?? 0) }
         package var subscribersSilent: Int { (video?.subscribersSilent ?? 0) + (audio?.subscribersSilent ?? 0) }
-        /// Of the kind of media that is worse off.
+        /// The higher p99 of video and audio.
         package var p99Milliseconds: Double? {
             [video, audio].compactMap { $0?.latencyMilliseconds?.p99 }.max()
         }
     }
-    /// How a ramp ended.
+    /// The result of a ramp.
     package struct Ramp: Codable, Sendable {
         package var lossPercentMax: Double
         package var p99MillisecondsMax: Double
-        /// The subscribers of the last step that met the goals; 0 when none did.
+        /// Subscribers in the last step that met the goals; 0 without one.
         package var subscribersSustained: Int
-        /// The subscribers of the step that ended the ramp; absent when the goals were met to the end.
+        /// Subscribers in the step that ended the ramp; absent when all steps met the goals.
         package var subscribersAtBreak: Int?
-        /// What ended it, in words.
+        /// The reasons of the end, as text.
         package var reasons: [String]
-        /// Whether it was this generator that gave in, rather than the server.
+        /// Whether the load generator reached its limit, not the server.
         package var isGeneratorsLimit: Bool
     }
 
@@ -131,24 +130,24 @@ package struct LoadReport: Codable, Sendable {
     package var videoKilobitsPerSecond: Int
     package var framesPerSecond: Int
     package var hasAudio: Bool
-    /// What the clients offered: `gcm`, `gcm256`, `cm`.
+    /// The offered SRTP profiles: `gcm`, `gcm256`, `cm`.
     package var srtpProfiles: [String]
     package var publishersConnected = 0
     package var subscribersConnected = 0
-    /// Why clients did not connect, and how many each.
+    /// The number of clients that did not connect, by reason.
     package var failures: [String: Int] = [:]
-    /// Why clients ended after they were connected, and how many each.
+    /// The number of clients that ended after they were connected, by reason.
     package var disconnections: [String: Int] = [:]
-    /// From the first word to the server to the first moment that media may flow.
+    /// From the first request to the server until the client is connected.
     package var connectMilliseconds: Times?
-    /// The steps of the ramp; one that missed the goals was measured a second time and is there twice.
+    /// The steps of the ramp. A step that missed the goals is measured again and listed twice.
     package var steps: [Window] = []
     package var ramp: Ramp?
-    /// The measured window with everybody connected, of a ramp its last step; absent when the run was ended before.
+    /// The measured window, or the last step of a ramp; absent when the run was interrupted before.
     package var window: Window?
-    /// Of Sora's signaling: tracks that the server never offered, though their senders were connected.
+    /// Over Sora's signaling: tracks of connected senders that the server did not offer.
     package var tracksMissing: Int?
-    /// What makes the figures doubtful.
+    /// Reasons to doubt the results.
     package var warnings: [String] = []
     package var isInterrupted = false
 

@@ -5,11 +5,11 @@ import MediaTypes
 import Negotiation
 import Wire
 
-/// One run: joins the clients, measures, and ends every session.
+/// One run: connects the clients, measures, and disconnects them.
 package actor LoadRun {
-    /// How long what is on its way at the end may take to arrive, retransmissions included.
+    /// How long packets that are on their way at the end may take to arrive, retransmissions included.
     private static let settleMax = Interval.seconds(1)
-    /// How long the first packet of each subscriber is waited for: some requests for key frames.
+    /// How long to wait for the first packet of each subscriber: some key frame requests.
     private static let firstMediaMax = Interval.seconds(3)
 
     enum Role { case publisher, subscriber }
@@ -20,31 +20,31 @@ package actor LoadRun {
     private let readMetrics: (@Sendable (String) async throws(LoadError) -> String)?
     private let onProgress: @Sendable (LoadProgress) -> Void
     let certificate: DTLSCertificate
-    /// Distinguishes this run's sources from another generator's.
+    /// Distinguishes this run's sources from those of another load generator.
     let firstSource = UInt32.random(in: 1...0x7FFF_0000)
 
     var loops: [LoadLoop] = []
-    private var sessions: [AcceptedSession] = []
-    /// Of Sora's signaling.
+    private var resources: [CreatedResource] = []
+    /// `nil` for WHIP and WHEP.
     let sora: SoraSignaling?
     var members: [SoraMember] = []
-    /// Members that send, and that receive, in each channel.
+    /// Senders and receivers of each channel, over Sora's signaling.
     var senders: [String: Int] = [:]
     var receivers: [String: Int] = [:]
     var isEnding = false
-    /// The publishers' names, where the server gave any.
+    /// The publishers' identifiers, if the server names them.
     private var participants: [Int: String] = [:]
     var connectedPublishers: Set<Int> = []
     var report: LoadReport
     private var connectTimes = DelayHistogram()
-    /// What the server had used before the first subscriber joined.
+    /// The server's usage before the first subscriber joined.
     private var serverBefore: ServerUsage?
 
     /// - Parameters:
-    ///   - signaling: how the server is spoken to, unless the configuration asks for Sora's signaling.
+    ///   - signaling: the signaling of WHIP and WHEP; unused when the configuration selects Sora's signaling.
     ///   - onProgress: called once a second.
-    ///   - readMetrics: fetches the page at the configuration's `metricsURL`, which is needed only with one.
-    /// - Throws: what is wrong with the configuration.
+    ///   - readMetrics: fetches the page at the configuration's `metricsURL`.
+    /// - Throws: ``LoadError/usage(_:)`` for a configuration that is not valid.
     package init(
         _ configuration: LoadConfiguration,
         signaling: any LoadSignaling,
@@ -53,7 +53,7 @@ package actor LoadRun {
     ) throws(LoadError) {
         try configuration.validate()
         if let pid = configuration.serverPID, ProcessUsage.read(pid) == nil {
-            throw .usage("There is no process \(pid) on this machine whose CPU time can be read.")
+            throw .usage("The CPU time of process \(pid) cannot be read; give the pid of a process on this machine.")
         }
         do {
             certificate = try DTLSCertificate.generate()
@@ -68,7 +68,7 @@ package actor LoadRun {
         report = LoadReport(configuration)
     }
 
-    /// Runs to the end, or until the task is cancelled. In both cases every session has been ended when it returns.
+    /// Runs to the end, or until the task is cancelled. In both cases all clients are disconnected when it returns.
     package func run() async throws(LoadError) -> LoadReport {
         let failure: LoadError?
         do throws(LoadError) {
@@ -80,8 +80,8 @@ package actor LoadRun {
             failure = error
         }
         report.isInterrupted = Task.isCancelled
-        // Sessions are ended whether or not the run was cancelled.
-        await Task { await endEverything() }.value
+        // In a task of its own, which is not cancelled with the run.
+        await Task { await disconnectAll() }.value
         if let failure, !Task.isCancelled { throw failure }
         return report
     }
@@ -92,7 +92,7 @@ package actor LoadRun {
         }
     }
 
-    /// Finds out before anybody joins whether the server's page tells what it is asked for.
+    /// Checks the metrics page before clients join.
     private func checkMetrics() async throws(LoadError) {
         guard let url = configuration.metricsURL, let readMetrics else { return }
         guard ServerMetrics(try await readMetrics(url)).cpuSeconds != nil || configuration.serverPID != nil else {
@@ -128,7 +128,7 @@ package actor LoadRun {
             await join(.subscriber, joined..<next)
             joined = next
             guard var step = await measureStep(goals) else { break }
-            // A machine's hiccup is no verdict: only what is missed twice in a row counts.
+            // Goals must be missed in two measurements in a row, because one may be a disturbance of the machine.
             if step.goalsMissed != [], let again = await measureStep(goals) { step = again }
             report.window = step
             guard verdict.take(step, failed: report.failedClients - failedBefore, goals) else { break }
@@ -143,7 +143,7 @@ package actor LoadRun {
         return step
     }
 
-    private func endEverything() async {
+    private func disconnectAll() async {
         isEnding = true
         for loop in loops {
             await loop.expectEnds()
@@ -151,16 +151,16 @@ package actor LoadRun {
         }
         report.connectMilliseconds = LoadReport.Times(connectTimes)
         await withTaskGroup { group in
-            for session in sessions { group.addTask { [signaling] in await signaling.end(session) } }
+            for resource in resources { group.addTask { [signaling] in await signaling.end(resource) } }
         }
-        sessions = []
-        await endMembers()
+        resources = []
+        await disconnectMembers()
         for loop in loops { await loop.shutdown() }
     }
 
     // MARK: Joining
 
-    /// Lets clients join at the configured rate; returns when each is connected or has failed.
+    /// Connects clients at the configured rate. Returns when each is connected or has failed.
     private func join(_ role: Role, _ numbers: Range<Int>) async {
         let start = ContinuousClock.now
         await withTaskGroup { group in
@@ -189,8 +189,8 @@ package actor LoadRun {
         }
     }
 
-    /// A client before it is negotiated.
-    struct Seat {
+    /// A client that is not negotiated yet.
+    struct PendingClient {
         let id: PeerID
         let loop: LoadLoop
         let endpoint: LoadLoop.Endpoint
@@ -198,7 +198,7 @@ package actor LoadRun {
         let media: LoadLoop.Media
     }
 
-    func takeSeat(_ role: Role, _ number: Int) async throws(LoadError) -> Seat {
+    func prepareClient(_ role: Role, _ number: Int) async throws(LoadError) -> PendingClient {
         let index = role == .publisher ? number : configuration.publisherCount + number
         let loop = loops[index % loops.count]
         let endpoint = try await loop.open(wantsV6: !configuration.hostIsV4)
@@ -210,7 +210,7 @@ package actor LoadRun {
             video.framesPerSecond = configuration.framesPerSecond
             media.video = video
         }
-        return Seat(
+        return PendingClient(
             id: PeerID(rawValue: UInt64(index) + 1),
             loop: loop,
             endpoint: endpoint,
@@ -224,9 +224,9 @@ package actor LoadRun {
     }
 
     private func connect(_ role: Role, _ number: Int) async throws(LoadError) {
-        let seat = try await takeSeat(role, number)
-        if let sora { return try await join(sora, seat, role, number) }
-        let (transport, loop, id) = (seat.transport, seat.loop, seat.id)
+        let client = try await prepareClient(role, number)
+        if let sora { return try await join(sora, client, role, number) }
+        let (transport, loop, id) = (client.transport, client.loop, client.id)
         var generator = SystemRandomNumberGenerator()
         let audio: [CodecParameters] = configuration.sendsAudio ? [.standard(.opus)] : []
         let video: [CodecParameters] = configuration.videoBitsPerSecond > 0 ? [.standard(.vp8)] : []
@@ -234,31 +234,32 @@ package actor LoadRun {
             role == .publisher
             ? ClientOffer.publish(transport: transport, audio: audio, video: video, using: &generator)
             : ClientOffer.watch(transport: transport, audio: audio, video: video, using: &generator)
-        let session = try await negotiate(offer.text, role, number)
-        sessions.append(session)
-        if role == .publisher { participants[number] = session.participant }
+        let resource = try await negotiate(offer.text, role, number)
+        resources.append(resource)
+        if role == .publisher { participants[number] = resource.participant }
         let answer: ClientAnswer
         do throws(NegotiationError) {
-            answer = try offer.parse(answer: session.answer)
+            answer = try offer.parse(answer: resource.answer)
         } catch {
             throw .failed("The server's answer cannot be used: \(error.sentence)")
         }
         guard !Task.isCancelled else { throw .failed("The run was interrupted.") }
+        try await loop.add(
+            id,
+            endpoint: client.endpoint,
+            credentials: transport.credentials,
+            answer: answer,
+            media: client.media
+        )
         let outcome = await withTaskCancellationHandler {
-            await loop.attempt(
-                id,
-                endpoint: seat.endpoint,
-                credentials: transport.credentials,
-                answer: answer,
-                media: seat.media
-            )
+            await loop.connectionResult(of: id)
         } onCancel: {
             Task { await loop.abandon(id) }
         }
         try outcome.get()
     }
 
-    /// Which publisher a subscriber watches: when its own did not connect, the next one that did, except in a conference.
+    /// The publisher that a subscriber watches. If it is not connected, the next connected one, except in a conference.
     private func watchedPublisher(_ number: Int) throws(LoadError) -> Int {
         let watched = configuration.publisher(watchedBy: number)
         let count = configuration.publisherCount
@@ -269,18 +270,18 @@ package actor LoadRun {
         return other
     }
 
-    /// Gets the answer to an offer. It is not cut short by the end of the run, because a session whose answer was
-    /// thrown away could not be ended.
-    private func negotiate(_ offer: String, _ role: Role, _ number: Int) async throws(LoadError) -> AcceptedSession {
+    /// Gets the answer to an offer. The request is not cancelled with the run, because a resource whose answer is lost
+    /// could not be deleted.
+    private func negotiate(_ offer: String, _ role: Role, _ number: Int) async throws(LoadError) -> CreatedResource {
         let watched = role == .subscriber ? try watchedPublisher(number) : 0
         let participant = configuration.sharesChannels ? participants[watched] : nil
         if role == .subscriber, configuration.sharesChannels, participant == nil,
             !configuration.watchPath.contains("{publisher}")
         {
-            throw .failed("The server does not name its publishers: tell them apart with {publisher} in the paths.")
+            throw .failed("The server does not name its publishers; use {publisher} in the paths.")
         }
         let signaling = signaling
-        let request = Task { () -> Result<AcceptedSession, LoadError> in
+        let request = Task { () -> Result<CreatedResource, LoadError> in
             do throws(LoadError) {
                 switch role {
                 case .publisher: return .success(try await signaling.publish(offer: offer, number: number + 1))
@@ -298,8 +299,8 @@ package actor LoadRun {
 
     // MARK: Measuring
 
-    /// Measures a window; when the run is cancelled, what there was of it.
-    /// - Parameter isLast: whether the publishers stop at its end, so that the last packets count too.
+    /// Measures a window, which a cancelled run cuts short.
+    /// - Parameter isLast: whether the publishers stop at its end, so that losses at the end count too.
     private func measure(isLast: Bool) async -> LoadReport.Window? {
         guard !Task.isCancelled else { return nil }
         await waitForTracks()
@@ -330,7 +331,7 @@ package actor LoadRun {
     private func serverUsage() async -> ServerUsage {
         var usage = ServerUsage(process: configuration.serverPID.flatMap { ProcessUsage.read($0) })
         guard let url = configuration.metricsURL, let readMetrics else { return usage }
-        // Also when the run was cancelled in the meantime.
+        // In a task of its own, which is not cancelled with the run.
         let page = await Task { () -> String? in
             do throws(LoadError) { return try await readMetrics(url) } catch { return nil }
         }.value
@@ -345,7 +346,7 @@ package actor LoadRun {
         return sum
     }
 
-    /// Waits until something has arrived on every track, or it is clear that nothing will.
+    /// Waits until a packet has arrived on every track, up to ``firstMediaMax``.
     private func waitForMedia() async {
         let start = EventLoop.now()
         while await silentTracks() > 0, EventLoop.now() - start < Self.firstMediaMax {
@@ -359,7 +360,7 @@ package actor LoadRun {
         return count
     }
 
-    /// Waits for what is missing.
+    /// Waits for missing packets, up to ``settleMax``.
     private func settle(stopping: Bool) async -> LoadTally {
         var made: [UInt32: MadeMedia] = [:]
         if stopping {
@@ -413,11 +414,11 @@ extension LoadConfiguration {
         return host.prefix { $0 != ":" }
     }
 
-    /// Whether a client needs to reach IPv4 only.
+    /// Whether an IPv4 socket is enough for a client.
     var hostIsV4: Bool { host == "localhost" || IPAddress(host)?.isV4 == true }
 
-    /// This machine's address toward the server when that is the same machine, for the offers' candidates. Toward others
-    /// none is offered: a server learns them from the connectivity checks (RFC 8445 §7.3.1.3).
+    /// The loopback address for candidates in offers to a server on this machine. Other servers learn the clients'
+    /// addresses from connectivity checks (RFC 8445 §7.3.1.3).
     var loopback: IPAddress? {
         if host == "localhost" { return .loopbackV4 }
         guard let address = IPAddress(host), address.isLoopback else { return nil }

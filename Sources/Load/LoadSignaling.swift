@@ -1,10 +1,10 @@
-/// A session that the server accepted.
-package struct AcceptedSession: Sendable {
+/// A WHIP or WHEP resource that the server created.
+package struct CreatedResource: Sendable {
     /// The SDP answer.
     package var answer: String
-    /// What ends the session: its URL.
+    /// The resource's URL, for its deletion.
     package var location: String?
-    /// The publisher's name, for subscribers that want this one of several.
+    /// The publisher's identifier on the server, for subscribers of one publisher of several.
     package var participant: String?
 
     package init(answer: String, location: String? = nil, participant: String? = nil) {
@@ -14,14 +14,14 @@ package struct AcceptedSession: Sendable {
     }
 }
 
-/// How a client's offer gets to the server.
+/// The signaling of WHIP and WHEP.
 package protocol LoadSignaling: Sendable {
-    /// - Parameter number: the publisher's, from 1.
-    func publish(offer: String, number: Int) async throws(LoadError) -> AcceptedSession
+    /// - Parameter number: the publisher's number, from 1.
+    func publish(offer: String, number: Int) async throws(LoadError) -> CreatedResource
     /// - Parameters:
-    ///   - number: the publisher's that is to be watched, from 1.
-    ///   - participant: its name, when the server gave one and there are several.
-    func watch(offer: String, number: Int, participant: String?) async throws(LoadError) -> AcceptedSession
-    /// Ends a session; that it is gone already is no error.
-    func end(_ session: AcceptedSession) async
+    ///   - number: the number of the publisher to watch, from 1.
+    ///   - participant: its identifier, if the server gave one and there are several.
+    func watch(offer: String, number: Int, participant: String?) async throws(LoadError) -> CreatedResource
+    /// Deletes a resource. Does nothing if it was deleted already.
+    func end(_ resource: CreatedResource) async
 }

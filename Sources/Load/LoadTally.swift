@@ -2,9 +2,9 @@ import Client
 import EventLoop
 import Wire
 
-/// What the clients of a loop, or of all, have sent and received of one kind of media.
+/// What the clients of one loop, or of all loops, have sent and received of one kind of media.
 struct MediaTally: Sendable {
-    /// Made by the publishers.
+    /// Sent by the publishers.
     var packetsMade = 0
     var framesMade = 0
     /// Received by the subscribers, each packet once.
@@ -18,7 +18,7 @@ struct MediaTally: Sendable {
     /// Since the window began.
     var lost = 0
     var longestGap = Interval.zero
-    /// Tracks that nothing has arrived on.
+    /// Tracks without a packet so far.
     var silentTracks = 0
     var delays = DelayHistogram()
 
@@ -35,40 +35,30 @@ struct MediaTally: Sendable {
         if verifier.packets + verifier.unreadable == 0 { silentTracks += 1 }
     }
 
+    /// The counts that add up over loops and subtract over time.
+    private static let counts: [any WritableKeyPath<Self, Int> & Sendable] = [
+        \.packetsMade, \.framesMade, \.packets, \.bytes, \.duplicates, \.reordered, \.restored, \.unreadable,
+        \.framesDecoded,
+    ]
+
     mutating func merge(_ other: Self) {
-        packetsMade += other.packetsMade
-        framesMade += other.framesMade
-        packets += other.packets
-        bytes += other.bytes
-        duplicates += other.duplicates
-        reordered += other.reordered
-        restored += other.restored
-        unreadable += other.unreadable
-        framesDecoded += other.framesDecoded
+        for count in Self.counts { self[keyPath: count] += other[keyPath: count] }
         lost += other.lost
         longestGap = max(longestGap, other.longestGap)
         silentTracks += other.silentTracks
         delays.merge(other.delays)
     }
 
-    /// What was added since `earlier`. Losses, gaps and silence are counted from the window's start already.
+    /// The counts since `earlier`. Losses, gaps and silent tracks already count from the start of the window.
     func since(_ earlier: Self) -> Self {
         var difference = self
-        difference.packetsMade -= earlier.packetsMade
-        difference.framesMade -= earlier.framesMade
-        difference.packets -= earlier.packets
-        difference.bytes -= earlier.bytes
-        difference.duplicates -= earlier.duplicates
-        difference.reordered -= earlier.reordered
-        difference.restored -= earlier.restored
-        difference.unreadable -= earlier.unreadable
-        difference.framesDecoded -= earlier.framesDecoded
+        for count in Self.counts { difference[keyPath: count] -= earlier[keyPath: count] }
         difference.delays = delays.since(earlier.delays)
         return difference
     }
 }
 
-/// Everything that a loop, or all, have counted.
+/// The counts of one loop, or of all loops.
 struct LoadTally: Sendable {
     var takenAt = Instant(nanoseconds: 0)
     var loops = 1
@@ -76,15 +66,15 @@ struct LoadTally: Sendable {
     var audio = MediaTally()
     var sockets = LoopCounters()
     var nackedPackets = 0
-    /// Copies of what had come already, which the transport dropped before anybody could see their stamps.
+    /// Duplicates that the transport dropped before their stamps were read.
     var copiesDropped = 0
     var keyFrameRequests = 0
-    /// The time that each turn of the loop took.
+    /// The duration of each turn of the loop.
     var turns = DelayHistogram()
-    /// How late each frame and audio packet was made.
+    /// How late each frame and audio packet was sent.
     var lateness = DelayHistogram()
     var busy = Interval.zero
-    /// Datagrams lost before they got to a socket.
+    /// Datagrams dropped because the batch was full.
     var batchDrops = 0
 
     var packets: Int { video.packets + audio.packets }
@@ -95,19 +85,21 @@ struct LoadTally: Sendable {
         sockets.sendQueueDrops + sockets.sendErrorDrops + sockets.sendEndpointDrops + UInt64(batchDrops)
     }
 
+    /// The counts that add up over loops and subtract over time.
+    private static let counts: [any WritableKeyPath<Self, Int> & Sendable] = [
+        \.nackedPackets, \.copiesDropped, \.keyFrameRequests, \.batchDrops,
+    ]
+
     mutating func merge(_ other: Self) {
         takenAt = max(takenAt, other.takenAt)
         loops += other.loops
         video.merge(other.video)
         audio.merge(other.audio)
         sockets.merge(other.sockets)
-        nackedPackets += other.nackedPackets
-        copiesDropped += other.copiesDropped
-        keyFrameRequests += other.keyFrameRequests
+        for count in Self.counts { self[keyPath: count] += other[keyPath: count] }
         turns.merge(other.turns)
         lateness.merge(other.lateness)
         busy = busy + other.busy
-        batchDrops += other.batchDrops
     }
 
     func since(_ earlier: Self) -> Self {
@@ -122,13 +114,10 @@ struct LoadTally: Sendable {
         difference.sockets.sendQueueDrops &-= earlier.sockets.sendQueueDrops
         difference.sockets.sendErrorDrops &-= earlier.sockets.sendErrorDrops
         difference.sockets.sendEndpointDrops &-= earlier.sockets.sendEndpointDrops
-        difference.nackedPackets -= earlier.nackedPackets
-        difference.copiesDropped -= earlier.copiesDropped
-        difference.keyFrameRequests -= earlier.keyFrameRequests
+        for count in Self.counts { difference[keyPath: count] -= earlier[keyPath: count] }
         difference.turns = turns.since(earlier.turns)
         difference.lateness = lateness.since(earlier.lateness)
         difference.busy = busy - earlier.busy
-        difference.batchDrops -= earlier.batchDrops
         return difference
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// What a process of this machine has used until now, by /proc.
+/// The CPU time and memory of a process on this machine, from /proc.
 struct ProcessUsage: Sendable {
     struct ThreadTime: Sendable, Equatable {
         var runNanoseconds: UInt64
@@ -9,9 +9,9 @@ struct ProcessUsage: Sendable {
         var waitNanoseconds: UInt64
     }
 
-    /// User and system time of all threads, ended ones too; to a tick of the kernel, 10 ms mostly.
+    /// User and system time of all threads, including ended ones, with the resolution of a kernel tick, usually 10 ms.
     var tickedSeconds: Double
-    /// The threads' times to the nanosecond (proc(5), schedstat); empty where the kernel does not keep them.
+    /// The threads' times in nanoseconds (proc(5), schedstat); empty on kernels without schedstat.
     var threads: [Int: ThreadTime]
     var residentBytes: Int
 
@@ -20,7 +20,7 @@ struct ProcessUsage: Sendable {
     static func read(_ pid: Int?) -> Self? {
         let folder = "/proc/\(pid.map { String($0) } ?? "self")"
         guard let stat = contents("\(folder)/stat"), let close = stat.lastIndex(of: ")") else { return nil }
-        // The fields from the third on; the second, the program's name, may hold anything.
+        // The fields from the third on. The second, the program's name, may have spaces and parentheses.
         let fields = stat[stat.index(after: close)...].split(separator: " ")
         guard fields.count > 21, let user = Double(fields[11]), let system = Double(fields[12]),
             let pages = Int(fields[21])
@@ -49,12 +49,12 @@ struct ProcessUsage: Sendable {
             nanoseconds &+= thread.runNanoseconds >= before ? thread.runNanoseconds - before : thread.runNanoseconds
         }
         let exact = Double(nanoseconds) / 1e9
-        // Only the ticks know of threads that have ended.
+        // Only the ticks include threads that have ended.
         let hasEnded = earlier.threads.keys.contains { threads[$0] == nil }
         return hasEnded ? max(exact, ticked) : exact
     }
 
-    /// How long threads were ready but without a core since `earlier`, summed; `nil` where the kernel does not tell.
+    /// The total time that threads were ready but without a core since `earlier`; `nil` on kernels without schedstat.
     func waitSeconds(since earlier: Self) -> Double? {
         guard !threads.isEmpty else { return nil }
         var nanoseconds: UInt64 = 0

@@ -1,4 +1,4 @@
-/// What a server's Prometheus page says of its work: of any server its CPU time and memory, of Nagare what it sent too.
+/// Metrics of a server's Prometheus page: CPU time and memory of any server, and the packets that Nagare sent.
 struct ServerMetrics: Sendable, Equatable {
     var cpuSeconds: Double?
     var residentBytes: Double?
@@ -26,7 +26,7 @@ struct ServerMetrics: Sendable, Equatable {
         }
     }
 
-    /// The number behind the name and the labels, whose values may hold anything; a timestamp may follow it.
+    /// The number after the name and the labels, whose values may have any character. A timestamp may follow it.
     private static func value(of sample: Substring) -> Double? {
         let rest = sample.lastIndex(of: "}").map { sample[sample.index(after: $0)...] } ?? sample.drop { $0 != " " }
         guard let value = rest.split(separator: " ").first.flatMap({ Double($0) }), value.isFinite else { return nil }

@@ -7,10 +7,10 @@ internal import NIOHTTP1
 package final class WebSignaling: LoadSignaling {
     /// Longer answers are not SDP.
     private static let bodyBytesMax = 256 * 1024
-    /// A page of a hundred loops' metrics is a tenth of this.
+    /// Ten times the page of a node with a hundred loops.
     private static let metricsBytesMax = 8 * 1024 * 1024
     private static let requestTimeout = TimeAmount.seconds(15)
-    /// How often a request is made that the server answers with "not now".
+    /// Attempts of a request that the server answers with 409, 425, 429 or 503.
     private static let attemptsMax = 5
 
     private let configuration: LoadConfiguration
@@ -21,13 +21,13 @@ package final class WebSignaling: LoadSignaling {
         var settings = HTTPClient.Configuration()
         settings.timeout.connect = .seconds(5)
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 32
-        // A server that is not there is told at once rather than after many attempts.
+        // An unreachable server is reported after one attempt.
         settings.connectionPool.retryConnectionEstablishment = false
         settings.httpVersion = .http1Only
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
     }
 
-    /// Closes the connections. To be called once, at the end.
+    /// Closes the connections. To be called once.
     package func shutdown() async { try? await client.shutdown() }
 
     /// Fetches a server's Prometheus page.
@@ -43,11 +43,11 @@ package final class WebSignaling: LoadSignaling {
         } catch let error as LoadError {
             throw error
         } catch {
-            throw .failed("GET \(url) failed: \(Self.words(for: error)).")
+            throw .failed("GET \(url) failed: \(Self.message(for: error)).")
         }
     }
 
-    package func publish(offer: String, number: Int) async throws(LoadError) -> AcceptedSession {
+    package func publish(offer: String, number: Int) async throws(LoadError) -> CreatedResource {
         try await create(offer, at: url(configuration.publishPath, number: number, participant: nil))
     }
 
@@ -55,24 +55,24 @@ package final class WebSignaling: LoadSignaling {
         offer: String,
         number: Int,
         participant: String?
-    ) async throws(LoadError) -> AcceptedSession {
+    ) async throws(LoadError) -> CreatedResource {
         let path = participant == nil ? configuration.watchPath : configuration.watchParticipantPath
         return try await create(offer, at: url(path, number: number, participant: participant))
     }
 
-    package func end(_ session: AcceptedSession) async {
-        guard let location = session.location else { return }
+    package func end(_ resource: CreatedResource) async {
+        guard let location = resource.location else { return }
         var request = HTTPClientRequest(url: location)
         request.method = .DELETE
         authorize(&request)
         let response = try? await client.execute(request, timeout: Self.requestTimeout)
-        // Read to its end, so that the connection serves the next one.
+        // Read to its end, so that the connection can be reused.
         _ = try? await response?.body.collect(upTo: Self.bodyBytesMax)
     }
 
     // MARK: Requests
 
-    private func create(_ offer: String, at url: String) async throws(LoadError) -> AcceptedSession {
+    private func create(_ offer: String, at url: String) async throws(LoadError) -> CreatedResource {
         var attempt = 1
         while true {
             let (response, body) = try await post(offer, to: url)
@@ -80,7 +80,7 @@ package final class WebSignaling: LoadSignaling {
             if status == 201 {
                 let target = response.url ?? URL(string: url)
                 let location = response.headers.first(name: "Location")
-                return AcceptedSession(
+                return CreatedResource(
                     answer: body,
                     location: location.flatMap { URL(string: $0, relativeTo: target)?.absoluteString },
                     participant: response.headers.first(name: "Nagare-Participant")
@@ -109,7 +109,7 @@ package final class WebSignaling: LoadSignaling {
             let body = try await response.body.collect(upTo: Self.bodyBytesMax)
             return (response, String(buffer: body))
         } catch {
-            throw .failed("POST \(url) failed: \(Self.words(for: error)).")
+            throw .failed("POST \(url) failed: \(Self.message(for: error)).")
         }
     }
 
@@ -134,7 +134,7 @@ package final class WebSignaling: LoadSignaling {
         return name.addingPercentEncoding(withAllowedCharacters: unreserved) ?? name
     }
 
-    // MARK: Words
+    // MARK: Messages
 
     private struct Problem: Decodable {
         var title: String?
@@ -142,7 +142,7 @@ package final class WebSignaling: LoadSignaling {
     }
 
     private static func refusal(_ url: String, _ status: HTTPResponseStatus, _ body: String) -> String {
-        // RFC 9457 puts the sentence into `detail`.
+        // RFC 9457.
         let problem = try? JSONDecoder().decode(Problem.self, from: Data(body.utf8))
         let text = problem?.detail ?? problem?.title ?? body
         let line = text.split(whereSeparator: \.isNewline).first.map { String($0.prefix(200)) } ?? ""
@@ -156,14 +156,14 @@ package final class WebSignaling: LoadSignaling {
         return "POST \(url) was answered \(status.code) \(status.reasonPhrase)\(reason)\(hint)."
     }
 
-    static func words(for error: any Error) -> String {
+    static func message(for error: any Error) -> String {
         let text = String(describing: error)
         if text.localizedCaseInsensitiveContains("refused") {
-            return "nothing listens there; start the server, or check the URL"
+            return "the connection was refused; start the server, or check the URL"
         }
         if text.localizedCaseInsensitiveContains("timeout") { return "the server did not answer in time" }
         if text.localizedCaseInsensitiveContains("unknown host") || text.contains("getaddrinfo") {
-            return "the host's name is not known"
+            return "the host name is unknown"
         }
         let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? "unknown error"
         return line.hasSuffix(".") ? String(line.dropLast()) : line

@@ -4,7 +4,7 @@ import Wire
 
 @Suite struct DelayHistogramTests {
     @Test(arguments: [0, 1, 63, 64, 65, 999, 1_000_000, 123_456_789, 60_000_000_000] as [Int64])
-    func `a single delay is found again to within 3 percent`(nanoseconds: Int64) throws {
+    func `a single delay is recorded to within 3 percent`(nanoseconds: Int64) throws {
         var histogram = DelayHistogram()
         histogram.observe(Interval(nanoseconds: nanoseconds))
         for fraction in [0, 0.5, 1] {
@@ -26,7 +26,7 @@ import Wire
     }
 
     @Test(arguments: [(-5, 0), (Int64.min, 0), (Int64.max, 1 << 37 - 1)] as [(Int64, Int64)])
-    func `a delay beyond the ranges counts at their end`(nanoseconds: Int64, counted: Int64) {
+    func `a delay beyond the range counts as the maximum`(nanoseconds: Int64, counted: Int64) {
         var histogram = DelayHistogram()
         histogram.observe(Interval(nanoseconds: nanoseconds))
         #expect(histogram.max.nanoseconds == counted)
@@ -38,7 +38,7 @@ import Wire
         #expect(DelayHistogram().max == .zero)
     }
 
-    @Test func `merging and the difference to a copy from before undo each other`() throws {
+    @Test func `merging and subtracting an earlier copy are inverse`() throws {
         var histogram = DelayHistogram()
         for number in 1...100 { histogram.observe(.microseconds(number)) }
         let before = histogram

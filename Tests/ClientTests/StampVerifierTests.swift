@@ -54,7 +54,7 @@ import Wire
         #expect(verifier.packets == Set(packets).count)
     }
 
-    @Test func `what is late by itself was reordered, and what was sent again was restored`() {
+    @Test func `late packets are reordered, late retransmissions are restored`() {
         var verifier = StampVerifier()
         let order: [(packet: UInt32, isRestored: Bool)] = [
             (0, false), (2, false), (1, false), (5, false), (3, true), (4, true), (4, false), (6, true),
@@ -86,7 +86,7 @@ import Wire
         #expect(verifier.missing.isEmpty)
     }
 
-    @Test func `losses are counted exactly through many times what is remembered`() {
+    @Test func `losses are counted exactly beyond the remembered packets`() {
         var verifier = StampVerifier()
         let count = UInt32(StampVerifier.packetsRemembered * 3 + 17)
         give((0..<count).lazy.filter { $0 % 100 != 50 }, to: &verifier)
@@ -99,7 +99,7 @@ import Wire
     }
 
     @Test(arguments: [4_095, 4_096, 100_000, UInt32.max] as [UInt32])
-    func `a leap ahead forgets what was before it`(target: UInt32) {
+    func `a large gap clears the remembered packets`(target: UInt32) {
         var verifier = StampVerifier()
         give([0, target], to: &verifier)
         #expect(verifier.lost == Int(target) - 1)
@@ -109,7 +109,7 @@ import Wire
         #expect(verifier.lost == Int(target) - 2)
     }
 
-    @Test func `a window counts what comes after its beginning`() {
+    @Test func `a window counts packets after its start`() {
         var verifier = StampVerifier()
         give([0, 1, 3, 4], to: &verifier)
         #expect(verifier.lost == 1)
@@ -126,7 +126,7 @@ import Wire
         #expect(verifier.lost(ofMade: 10) == 0)
     }
 
-    @Test func `a window in which nothing comes has lost all that was made`() {
+    @Test func `a window without packets has lost all that were sent`() {
         var verifier = StampVerifier()
         #expect(verifier.lost(ofMade: 5) == 0, "it may not have been connected")
         give([0, 1], to: &verifier)
@@ -134,7 +134,7 @@ import Wire
         #expect(verifier.lost(ofMade: 5) == 3)
     }
 
-    @Test func `another source begins anew`() {
+    @Test func `another source restarts the counts`() {
         var verifier = StampVerifier()
         give([0, 1, 2, 4], to: &verifier)
         for packet: UInt32 in 500..<510 { give(stamp(packet, source: 2), to: &verifier) }
@@ -155,7 +155,7 @@ import Wire
     }
 
     @Test(arguments: [0, 1, 31, 32, 64])
-    func `what has no stamp is unreadable`(count: Int) {
+    func `a packet without a stamp is unreadable`(count: Int) {
         var verifier = StampVerifier()
         let bytes = [UInt8](repeating: 0xA5, count: count)
         verifier.received(unsafe bytes.span.bytes, at: Instant(nanoseconds: 0))
@@ -163,7 +163,7 @@ import Wire
         #expect(verifier.packets == 0)
     }
 
-    @Test func `no stamp can trap it`() {
+    @Test func `no stamp traps the verifier`() {
         var generator = Numbers(state: 7)
         var verifier = StampVerifier()
         let edges: [UInt32] = [0, 1, 255, 256, 4_095, 4_096, .max - 1, .max]

@@ -69,7 +69,7 @@ import Wire
         #expect(zip(sent.sequences, sent.sequences.dropFirst()).allSatisfy { $0 &+ 1 == $1 })
     }
 
-    @Test func `no frame is made before it is due, and the first is a key frame`() {
+    @Test func `no frame is sent before it is due, and the first is a key frame`() {
         var video = maker()
         var packets = 0
         let first = video.makeFrame(at: Self.start, keyFrameWanted: false) { _ in packets += 1 }

@@ -37,7 +37,7 @@ actor InProcessNode: LoadSignaling {
 
     func shutdown() async { await media.shutdown() }
 
-    func publish(offer: String, number: Int) async throws(LoadError) -> AcceptedSession {
+    func publish(offer: String, number: Int) async throws(LoadError) -> CreatedResource {
         let (id, local) = try admit()
         let name = "publisher-\(number)"
         let negotiated: PublishNegotiation
@@ -55,10 +55,10 @@ actor InProcessNode: LoadSignaling {
                 receive: negotiated.receive
             )
         )
-        return AcceptedSession(answer: negotiated.answer, location: "\(id)", participant: name)
+        return CreatedResource(answer: negotiated.answer, location: "\(id)", participant: name)
     }
 
-    func watch(offer: String, number: Int, participant: String?) async throws(LoadError) -> AcceptedSession {
+    func watch(offer: String, number: Int, participant: String?) async throws(LoadError) -> CreatedResource {
         let (id, local) = try admit()
         var generator = SystemRandomNumberGenerator()
         let negotiated: WatchNegotiation
@@ -94,10 +94,10 @@ actor InProcessNode: LoadSignaling {
                 }
             }
         }
-        return AcceptedSession(answer: negotiated.answer, location: "\(id)", participant: nil)
+        return CreatedResource(answer: negotiated.answer, location: "\(id)", participant: nil)
     }
 
-    func end(_ session: AcceptedSession) async {
+    func end(_ session: CreatedResource) async {
         guard let location = session.location, let id = sessions.removeValue(forKey: location) else { return }
         ended += 1
         await media.removePeer(id)

@@ -4,7 +4,7 @@ import Wire
 @testable import Load
 
 @Suite struct LoadConfigurationTests {
-    /// What is wrong, and how it is made.
+    /// The error and its cause.
     static let mistakes: [(String, @Sendable (inout LoadConfiguration) -> Void)] = [
         (
             "no client",
@@ -68,7 +68,7 @@ import Wire
     ]
 
     @Test(arguments: mistakes.indices)
-    func `a configuration that cannot be run is refused in one sentence`(index: Int) throws {
+    func `an invalid configuration is refused with one sentence`(index: Int) throws {
         var configuration = LoadConfiguration()
         try configuration.validate()
         Self.mistakes[index].1(&configuration)
@@ -160,19 +160,19 @@ import Wire
         #expect(decimal(value, places) == text)
     }
 
-    @Test func `a server's process that does not exist is refused`() throws {
+    @Test func `a process that does not exist is refused`() throws {
         var configuration = LoadConfiguration()
         configuration.serverPID = 0
         #expect(throws: LoadError.self) { try LoadRun(configuration, signaling: NoServer()) }
     }
 
     private struct NoServer: LoadSignaling {
-        func publish(offer: String, number: Int) async throws(LoadError) -> AcceptedSession { throw .failed("No.") }
+        func publish(offer: String, number: Int) async throws(LoadError) -> CreatedResource { throw .failed("No.") }
         func watch(
             offer: String,
             number: Int,
             participant: String?
-        ) async throws(LoadError) -> AcceptedSession { throw .failed("No.") }
-        func end(_ session: AcceptedSession) async {}
+        ) async throws(LoadError) -> CreatedResource { throw .failed("No.") }
+        func end(_ session: CreatedResource) async {}
     }
 }

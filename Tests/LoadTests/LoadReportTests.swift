@@ -37,11 +37,11 @@ import Wire
         #expect(window(lost: lost, p99: p99).missed(goals).count == missed)
     }
 
-    @Test func `a subscriber at which nothing arrives is a missed goal, whatever the others got`() {
+    @Test func `a subscriber without packets is a missed goal, whatever the others received`() {
         #expect(window { $0.video.silentTracks = 1 }.missed(goals).count == 1)
     }
 
-    @Test func `a ramp goes on while the goals are met, and says who gave in where`() {
+    @Test func `a ramp goes on while the goals are met, and says what reached its limit and where`() {
         var ramp = LoadReport.Ramp(goals)
         var step = window(subscribers: 10)
         step.goalsMissed = step.missed(goals)
@@ -68,7 +68,7 @@ import Wire
         #expect(ramp.subscribersSustained == 0)
     }
 
-    @Test func `a generator at its end ends a ramp without a word against the server`() {
+    @Test func `a generator at its limit ends a ramp without blame for the server`() {
         var ramp = LoadReport.Ramp(goals)
         var step = window(subscribers: 30) { $0.busy = .milliseconds(900) }
         step.goalsMissed = step.missed(goals)
@@ -77,10 +77,10 @@ import Wire
         #expect(!goesOn)
         #expect(ramp.isGeneratorsLimit)
         #expect(ramp.subscribersSustained == 30)
-        #expect(ramp.sentence.hasPrefix("The generator gave in at 30 subscribers"))
+        #expect(ramp.sentence.hasPrefix("The generator reached its limit at 30 subscribers"))
     }
 
-    /// What the generator suffers, and the words that the warning must have.
+    /// Problems of the generator, and the words that the warning must have.
     static let troubles: [(String, @Sendable (inout LoadTally) -> Void)] = [
         ("fewer publishers", { $0.batchDrops = 3 }),
         ("fewer publishers", { $0.sockets.sendQueueDrops = 3 }),
@@ -91,7 +91,7 @@ import Wire
     ]
 
     @Test(arguments: troubles.indices)
-    func `a generator in trouble is warned of, with what to do`(index: Int) {
+    func `a generator with a problem gives a warning that says what to do`(index: Int) {
         #expect(window().warnings == [])
         let (words, trouble) = Self.troubles[index]
         let warnings = window { trouble(&$0) }.warnings
@@ -100,7 +100,7 @@ import Wire
         #expect(warnings.first?.hasSuffix(".") == true)
     }
 
-    @Test func `late packets are told apart, and copies are counted`() throws {
+    @Test func `reordered and restored packets are distinguished, and copies are counted`() throws {
         let window = window {
             $0.video.reordered = 3
             $0.video.restored = 2
@@ -115,7 +115,7 @@ import Wire
         #expect(window.copiesDropped == 5)
     }
 
-    /// What programs that read the report may rely on: a change here is a change of `LoadReport.schema`.
+    /// Programs rely on these fields: a change here is a change of `LoadReport.schema`.
     @Test func `the report's fields are those of its schema`() throws {
         var configuration = LoadConfiguration()
         configuration.conferenceMembers = 2

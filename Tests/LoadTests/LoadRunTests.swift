@@ -18,7 +18,7 @@ struct LoadRunTests {
         return configuration
     }
 
-    @Test func `twenty subscribers of one publisher lose nothing, and every packet's way is timed`() async throws {
+    @Test func `twenty subscribers of one publisher lose nothing, and every latency is measured`() async throws {
         let node = try await InProcessNode.start()
         let lines = Mutex(0)
         let run = try LoadRun(configuration(publishers: 1, subscribers: 20), signaling: node) { _ in
@@ -96,7 +96,7 @@ struct LoadRunTests {
         await node.shutdown()
     }
 
-    @Test func `in a conference everybody gets everybody else`() async throws {
+    @Test func `in a conference all members receive all others`() async throws {
         let node = try await InProcessNode.start()
         var configuration = configuration(publishers: 0, subscribers: 0, seconds: 1)
         configuration.conferenceMembers = 3
@@ -152,7 +152,7 @@ struct LoadRunTests {
         await node.shutdown()
     }
 
-    @Test func `a page without CPU time is refused before anybody joins`() async throws {
+    @Test func `a metrics page without CPU time is refused before clients join`() async throws {
         let node = try await InProcessNode.start()
         var configuration = configuration(publishers: 1, subscribers: 1)
         configuration.metricsURL = "http://127.0.0.1:3000"
@@ -164,7 +164,7 @@ struct LoadRunTests {
         await node.shutdown()
     }
 
-    @Test func `a client that is refused is counted with its reason, and the others go on`() async throws {
+    @Test func `a refused client is counted with its reason, and the others continue`() async throws {
         let node = try await InProcessNode.start(refusing: 1)
         let run = try LoadRun(configuration(publishers: 2, subscribers: 2, seconds: 1), signaling: node)
         let report = try await run.run()
@@ -185,7 +185,7 @@ struct LoadRunTests {
         await node.shutdown()
     }
 
-    @Test func `a cancelled run reports what it has and ends every session`() async throws {
+    @Test func `a cancelled run reports its results and disconnects all clients`() async throws {
         let node = try await InProcessNode.start()
         let (ticks, tick) = AsyncStream.makeStream(of: Void.self)
         let run = try LoadRun(configuration(publishers: 1, subscribers: 3, seconds: 600), signaling: node) { progress in

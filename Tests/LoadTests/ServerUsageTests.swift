@@ -36,7 +36,7 @@ import Testing
         #expect(ServerMetrics(text) == ServerMetrics(""))
     }
 
-    @Test func `this process's usage can be read, and that of none cannot`() throws {
+    @Test func `the usage of this process can be read, and that of no process cannot`() throws {
         let usage = try #require(ProcessUsage.read(nil))
         #expect(usage.residentBytes > 0)
         #expect(usage.cpuSeconds(since: usage) == 0)
@@ -51,7 +51,7 @@ import Testing
         )
     }
 
-    @Test func `CPU time is the threads', to the nanosecond, with the ticks for what has ended`() {
+    @Test func `CPU time is the sum of the threads in nanoseconds, with ticks for ended threads`() {
         let before = usage([1: (1_000, 10), 2: (5_000, 0)], ticked: 1)
         let grown = usage([1: (3_000, 40), 2: (5_500, 5), 3: (700, 2)], ticked: 1.01)
         #expect(grown.cpuSeconds(since: before) == 3_200e-9)
@@ -68,12 +68,12 @@ import Testing
     }
 
     @Test(arguments: [("12 34 5\n", true), ("12 34", true), ("12", false), ("", false), ("a b c", false)])
-    func `schedstat's first two numbers are read`(text: String, isRead: Bool) {
+    func `the first two numbers of schedstat are parsed`(text: String, isRead: Bool) {
         let time = ProcessUsage.ThreadTime(schedstat: text)
         #expect(time == (isRead ? .init(runNanoseconds: 12, waitNanoseconds: 34) : nil))
     }
 
-    @Test func `memory is shared out among the subscribers, and packets are the server's own count when it has one`()
+    @Test func `memory is divided by subscribers, and packets are the server's count if known`()
         throws
     {
         var before = ServerUsage(metrics: ServerMetrics("process_resident_memory_bytes 1000000\n"))

@@ -42,8 +42,8 @@ final class Conference {
         }
 
         /// What arrives now, by whose it is and the kind.
-        var listeners: [(from: String, MediaClient.Listener)] {
-            (host.client?.listeners ?? []).compactMap { listener in
+        var listeners: [(from: String, MediaClient.Receiver)] {
+            (host.client?.receivers ?? []).compactMap { listener in
                 guard !listener.hasEnded, let name = arrives[listener.mid] else { return nil }
                 return (name, listener)
             }

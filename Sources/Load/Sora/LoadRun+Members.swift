@@ -3,41 +3,41 @@ import MediaTypes
 import Negotiation
 import Wire
 
-/// A client of Sora's signaling, and who reads what the server tells it.
+/// A client of Sora's signaling and the task that answers the server's messages.
 struct SoraMember {
-    let session: SoraSession
-    let follower: Task<Void, Never>
+    let socket: SoraWebSocket
+    let reader: Task<Void, Never>
 }
 
 extension LoadRun {
-    /// How long the server may take until it has offered everybody's tracks to everybody.
+    /// How long the server may take to offer all tracks to all members.
     private static let offersMax = Interval.seconds(10)
 
-    /// Joins a channel and returns when media may flow.
-    func join(_ sora: SoraSignaling, _ seat: Seat, _ role: Role, _ number: Int) async throws(LoadError) {
+    /// Joins a channel. Returns when the client is connected.
+    func join(_ sora: SoraSignaling, _ client: PendingClient, _ role: Role, _ number: Int) async throws(LoadError) {
         let publisher = role == .publisher ? number : configuration.publisher(watchedBy: number)
         let channel = configuration.channel(ofPublisher: publisher)
         let soraRole: SoraRequest.Role =
             if configuration.conferenceMembers != nil { .sendrecv } else { role == .publisher ? .sendonly : .recvonly }
-        // Not cut short by the end of the run, because a session that was thrown away could not be ended.
-        let request = Task { () -> Result<(session: SoraSession, offer: SoraMessage), LoadError> in
+        // Not cancelled with the run, because a socket that is lost could not be closed.
+        let request = Task { () -> Result<(socket: SoraWebSocket, offer: SoraMessage), LoadError> in
             do throws(LoadError) {
                 return .success(try await sora.join(channel: channel, role: soraRole))
             } catch {
                 return .failure(error)
             }
         }
-        let (session, offer) = try await request.value.get()
+        let (socket, offer) = try await request.value.get()
         do throws(LoadError) {
-            let answerer = try await answer(offer, seat, session)
-            members.append(SoraMember(session: session, follower: follow(session, seat, answerer)))
+            let answerer = try await answer(offer, client, socket)
+            members.append(SoraMember(socket: socket, reader: answerMessages(socket, client, answerer)))
         } catch {
-            await sora.end(session, followed: nil)
+            await sora.end(socket, reader: nil)
             throw error
         }
-        let (loop, id) = (seat.loop, seat.id)
+        let (loop, id) = (client.loop, client.id)
         let outcome = await withTaskCancellationHandler {
-            await loop.attempt(id)
+            await loop.connectionResult(of: id)
         } onCancel: {
             Task { await loop.abandon(id) }
         }
@@ -47,15 +47,15 @@ extension LoadRun {
         if configuration.conferenceMembers != nil { report.subscribersConnected = streams }
     }
 
-    /// Answers the first offer, and lets the client connect.
+    /// Answers the first offer and adds the client, which starts to connect.
     private func answer(
         _ offer: SoraMessage,
-        _ seat: Seat,
-        _ session: SoraSession
+        _ client: PendingClient,
+        _ socket: SoraWebSocket
     ) async throws(LoadError) -> ClientAnswerer {
         guard !Task.isCancelled else { throw .failed("The run was interrupted.") }
         var generator = SystemRandomNumberGenerator()
-        var answerer = ClientAnswerer(transport: seat.transport, codecs: [.opus, .vp8], using: &generator)
+        var answerer = ClientAnswerer(transport: client.transport, codecs: [.opus, .vp8], using: &generator)
         let own = [offer.mid?.audio, offer.mid?.video].compactMap { $0.flatMap { MID($0) } }
         let turn: ClientAnswerer.Turn
         do throws(NegotiationError) {
@@ -63,32 +63,34 @@ extension LoadRun {
         } catch {
             throw .failed("The server's offer cannot be used: \(error.sentence)")
         }
-        try await seat.loop.add(
-            seat.id,
-            endpoint: seat.endpoint,
-            credentials: seat.transport.credentials,
+        try await client.loop.add(
+            client.id,
+            endpoint: client.endpoint,
+            credentials: client.transport.credentials,
             answer: ClientAnswer(turn),
-            media: seat.media
+            media: client.media
         )
-        session.send(SoraRequest.Description(type: "answer", sdp: turn.answer))
+        socket.send(SoraRequest.Description(type: "answer", sdp: turn.answer))
         return answerer
     }
 
-    /// Answers what the server says until it closes.
-    private func follow(_ session: SoraSession, _ seat: Seat, _ first: ClientAnswerer) -> Task<Void, Never> {
+    /// Answers the server's messages until it closes the socket.
+    private func answerMessages(_ socket: SoraWebSocket, _ client: PendingClient, _ first: ClientAnswerer) -> Task<
+        Void, Never
+    > {
         Task {
             var answerer = first
             var hasFailed = false
-            for await event in session.events where !hasFailed {
+            for await event in socket.events where !hasFailed {
                 switch event {
                 case .message(let message):
                     do throws(LoadError) {
-                        try await take(message, session, seat, &answerer)
+                        try await take(message, socket, client, &answerer)
                     } catch {
-                        // Its close, which this brings about, is not another end.
+                        // The close that follows is not counted again.
                         hasFailed = true
                         noteEnd(error.sentence)
-                        session.close()
+                        socket.close()
                     }
                 case .closed(let how): noteEnd(how)
                 }
@@ -98,12 +100,12 @@ extension LoadRun {
 
     private func take(
         _ message: SoraMessage,
-        _ session: SoraSession,
-        _ seat: Seat,
+        _ socket: SoraWebSocket,
+        _ client: PendingClient,
         _ answerer: inout ClientAnswerer
     ) async throws(LoadError) {
         switch message.type {
-        case "ping": session.send(SoraRequest.Pong(stats: message.stats == true ? [] : nil))
+        case "ping": socket.send(SoraRequest.Pong(stats: message.stats == true ? [] : nil))
         case "re-offer", "update":
             var generator = SystemRandomNumberGenerator()
             let turn: ClientAnswerer.Turn
@@ -112,9 +114,9 @@ extension LoadRun {
             } catch {
                 throw .failed("A later offer of the server cannot be used: \(error.sentence)")
             }
-            try await seat.loop.change(seat.id, add: turn.added.map(\.parameters), remove: turn.removed)
+            try await client.loop.change(client.id, add: turn.added.map(\.parameters), remove: turn.removed)
             let type = message.type == "update" ? "update" : "re-answer"
-            session.send(SoraRequest.Description(type: type, sdp: turn.answer))
+            socket.send(SoraRequest.Description(type: type, sdp: turn.answer))
         default: break
         }
     }
@@ -124,26 +126,26 @@ extension LoadRun {
         report.disconnections[reason, default: 0] += 1
     }
 
-    /// Says good-bye for every member.
-    func endMembers() async {
+    /// Disconnects every member.
+    func disconnectMembers() async {
         guard let sora else { return }
         await withTaskGroup { group in
-            for member in members { group.addTask { await sora.end(member.session, followed: member.follower) } }
+            for member in members { group.addTask { await sora.end(member.socket, reader: member.reader) } }
         }
         members = []
     }
 
-    /// Publishers that are watched, counted once for each who watches.
+    /// Pairs of a publisher and a subscriber of it.
     var streams: Int {
         senders.reduce(0) { sum, entry in
             let (channel, count) = entry
             let watching = receivers[channel] ?? 0
-            // In a conference nobody watches itself.
+            // In a conference members do not watch themselves.
             return sum + (configuration.conferenceMembers == nil ? count * watching : count * (watching - 1))
         }
     }
 
-    /// Waits until everybody was offered everybody's tracks, or it is clear that they will not be.
+    /// Waits until all tracks were offered to all members, up to ``offersMax``.
     func waitForTracks() async {
         guard sora != nil else { return }
         let kinds = (configuration.videoBitsPerSecond > 0 ? 1 : 0) + (configuration.sendsAudio ? 1 : 0)

@@ -1,28 +1,27 @@
 internal import Foundation
 
-/// What a client says to the server, as JSON.
+/// Messages from the client to the server.
 enum SoraRequest {
-    /// What a client does in its channel.
     enum Role: String, Sendable { case sendonly, recvonly, sendrecv }
 
     struct Connect: Encodable {
         struct Video: Encodable {
-            /// What synthetic video looks like.
+            /// The codec of synthetic video.
             var codecType = "VP8"
         }
         struct Metadata: Encodable {
             var accessToken: String
         }
-        /// Whether there is video, and for those who send it of which codec.
-        enum VideoWish: Encodable {
-            case isWanted(Bool)
-            case of(Video)
+        /// Whether the client sends or receives video, or the options of the video that it sends.
+        enum VideoOption: Encodable {
+            case isEnabled(Bool)
+            case options(Video)
 
             func encode(to encoder: any Encoder) throws {
                 var container = encoder.singleValueContainer()
                 switch self {
-                case .isWanted(let isWanted): try container.encode(isWanted)
-                case .of(let video): try container.encode(video)
+                case .isEnabled(let isEnabled): try container.encode(isEnabled)
+                case .options(let video): try container.encode(video)
                 }
             }
         }
@@ -32,7 +31,7 @@ enum SoraRequest {
         var soraClient = "Nagare load"
         var environment = "Linux"
         var audio: Bool
-        var video: VideoWish
+        var video: VideoOption
         var metadata: Metadata?
         var redirect: Bool?
     }
@@ -42,7 +41,7 @@ enum SoraRequest {
     }
     struct Pong: Encodable {
         var type = "pong"
-        /// Reports, of which a load generator has none.
+        /// Always empty: a load generator has no statistics.
         var stats: [String]?
     }
     struct Disconnect: Encodable {
@@ -59,7 +58,7 @@ enum SoraRequest {
     }
 }
 
-/// What the server says, as far as a load generator looks at it.
+/// A message from the server, with the members that a load generator reads.
 struct SoraMessage: Decodable, Sendable, Equatable {
     struct Lines: Decodable, Sendable, Equatable {
         var audio: String?
@@ -67,14 +66,14 @@ struct SoraMessage: Decodable, Sendable, Equatable {
     }
     var type: String
     var sdp: String?
-    /// In an offer: the lines that the client sends in.
+    /// In an offer: the m-sections that the client sends in.
     var mid: Lines?
-    /// In a ping: whether reports are wanted.
+    /// In a ping: whether statistics are requested.
     var stats: Bool?
-    /// In a redirection: where to go.
+    /// In a redirection: the URL of the other node.
     var location: String?
 
-    /// `nil` when the text is no message.
+    /// `nil` for invalid text.
     init?(_ text: String) {
         guard let message = try? JSONDecoder().decode(Self.self, from: Data(text.utf8)) else { return nil }
         self = message

@@ -1,8 +1,8 @@
-/// Speaks Sora's signaling, in which the server offers: a WebSocket for each client.
+/// Sora's signaling in the client's role, with a WebSocket for each client. The server offers.
 final class SoraSignaling: Sendable {
     /// How long the server may take to offer.
     private static let offerTimeout = Duration.seconds(30)
-    /// How long it may take to close after a client said good-bye.
+    /// How long the server may take to close after `disconnect`.
     private static let closeTimeout = Duration.seconds(3)
 
     private let configuration: LoadConfiguration
@@ -15,24 +15,24 @@ final class SoraSignaling: Sendable {
         return base + (path.hasPrefix("/") ? path : "/" + path)
     }
 
-    /// Asks to join a channel.
-    /// - Returns: the session with the server's first offer, which is to be answered.
+    /// Joins a channel.
+    /// - Returns: the socket and the server's first offer, which the caller answers.
     func join(
         channel: String,
         role: SoraRequest.Role
-    ) async throws(LoadError) -> (session: SoraSession, offer: SoraMessage) {
+    ) async throws(LoadError) -> (socket: SoraWebSocket, offer: SoraMessage) {
         var url = url
-        // A node that is not the channel's own names the one that is, once.
+        // A node redirects once to the channel's own node.
         for isRedirected in [false, true] {
-            let session = try await SoraSession.open(url)
-            session.send(request(channel: channel, role: role, isRedirected: isRedirected))
-            switch try await firstOffer(of: session, at: url) {
-            case .offer(let offer): return (session, offer)
+            let socket = try await SoraWebSocket.open(url)
+            socket.send(request(channel: channel, role: role, isRedirected: isRedirected))
+            switch try await firstOffer(of: socket, at: url) {
+            case .offer(let offer): return (socket, offer)
             case .redirect(let location) where !isRedirected: url = Self.web(location)
-            case .redirect: throw .failed("The server redirects without end.")
+            case .redirect: throw .failed("The server redirects more than once.")
             }
         }
-        throw .failed("The server redirects without end.")
+        throw .failed("The server redirects more than once.")
     }
 
     private func request(channel: String, role: SoraRequest.Role, isRedirected: Bool) -> SoraRequest.Connect {
@@ -41,7 +41,7 @@ final class SoraSignaling: Sendable {
             role: role.rawValue,
             channelID: channel,
             audio: configuration.sendsAudio,
-            video: role == .recvonly || !hasVideo ? .isWanted(hasVideo) : .of(SoraRequest.Connect.Video()),
+            video: role == .recvonly || !hasVideo ? .isEnabled(hasVideo) : .options(SoraRequest.Connect.Video()),
             metadata: configuration.token.map { SoraRequest.Connect.Metadata(accessToken: $0) },
             redirect: isRedirected ? true : nil
         )
@@ -52,18 +52,18 @@ final class SoraSignaling: Sendable {
         case redirect(String)
     }
 
-    private func firstOffer(of session: SoraSession, at url: String) async throws(LoadError) -> First {
+    private func firstOffer(of socket: SoraWebSocket, at url: String) async throws(LoadError) -> First {
         let limit = Task {
             guard (try? await Task.sleep(for: Self.offerTimeout)) != nil else { return }
-            session.abandon()
+            socket.abandon()
         }
         defer { limit.cancel() }
-        for await event in session.events {
+        for await event in socket.events {
             switch event {
             case .message(let message):
                 if message.type == "offer", message.sdp != nil { return .offer(message) }
                 if message.type == "redirect", let location = message.location {
-                    session.close()
+                    socket.close()
                     return .redirect(location)
                 }
             case .closed(let how): throw .failed("\(url) made no offer. \(how)")
@@ -72,22 +72,23 @@ final class SoraSignaling: Sendable {
         throw .failed("\(url) made no offer.")
     }
 
-    /// The address of a WebSocket in the form that the command line has it in.
+    /// The URL of a WebSocket with the scheme of HTTP.
     private static func web(_ location: String) -> String {
         location.hasPrefix("ws") ? "http" + location.dropFirst(2) : location
     }
 
-    /// Says good-bye, and waits for the server's close.
-    func end(_ session: SoraSession, followed: Task<Void, Never>?) async {
-        session.send(SoraRequest.Disconnect())
+    /// Sends `disconnect` and waits for the server's close.
+    /// - Parameter reader: the task that reads the socket's events, if any.
+    func end(_ socket: SoraWebSocket, reader: Task<Void, Never>?) async {
+        socket.send(SoraRequest.Disconnect())
         let limit = Task {
             guard (try? await Task.sleep(for: Self.closeTimeout)) != nil else { return }
-            session.abandon()
+            socket.abandon()
         }
-        if let followed {
-            await followed.value
+        if let reader {
+            await reader.value
         } else {
-            for await event in session.events { if case .closed = event { break } }
+            for await event in socket.events { if case .closed = event { break } }
         }
         limit.cancel()
     }

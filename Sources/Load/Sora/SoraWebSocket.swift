@@ -5,12 +5,12 @@ internal import NIOPosix
 internal import NIOSSL
 internal import NIOWebSocket
 
-/// One WebSocket with the server: messages out, messages and the end in.
-final class SoraSession: Sendable {
-    /// What comes of the socket, in order; the end is the last.
+/// The WebSocket of one client of Sora's signaling.
+final class SoraWebSocket: Sendable {
+    /// Events in order; the close is the last.
     enum Event: Sendable, Equatable {
         case message(SoraMessage)
-        /// The close code with its reason, or what went wrong.
+        /// The close code with its reason, or the error.
         case closed(String)
     }
     private enum Outgoing: Sendable {
@@ -22,15 +22,15 @@ final class SoraSession: Sendable {
     private static let messageBytesMax = 1 << 20
     private static let connectTimeout = TimeAmount.seconds(10)
 
-    /// To be read by one reader at a time.
+    /// For one reader at a time.
     let events: AsyncStream<Event>
     private let sink: AsyncStream<Event>.Continuation
     private let outgoing: AsyncStream<Outgoing>.Continuation
     private let channel: any Channel
 
     /// Opens a WebSocket.
-    /// - Parameter url: `http` or `https` and the rest of the WebSocket's address.
-    static func open(_ url: String) async throws(LoadError) -> SoraSession {
+    /// - Parameter url: the WebSocket's URL with scheme `http` or `https`.
+    static func open(_ url: String) async throws(LoadError) -> SoraWebSocket {
         guard let parts = URLComponents(string: url), let host = parts.host, let scheme = parts.scheme else {
             throw .usage("\(url) is not a URL.")
         }
@@ -54,11 +54,11 @@ final class SoraSession: Sendable {
             guard let socket = try await upgrade.get() else {
                 throw LoadError.failed("\(url) does not speak WebSocket; check the URL and the signaling path.")
             }
-            return SoraSession(socket)
+            return SoraWebSocket(socket)
         } catch let error as LoadError {
             throw error
         } catch {
-            throw .failed("\(url) cannot be reached: \(WebSignaling.words(for: error)).")
+            throw .failed("\(url) cannot be reached: \(WebSignaling.message(for: error)).")
         }
     }
 
@@ -111,24 +111,24 @@ final class SoraSession: Sendable {
         self.outgoing = outgoing
         channel = socket.channel
         Task { [sink] in
-            let end = await Self.carry(socket, texts, outgoing, into: sink)
+            let end = await Self.run(socket, texts, outgoing, into: sink)
             sink.yield(.closed(end))
             sink.finish()
         }
     }
 
-    /// Sends a message; one after the end goes nowhere.
+    /// Sends a message. Does nothing after the close.
     func send(_ message: some Encodable) { outgoing.yield(.text(SoraRequest.text(message))) }
 
-    /// Begins to close; the server's close ends the session.
+    /// Sends a close frame. The server's close ends the socket.
     func close() { outgoing.yield(.close) }
 
-    /// Ends the session at once.
+    /// Closes the TCP connection immediately.
     func abandon() { channel.close(promise: nil) }
 
-    /// Carries frames both ways until the socket's end.
-    /// - Returns: how it ended.
-    private static func carry(
+    /// Reads and writes frames until the socket's end.
+    /// - Returns: the reason of the end.
+    private static func run(
         _ socket: Socket,
         _ texts: AsyncStream<Outgoing>,
         _ outgoing: AsyncStream<Outgoing>.Continuation,
@@ -141,14 +141,14 @@ final class SoraSession: Sendable {
                 do {
                     end = try await read(inbound, outbound, into: sink)
                 } catch {
-                    end = "The connection broke: \(WebSignaling.words(for: error))."
+                    end = "The connection was lost: \(WebSignaling.message(for: error))."
                 }
                 outgoing.finish()
                 _ = try? await written
                 return end
             }
         } catch {
-            return "The connection broke: \(WebSignaling.words(for: error))."
+            return "The connection was lost: \(WebSignaling.message(for: error))."
         }
     }
 
@@ -174,7 +174,7 @@ final class SoraSession: Sendable {
             switch frame.opcode {
             case .text:
                 guard let message = SoraMessage(String(buffer: data)) else {
-                    return "The server sent a text that is no message."
+                    return "The server sent an invalid message."
                 }
                 sink.yield(.message(message))
             case .ping: try await outbound.write(Self.frame(.pong, data))
@@ -187,7 +187,7 @@ final class SoraSession: Sendable {
             default: break
             }
         }
-        return "The server hung up."
+        return "The server closed the connection without a close frame."
     }
 
     private static func frame(_ opcode: WebSocketOpcode, _ data: ByteBuffer) -> WebSocketFrame {

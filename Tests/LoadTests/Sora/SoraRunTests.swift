@@ -51,7 +51,7 @@ struct SoraRunTests {
         await room.shutdown()
     }
 
-    @Test func `the members of a conference get each other, whoever came first`() async throws {
+    @Test func `the members of a conference receive each other in any order of joining`() async throws {
         let (room, server) = try await InProcessRoom.start()
         var configuration = configuration(server)
         configuration.conferenceMembers = 4
@@ -81,7 +81,7 @@ struct SoraRunTests {
         await room.shutdown()
     }
 
-    @Test func `a member that is turned away is counted with the server's reason`() async throws {
+    @Test func `a refused member is counted with the server's reason`() async throws {
         let (room, server) = try await InProcessRoom.start(refusing: 1)
         var configuration = configuration(server)
         configuration.publishers = 2

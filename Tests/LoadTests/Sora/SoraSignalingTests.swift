@@ -5,7 +5,7 @@ import Wire
 
 @testable import Load
 
-/// What is said and heard over a real WebSocket, without media.
+/// The messages over a real WebSocket, without media.
 @Suite(.timeLimit(.minutes(1)))
 struct SoraSignalingTests {
     private func signaling(_ port: Int, _ edit: (inout LoadConfiguration) -> Void = { _ in }) -> SoraSignaling {
@@ -21,7 +21,7 @@ struct SoraSignalingTests {
         try #require(try JSONSerialization.jsonObject(with: Data((text ?? "").utf8)) as? NSDictionary)
     }
 
-    @Test func `a sender says who it is and what it sends, and is offered a session`() async throws {
+    @Test func `a sender sends its role and media options, and gets an offer`() async throws {
         let heard = Mutex<[String]>([])
         let server = try await SoraServer.start { connection in
             for await text in connection.texts {
@@ -41,7 +41,7 @@ struct SoraSignalingTests {
         }
         let (session, offer) = try await signaling.join(channel: "room", role: .sendonly)
         #expect(offer.sdp == "v=0" && offer.mid == SoraMessage.Lines(audio: "a1"))
-        await signaling.end(session, followed: nil)
+        await signaling.end(session, reader: nil)
         await server.stop()
         let texts = heard.withLock { $0 }
         #expect(texts.count == 3)
@@ -56,7 +56,7 @@ struct SoraSignalingTests {
         #expect(texts.last == "/signaling?x=1")
     }
 
-    @Test func `a receiver asks for kinds and no codec`() async throws {
+    @Test func `a receiver requests kinds without a codec`() async throws {
         let heard = Mutex<[String]>([])
         let server = try await SoraServer.start { connection in
             for await text in connection.texts {
@@ -103,7 +103,7 @@ struct SoraSignalingTests {
         await second.stop()
     }
 
-    @Test func `what is no WebSocket, and nobody, is told in a sentence`() async throws {
+    @Test func `a server without WebSocket, and no server, give an error sentence`() async throws {
         let server = try await SoraServer.start { _ in }
         let refusing = signaling(server.port) { $0.signalingPath = "none" }
         let error = await #expect(throws: LoadError.self) {
@@ -114,17 +114,17 @@ struct SoraSignalingTests {
         let nobody = await #expect(throws: LoadError.self) {
             _ = try await signaling(server.port).join(channel: "room", role: .sendonly)
         }
-        #expect(nobody?.sentence.contains("nothing listens there") == true)
+        #expect(nobody?.sentence.contains("the connection was refused") == true)
     }
 
-    @Test func `a text that is no message ends the session`() async throws {
+    @Test func `an invalid message ends the connection`() async throws {
         let server = try await SoraServer.start { connection in
             for await _ in connection.texts { connection.send("[1]") }
         }
         let error = await #expect(throws: LoadError.self) {
             _ = try await signaling(server.port).join(channel: "room", role: .sendonly)
         }
-        #expect(error?.sentence.hasSuffix("The server sent a text that is no message.") == true)
+        #expect(error?.sentence.hasSuffix("The server sent an invalid message.") == true)
         await server.stop()
     }
 }
