@@ -2,9 +2,9 @@ import MediaTypes
 internal import Wire
 
 extension RemoteDescription {
-    /// Our answer: the same m-lines in the same order.
+    /// The local answer: the same m-lines in the same order (RFC 3264 §6).
     ///
-    /// - Parameter live: One for each of `self.live`, in order.
+    /// - Parameter live: The answer to each section of `self.live`, in order.
     func answer(local: LocalTransport, sessionID: UInt64, live answered: [LocalSection]) -> String {
         precondition(answered.count == live.count, "each live section is answered once")
         var rest = answered[...]
@@ -25,28 +25,18 @@ extension RemoteDescription {
             }
         ).serialized()
     }
-
-    /// Refuses all when one section has nothing in common with us: RFC 9725 §4.2 wants no partial success.
-    func checkCodecs(_ section: RemoteSection, _ formats: NegotiatedFormats) throws(NegotiationError) {
-        guard formats.codecs.allSatisfy({ $0.name == .red }) else { return }
-        let names =
-            section.kind == .audio
-            ? "Opus (opus/48000/2)" : "VP8, VP9, AV1, H264 (packetization-mode 0 or 1) and H265"
-        throw .unsupported(
-            "The \(section.label) offers no codec that the server forwards; add one of \(names), "
-                + "or leave the section out."
-        )
-    }
 }
 
 extension RemoteSection {
-    /// What tracks call the section when its author did not name it.
-    static func localMID(_ mid: MID?) throws(NegotiationError) -> MID {
-        guard let mid = mid ?? MID("0") else { throw .malformed("The section has no a=mid line.") }
-        return mid
+    /// The section's MID, or `0` when the section has none.
+    var localMID: MID {
+        get throws(NegotiationError) {
+            guard let mid = mid ?? MID("0") else { throw .malformed("The section has no a=mid line.") }
+            return mid
+        }
     }
 
-    /// The answer to this section with all that depends on the section alone.
+    /// The answer to this section, with everything that depends on the section alone.
     func answerSection(
         direction: MediaDirection,
         formats: NegotiatedFormats,
@@ -72,7 +62,7 @@ extension RemoteSection {
 }
 
 extension MediaDirection {
-    /// The same flow seen from the other side.
+    /// The direction as the other side writes it.
     var reversed: Self {
         switch self {
         case .sendonly: .recvonly

@@ -1,35 +1,35 @@
 public import MediaTypes
 public import Wire
 
-/// The client's side of a session that the server describes: answers its offers, from the first to the last. For load
-/// generators and simulations; it accepts what a browser accepts, and refuses what one refuses.
+/// Answers the offers of a server, as a Sora client does: the first offer and all re-offers. For load generators and
+/// simulations. It accepts what a browser accepts, and refuses what a browser refuses.
 public struct ClientAnswerer: Sendable {
-    /// A track that arrives from somebody else.
+    /// A track that another client publishes.
     public struct IncomingTrack: Hashable, Sendable {
-        /// The stream's name in `a=msid`; `nil` when the offer names none.
+        /// The MediaStream identifier in `a=msid`; `nil` without one.
         public let streamID: String?
         public let parameters: ReceiveTrackParameters
     }
 
-    /// What came of an offer.
-    public struct Turn: Hashable, Sendable {
+    /// The result of answering an offer.
+    public struct AppliedOffer: Hashable, Sendable {
         /// The SDP to send back.
         public let answer: String
         public let remote: RemoteTransport
         /// The server's addresses, in the order of the offer.
         public let remoteCandidates: [TransportAddress]
-        /// What to send, as the first offer had it.
+        /// The tracks to send, as the first offer negotiated them.
         public let send: [ClientSendTrack]
-        /// What arrives from now on.
+        /// The tracks that this offer adds.
         public let added: [IncomingTrack]
-        /// What no longer does.
+        /// The m-lines whose tracks this offer removes.
         public let removed: [MID]
-        /// Of all lines in use, the head of the bundle first.
+        /// The MIDs of all m-lines in use, the BUNDLE-tagged one first.
         public let mids: [MID]
     }
 
     private enum Use: Sendable {
-        case own(ClientSendTrack)
+        case sending(ClientSendTrack)
         case receiving
         case idle
         case closed
@@ -54,9 +54,9 @@ public struct ClientAnswerer: Sendable {
     private var chooser = SSRCChooser()
 
     /// - Parameters:
-    ///   - transport: The client's side.
-    ///   - codecs: What it can send and receive.
-    ///   - generator: Chooses names and the session's identifier.
+    ///   - transport: The client's side of the transport.
+    ///   - codecs: The codecs that the client can send and receive.
+    ///   - generator: Chooses names and the session identifier of the `o=` line.
     public init(
         transport: LocalTransport,
         codecs: Set<CodecName> = Set(CodecName.allCases),
@@ -72,15 +72,15 @@ public struct ClientAnswerer: Sendable {
     /// Answers an offer.
     ///
     /// - Parameters:
-    ///   - sending: The lines to send in; of the first offer only.
+    ///   - sending: The m-lines to send in; used for the first offer only.
     ///   - generator: Chooses SSRCs.
-    /// - Throws: `NegotiationError` when the offer is malformed, or does not follow from the one before it. Then nothing
-    ///   has changed.
+    /// - Throws: `NegotiationError` when the offer is malformed or contradicts the previous one. The state is then
+    ///   unchanged.
     public mutating func answer(
         offer text: String,
         sending: Set<MID> = [],
         using generator: inout some RandomNumberGenerator
-    ) throws(NegotiationError) -> Turn {
+    ) throws(NegotiationError) -> AppliedOffer {
         let offer = try RemoteDescription(
             parsing: text,
             type: .offer,
@@ -92,22 +92,22 @@ public struct ClientAnswerer: Sendable {
             throw .malformed("The offer has \(offer.sections.count) m-lines after one of \(lines.count).")
         }
         var next = self
-        let turn = try next.take(offer, sending: version == 0 ? sending : [], using: &generator)
+        let applied = try next.apply(offer, sending: version == 0 ? sending : [], using: &generator)
         self = next
-        return turn
+        return applied
     }
 
-    private mutating func take(
+    private mutating func apply(
         _ offer: RemoteDescription,
         sending: Set<MID>,
         using generator: inout some RandomNumberGenerator
-    ) throws(NegotiationError) -> Turn {
+    ) throws(NegotiationError) -> AppliedOffer {
         var answers: [LocalDescription.Section] = []
         var added: [IncomingTrack] = []
         var removed: [MID] = []
         for (index, section) in offer.sections.enumerated() {
             if index == lines.count { lines.append(Line(kind: section.kind, mid: section.mid, use: .closed)) }
-            try follow(section, at: index)
+            try check(section, at: index)
             let line = lines[index]
             let reply = reply(to: section, line, sending: sending, using: &generator)
             if case .receiving = line.use, let mid = line.mid, !reply.use.isReceiving { removed.append(mid) }
@@ -131,7 +131,7 @@ public struct ClientAnswerer: Sendable {
             allowsMixedExtensions: offer.session.attributes.has("extmap-allow-mixed"),
             sections: answers
         ).serialized()
-        return Turn(
+        return AppliedOffer(
             answer: text,
             remote: RemoteTransport(
                 credentials: offer.credentials,
@@ -139,23 +139,23 @@ public struct ClientAnswerer: Sendable {
                 localRole: isServer ? .server : .client
             ),
             remoteCandidates: offer.candidates,
-            send: lines.compactMap { if case .own(let track) = $0.use { track } else { nil } },
+            send: lines.compactMap { if case .sending(let track) = $0.use { track } else { nil } },
             added: added,
             removed: removed,
             mids: bundle
         )
     }
 
-    /// A line may change its name only once it was closed on both sides (RFC 9429 §5.2.2).
-    private func follow(_ section: RemoteSection, at index: Int) throws(NegotiationError) {
+    /// An m-line may change its MID only after both sides closed it (RFC 9429 §5.2.2).
+    private func check(_ section: RemoteSection, at index: Int) throws(NegotiationError) {
         let line = lines[index]
         if case .closed = line.use { return }
         guard section.mid == line.mid, section.kind == line.kind else {
-            throw .malformed("m-line \(index) of the offer was \(line.mid?.value ?? "nameless"), and still is in use.")
+            throw .malformed("m-line \(index) of the offer changes its MID or kind, but is still in use.")
         }
     }
 
-    /// - Returns: what the line is from now on, its answer, and what arrives in it.
+    /// - Returns: The m-line's new use, its answer, and the track that it receives.
     private mutating func reply(
         to section: RemoteSection,
         _ line: Line,
@@ -170,12 +170,12 @@ public struct ClientAnswerer: Sendable {
         guard known.codecs.contains(where: { $0.name != .red }) else {
             return (.closed, .rejected(section.media, mid: section.mid), nil)
         }
-        var own: ClientSendTrack?
-        if case .own(let track) = line.use { own = track }
-        if own != nil || sending.contains(mid), section.direction.receives {
+        var sent: ClientSendTrack?
+        if case .sending(let track) = line.use { sent = track }
+        if sent != nil || sending.contains(mid), section.direction.receives {
             let formats = known.negotiated(flow: .toPeer, usable: HeaderExtension.published(kind))
-            let track = own ?? sendTrack(mid, kind, formats, section.layers, using: &generator)
-            return (.own(track), .live(sendingAnswer(known, formats, track)), nil)
+            let track = sent ?? sendTrack(mid, kind, formats, section.layers, using: &generator)
+            return (.sending(track), .live(sendingAnswer(known, formats, track)), nil)
         }
         let receives = section.direction.sends
         let formats = known.negotiated(flow: .fromPeer, usable: HeaderExtension.watched(kind))
@@ -231,7 +231,7 @@ public struct ClientAnswerer: Sendable {
             layer.attribute.direction = .send
             return layer
         }
-        // Browsers announce no sources for layers.
+        // Browsers signal no SSRCs for simulcast layers.
         if answer.layers.isEmpty {
             answer.streams = track.encodings.map { LocalSection.Stream(ssrc: $0.ssrc, rtxSSRC: $0.rtxSSRC) }
         }
@@ -240,14 +240,14 @@ public struct ClientAnswerer: Sendable {
 }
 
 extension ClientAnswer {
-    /// What a client begins with when it is the one that answers.
-    public init(_ turn: ClientAnswerer.Turn) {
+    /// The start parameters of a client that answers the server's offer.
+    public init(_ offer: ClientAnswerer.AppliedOffer) {
         self.init(
-            remote: turn.remote,
-            remoteCandidates: turn.remoteCandidates,
-            send: turn.send,
-            receive: turn.added.map(\.parameters),
-            mids: turn.mids
+            remote: offer.remote,
+            remoteCandidates: offer.remoteCandidates,
+            send: offer.send,
+            receive: offer.added.map(\.parameters),
+            mids: offer.mids
         )
     }
 }

@@ -2,7 +2,7 @@ public import MediaTypes
 public import Wire
 
 extension CodecParameters {
-    /// A format as browsers offer it, with the payload types that Chromium gives it. Video has retransmission.
+    /// A format as browsers offer it, with the payload types that Chromium uses. Video has an RTX format.
     public static func standard(_ name: CodecName) -> Self {
         let numbers: (payload: UInt8, rtx: UInt8?)
         let format: [(String, String)]
@@ -32,7 +32,7 @@ extension CodecParameters {
     }
 }
 
-/// One stream that a client sends in a section: all of it, or one simulcast layer.
+/// One RTP stream that a client sends in a section: the whole track, or one simulcast layer.
 public struct ClientEncoding: Hashable, Sendable {
     /// `nil` without simulcast.
     public var rid: RID?
@@ -41,20 +41,20 @@ public struct ClientEncoding: Hashable, Sendable {
     public var rtxSSRC: SSRC?
 }
 
-/// What a client sends in one section, as it was agreed.
+/// A negotiated track that a client sends.
 public struct ClientSendTrack: Hashable, Sendable {
     public var mid: MID
     public var kind: MediaKind
-    /// Those that the server accepted, in the order of its answer; the first is the one to use.
+    /// The accepted formats in the order of the answer; the client sends the first one.
     public var codecs: [CodecParameters]
     public var extensions: HeaderExtensionMap
-    /// Those that the server accepted.
+    /// The accepted encodings.
     public var encodings: [ClientEncoding]
     public var cname: String
 }
 
-/// The client's side of WHIP and WHEP: makes the offer, keeps what was offered, reads the answer. For load generators
-/// and simulations; it speaks like a browser and accepts what a browser accepts.
+/// A client's offer for WHIP or WHEP, and the parser of its answer. For load generators and simulations: it offers and
+/// accepts what a browser does.
 public struct ClientOffer: Sendable {
     /// The SDP offer.
     public let text: String
@@ -65,7 +65,7 @@ public struct ClientOffer: Sendable {
     /// An offer to publish: a `sendonly` section for each kind that has codecs.
     ///
     /// - Parameters:
-    ///   - transport: The client's side.
+    ///   - transport: The client's side of the transport.
     ///   - audio: Formats in order of preference; empty for no audio.
     ///   - video: Formats in order of preference; empty for no video.
     ///   - rids: Simulcast layers of video, lowest first; empty without simulcast. At most eight, each once.
@@ -99,7 +99,7 @@ public struct ClientOffer: Sendable {
             section.layers = streams.compactMap { encoding in
                 encoding.rid.map { RemoteLayer(attribute: RIDAttribute(rid: $0, direction: .send), isPaused: false) }
             }
-            // Browsers announce no sources for layers.
+            // Browsers signal no SSRCs for simulcast layers.
             if section.layers.isEmpty {
                 section.streams = streams.map { LocalSection.Stream(ssrc: $0.ssrc, rtxSSRC: $0.rtxSSRC) }
             }
@@ -180,23 +180,23 @@ public struct ClientOffer: Sendable {
     }
 }
 
-/// What a client learned from the server's answer.
+/// The parsed answer to a ``ClientOffer``.
 public struct ClientAnswer: Hashable, Sendable {
     public let remote: RemoteTransport
     /// The server's addresses, in the order of the answer.
     public let remoteCandidates: [TransportAddress]
-    /// What to send, when publishing; in the order of the offer.
+    /// The tracks to send, for a publisher; in the order of the offer.
     public let send: [ClientSendTrack]
-    /// What will arrive, when watching; in the order of the offer.
+    /// The tracks to receive, for a viewer; in the order of the offer.
     public let receive: [ReceiveTrackParameters]
-    /// Of all live sections, the head of the bundle first.
+    /// The MIDs of all live sections, the BUNDLE-tagged one first.
     public let mids: [MID]
 }
 
 extension ClientOffer {
-    /// Reads the answer to this offer and holds it against what was offered.
+    /// Parses the answer and checks it against this offer.
     ///
-    /// - Throws: `NegotiationError` when it is not a legal answer to it, or refuses a section.
+    /// - Throws: `NegotiationError` when the answer is not legal, or rejects a section.
     public func parse(answer text: String) throws(NegotiationError) -> ClientAnswer {
         let remote = try RemoteDescription(
             parsing: text,
@@ -259,7 +259,7 @@ extension ClientOffer {
         )
     }
 
-    /// Formats and extensions keep the numbers of the offer, and none is invented (RFC 3264 §6.1, RFC 8285 §6).
+    /// An answer keeps the offer's payload types and extension identifiers, and adds none (RFC 3264 §6.1, RFC 8285 §6).
     private static func check(
         _ answered: RemoteSection,
         _ formats: NegotiatedFormats,
@@ -284,8 +284,7 @@ extension ClientOffer {
         }
     }
 
-    /// The layers that the server asks for; without simulcast in the answer only the first one may be sent
-    /// (RFC 8853 §5.3.2).
+    /// The encodings that the server accepts: without simulcast in the answer, only the first (RFC 8853 §5.3.2).
     private func accepted(
         _ offered: [ClientEncoding],
         by answered: RemoteSection

@@ -1,10 +1,9 @@
 internal import MediaTypes
 internal import Wire
 
-/// Whether the server can forward a format at all; the others are skipped as if they were not offered.
+/// Whether the server can forward a format. Other formats are skipped as if they were not offered.
 ///
-/// A clock rate or channel count that the codec does not have is no format at all: no sender makes it, and no decoder
-/// matches it.
+/// A clock rate or channel count other than the codec's is never forwardable: no sender produces it.
 func isForwardable(_ codec: CodecParameters) -> Bool {
     guard codec.clockRate == codec.name.clockRate, codec.channels == codec.name.channels else { return false }
     switch codec.name {
@@ -20,8 +19,8 @@ func isForwardable(_ codec: CodecParameters) -> Bool {
 
 /// The `a=fmtp` to answer for an offered format.
 ///
-/// What describes the format is echoed; what describes the offerer's own stream or its application's wishes
-/// (`sprop-…`, `x-google-…`, `max-fs`, …) is not, since an answer would then claim it for us.
+/// Parameters that describe the format are echoed. Parameters that describe the offerer's own stream or preferences
+/// (`sprop-…`, `x-google-…`, `max-fs`, …) are not: in the answer they would describe the server.
 func answerFormat(for codec: CodecParameters, flow: MediaFlow) -> [FormatParameter] {
     let echoed: [String]
     switch codec.name {
@@ -39,7 +38,7 @@ func answerFormat(for codec: CodecParameters, flow: MediaFlow) -> [FormatParamet
         let isStereo = codec.formatValue("stereo") == "1"
         switch flow {
         case .fromPeer:
-            // `stereo` in the answer is what makes a browser encode two channels (RFC 7587 §7.1).
+            // A browser encodes two channels only if the answer has `stereo` (RFC 7587 §7.1).
             if codec.formatValue("sprop-stereo") == "1", codec.formatValue("stereo") == nil {
                 format.append(FormatParameter(key: "stereo", value: "1"))
             }
@@ -50,5 +49,5 @@ func answerFormat(for codec: CodecParameters, flow: MediaFlow) -> [FormatParamet
     return format
 }
 
-/// Which way a section's media flows, seen from us.
+/// The direction of a section's media, seen from the local side.
 enum MediaFlow: Hashable, Sendable { case fromPeer, toPeer }

@@ -1,47 +1,47 @@
 import MediaTypes
 internal import Wire
 
-/// One m-section of ours, before it is written. Answers, and offers in either role, are made of these.
+/// One media section of a local offer or answer, before serialization.
 struct LocalSection {
-    /// A stream that we send in the section.
+    /// The SSRCs of a stream that the local side sends in the section.
     struct Stream {
         var ssrc: SSRC
         var rtxSSRC: SSRC?
     }
     var kind: MediaKind
-    /// `nil` only when answering a peer that gave none.
+    /// `nil` only in the answer to a section without one.
     var mid: MID?
     var protocolName = "UDP/TLS/RTP/SAVPF"
     var direction: MediaDirection
-    /// With the `format` to be written.
+    /// With the `a=fmtp` parameters to write.
     var codecs: [CodecParameters]
     var extensionLines: [ExtensionMapAttribute] = []
     var allowsMixedExtensions = false
     var usesReducedSizeRTCP = true
-    /// Media stream and track identifiers; `nil` when we send nothing.
+    /// MediaStream and track identifiers; `nil` for a section that sends nothing.
     var msid: (stream: String, track: String)?
     var cname = ""
     var streams: [Stream] = []
-    /// Layers with the direction that is to be written.
+    /// Simulcast layers, with the direction to write.
     var layers: [RemoteLayer] = []
     /// Values of `b=`, such as `AS:2500`.
     var bandwidths: [String] = []
 }
 
-/// What the sections of one description share.
+/// The transport lines that all sections of a description share.
 struct LocalTransportLines {
     var transport: LocalTransport
     var setup: SetupRole
-    /// Whether we are an ICE lite agent: a server, not a client.
+    /// Whether the local side is an ICE lite agent: the server, not a client.
     var isLite: Bool
 
-    /// `c=` and the port: the default candidate (RFC 8839 §4.2.1.2), or the placeholder without one.
+    /// `c=` and the port: the default candidate (RFC 8839 §4.2.1.2), or its placeholder without candidates.
     var defaultAddress: (connection: String, port: UInt16) {
         guard let first = transport.candidates.first else { return ("IN IP4 0.0.0.0", 9) }
         return ("IN \(first.ip.isV4 ? "IP4" : "IP6") \(first.ip)", first.port)
     }
 
-    /// `a=candidate` and `a=end-of-candidates`. A lite agent never has more.
+    /// `a=candidate` and `a=end-of-candidates`: a lite agent gathers no further candidates.
     var candidateAttributes: [SDPAttribute] {
         transport.candidates.prefix(RemoteSection.candidatesMax).enumerated().map { index, address in
             SDPAttribute(
@@ -58,22 +58,22 @@ struct LocalTransportLines {
         ]
     }
 
-    /// Session lines about ICE; an SDP and the fragments about it must agree on them (RFC 9725 §4.4.3).
+    /// The session-level ICE lines, which are equal in an SDP and in its trickle fragments (RFC 9725 §4.4.3).
     var sessionAttributes: [SDPAttribute] {
         (isLite ? [SDPAttribute("ice-lite")] : []) + [SDPAttribute("ice-options", "trickle ice2")]
     }
 }
 
 extension LocalSection {
-    /// The values of `b=` for a rate: the older form in kbit/s (RFC 8866 §5.8), and that in bit/s (RFC 3890).
+    /// The values of `b=`, because browsers read either one: kbit/s (RFC 8866 §5.8) or bit/s (RFC 3890 §6.2).
     static func bandwidths(bitsPerSecond: Int) -> [String] {
         ["AS:\(max(bitsPerSecond / 1_000, 1))", "TIAS:\(bitsPerSecond)"]
     }
 
-    /// The section's lines.
+    /// The section as SDP lines.
     ///
-    /// Credentials, fingerprint and role stand in every section, as browsers write them; candidates only in the one
-    /// that heads the bundle.
+    /// Every section has credentials, fingerprint and `a=setup`, as browsers write them. Only the BUNDLE-tagged section has
+    /// candidates.
     func media(_ lines: LocalTransportLines, isBundleHead: Bool) -> MediaDescription {
         let address = lines.defaultAddress
         var attributes = [mid.map { SDPAttribute("mid", $0.value) }].compactMap { $0 }
@@ -152,14 +152,13 @@ extension LocalSection {
     }
 }
 
-/// A whole description of ours.
+/// A local session description.
 struct LocalDescription {
-    /// A section in use, or one that is refused and keeps its place (RFC 9429 §5.3.1).
+    /// A section in use, or a rejected one, which keeps its place (RFC 9429 §5.3.1).
     enum Section {
         case live(LocalSection)
         case rejected(MediaDescription, mid: MID?)
 
-        /// The section's lines.
         func media(_ lines: LocalTransportLines, isHead: Bool) -> MediaDescription {
             switch self {
             case .live(let local): return local.media(lines, isBundleHead: isHead)
@@ -176,15 +175,15 @@ struct LocalDescription {
         }
     }
     var sessionID: UInt64
-    /// Of the `o=` line; grows with each description of one session.
+    /// The version in the `o=` line; increases with each description of one session.
     var version: UInt64 = 1
     var lines: LocalTransportLines
-    /// The BUNDLE group, its head first; `nil` to write none.
+    /// The BUNDLE group, its tagged section first; `nil` to write none.
     var bundle: [MID]?
     var allowsMixedExtensions: Bool
     var sections: [Section]
 
-    /// The description as text.
+    /// The SDP text.
     func serialized() -> String {
         var attributes: [SDPAttribute] = []
         if let bundle {

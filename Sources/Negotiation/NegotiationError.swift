@@ -1,13 +1,13 @@
 internal import Wire
 
-/// Why an offer, answer or fragment cannot be taken.
+/// Why an offer, answer or trickle fragment is refused.
 public enum NegotiationError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The text breaks SDP's or the protocol's rules. Trying again with the same text is pointless.
+    /// The text violates SDP or the protocol. A retry with the same text fails again.
     case malformed(String)
-    /// The text is legal, and asks for something that the server does not do.
+    /// The text is legal, but asks for something that the server does not support.
     case unsupported(String)
 
-    /// What was wrong and what to do, for the developer of the application.
+    /// What is wrong and what to do, for the application's developer.
     public var sentence: String {
         switch self {
         case .malformed(let sentence), .unsupported(let sentence): sentence

@@ -2,18 +2,18 @@ public import MediaTypes
 public import Wire
 
 extension CodecParameters {
-    /// A format as the server offers it. Its payload type is of no meaning: `OfferedSession` gives numbers.
+    /// A format as the server offers it. Its payload type has no meaning: `OfferedDescription` assigns payload types.
     ///
     /// - Parameters:
-    ///   - name: Which codec.
-    ///   - format: `a=fmtp` in place of the codec's usual one.
+    ///   - name: The codec.
+    ///   - format: The `a=fmtp` parameters; `nil` for the codec's default ones.
     public static func offered(_ name: CodecName, format: [FormatParameter]? = nil) -> Self {
         var codec = standard(name)
         if let format { codec.format = format }
         return codec
     }
 
-    /// Whether the server can offer the format: its profile is one that decoders exist for.
+    /// Whether the server can offer the format: decoders for its profile exist.
     ///
     /// - Returns: `false` for a profile that is malformed or unknown, H.264's interleaved mode, and a clock rate or channel
     ///   count that is not the codec's.
@@ -31,24 +31,24 @@ extension CodecParameters {
     }
 }
 
-/// What a client wishes of Opus, as `a=fmtp` says it (RFC 7587 §6.1). What is `nil` is left out, or stays as usual.
+/// The Opus parameters that a client asks for (`a=fmtp`, RFC 7587 §6.1). `nil` omits a parameter or keeps its default.
 public struct OpusParameters: Hashable, Sendable {
-    /// The highest rate that is worth sending, in Hz.
+    /// The maximum playback sampling rate, in Hz.
     public var maxPlaybackRate: Int?
-    /// The least length of a packet in ms; usually 10.
+    /// The minimum packet duration in ms; 10 by default.
     public var minimumPacketTime: Int?
-    /// The wished length of a packet in ms.
+    /// The preferred packet duration in ms.
     public var packetTime: Int?
     public var stereo: Bool?
     public var spropStereo: Bool?
-    /// In-band forward error correction; usually used.
+    /// In-band forward error correction; on by default.
     public var usesInBandFEC: Bool?
     /// Discontinuous transmission.
     public var usesDTX: Bool?
 
     public init() {}
 
-    /// The lines' parameters in a fixed order.
+    /// The `a=fmtp` parameters in a fixed order.
     public var format: [FormatParameter] {
         let flag = { (value: Bool) in value ? "1" : "0" }
         let all: [(String, String?)] = [
@@ -64,23 +64,23 @@ public struct OpusParameters: Hashable, Sendable {
     }
 }
 
-/// Which payload type stands for which format in one session.
+/// The payload types of one connection's descriptions.
 ///
-/// Under BUNDLE a number means one format in every section (RFC 9143 §9), with the same parameters and feedback, or
-/// libwebrtc refuses the description; and it keeps its meaning for the session's life (RFC 3264 §8.3.2).
+/// Under BUNDLE a payload type means one format in every section (RFC 9143 §9), with the same parameters and feedback;
+/// otherwise libwebrtc refuses the description. It keeps its meaning in all later descriptions (RFC 3264 §8.3.2).
 ///
-/// Numbers cannot run out. Formats that match share one, so there are as many as there are classes of matching formats:
-/// 27 of video with retransmission (VP8, 4 profiles of VP9, 6 of AV1, 4 of H.265, 12 of H.264), Opus and RED, which is 56 of
-/// the 61 dynamic numbers. This holds because `number(_:)` gives a number only to a format that will match itself.
+/// Payload types cannot run out. Matching formats share one, and there are 27 classes of matching video formats with RTX
+/// (VP8, 4 profiles of VP9, 6 of AV1, 4 of H.265, 12 of H.264), Opus and RED: 56 of the 61 dynamic payload types. This
+/// requires that `number(_:)` assigns payload types only to formats that match themselves.
 struct PayloadTypeTable: Sendable {
     private var formats: [CodecParameters] = []
     private var taken: Set<UInt8> = []
 
-    /// The dynamic ones (RFC 3551 §6), the usual range first, without those that would be mistaken for RTCP.
+    /// The dynamic payload types (RFC 3551 §6), 96 to 127 first, without those that demultiplex as RTCP.
     private static let numbers = Array(96...127 as ClosedRange<UInt8>) + Array(35...63 as ClosedRange<UInt8>)
 
-    /// What the first format of a codec is numbered, with its retransmission; what SDKs and logs show everywhere.
-    private static func usual(_ name: CodecName) -> (payload: UInt8, rtx: UInt8?) {
+    /// The payload types of the first format of a codec and of its RTX, as Sora assigns them.
+    private static func preferred(_ name: CodecName) -> (payload: UInt8, rtx: UInt8?) {
         switch name {
         case .opus: (109, nil)
         case .red: (63, nil)
@@ -92,8 +92,8 @@ struct PayloadTypeTable: Sendable {
         }
     }
 
-    /// The session's form of a format, which gets a number if it has none.
-    /// - Returns: `nil` when the server cannot offer it, or numbers have run out.
+    /// The format with its payload type in this connection, which is assigned at the first call.
+    /// - Returns: `nil` when the server cannot offer the format, or no payload type is left.
     mutating func number(_ format: CodecParameters) -> CodecParameters? {
         if let known = formats.first(where: { matches($0, format) }) { return known }
         guard format.isOfferable || (format.name == .red && isForwardable(format)) else { return nil }
@@ -103,16 +103,16 @@ struct PayloadTypeTable: Sendable {
             clockRate: format.clockRate,
             channels: format.channels
         )
-        // The server never sends REMB: it controls the client's rate by transport-wide feedback.
+        // The server never sends REMB: it sends transport-wide feedback instead.
         numbered.feedback = .known(for: format.name.kind).subtracting(.remb)
         if format.name == .red {
-            // Redundant blocks are of the session's Opus.
+            // RED carries Opus blocks under the Opus payload type of this connection.
             guard let opus = formats.first(where: { $0.name == .opus })?.payloadType else { return nil }
             numbered.format = [FormatParameter(key: "", value: "\(opus)/\(opus)")]
         } else {
             numbered.format = format.format.filter(Self.isPrintable)
         }
-        // Otherwise each further call would take further numbers.
+        // A format that does not match itself would take new payload types at every call.
         guard matches(numbered, format), let numbers = takeNumbers(of: format.name) else { return nil }
         numbered.payloadType = PayloadType(wire: numbers.payload)
         numbered.rtxPayloadType = numbers.rtx.map { PayloadType(wire: $0) }
@@ -121,22 +121,22 @@ struct PayloadTypeTable: Sendable {
     }
 
     private mutating func takeNumbers(of name: CodecName) -> (payload: UInt8, rtx: UInt8?)? {
-        let usual = Self.usual(name)
-        if !taken.contains(usual.payload), usual.rtx.map({ !taken.contains($0) }) ?? true {
-            taken.formUnion([usual.payload] + [usual.rtx].compactMap { $0 })
-            return usual
+        let preferred = Self.preferred(name)
+        if !taken.contains(preferred.payload), preferred.rtx.map({ !taken.contains($0) }) ?? true {
+            taken.formUnion([preferred.payload] + [preferred.rtx].compactMap { $0 })
+            return preferred
         }
-        // Numbers that are usual for other codecs are left to them.
-        let others = CodecName.allCases.map(Self.usual)
+        // The preferred payload types of other codecs stay reserved for them.
+        let others = CodecName.allCases.map(Self.preferred)
         let reserved = Set(others.map(\.payload) + others.compactMap(\.rtx))
         let free = Self.numbers.filter { !taken.contains($0) && !reserved.contains($0) }
-        let needed = usual.rtx == nil ? 1 : 2
+        let needed = preferred.rtx == nil ? 1 : 2
         guard free.count >= needed else { return nil }
         taken.formUnion(free.prefix(needed))
         return (free[0], needed == 2 ? free[1] : nil)
     }
 
-    /// Whether a parameter can stand in its line: what applications wish comes from outside.
+    /// Whether `a=fmtp` can carry the parameter. Applications choose parameters freely.
     private static func isPrintable(_ parameter: FormatParameter) -> Bool {
         let isPlain = { (byte: UInt8) in
             (0x21...0x7E).contains(byte) && byte != UInt8(ascii: ";") && byte != UInt8(ascii: "=")

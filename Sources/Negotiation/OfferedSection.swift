@@ -1,67 +1,66 @@
 import MediaTypes
 import Wire
 
-/// One m-line of a session that the server describes, for as long as the session lasts.
+/// One m-line of an ``OfferedDescription``.
 struct OfferedSection: Sendable {
-    /// What the line is for.
+    /// The current use of the m-line.
     enum Use: Sendable {
-        /// The client sends in it; `isRefused` once it answered with port 0.
-        case own(isRefused: Bool)
-        /// Nobody had it yet: `inactive`, for the first sender who comes.
+        /// The client sends its own track; `isRefused` once it answered with port 0.
+        case sentByClient(isRefused: Bool)
+        /// Not used yet: `inactive`, for the first remote track.
         case empty
-        /// It plays a track of somebody else.
+        /// Carries a remote track to the client.
         case playing(Placement)
-        /// The client does not want the track; `isRefused` when it answered with port 0.
+        /// The client declined the track; `isRefused` when it answered with port 0.
         case declined(TrackKey, isRefused: Bool)
-        /// Its sender has left, and it heads the bundle, which must not lose its head: `inactive` until the client
-        /// refuses it.
+        /// Its track ended, but it is the BUNDLE-tagged section, which must stay: `inactive` until the client rejects it.
         case parked
-        /// Its sender has left: port 0, which the client has not answered yet.
+        /// Its track ended: offered with port 0, not answered yet.
         case closing
-        /// Port 0 on both sides: the next track may have the line under another name (RFC 9429 §5.2.2), unless the line
-        /// would take the place of the bundle's head.
+        /// Port 0 on both sides: a new track may reuse the m-line with another MID (RFC 9429 §5.2.2), unless the m-line would
+        /// become the BUNDLE-tagged section.
         case free
     }
 
-    /// A track in its line.
+    /// A remote track in its m-line.
     struct Placement: Sendable {
         let key: TrackKey
-        /// With the session's payload types.
+        /// With the payload types of this connection.
         let codecs: [CodecParameters]
         let ssrc: SSRC
         let rtxSSRC: SSRC?
-        /// One for all tracks of a stream.
+        /// Shared by all tracks of a stream.
         let cname: String
-        /// The track's name in `a=msid`.
+        /// The track identifier in `a=msid`.
         let trackID: String
     }
 
-    /// What makes a track the same one: a track of other formats is another.
+    /// Identifies a track. A track whose formats changed is a new track.
     struct TrackKey: Hashable, Sendable {
         let streamID: String
-        let track: OfferedSession.RemoteTrack
+        let track: OfferedDescription.RemoteTrack
 
         var name: TrackName { TrackName(streamID: streamID, track: track.mid) }
     }
 
-    /// What tells the tracks of one offer apart.
+    /// Identifies a track within one offer.
     struct TrackName: Hashable, Sendable {
         let streamID: String
         let track: MID
     }
 
-    /// The line as it was described last.
+    /// The m-line as last serialized.
     struct Text: Sendable {
         let value: String
-        /// Whether it heads the bundle: then it says more.
+        /// Whether it is the BUNDLE-tagged section, which has more lines.
         let isHead: Bool
     }
 
-    /// What the client answered to the line as it is described.
+    /// The client's answer to the current text of the m-line.
     struct Answered: Sendable {
-        /// Of the answer's text. A collision would only make the client's own change unnoticed.
+        /// A hash of the answer's text. After a collision, a change of the client's own answer goes unnoticed; no more.
         let digest: Int
-        /// Without what a first reading alone needs.
+        /// Condensed: without the parts that only the first reading needs.
         let section: RemoteSection
     }
 
@@ -73,11 +72,11 @@ struct OfferedSection: Sendable {
             text = nil
         }
     }
-    /// Whether the client has accepted the track that is played, so that there is a slot.
+    /// Whether the client accepted the track, so that it has a slot.
     var hasSlot = false
-    /// `nil` when the line has changed since it was described.
+    /// `nil` when the m-line changed since it was serialized.
     var text: Text? { didSet { answered = nil } }
-    /// `nil` when the answer to the line as it is described has to be read.
+    /// `nil` when the next answer to the m-line has to be parsed.
     var answered: Answered?
 
     init(kind: MediaKind, mid: MID, use: Use) {
@@ -86,21 +85,21 @@ struct OfferedSection: Sendable {
         self.use = use
     }
 
-    /// Whether the line is offered with port 0.
+    /// Whether the m-line is offered with port 0.
     var isClosed: Bool {
         switch use {
-        case .own(let isRefused), .declined(_, let isRefused): isRefused
+        case .sentByClient(let isRefused), .declined(_, let isRefused): isRefused
         case .closing, .free: true
         case .empty, .playing, .parked: false
         }
     }
 
-    /// The track that the line is given to.
+    /// The track that the m-line is assigned to.
     var key: TrackKey? {
         switch use {
         case .playing(let placement): placement.key
         case .declined(let key, _): key
-        case .own, .empty, .parked, .closing, .free: nil
+        case .sentByClient, .empty, .parked, .closing, .free: nil
         }
     }
 
@@ -112,12 +111,12 @@ struct OfferedSection: Sendable {
     }
 }
 
-/// Makes names of m-lines that never come twice in a session, without remembering them.
-struct MIDMaker: Sendable {
+/// Generates MIDs that do not repeat within a connection, without storing them.
+struct MIDGenerator: Sendable {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
-    /// Names of six characters: 62⁶.
+    /// The number of strings of six characters: 62⁶.
     private static let period: UInt64 = 56_800_235_584
-    /// Has no factor in common with the period (2⁶ · 31⁶), so every name comes once before one comes again.
+    /// Coprime to the period (2⁶ · 31⁶), so that every string occurs once per period.
     private static let step: UInt64 = 35_105_003_461
     private var state: UInt64
 
@@ -125,7 +124,7 @@ struct MIDMaker: Sendable {
         state = UInt64.random(in: 0..<Self.period, using: &generator)
     }
 
-    /// Such as `audio_X7d9Qa`.
+    /// For example `audio_X7d9Qa`.
     mutating func next(_ kind: MediaKind) -> MID {
         state = (state + Self.step) % Self.period
         var rest = state
@@ -141,13 +140,13 @@ struct MIDMaker: Sendable {
     }
 }
 
-/// A name of 128 random bits in 26 symbols of Crockford's alphabet.
+/// 128 random bits as 26 symbols of Crockford's base32.
 func makeTrackIdentifier(using generator: inout some RandomNumberGenerator) -> String {
     Crockford.text(high: generator.next(), low: generator.next())
 }
 
 extension HeaderExtension {
-    /// The number in every section of a session that the server describes.
+    /// The identifier in all offers of the server.
     var offeredID: HeaderExtensionID {
         let number: UInt8 =
             switch self {
@@ -165,13 +164,13 @@ extension HeaderExtension {
         return id
     }
 
-    /// What is offered in a section, in the order of the numbers.
+    /// The extensions to offer in a section, by ascending identifier.
     static func offered(
         _ kind: MediaKind,
         codecs: [CodecParameters],
         hasLayers: Bool
     ) -> [ExtensionMapAttribute] {
-        // Scalable streams tell their layers by it.
+        // Only scalable codecs describe their layers with it.
         let describesLayers = codecs.contains { $0.name == .av1 || $0.name == .vp9 }
         let known = hasLayers ? published(kind) : watched(kind)
         return known.filter { line in

@@ -1,39 +1,39 @@
 import MediaTypes
 internal import Wire
 
-/// Whether a peer's text is an offer or an answer: it decides the words of a refusal and what is demanded.
+/// Whether a peer's SDP is an offer or an answer, for its checks and their error messages.
 enum DescriptionType: String { case offer, answer }
 
 /// Which m-lines a description may have.
 enum DescriptionShape {
     /// At most one of audio and one of video: WHIP and WHEP.
     case oneOfEach
-    /// Any number: a session that the server describes. Sections that were offered with port 0 are not in use, whatever
-    /// the other side writes of them: browsers that cannot take port 0 answer them as if they were.
+    /// Any number: the server makes the offers. Sections that were offered with port 0 (`closed`) are not in use, whatever
+    /// the answer says: browsers without support for port 0 answer them as if they were in use.
     case many(closed: Set<Int>)
 }
 
-/// A peer's whole description, read and checked for what every peer must have: BUNDLE, RTP and RTCP on one port, ICE
-/// and a certificate's fingerprint.
+/// A peer's session description, parsed and checked for the requirements of every peer: BUNDLE, rtcp-mux, ICE credentials
+/// and a certificate fingerprint.
 struct RemoteDescription {
     let type: DescriptionType
     let session: SessionDescription
     /// One for each m-line, in order.
     let sections: [RemoteSection]
-    /// Those of audio or video that are not rejected.
+    /// The audio and video sections that are not rejected.
     let live: [RemoteSection]
-    /// The live members of the BUNDLE group, its head first; `nil` without a group.
+    /// The live members of the BUNDLE group, the tagged one first; `nil` without a group.
     let bundle: [MID]?
     let credentials: ICECredentials
     let fingerprints: [Fingerprint]
     let setup: SetupRole
-    /// From all bundled sections.
+    /// The candidates of all bundled sections.
     let candidates: [TransportAddress]
 
     /// - Parameters:
-    ///   - layerDirection: `send` to read the simulcast layers that the author sends.
-    ///   - shape: Which m-lines it may have.
-    ///   - isReaderLite: Whether we are an ICE lite agent; then the author must not be one.
+    ///   - layerDirection: `send` to parse the simulcast layers that the peer sends, `recv` for those that it receives.
+    ///   - shape: The permitted m-lines.
+    ///   - isReaderLite: Whether the local side is an ICE lite agent; then the peer must be a full agent.
     init(
         parsing text: String,
         type: DescriptionType,
@@ -54,7 +54,7 @@ struct RemoteDescription {
     }
 
     /// - Parameters:
-    ///   - session: The session's lines; its media sections are not looked at.
+    ///   - session: The session-level lines; its media sections are ignored.
     ///   - sections: One for each m-line, in order.
     init(
         session: SessionDescription,
@@ -77,11 +77,11 @@ struct RemoteDescription {
         let order = ordered ?? live
         try Self.checkRTP(live, type: type)
         try Self.checkCollisions(live, type: type)
-        // A section that is not in use heads the bundle only where no other one says anything.
+        // Sections that are not in use come last: their attributes count only when no other section has them.
         let levels = (order + sections).map(\.attributes)
         if type == .offer, isReaderLite, session.attributes.has("ice-lite") {
             throw .unsupported(
-                "The offer says a=ice-lite, and so does the server; one side must run connectivity checks: "
+                "The offer has a=ice-lite, and the server is ICE lite too; one side must send connectivity checks: "
                     + "use a full ICE agent."
             )
         }
@@ -100,13 +100,13 @@ struct RemoteDescription {
     private static func checkCount(of live: [RemoteSection], type: DescriptionType) throws(NegotiationError) {
         for kind in MediaKind.allCases where live.count(where: { $0.kind == kind }) > 1 {
             throw .unsupported(
-                "The \(type.rawValue) has more than one \(kind.rawValue) m-line; a session carries one audio and "
-                    + "one video track: offer one of each, and open further sessions for more."
+                "The \(type.rawValue) has more than one \(kind.rawValue) m-line; a WHIP or WHEP session has one audio "
+                    + "and one video track: offer one of each, and open further sessions for more."
             )
         }
     }
 
-    /// Nothing but audio, video and data channels, at least one section in use, and a name for each.
+    /// Only audio, video and data channels; at least one section in use; distinct MIDs.
     private static func checkKinds(
         _ sections: [RemoteSection],
         live: [RemoteSection],
@@ -115,7 +115,7 @@ struct RemoteDescription {
         for section in sections
         where section.kind == nil && section.media.type != "application" && !section.isRejected {
             throw .unsupported(
-                "The \(type.rawValue) has an m=\(section.media.type) section; only audio and video are carried: "
+                "The \(type.rawValue) has an m=\(section.media.type) section; the server forwards only audio and video: "
                     + "remove it."
             )
         }
@@ -134,10 +134,9 @@ struct RemoteDescription {
         }
     }
 
-    /// The live sections in the order of the BUNDLE group: the first one's transport carries all (RFC 9143 §7.2).
-    /// `nil` without a group.
+    /// The live sections in the order of the BUNDLE group, the tagged one first (RFC 9143 §7.2); `nil` without a group.
     ///
-    /// Deviation: a group may name sections that are not there. FFmpeg always writes `BUNDLE 0 1`.
+    /// Deviation: a group may name missing sections. FFmpeg always writes `BUNDLE 0 1`.
     private static func bundleOrder(
         session: SessionDescription,
         live: [RemoteSection],
@@ -186,7 +185,7 @@ struct RemoteDescription {
         "RTP/AVPF", "RTP/AVP",
     ]
 
-    /// What RFC 9429 §5.1.2 lets a section be, and RTCP on the port of RTP.
+    /// The protocols of RFC 9429 §5.1.2, and rtcp-mux.
     private static func checkRTP(_ live: [RemoteSection], type: DescriptionType) throws(NegotiationError) {
         for section in live {
             guard protocols.contains(section.media.protocolName) else {
@@ -204,7 +203,7 @@ struct RemoteDescription {
         }
     }
 
-    /// What may not be shared by bundled sections (RFC 9143 §9): payload types, extension identifiers and sources.
+    /// Bundled sections must not use one payload type, extension identifier or SSRC for two things (RFC 9143 §9).
     private static func checkCollisions(_ live: [RemoteSection], type: DescriptionType) throws(NegotiationError) {
         var payloadTypes: [PayloadType: CodecName] = [:]
         var extensions: [HeaderExtensionID: String] = [:]
@@ -238,8 +237,7 @@ struct RemoteDescription {
         }
     }
 
-    /// Credentials, fingerprints and DTLS role: a section's own lines come before the session's, and the section that
-    /// heads the bundle comes first.
+    /// ICE credentials, fingerprints and DTLS role: the BUNDLE-tagged section first, then other sections, then the session.
     private static func transport(
         session: SessionDescription,
         levels: [[SDPAttribute]],
@@ -263,15 +261,15 @@ struct RemoteDescription {
         let fingerprints = lines.prefix(RemoteSection.fingerprintsMax).compactMap { Fingerprint(attribute: $0) }
         guard !fingerprints.isEmpty else {
             throw .unsupported(
-                "No a=fingerprint line of the \(type.rawValue) can be used; give one of sha-256, sha-384 or sha-512 "
+                "No a=fingerprint line of the \(type.rawValue) is usable; give one of sha-256, sha-384 or sha-512 "
                     + "with all its bytes."
             )
         }
         let withSetup = levels.first { $0.has("setup") } ?? session.attributes
-        // Absent means `active` in an offer (RFC 4145 §4.1), and an answerer is then passive as for `actpass`.
+        // An offer without it means `active` (RFC 4145 §4.1), to which the answer is passive, as to `actpass`.
         let text = withSetup.value(of: "setup") ?? (type == .offer ? "actpass" : "active")
         guard let setup = SetupRole(rawValue: text) else {
-            throw .malformed("The a=setup line of the \(type.rawValue) is none of actpass, active and passive.")
+            throw .malformed("The a=setup line of the \(type.rawValue) is unknown; use actpass, active or passive.")
         }
         guard setup != .holdconn, type == .offer || setup != .actpass else {
             throw .unsupported(
@@ -284,20 +282,20 @@ struct RemoteDescription {
 }
 
 extension SessionDescription {
-    /// The direction of sections that have none of their own; `nil` when the session has none either.
+    /// The session-level direction, the default of its sections; `nil` without one.
     var direction: MediaDirection? {
         attributes.lazy.compactMap { $0.value == nil ? MediaDirection(rawValue: $0.name) : nil }.first
     }
 }
 
 extension ICECredentials {
-    /// From the lines of one section or of the session; `nil` when both lines are missing.
+    /// Parses the attributes of one section or of the session; `nil` when both lines are missing.
     init?(attributes: [SDPAttribute]) throws(NegotiationError) {
         let fragment = attributes.value(of: "ice-ufrag")
         let password = attributes.value(of: "ice-pwd")
         if fragment == nil, password == nil { return nil }
         guard let fragment, let password else {
-            throw .malformed("Only one of a=ice-ufrag and a=ice-pwd is there; both belong together.")
+            throw .malformed("Only one of a=ice-ufrag and a=ice-pwd is present; both are required.")
         }
         guard let credentials = Self(usernameFragment: fragment, password: password) else {
             throw .malformed(
@@ -309,10 +307,10 @@ extension ICECredentials {
 }
 
 extension RemoteDescription {
-    /// Our DTLS role against the peer's `a=setup`, and what we write when we answer.
+    /// The local DTLS role, from the peer's `a=setup`.
     var localRole: DTLSRole { setup == .passive ? .client : .server }
 
-    /// The peer's transport as the peer's media uses it.
+    /// The peer's side of the transport.
     var remoteTransport: RemoteTransport {
         RemoteTransport(credentials: credentials, fingerprints: fingerprints, localRole: localRole)
     }

@@ -1,15 +1,15 @@
 import MediaTypes
 internal import Wire
 
-/// A simulcast layer of a peer's section, with what its `a=rid` line says.
+/// A simulcast layer of a peer's section, with its `a=rid` attribute.
 struct RemoteLayer: Hashable {
     var attribute: RIDAttribute
     var isPaused: Bool
 }
 
-/// One m-section of a peer's description, read.
+/// One parsed media section of a peer's description.
 struct RemoteSection {
-    /// More announced sources than any sender has: eight layers with retransmission and error correction each.
+    /// The maximum number of signaled SSRCs: more than eight layers with RTX and FEC each.
     static let ssrcsMax = 64
     static let candidatesMax = 64
     static let fingerprintsMax = 8
@@ -20,25 +20,25 @@ struct RemoteSection {
     /// `nil` when the line is missing.
     let mid: MID?
     let direction: MediaDirection
-    /// Refused by its author: port 0 and not `a=bundle-only`.
+    /// Whether the peer rejects it: port 0 without `a=bundle-only`.
     let isRejected: Bool
-    /// What the server recognises, in the author's order, not yet reduced by `negotiate`.
+    /// The recognized formats in the peer's order, before ``negotiated(flow:usable:)``.
     var codecs: [CodecParameters] = []
     var extensionLines: [ExtensionMapAttribute] = []
-    /// Layers that the author sends, or asks for, by `layerDirection`.
+    /// The simulcast layers that the peer sends or receives, according to `layerDirection`.
     var layers: [RemoteLayer] = []
-    /// Primary sources in order.
+    /// The primary SSRCs in order.
     var ssrcs: [SSRC] = []
     var rtxSSRCs: [SSRC: SSRC] = [:]
-    /// All sources, to find collisions.
+    /// All SSRCs, to detect collisions.
     var allSSRCs: Set<SSRC> = []
     var candidates: [TransportAddress] = []
 
     var attributes: [SDPAttribute] { media.attributes }
 
     /// - Parameters:
-    ///   - sessionDirection: The session's direction, which a section without one of its own inherits.
-    ///   - layerDirection: `send` to read the layers that the author sends.
+    ///   - sessionDirection: The session-level direction, the default of the section.
+    ///   - layerDirection: `send` to parse the layers that the peer sends, `recv` for those that it receives.
     init(
         _ media: MediaDescription,
         sessionDirection: MediaDirection?,
@@ -61,7 +61,7 @@ struct RemoteSection {
         try readStreams(layerDirection: layerDirection)
     }
 
-    /// What checks of a whole description need of the section, without what was read of its formats.
+    /// The section reduced to what ``RemoteDescription`` checks.
     func condensed() -> Self {
         var condensed = self
         condensed.media.formats = []
@@ -71,18 +71,18 @@ struct RemoteSection {
             condensed.codecs[index].format = []
         }
         for (index, line) in extensionLines.enumerated() {
-            // The constant takes no memory.
+            // The constant string shares its memory.
             if let known = HeaderExtension(uri: line.uri) { condensed.extensionLines[index].uri = known.uri }
         }
         return condensed
     }
 
-    /// What `RemoteDescription` reads of a section itself.
+    /// The attributes that `RemoteDescription` reads itself.
     private static let transportAttributes: Set<String> = [
         "ice-ufrag", "ice-pwd", "fingerprint", "setup", "rtcp-mux", "rtcp-mux-only",
     ]
 
-    /// How to name the section in a sentence.
+    /// The section's name in error messages.
     var label: String { mid.map { "\(media.type) section \($0)" } ?? "\(media.type) section" }
 
     private mutating func readStreams(layerDirection: StreamDirection) throws(NegotiationError) {
@@ -120,7 +120,7 @@ struct RemoteSection {
                 }
                 groups.append(line)
             case "candidate":
-                // What cannot be used, or read, is skipped (RFC 8839 §5.1, RFC 9725 §4.4).
+                // Unusable and malformed candidates are ignored (RFC 8839 §5.1, RFC 9725 §4.4).
                 if candidates.count < Self.candidatesMax, let address = ICECandidateAttribute(value)?.address {
                     candidates.append(address)
                 }
@@ -134,7 +134,7 @@ struct RemoteSection {
         try sortLayers(simulcast, rids: rids)
     }
 
-    /// Tells primary sources from those that repair them.
+    /// Separates primary SSRCs from their RTX and FEC SSRCs.
     private mutating func sortSources(_ groups: [SSRCGroupAttribute]) {
         var repairing: Set<SSRC> = []
         for group in groups where group.ssrcs.count == 2 && group.semantics != "SIM" {
@@ -165,13 +165,13 @@ struct RemoteSection {
             }
             layers.append(RemoteLayer(attribute: attribute, isPaused: version.isPaused))
         }
-        // The sources of layers are learned from their packets: lines of several clients do not say which is which.
+        // The SSRCs of layers are learned from their packets: some clients' SDP does not map SSRCs to layers.
         if !layers.isEmpty { ssrcs = [] }
     }
 }
 
 extension RemoteSection {
-    /// The recognised formats of a section, each with its feedback and retransmission type, in the order of `m=`.
+    /// The recognized formats of a section with feedback and RTX payload type, in the order of `m=`.
     private static func codecs(of media: MediaDescription, kind: MediaKind) -> [CodecParameters] {
         var maps: [PayloadType: RTPMapAttribute] = [:]
         var formats: [PayloadType: [FormatParameter]] = [:]
@@ -230,7 +230,7 @@ extension RemoteSection {
         }
         for index in codecs.indices { codecs[index].rtxPayloadType = retransmissions[codecs[index].payloadType] }
         let opus = Set(codecs.lazy.filter { $0.name == .opus }.map(\.payloadType.description))
-        // Redundant blocks of anything but Opus could not be forwarded one by one.
+        // RED is forwardable only with Opus blocks.
         codecs.removeAll { codec in
             codec.name == .red
                 && !(codec.formatValue("") ?? "-").split(separator: "/").allSatisfy { opus.contains(String($0)) }
@@ -240,44 +240,44 @@ extension RemoteSection {
 }
 
 extension Dictionary {
-    /// `nil` for no key, as for one that is not there.
+    /// `nil` for a `nil` key.
     fileprivate subscript(key: Key?) -> Value? { key.flatMap { self[$0] } }
 }
 
 extension PayloadType {
-    /// The number that a line begins with. Looking at it first keeps a line that is there a thousand times cheap.
+    /// The number at the start of an attribute value. Checking it first keeps a line that is repeated a thousand times cheap.
     fileprivate init?(leading text: String) {
         guard let number = UInt8(text.prefix { $0 != " " }) else { return nil }
         self.init(rawValue: number)
     }
 
-    /// With the marker bit set these look like RTCP's packet types 192…223 (RFC 5761 §4).
+    /// With the marker bit set, these payload types equal RTCP packet types 192…223 (RFC 5761 §4).
     var isMistakenForRTCP: Bool { (64...95).contains(rawValue) }
 }
 
 extension FeedbackTypes {
-    /// What the server speaks about a kind of media.
+    /// The feedback that the server supports for a kind of media.
     static func known(for kind: MediaKind) -> Self {
         kind == .audio ? [.transportCC] : [.nack, .pictureLoss, .fullIntraRequest, .transportCC, .remb]
     }
 
-    /// In the order in which libwebrtc writes them.
+    /// In the order of libwebrtc.
     private static let names: [(type: Self, name: String)] = [
         (.remb, "goog-remb"), (.transportCC, "transport-cc"), (.fullIntraRequest, "ccm fir"), (.nack, "nack"),
         (.pictureLoss, "nack pli"),
     ]
 
-    /// One type by its name in `a=rtcp-fb`; `nil` when the server does not speak it.
+    /// One type by its name in `a=rtcp-fb`; `nil` for an unsupported one.
     init?(sdp name: String) {
         guard let match = Self.names.first(where: { $0.name == name }) else { return nil }
         self = match.type
     }
 
-    /// The names to write.
+    /// The names in `a=rtcp-fb`.
     var sdpNames: [String] { Self.names.compactMap { contains($0.type) ? $0.name : nil } }
 }
 
-/// What both sides agreed on for a section.
+/// The formats and extensions that both sides agreed on for a section.
 struct NegotiatedFormats {
     var codecs: [CodecParameters]
     var extensionLines: [ExtensionMapAttribute]
@@ -285,13 +285,13 @@ struct NegotiatedFormats {
 }
 
 extension RemoteSection {
-    /// Reduces formats and extensions to what is used when media flows in one way.
+    /// Reduces formats and extensions to those used by media in one direction.
     ///
-    /// Transport-wide congestion control needs both its extension and its feedback, so either alone is dropped. REMB is
-    /// kept only for what we send, where transport-wide control is not agreed: libwebrtc prefers the latter too. For what
-    /// we receive it is dropped, because we never send it.
+    /// Transport-wide congestion control needs both its extension and its feedback; either alone is dropped. REMB is kept
+    /// only for media that the local side sends without transport-wide feedback, as in libwebrtc. It is dropped for media
+    /// that the local side receives, because the server never sends REMB.
     ///
-    /// - Parameter usable: The extensions that we read or write.
+    /// - Parameter usable: The extensions that the local side reads or writes.
     func negotiated(flow: MediaFlow, usable: Set<HeaderExtension>) -> NegotiatedFormats {
         var lines = extensionLines.filter { line in
             guard let known = HeaderExtension(uri: line.uri), usable.contains(known) else { return false }
@@ -319,7 +319,7 @@ extension RemoteSection {
 }
 
 extension HeaderExtension {
-    /// What a publisher's packets may carry for the server to read.
+    /// The extensions that the server reads from a publisher's packets.
     static func published(_ kind: MediaKind) -> Set<Self> {
         switch kind {
         case .audio: [.mid, .absoluteSendTime, .transportSequenceNumber, .audioLevel]
@@ -327,7 +327,7 @@ extension HeaderExtension {
         }
     }
 
-    /// What the server's packets may carry. A slot is one stream: it has no layers to name.
+    /// The extensions of packets to viewers. A slot is one RTP stream, so it has no RIDs.
     static func watched(_ kind: MediaKind) -> Set<Self> {
         published(kind).subtracting([.rtpStreamID, .repairedRTPStreamID])
     }

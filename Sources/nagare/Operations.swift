@@ -56,9 +56,9 @@ struct Operations: Sendable {
     /// The admin API.
     func api(
         _ rooms: Rooms,
-        media: @escaping @Sendable () async -> OperatorsAPI.MediaTotals
-    ) -> OperatorsAPI {
-        OperatorsAPI(
+        media: @escaping @Sendable () async -> AdminAPI.MediaTotals
+    ) -> AdminAPI {
+        AdminAPI(
             rooms: rooms,
             statistics: statistics,
             clientStatistics: clientStatistics,

@@ -40,9 +40,9 @@ actor InProcessNode: LoadSignaling {
     func publish(offer: String, number: Int) async throws(LoadError) -> CreatedResource {
         let (id, local) = try admit()
         let name = "publisher-\(number)"
-        let negotiated: PublishNegotiation
+        let negotiated: AnsweredOffer
         do {
-            negotiated = try negotiatePublish(offer: offer, local: local, sessionID: id.rawValue)
+            negotiated = try PublishOffer(parsing: offer).answer(local: local, sessionID: id.rawValue)
         } catch {
             throw .failed(error.sentence)
         }
@@ -61,10 +61,9 @@ actor InProcessNode: LoadSignaling {
     func watch(offer: String, number: Int, participant: String?) async throws(LoadError) -> CreatedResource {
         let (id, local) = try admit()
         var generator = SystemRandomNumberGenerator()
-        let negotiated: WatchNegotiation
+        let negotiated: AnsweredOffer
         do {
-            negotiated = try negotiateWatch(
-                offer: offer,
+            negotiated = try WatchOffer(parsing: offer).answer(
                 local: local,
                 streamID: "stream",
                 sessionID: id.rawValue,

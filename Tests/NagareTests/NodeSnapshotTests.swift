@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `sizes are told as they were recorded`() {
+    @Test func `histograms of sizes have the recorded values`() {
         var snapshot = Self.snapshot()
         for size in [1, 1, 16, 64] { snapshot.loops[0].loop.segmentsPerSend.record(size) }
         let text = snapshot.page.text
@@ -83,7 +83,7 @@ import Testing
         #expect(text.contains("\n\(name)_sum{loop=\"0\"} 82\n"))
     }
 
-    @Test func `connections, clients and webhooks are there under the names of Sora's exporter`() {
+    @Test func `connections, clients and webhooks have the metric names of Sora's exporter`() {
         var snapshot = Self.snapshot()
         snapshot.signaling.counts.connectionsCreated = 5
         snapshot.signaling.counts.connectionsDestroyed = 2
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `the page tells what encrypts`() {
+    @Test func `the metrics name the SRTP backend`() {
         #expect(Self.snapshot().page.text.contains("\nnagare_srtp_backend_info{backend=\"openssl\"} 1\n"))
     }
 
@@ -114,7 +114,7 @@ import Testing
         #expect(Set(DropReason.allCases.map(\.label)).count == DropReason.allCases.count)
     }
 
-    @Test func `the dashboard asks for metrics that exist`() throws {
+    @Test func `the dashboard queries existing metrics`() throws {
         let known = Self.families().flatMap { family in
             family.kind == "histogram"
                 ? ["_bucket", "_sum", "_count"].map { family.name + $0 } : [family.name]

@@ -8,7 +8,7 @@ import Wire
     private static let samples = PublishOffers.all + WatchOffers.all
 
     @Test(arguments: samples)
-    func `a sample that is read, written and read again is equal`(sample: SampleOffer) throws {
+    func `a sample is equal after serialization and parsing`(sample: SampleOffer) throws {
         let first = try SessionDescription(parsing: sample.text)
         let text = first.serialized()
         let second = try SessionDescription(parsing: text)
@@ -16,13 +16,12 @@ import Wire
         #expect(second.serialized() == text)
     }
 
-    /// Negotiates in every role; an answer that comes of it must be a description that reads.
+    /// Negotiates in every role. Every answer must parse.
     private func negotiate(_ text: String, origin: String) {
         var generator = SeededGenerator(seed: 9)
         let answers = [
             try? NegotiationServer.publish(text).answer,
-            try? negotiateWatch(
-                offer: text,
+            try? WatchOffer(parsing: text).answer(
                 local: NegotiationServer.local,
                 streamID: "s",
                 sessionID: 1,
@@ -32,7 +31,7 @@ import Wire
         for case let answer? in answers {
             #expect(throws: Never.self, "\(origin)") { try SessionDescription(parsing: answer) }
         }
-        _ = try? parse(fragment: text)
+        _ = try? TrickleFragment(parsing: text)
     }
 
     @Test(.timeLimit(.minutes(2)), arguments: samples)
@@ -71,7 +70,7 @@ enum NegotiationMutation {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Lines removed, doubled, moved, and numbers made extreme: what keeps the syntax and breaks the sense.
+    /// Removes, duplicates and moves lines, and makes numbers extreme: mutations that keep the syntax.
     static func lines(_ text: String, using generator: inout SeededGenerator) -> String {
         let numbers = ["0", "-1", "127", "128", "255", "256", "65535", "65536", "4294967295", "99999999999999999999"]
         var lines = text.split(separator: "\n").map(String.init)

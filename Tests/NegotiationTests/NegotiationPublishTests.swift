@@ -5,7 +5,7 @@ import Wire
 
 @testable import Negotiation
 
-/// What the tests' server is.
+/// The server in tests.
 enum NegotiationServer {
     static let local = LocalTransport(
         credentials: ICECredentials(usernameFragment: "srvUfrag", password: "serverPasswordOf26characters")!,
@@ -13,13 +13,13 @@ enum NegotiationServer {
         candidates: [TransportAddress("198.51.100.1:7000")!, TransportAddress("[2001:db8::1]:7000")!]
     )
 
-    static func publish(_ offer: String) throws(NegotiationError) -> PublishNegotiation {
-        try negotiatePublish(offer: offer, local: local, sessionID: 42)
+    static func publish(_ offer: String) throws(NegotiationError) -> AnsweredOffer {
+        try PublishOffer(parsing: offer).answer(local: local, sessionID: 42)
     }
 
-    static func watch(_ offer: String, stream: String = "live") throws(NegotiationError) -> WatchNegotiation {
+    static func watch(_ offer: String, stream: String = "live") throws(NegotiationError) -> AnsweredOffer {
         var generator = SeededGenerator(seed: 7)
-        return try negotiateWatch(offer: offer, local: local, streamID: stream, sessionID: 42, using: &generator)
+        return try WatchOffer(parsing: offer).answer(local: local, streamID: stream, sessionID: 42, using: &generator)
     }
 }
 
@@ -27,7 +27,7 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
 
 @Suite struct NegotiationPublishTests {
     @Test(arguments: PublishOffers.all)
-    func `every client's offer is answered by the rules`(sample: SampleOffer) throws {
+    func `every client's offer gets a legal answer`(sample: SampleOffer) throws {
         let offer = try SessionDescription(parsing: sample.text)
         let result = try NegotiationServer.publish(sample.text)
         let answer = try SessionDescription(parsing: result.answer)
@@ -172,12 +172,12 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(chromium.contains(" \(usual)"))
         let result = try NegotiationServer.publish(chromium.replacing(" \(usual)", with: " \(odd)"))
         let name = CodecName(sdpName: usual.prefix { $0 != "/" })
-        let names = { (result: PublishNegotiation) in Set(result.receive.flatMap(\.codecs).map(\.name)) }
+        let names = { (result: AnsweredOffer) in Set(result.receive.flatMap(\.codecs).map(\.name)) }
         #expect(names(honest).contains { $0 == name })
         #expect(names(result) == names(honest).filter { $0 != name }, "the others stay")
     }
 
-    @Test func `an offer of nothing but impossible channel counts is refused`() {
+    @Test func `an offer with impossible channel counts only is refused`() {
         let text = PublishOffers.pion.text.replacing("/90000", with: "/90000/2")
         #expect(throws: NegotiationError.self) { _ = try NegotiationServer.publish(text) }
     }
@@ -214,7 +214,7 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(result.answer.contains("a=candidate"))
     }
 
-    @Test func `a section that the offer refuses itself stays refused`() throws {
+    @Test func `a section with port 0 in the offer stays rejected`() throws {
         let offer = PublishOffers.ffmpeg.text.replacing(
             line: "m=video 9 UDP/TLS/RTP/SAVPF 106 105",
             with: "m=video 0 UDP/TLS/RTP/SAVPF 106 105"
@@ -227,11 +227,11 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
     @Test func `without candidates the default address is the placeholder`() throws {
         var local = NegotiationServer.local
         local.candidates = []
-        let result = try negotiatePublish(offer: PublishOffers.obs.text, local: local, sessionID: 1)
+        let result = try PublishOffer(parsing: PublishOffers.obs.text).answer(local: local, sessionID: 1)
         #expect(result.answer.contains("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\n"))
     }
 
-    @Test func `a layer with formats that were not accepted is left out`() throws {
+    @Test func `a layer without an accepted format is omitted`() throws {
         let offer = PublishOffers.chromiumSimulcast.text
             .replacing(line: "a=rid:q send", with: "a=rid:q send pt=35")
             .replacing(line: "a=rid:h send", with: "a=rid:h send pt=35,96;max-width=640")
@@ -241,12 +241,11 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(result.answer.contains("a=simulcast:recv h;f\r\n"))
     }
 
-    @Test func `a granted rate is announced for video alone, and none unless it was granted`() throws {
+    @Test func `b= lines are written for video only, and only with a granted bit rate`() throws {
         let offer = PublishOffers.obs.text
-        let silent = try negotiatePublish(offer: offer, local: NegotiationServer.local, sessionID: 1)
+        let silent = try PublishOffer(parsing: offer).answer(local: NegotiationServer.local, sessionID: 1)
         #expect(!silent.answer.contains("\r\nb="))
-        let granted = try negotiatePublish(
-            offer: offer,
+        let granted = try PublishOffer(parsing: offer).answer(
             local: NegotiationServer.local,
             sessionID: 1,
             videoBitsPerSecondMax: 2_500_000

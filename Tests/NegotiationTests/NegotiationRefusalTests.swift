@@ -7,9 +7,9 @@ import Wire
 /// An edit of a good offer that makes it one to refuse.
 struct BrokenOffer: CustomTestStringConvertible, Sendable {
     let name: String
-    /// `true` where the text itself is wrong, `false` where it asks for what is not done.
+    /// `true` for malformed offers, `false` for unsupported ones.
     let isMalformed: Bool
-    /// What the sentence must speak of.
+    /// A part of the expected sentence.
     let mention: String
     let edit: @Sendable (String) -> String
     var testDescription: String { name }
@@ -165,8 +165,7 @@ private let broken: [BrokenOffer] = [
     @Test func `to watch, an offer must receive`() {
         var generator = SeededGenerator(seed: 1)
         #expect(throws: NegotiationError.self) {
-            try negotiateWatch(
-                offer: PublishOffers.chromium.text,
+            try WatchOffer(parsing: PublishOffers.chromium.text).answer(
                 local: NegotiationServer.local,
                 streamID: "s",
                 sessionID: 1,

@@ -456,7 +456,7 @@ extension WatchOffers {
 }
 
 extension String {
-    /// What stands before the first line that begins with `marker`; all of it when there is none.
+    /// The text before the first line that starts with `marker`; the whole text without one.
     func components(before marker: String) -> String {
         let lines = split(separator: "\n", omittingEmptySubsequences: false)
         return lines.prefix { !$0.hasPrefix(marker) }.joined(separator: "\n") + "\n"

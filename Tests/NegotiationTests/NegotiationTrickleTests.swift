@@ -20,16 +20,16 @@ import Wire
 
         """
 
-    @Test func `a fragment tells credentials and the candidates that can be used`() throws {
-        let parsed = try parse(fragment: fragment)
+    @Test func `a fragment has credentials and usable candidates`() throws {
+        let parsed = try TrickleFragment(parsing: fragment)
         #expect(parsed.credentials?.usernameFragment == "EsAw")
         #expect(parsed.candidates.map(\.description) == ["192.0.2.1:61764", "198.51.100.2:61765"])
         #expect(parsed.endOfCandidates)
     }
 
-    @Test func `credentials may stand in the section`() throws {
+    @Test func `credentials can be in the section`() throws {
         let text = "m=audio 9 RTP/AVP 0\r\na=mid:0\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n"
-        let parsed = try parse(fragment: text)
+        let parsed = try TrickleFragment(parsing: text)
         #expect(parsed.credentials?.usernameFragment == "abcd")
         #expect(!parsed.endOfCandidates)
         #expect(parsed.candidates.isEmpty)
@@ -38,9 +38,9 @@ import Wire
     @Test(arguments: [
         "", "nonsense", "a=mid:0\n", "a=ice-ufrag:abcd\na=end-of-candidates\n", "a=ice-ufrag:a\na=ice-pwd:b\n",
     ])
-    func `a fragment that says nothing or is broken is malformed`(text: String) {
+    func `an empty or invalid fragment is malformed`(text: String) {
         #expect {
-            try parse(fragment: text)
+            try TrickleFragment(parsing: text)
         } throws: { error in
             if case .malformed(let sentence)? = error as? NegotiationError { sentence.hasSuffix(".") } else { false }
         }
@@ -48,13 +48,13 @@ import Wire
 
     @Test func `candidates are bounded`() throws {
         let lines = (1...500).map { "a=candidate:1 1 udp 1 192.0.2.1 \($0) typ host\n" }.joined()
-        #expect(try parse(fragment: "m=audio 9 RTP/AVP 0\n" + lines).candidates.count == 64)
+        #expect(try TrickleFragment(parsing: "m=audio 9 RTP/AVP 0\n" + lines).candidates.count == 64)
     }
 
-    @Test func `a restart's response agrees with the answer and reads back`() throws {
+    @Test func `the response of an ICE restart agrees with the answer`() throws {
         let mids = ["0", "1"].compactMap { MID($0) }
         let text = restartFragment(local: NegotiationServer.local, mids: mids)
-        let parsed = try parse(fragment: text)
+        let parsed = try TrickleFragment(parsing: text)
         #expect(parsed.credentials == NegotiationServer.local.credentials)
         #expect(parsed.candidates == NegotiationServer.local.candidates)
         #expect(parsed.endOfCandidates)

@@ -98,7 +98,7 @@ struct HTTPTester: Sendable {
     }
 }
 
-/// What a client keeps of a 201.
+/// A client's session, from a 201 response.
 struct OpenSession: Sendable {
     let path: String
     let tag: String

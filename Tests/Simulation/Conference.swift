@@ -15,7 +15,7 @@ final class Conference {
         /// In its stamps.
         let source: UInt32
         let isSending: Bool
-        fileprivate(set) var session: OfferedSession
+        fileprivate(set) var session: OfferedDescription
         fileprivate var answerer: ClientAnswerer
         /// What it publishes, as the node received it.
         fileprivate(set) var publishes: [ReceiveTrackParameters] = []
@@ -29,7 +29,7 @@ final class Conference {
             _ id: PeerID,
             source: UInt32,
             isSending: Bool,
-            _ session: OfferedSession,
+            _ session: OfferedDescription,
             _ answerer: ClientAnswerer
         ) {
             self.name = name
@@ -68,11 +68,11 @@ final class Conference {
         let (host, id) = try world.makeHost()
         world.homes[id] = 0
         let (client, node) = (world.localTransport(host), world.localTransport(world.node))
-        var own = OfferedSession.Own()
+        var own = OfferedDescription.ClientMedia()
         if sends {
             own.audio = .offered(.opus)
             own.video = .offered(video)
-            own.layers = layers.compactMap { RID($0) }.map { OfferedSession.Layer(rid: $0) }
+            own.layers = layers.compactMap { RID($0) }.map { OfferedDescription.Layer(rid: $0) }
         }
         let member = Member(
             name,
@@ -80,7 +80,7 @@ final class Conference {
             id,
             source: nextSource,
             isSending: sends,
-            OfferedSession(local: node, own: own, receivesMedia: true, using: &world.generator),
+            OfferedDescription(local: node, clientMedia: own, receivesMedia: true, using: &world.generator),
             ClientAnswerer(transport: client, using: &world.generator)
         )
         nextSource += 1
@@ -129,22 +129,22 @@ final class Conference {
     }
 
     /// What the others send.
-    private func streams(for member: Member) -> [OfferedSession.RemoteStream] {
+    private func streams(for member: Member) -> [OfferedDescription.RemoteStream] {
         members.filter { $0 !== member && !$0.publishes.isEmpty }.map { other in
-            OfferedSession.RemoteStream(
+            OfferedDescription.RemoteStream(
                 id: other.name,
                 tracks: other.publishes.map {
-                    OfferedSession.RemoteTrack(kind: $0.kind, mid: $0.mid, formats: $0.codecs)
+                    OfferedDescription.RemoteTrack(kind: $0.kind, mid: $0.mid, formats: $0.codecs)
                 }
             )
         }
     }
 
     /// An offer and its answer.
-    private func exchange(_ member: Member) throws -> (ClientAnswerer.Turn, OfferedSession.Outcome) {
+    private func exchange(_ member: Member) throws -> (ClientAnswerer.AppliedOffer, OfferedDescription.Outcome) {
         let offer = member.session.makeOffer(streams(for: member), using: &world.generator)
         member.offers.append(try SessionDescription(parsing: offer))
-        let own = [member.session.ownMIDs.audio, member.session.ownMIDs.video].compactMap { $0 }
+        let own = [member.session.clientMIDs.audio, member.session.clientMIDs.video].compactMap { $0 }
         let turn = try member.answerer.answer(offer: offer, sending: Set(own), using: &world.generator)
         let outcome = try member.session.apply(answer: turn.answer)
         for mid in turn.removed { member.arrives[mid] = nil }
@@ -152,7 +152,7 @@ final class Conference {
         return (turn, outcome)
     }
 
-    private func connect(_ slots: [OfferedSession.NegotiatedSlot], of member: Member) throws {
+    private func connect(_ slots: [OfferedDescription.NegotiatedSlot], of member: Member) throws {
         for slot in slots {
             guard let sender = members.first(where: { $0.name == slot.streamID }) else { continue }
             try world.node.core.connect(

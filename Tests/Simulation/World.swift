@@ -140,7 +140,7 @@ final class World {
             rids: rids,
             using: &generator
         )
-        let negotiated = try negotiatePublish(offer: offer.text, local: nodeTransport, sessionID: id.rawValue)
+        let negotiated = try PublishOffer(parsing: offer.text).answer(local: nodeTransport, sessionID: id.rawValue)
         let receive = negotiated.receive.map { track in
             var track = track
             track.layersAscend = layersAscend
@@ -179,8 +179,7 @@ final class World {
         let clientTransport = localTransport(host)
         let nodeTransport = localTransport(loops[loop])
         let offer = ClientOffer.watch(transport: clientTransport, audio: audio, video: video, using: &generator)
-        let negotiated = try negotiateWatch(
-            offer: offer.text,
+        let negotiated = try WatchOffer(parsing: offer.text).answer(
             local: nodeTransport,
             streamID: "stream",
             sessionID: id.rawValue,

@@ -1,8 +1,8 @@
-/// The README's section that says where things are in the code.
+/// The README's code map.
 enum CodeMap {
     static let heading = "## Code map"
 
-    /// One row of the section's tables: what it names in backticks.
+    /// One row of the section's tables, with its names in backticks.
     struct Row {
         let text: String
         /// Files and folders, from the repository's top.

@@ -51,7 +51,7 @@ enum Manifest {
         }
     }
 
-    /// What stands between the first parenthesis and the one that closes it.
+    /// The text between the first parenthesis and its closing one.
     private static func parenthesized(_ text: Substring) -> Substring {
         guard let start = text.firstIndex(of: "(") else { return "" }
         var depth = 0

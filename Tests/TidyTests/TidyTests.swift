@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Guards the architecture by reading the sources: what the compiler cannot refuse, these tests do.
+/// Enforces architecture rules that the compiler does not check.
 @Suite struct TidyTests {
     /// Take bytes and an instant, give decisions: no clock, no input or output, no logging, no unseeded randomness.
     static let sansIOModules = [
@@ -17,7 +17,7 @@ import Testing
         "CIPSecMB": ["SRTP"],
     ]
 
-    /// What each module may import of ours: the arrows of the design. A module that is not named may import anything.
+    /// The modules of this package that each module may import. A module without an entry may import all.
     static let dependencies: [String: Set<String>] = [
         "Wire": [],
         "ICE": ["Wire"],
@@ -62,7 +62,7 @@ import Testing
         (#"\b(Task|Task\.detached)(\.init)?\s*\{"#, "a task"),
         (#"\b(Mutex<|NSLock|pthread_mutex|DispatchQueue)"#, "a lock"),
     ])
-    func `a sans-IO module has none of it`(pattern: String, what: String) throws {
+    func `a sans-IO module does no I/O`(pattern: String, what: String) throws {
         let offences = try Self.offences(pattern) { file in
             Self.sansIOModules.contains(file.module) || Self.sansIOFolders.contains { file.path.hasPrefix($0) }
         }
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: [#"\btry!"#, #"\bas!"#])
-    func `nothing in the product traps on a wrong guess`(pattern: String) throws {
+    func `product code has no trapping shortcuts`(pattern: String) throws {
         #expect(try Self.offences(pattern) { _ in true }.isEmpty)
     }
 
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `the arrows between the modules point one way`() throws {
+    @Test func `module dependencies point one way`() throws {
         let modules = Set(Self.dependencies.keys)
         for file in Self.files {
             guard let allowed = Self.dependencies[file.module] else { continue }
@@ -115,7 +115,7 @@ import Testing
         #expect(signaling?.dependencies.isSuperset(of: ["Room", "Hummingbird", "NIOCore"]) == true)
     }
 
-    @Test func `no path of one machine is written down`() throws {
+    @Test func `no file has a machine-specific path`() throws {
         let pattern = #""(/home/|/root/|/work/|/Users/|/opt/)"#
         #expect(try Self.offences(pattern) { _ in true }.isEmpty)
         let tests = Self.testFiles.filter { $0.module != "TidyTests" }

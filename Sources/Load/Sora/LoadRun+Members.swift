@@ -57,7 +57,7 @@ extension LoadRun {
         var generator = SystemRandomNumberGenerator()
         var answerer = ClientAnswerer(transport: client.transport, codecs: [.opus, .vp8], using: &generator)
         let own = [offer.mid?.audio, offer.mid?.video].compactMap { $0.flatMap { MID($0) } }
-        let turn: ClientAnswerer.Turn
+        let turn: ClientAnswerer.AppliedOffer
         do throws(NegotiationError) {
             turn = try answerer.answer(offer: offer.sdp ?? "", sending: Set(own), using: &generator)
         } catch {
@@ -108,7 +108,7 @@ extension LoadRun {
         case "ping": socket.send(SoraRequest.Pong(stats: message.stats == true ? [] : nil))
         case "re-offer", "update":
             var generator = SystemRandomNumberGenerator()
-            let turn: ClientAnswerer.Turn
+            let turn: ClientAnswerer.AppliedOffer
             do throws(NegotiationError) {
                 turn = try answerer.answer(offer: message.sdp ?? "", using: &generator)
             } catch {

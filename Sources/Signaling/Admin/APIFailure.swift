@@ -1,13 +1,13 @@
 import JSON
 import Room
 
-/// Why an operation of the operators' API was not carried out.
+/// Why an operation of the admin API failed.
 struct APIFailure: Error, Hashable {
     /// The HTTP status, 4xx or 5xx.
     let status: Int
-    /// A word for programs.
+    /// The error type for programs.
     let type: String
-    /// A sentence for people.
+    /// What is wrong, and what to do, for people.
     let sentence: String
 
     init(_ status: Int, _ type: String, _ sentence: String) {
@@ -22,10 +22,10 @@ struct APIFailure: Error, Hashable {
     static let channelUnknown = Self(404, "CHANNEL-NOT-FOUND", "Nobody is in this channel.")
     static let connectionUnknown = Self(404, "CONNECTION-NOT-FOUND", "There is no such connection in this channel.")
 
-    /// A body of the wrong shape.
+    /// A body with missing or invalid members.
     init(_ error: JSONShapeError) { self.init(400, "INVALID-PARAMETER", error.sentence) }
 
-    /// The one place that turns what rooms refuse into an answer.
+    /// Maps the errors of rooms to API errors.
     init(_ error: RoomError) {
         switch error {
         case .channelUnknown: self = .channelUnknown
@@ -34,16 +34,24 @@ struct APIFailure: Error, Hashable {
         case .filterUnknown:
             self.init(404, "FORWARDING-FILTER-NOT-FOUND", "There is no forwarding filter of this name.")
         case .filterExists:
-            self.init(409, "DUPLICATED-FORWARDING-FILTER", "There is a forwarding filter of this name already.")
+            self.init(
+                409,
+                "DUPLICATED-FORWARDING-FILTER",
+                "A forwarding filter of this name exists; update it, or choose another name."
+            )
         case .filterVersionMismatch, .versionMismatch:
-            self.init(409, "FORWARDING-FILTER-VERSION-MISMATCH", "The forwarding filter has another version now.")
+            self.init(
+                409,
+                "FORWARDING-FILTER-VERSION-MISMATCH",
+                "The forwarding filter has another version; list it again."
+            )
         case .filtersTooLarge:
             self.init(400, "FORWARDING-FILTER-TOO-LARGE", "There are too many forwarding filters, or one is too large.")
         case .spotlightNumberInvalid:
-            self.init(400, "INVALID-PARAMETER", "\"spotlight_number\" has to be a whole number from 1 to 8.")
+            self.init(400, "INVALID-PARAMETER", "\"spotlight_number\" must be a whole number from 1 to 8.")
         case .spotlightUnused: self.init(409, "SPOTLIGHT-NOT-USED", "The connection did not join with spotlight.")
         case .draining: self.init(503, "SHUTTING-DOWN", "The node is shutting down.")
-        default: self.init(500, "INTERNAL-ERROR", "The node could not do it: \(error).")
+        default: self.init(500, "INTERNAL-ERROR", "The node failed to perform the operation: \(error).")
         }
     }
 }

@@ -8,7 +8,7 @@ import Room
 public import ServiceLifecycle
 import Wire
 
-/// The operators' listener: `/metrics`, `/healthz`, `/readyz` and ``OperatorsAPI``. It has no authentication and belongs on
+/// The admin listener: `/metrics`, `/healthz`, `/readyz` and the ``AdminAPI``. It has no authentication, so it must listen on
 /// loopback or a private network.
 public struct AdminServer: Service {
     private let application: Application<AdminResponder>
@@ -16,17 +16,17 @@ public struct AdminServer: Service {
     private let port: Int
 
     /// - Parameters:
-    ///   - api: what operators' programs may command; `nil` serves the probes alone.
-    ///   - hostNames: what a listener on loopback may be called besides `localhost` and IP addresses: the name of a request
-    ///     is checked, because a web page can make its own name resolve to this machine.
-    ///   - origins: of web pages that browsers let use the API; `*` stands for every one.
-    ///   - metrics: makes the Prometheus text of one scrape.
-    ///   - isReady: whether new clients should be sent here.
-    ///   - onRunning: called with the bound port when the listener accepts.
+    ///   - api: The admin API; `nil` for metrics and probes only.
+    ///   - hostNames: The `Host` values that a loopback listener accepts besides `localhost` and IP addresses. This prevents
+    ///     DNS rebinding by web pages.
+    ///   - origins: The web origins that may use the API; `*` for all.
+    ///   - metrics: Makes the Prometheus text of one scrape.
+    ///   - isReady: Whether the node accepts new clients.
+    ///   - onRunning: Called with the bound port when the listener accepts connections.
     public init(
         host: String,
         port: Int,
-        api: OperatorsAPI? = nil,
+        api: AdminAPI? = nil,
         hostNames: [String] = [],
         origins: [String] = [],
         logger: Logger,
@@ -56,7 +56,7 @@ public struct AdminServer: Service {
         )
     }
 
-    /// The application, for tests that do not bind a port.
+    /// The application, for tests without a bound port.
     var testable: Application<AdminResponder> { application }
 
     public func run() async throws {
@@ -68,21 +68,21 @@ public struct AdminServer: Service {
     }
 }
 
-/// Answers at the operators' listener.
+/// Answers the requests of the admin listener.
 struct AdminResponder: HTTPResponder {
     typealias Context = BasicRequestContext
 
-    /// The longest message that can be pushed fits; no other operation comes near it.
+    /// The maximum length of a body, in bytes: enough for the longest `push` message.
     static let bodyBytesMax = 1 << 20
-    /// The longest body that is read to its end.
+    /// The maximum length of a refused body that is read to its end.
     static let drainBytesMax = 4 << 20
-    let api: OperatorsAPI?
-    /// What the listener may be called; `nil` for anything.
+    let api: AdminAPI?
+    /// The accepted `Host` values; `nil` for all.
     var hosts: HostNames?
     let origins: Set<String>
     let metrics: @Sendable () async -> String
     let isReady: @Sendable () async -> Bool
-    /// How long a body may take to arrive.
+    /// The time limit for receiving a body.
     var bodyTimeout = Duration.seconds(10)
 
     func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
@@ -90,7 +90,7 @@ struct AdminResponder: HTTPResponder {
             api?.statistics.refused(.host)
             return Self.text(
                 .misdirectedRequest,
-                "This listener is called by an IP address, as localhost, or by a name of --admin-host-name.\n"
+                "This listener accepts an IP address, localhost or a name of --admin-host-name as Host.\n"
             )
         }
         let path = RequestTarget(request.head.path ?? "/").segments
@@ -118,14 +118,14 @@ struct AdminResponder: HTTPResponder {
 
     // MARK: The API
 
-    private func command(_ request: Request, _ api: OperatorsAPI) async -> Response {
+    private func command(_ request: Request, _ api: AdminAPI) async -> Response {
         if request.method == .options { return Response(status: .noContent, headers: [.allow: "POST, OPTIONS"]) }
         guard request.method == .post else { return HTTPFailure.methodNotAllowed([.post, .options]).response }
         guard isPermitted(request.headers[.origin]) else {
             let failure = APIFailure(
                 403,
                 "ORIGIN-REFUSED",
-                "Pages of this origin may not use the API; name it with --admin-origin if they should."
+                "Pages of this origin must not use the API; permit the origin with --admin-origin."
             )
             return Self.json(failure.status, failure.json)
         }
@@ -145,7 +145,7 @@ struct AdminResponder: HTTPResponder {
     }
 
     /// `GET /api/connections/{id}`.
-    private func connection(_ name: Substring, _ request: Request, _ api: OperatorsAPI) async -> Response {
+    private func connection(_ name: Substring, _ request: Request, _ api: AdminAPI) async -> Response {
         guard request.method == .get || request.method == .head else {
             return HTTPFailure.methodNotAllowed([.get, .head]).response
         }
@@ -160,20 +160,20 @@ struct AdminResponder: HTTPResponder {
         let failure = APIFailure(
             413,
             "BODY-TOO-LARGE",
-            "The body has more than \(bodyBytesMax) bytes, or took too long to arrive."
+            "The body has more than \(bodyBytesMax) bytes, or took too long to arrive; send less."
         )
         return json(failure.status, failure.json)
     }
 
-    /// Whether who names this origin may command. A page whose name is made to resolve to this machine needs no permission
-    /// of the browser, but cannot hide its origin; programs that are no browsers have none.
+    /// Whether requests of this origin may use the API. A page that resolves its own name to this machine (DNS rebinding)
+    /// needs no CORS permission, but cannot hide its origin. Requests of other programs have no origin.
     private func isPermitted(_ origin: String?) -> Bool {
         guard let origin else { return true }
         return origins.contains("*") || origins.contains(origin)
     }
 
-    /// Browsers keep the API from pages of all origins but those that are configured: a page that an operator visits could
-    /// otherwise command a node that only the operator's machine reaches.
+    /// Permits only the configured origins: any page that an operator visits could otherwise use an API that only the
+    /// operator's machine can reach.
     private func addingCORS(to response: Response, _ request: Request) -> Response {
         var response = response
         response.headers[.accessControlAllowHeaders] =
@@ -189,7 +189,7 @@ struct AdminResponder: HTTPResponder {
         return response
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     private static func json(_ status: Int, _ value: JSONValue) -> Response {
         Response(
@@ -212,14 +212,14 @@ struct AdminResponder: HTTPResponder {
     }
 }
 
-/// What a listener on loopback may be called by requests (RFC 9110 §7.2).
+/// The `Host` values that a loopback listener accepts (RFC 9110 §7.2).
 struct HostNames: Hashable, Sendable {
     private let names: Set<String>
 
-    /// - Parameter names: besides `localhost` and IP addresses.
+    /// - Parameter names: The names besides `localhost` and IP addresses.
     init(_ names: [String]) { self.names = Set(names.map { $0.lowercased() } + ["localhost"]) }
 
-    /// - Parameter host: a name or address with or without a port; a request without one comes from no browser.
+    /// - Parameter host: A name or address with or without a port. Requests of browsers always have one.
     func permit(_ host: String?) -> Bool {
         guard let host, !host.isEmpty else { return true }
         if host.hasPrefix("[") {
@@ -233,6 +233,6 @@ struct HostNames: Hashable, Sendable {
 }
 
 extension HTTPField.Name {
-    /// Names the operation that is wanted.
+    /// The name of the requested operation.
     static let soraTarget = Self("x-sora-target")!
 }

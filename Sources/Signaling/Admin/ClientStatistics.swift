@@ -2,11 +2,11 @@ public import JSON
 public import Room
 import Synchronization
 
-/// The statistics that clients last reported of themselves, for the operators' API.
+/// The latest statistics of each client, as reported by the client, for the admin API.
 public final class ClientStatistics: Sendable {
-    /// The longest report that is kept, in bytes of JSON. A call of a hundred streams reports about half of it.
+    /// The maximum length of a stored report, in bytes of JSON. A call of a hundred streams has about half of it.
     static let reportBytesMax = 256 * 1024
-    /// All reports that are kept, in bytes: 10,000 clients of a usual call. Beyond that new clients' are not kept.
+    /// The maximum length of all stored reports, in bytes: 10,000 clients of a typical call. Further reports are dropped.
     static let bytesMax = 128 * 1024 * 1024
 
     /// One client's last report.
@@ -24,10 +24,10 @@ public final class ClientStatistics: Sendable {
 
     public init() {}
 
-    /// Keeps what a client reported, in place of what it reported before.
+    /// Stores a client's report in place of its previous one.
     /// - Parameters:
-    ///   - reports: an array of objects; anything else is ignored, and so is one that is too long.
-    ///   - unixNanoseconds: when it came, since 1970 UTC.
+    ///   - reports: An array of objects. Other values and reports that are too long are ignored.
+    ///   - unixNanoseconds: The time of arrival, in nanoseconds since 1970 UTC.
     public func record(
         _ participant: ParticipantID,
         channel: ChannelName,
@@ -46,7 +46,7 @@ public final class ClientStatistics: Sendable {
         }
     }
 
-    /// Drops what a participant that is gone has reported.
+    /// Drops the report of a removed participant.
     public func forget(_ participant: ParticipantID) {
         state.withLock { state in
             guard let report = state.reports.removeValue(forKey: participant) else { return }

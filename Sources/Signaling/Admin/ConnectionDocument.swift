@@ -5,7 +5,7 @@ import Room
 import Wire
 
 extension Connection {
-    /// As lists and statistics show it.
+    /// The connection in lists and statistics.
     var json: [String: JSONValue] {
         var members: [String: JSONValue] = [
             "channel_id": .string(channel.value),
@@ -36,8 +36,8 @@ extension Connection {
 }
 
 extension PeerStatistics {
-    /// What the connection's transport and each of its streams do now. Times are in milliseconds, rates in bit/s, loss is a
-    /// share from 0 to 1.
+    /// The current statistics of the transport and its streams. Times are in milliseconds, rates in bit/s, and loss is a
+    /// fraction from 0 to 1.
     var json: JSONValue {
         var members: [String: JSONValue] = [
             "connected": .bool(isConnected),

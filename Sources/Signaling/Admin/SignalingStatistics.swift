@@ -1,9 +1,9 @@
 public import Room
 import Synchronization
 
-/// What has happened to sessions, connections and clients since the node began. One for the node.
+/// Counts sessions, connections and clients since the node started. There is one per node.
 public final class SignalingStatistics: Sendable {
-    /// The programs that statistics tell apart, by the name that they have there.
+    /// The client programs in statistics. The raw value is the name there.
     public enum Client: String, Hashable, Sendable, CaseIterable {
         case android = "sora_android_sdk"
         case c = "sora_c_sdk"
@@ -39,63 +39,63 @@ public final class SignalingStatistics: Sendable {
         }
     }
 
-    /// Why a client was refused or cut off for what it would cost others. The raw value is the metric's label.
+    /// The limit because of which a client was refused or closed. The raw value is the metric's label.
     public enum Refusal: String, Hashable, Sendable, CaseIterable {
-        /// More requests of one network than the limit on requests permits.
+        /// A network exceeded its rate of requests.
         case requestRate = "request_rate"
-        /// More, or larger, first messages of one network than the limit on them permits.
+        /// A network exceeded its rate of messages before admission.
         case messageRate = "message_rate"
-        /// A member's statistics were dropped because its network sends more of them than its limit permits.
+        /// A client's statistics were dropped because its network exceeded its rate.
         case memberMessageRate = "member_message_rate"
-        /// More pings, pongs and small fragments on a WebSocket than its limit permits.
+        /// A WebSocket exceeded its rate of pings, pongs and small fragments.
         case frameFlood = "frame_flood"
         /// A connection above its network's share.
         case connectionShare = "connection_share"
         /// An event stream above its network's share.
         case eventStreamShare = "event_stream_share"
-        /// The node or the channel has as many event streams as it may.
+        /// The node or the channel reached its limit of event streams.
         case eventStreams = "event_streams"
-        /// A client that read too slowly while too much waited for all clients together.
+        /// A slow client was closed because the unsent bytes of all clients reached their limit.
         case slowReader = "slow_reader"
-        /// A connection without the PROXY protocol's header, or with one that cannot be read.
+        /// A connection of a proxy without a valid PROXY protocol header.
         case proxyHeader = "proxy_header"
-        /// A request at the operators' listener with a `Host` that is not its own.
+        /// A request with an unknown `Host` at the admin listener.
         case host = "host"
     }
 
-    /// Counts since the node began.
+    /// The counts since the node started.
     public struct Counts: Hashable, Sendable {
         public var sessionsCreated: UInt64 = 0
         public var sessionsDestroyed: UInt64 = 0
         public var connectionsCreated: UInt64 = 0
         public var connectionsUpdated: UInt64 = 0
         public var connectionsDestroyed: UInt64 = 0
-        /// Those that never came up, and those that were refused before.
+        /// Connections that never connected or were refused.
         public var connectionsFailed: UInt64 = 0
-        /// Of connections that ended.
+        /// The total duration of ended connections.
         public var duration: Duration = .zero
-        /// From the wish to join until the transport was up, of all connections together.
+        /// The total time from the request to join until the transport connected.
         public var setupTime: Duration = .zero
         public var successfulClients: [Client: UInt64] = [:]
         public var failedClients: [Client: UInt64] = [:]
-        /// Connections that ended because of the signaling, by the word that the client was told.
+        /// Connections that ended because of the signaling, by close reason.
         public var signalingErrors: [String: UInt64] = [:]
         public var refusals: [Refusal: UInt64] = [:]
 
         public init() {}
 
-        /// Connections that are up.
+        /// The number of connected connections.
         public var ongoing: UInt64 { connectionsCreated &- connectionsDestroyed }
-        /// In seconds.
+        /// The average duration of ended connections, in seconds.
         public var durationAverage: Double {
             connectionsDestroyed == 0 ? 0 : duration / .seconds(1) / Double(connectionsDestroyed)
         }
-        /// In milliseconds.
+        /// The average setup time, in milliseconds.
         public var setupTimeAverage: Double {
             connectionsCreated == 0 ? 0 : setupTime / .milliseconds(1) / Double(connectionsCreated)
         }
     }
-    /// How many words of errors are counted apart; the rest goes by the name of `OTHER`.
+    /// The maximum number of distinct error reasons. Further ones count as `OTHER`.
     private static let errorsMax = 64
 
     private let state = Mutex(Counts())
@@ -104,7 +104,7 @@ public final class SignalingStatistics: Sendable {
 
     public var counts: Counts { state.withLock { $0 } }
 
-    /// Counts what rooms report.
+    /// Counts a report of the rooms.
     public func take(_ report: RoomReport) {
         state.withLock { counts in
             switch report {
@@ -125,14 +125,14 @@ public final class SignalingStatistics: Sendable {
         }
     }
 
-    /// Counts a client that was refused or cut off for what it would cost others.
+    /// Counts a client that was refused or closed because of a limit.
     public func refused(_ reason: Refusal) { state.withLock { $0.refusals[reason, default: 0] += 1 } }
 
-    /// Counts a client that the signaling refused or ended for a mistake.
+    /// Counts a connection that the signaling refused or ended because of an error.
     /// - Parameters:
-    ///   - isConnection: whether it is counted as a failed connection here, because rooms never heard of it.
-    ///   - reason: a word as the client is told. When there are too many different ones, further ones are counted together.
-    public func signalingFailed(client: ClientAgent, isConnection: Bool = true, reason: String) {
+    ///   - isConnection: Whether to count a failed connection, because the rooms do not report it.
+    ///   - reason: The close reason.
+    func signalingFailed(client: ClientAgent, isConnection: Bool = true, reason: String) {
         state.withLock { counts in
             if isConnection {
                 counts.connectionsFailed += 1
@@ -143,8 +143,8 @@ public final class SignalingStatistics: Sendable {
         }
     }
 
-    /// As ``signalingFailed(client:isConnection:reason:)`` for a client of Sora's by the name that it gave.
-    public func signalingFailed(client: String, isConnection: Bool = true, reason: String) {
+    /// ``signalingFailed(client:isConnection:reason:)`` for a Sora client, by its `sora_client`.
+    func signalingFailed(client: String, isConnection: Bool = true, reason: String) {
         signalingFailed(
             client: ClientAgent(signaling: .sora, name: client),
             isConnection: isConnection,

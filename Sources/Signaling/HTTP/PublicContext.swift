@@ -3,7 +3,7 @@ import Logging
 import NIOCore
 import Room
 
-/// What is known of a request beside the request itself.
+/// The context of a request: its connection and the client's network.
 struct PublicContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let channel: any Channel
@@ -14,6 +14,6 @@ struct PublicContext: RequestContext {
         network = ClientNetwork(of: source.channel.remoteAddress)
     }
 
-    /// Where the client comes from: behind a trusted proxy, where that says.
+    /// The client's network, which a trusted proxy may name.
     var network: ClientNetwork
 }

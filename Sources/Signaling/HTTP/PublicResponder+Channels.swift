@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import JSON
 import NIOCore
 import Room
 import ServiceLifecycle
@@ -7,16 +8,16 @@ import ServiceLifecycle
 extension PublicResponder {
     /// `GET /api/channels/{channel}`.
     func channel(_ name: ChannelName, isHead: Bool) async -> Response {
-        let document = await rooms.snapshot(of: name).map { ChannelDocument($0) } ?? ChannelDocument(empty: name)
+        let document = await rooms.snapshot(of: name)?.document ?? ChannelSnapshot.emptyDocument(name)
         let response = Response(
             status: .ok,
             headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: document.json)
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: document.bytes))
         )
         return isHead ? response.createHeadResponse() : response
     }
 
-    /// `GET /api/channels/{channel}/events`: a server-sent event with the whole document after every change.
+    /// `GET /api/channels/{channel}/events`: server-sent events, each with the whole document after a change.
     func events(of name: ChannelName, _ request: Request, _ context: PublicContext) async throws -> Response {
         let headers: HTTPFields = [
             .contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no",
@@ -66,11 +67,11 @@ extension PublicResponder {
 extension HTTPField.Name {
     static let xForwardedFor = Self("X-Forwarded-For")!
 
-    /// Tells a reverse proxy of the nginx family not to hold events back.
+    /// Turns off response buffering in nginx.
     static let xAccelBuffering = Self("X-Accel-Buffering")!
 }
 
-/// Writes one listener's events. Letting go of it ends the listener, whether it was ever written or not.
+/// Writes the events of one listener. Its deinitialization ends the listener, also if nothing was written.
 final class ChannelEventStream: Sendable {
     private let rooms: Rooms
     private let channelName: ChannelName
@@ -80,7 +81,7 @@ final class ChannelEventStream: Sendable {
     private let connection: any Channel
     private let outbound: OutboundBudget
     private let outboundID: OutboundBudget.ID
-    /// Says that there may be something to write. One waiting signal stands for any number.
+    /// Signals a change or a heartbeat. Pending signals coalesce into one.
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
 
@@ -111,10 +112,10 @@ final class ChannelEventStream: Sendable {
         Task { await rooms.stopListening(listener) }
     }
 
-    /// Ends the stream after what is being written.
+    /// Ends the stream after the current write.
     func finish() { signal.finish() }
 
-    /// Returns when the client or the server ends the stream; throws when the client cannot be written to.
+    /// Returns when the client or the server ends the stream. Throws when a write fails.
     @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
         let (changes, signal) = (changes, signal)
         let interval = configuration.heartbeatInterval
@@ -149,14 +150,14 @@ final class ChannelEventStream: Sendable {
             }
             revision = snapshot.revision
             var event = ByteBuffer(string: "id: \(snapshot.revision)\ndata: ")
-            event.writeImmutableBuffer(ChannelDocument(snapshot).json)
+            event.writeBytes(snapshot.document.bytes)
             event.writeString("\n\n")
             try await write(event, to: &writer)
             try await Task.sleep(for: configuration.eventInterval)
         }
     }
 
-    /// Writes, and closes the connection of a client that does not read for too long.
+    /// Writes, and closes the connection when the client does not read within the write timeout.
     @concurrent private func write(_ bytes: ByteBuffer, to writer: inout any ResponseBodyWriter) async throws {
         let connection = connection
         let timeout = TimeAmount(configuration.limits.writeTimeout)

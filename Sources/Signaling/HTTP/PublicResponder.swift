@@ -6,10 +6,10 @@ import NIOCore
 import Room
 import Wire
 
-/// Answers everything that arrives at the public listener.
+/// Answers all HTTP requests of the public listener.
 ///
-/// Routing is done here and not by a router: names are percent-decoded before they are compared, every path answers
-/// with the CORS headers, and an unknown method is told from an unknown path.
+/// It routes requests itself, without Hummingbird's router: it percent-decodes names before comparing them, adds CORS
+/// headers to every response, and answers 405 for an unknown method of a known path.
 final class PublicResponder: HTTPResponder {
     typealias Context = PublicContext
 
@@ -58,7 +58,7 @@ final class PublicResponder: HTTPResponder {
                 context.logger.debug("request failed", metadata: ["error": "\(failure.sentence.printable)"])
             }
             response = failure.response
-            // A refused body of no declared length has no end to read it to.
+            // A refused body without a declared length cannot be skipped.
             closes = closes || failure.closesConnection || request.headers[.transferEncoding] != nil
             if request.method == .head { response = response.createHeadResponse() }
         }
@@ -71,44 +71,21 @@ final class PublicResponder: HTTPResponder {
         let route = try Route(target: target)
         let methods = route.methods
         guard methods.contains(request.method) else { throw HTTPFailure.methodNotAllowed(methods) }
-        // A preflight request carries no token, and never may need one.
+        // A preflight request has no token and must not need one.
         if request.method == .options { return options(for: route) }
         if case .asset(let asset) = route { return asset.response(isHead: request.method == .head) }
-        // Every other request may present a token, and to check one costs more than to answer.
+        // All other requests may present a token, and verifying it is the expensive part.
         try checkRate(request.method == .delete ? .ending : .request, context)
         switch route {
         case .asset(let asset):
             return asset.response(isHead: request.method == .head)
         case .whip(let channel):
-            let credential = credential(of: request)
-            try await authorize(.publish(channel), credential)
-            return try await publish(
-                request,
-                credential,
-                to: channel,
-                displayName: displayName(of: target),
-                from: context.network
-            )
+            let endpoint = EndpointRequest.publish(displayName: try displayName(of: target))
+            return try await authorizedEndpoint(endpoint, request, channel, context)
         case .whep(let channel):
-            let credential = credential(of: request)
-            try await authorize(.watch(channel), credential)
-            return try await watch(
-                request,
-                credential,
-                in: channel,
-                following: .currentPublisher,
-                from: context.network
-            )
+            return try await authorizedEndpoint(.watch(.currentPublisher), request, channel, context)
         case .whepParticipant(let channel, let participant):
-            let credential = credential(of: request)
-            try await authorize(.watch(channel), credential)
-            return try await watch(
-                request,
-                credential,
-                in: channel,
-                following: .participant(participant),
-                from: context.network
-            )
+            return try await authorizedEndpoint(.watch(.participant(participant)), request, channel, context)
         case .session(let id):
             return try await session(request, id)
         case .channel(let channel):
@@ -118,22 +95,34 @@ final class PublicResponder: HTTPResponder {
             try await authorizeReader(of: channel, request, context)
             return try await events(of: channel, request, context)
         case .signaling:
-            // A WebSocket that is granted never comes here.
+            // A granted WebSocket handshake never reaches the responder.
             throw HTTPFailure(
                 .upgradeRequired,
-                "This path takes WebSockets: the first request on a connection, with Upgrade: websocket.",
+                "This path accepts WebSockets only: send Upgrade: websocket in the first request of a connection.",
                 headers: [.upgrade: "websocket", .secWebSocketVersion: "13"],
                 closesConnection: true
             )
         }
     }
 
-    /// The token of a request, verified; `nil` when it has none.
+    /// Verifies the request's token once, for both decisions of the authorizer.
+    private func authorizedEndpoint(
+        _ endpoint: EndpointRequest,
+        _ request: Request,
+        _ channel: ChannelName,
+        _ context: PublicContext
+    ) async throws -> Response {
+        let credential = credential(of: request)
+        try await authorize(endpoint.role == .sendonly ? .publish(channel) : .watch(channel), credential)
+        return try await self.endpoint(endpoint, request, credential, channel: channel, from: context.network)
+    }
+
+    /// The verified Bearer token of a request; `nil` without one.
     func credential(of request: Request) -> Credential? {
         bearerToken(request.headers[.authorization]).map { authorizer.verify($0) }
     }
 
-    /// Decides about a reader of a channel.
+    /// Authorizes a request that reads the channel's participants.
     private func authorizeReader(
         of channel: ChannelName,
         _ request: Request,
@@ -146,7 +135,7 @@ final class PublicResponder: HTTPResponder {
         _ = try await admit(request, credential, to: channel, role: .recvonly, signaling: .other, from: context.network)
     }
 
-    /// - Parameter owner: what the session was opened with that the request is about.
+    /// - Parameter owner: The token that opened the WHIP or WHEP session of the request.
     /// - Throws: 401 or 403.
     func authorize(
         _ action: AuthorizedAction,
@@ -163,7 +152,7 @@ final class PublicResponder: HTTPResponder {
         case .unauthenticated where credential == nil:
             throw HTTPFailure(
                 .unauthorized,
-                "This server wants a token: send Authorization: Bearer with it.",
+                "This server requires a token: send it as Authorization: Bearer.",
                 headers: [.wwwAuthenticate: "Bearer"]
             )
         case .unauthenticated:
@@ -181,7 +170,7 @@ final class PublicResponder: HTTPResponder {
         throw HTTPFailure.overRate(wait)
     }
 
-    /// - Throws: 400 for a name that is too long to be shown.
+    /// - Throws: 400 for a name that is too long or has control characters.
     private func displayName(of target: RequestTarget) throws(HTTPFailure) -> String? {
         guard let name = target.queryValue("name"), !name.isEmpty else { return nil }
         guard name.unicodeScalars.count <= 64, !name.unicodeScalars.contains(where: \.isControl) else {
@@ -194,7 +183,7 @@ final class PublicResponder: HTTPResponder {
 // MARK: - Methods, OPTIONS and CORS
 
 extension Route {
-    /// What may be done with it, as in `Allow`.
+    /// The permitted methods, for `Allow`.
     var methods: [HTTPRequest.Method] {
         switch self {
         case .asset, .channel, .channelEvents, .signaling: [.get, .head, .options]
@@ -243,7 +232,7 @@ extension PublicResponder {
     func text(of request: Request, as type: ContentType) async throws -> String {
         let given = request.headers[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
         guard given == type.rawValue else {
-            throw HTTPFailure(.unsupportedMediaType, "This request takes Content-Type: \(type.rawValue).")
+            throw HTTPFailure(.unsupportedMediaType, "This request requires Content-Type: \(type.rawValue).")
         }
         if let encoding = request.headers[.contentEncoding], encoding.lowercased() != "identity" {
             throw HTTPFailure(.unsupportedMediaType, "Send the body without Content-Encoding.")
@@ -258,8 +247,8 @@ extension PublicResponder {
     private func body(of request: Request) async throws -> ByteBuffer {
         let limits = configuration.limits
         let tooLong = HTTPFailure(.contentTooLarge, "The body may have at most \(limits.bodyBytesMax) bytes.")
-        // One of declared length is read to its end by the HTTP server while that is affordable, so that the client
-        // finishes sending before it reads why it was refused.
+        // The HTTP server skips a body of moderate declared length, so that the client finishes sending and reads the
+        // response.
         if let declared = request.headers[.contentLength].flatMap({ Int($0) }), declared > limits.bodyBytesMax {
             throw tooLong
         }
@@ -280,7 +269,7 @@ extension PublicResponder {
         }
     }
 
-    /// Whether a request announces a body that nobody reads and that is too long to be skipped.
+    /// Whether a request has a body that is not read and too long to skip.
     private func hasUnwantedBody(_ request: Request) -> Bool {
         if let declared = request.headers[.contentLength] {
             return Int(declared).map { $0 > configuration.limits.drainBytesMax } ?? true
@@ -291,7 +280,7 @@ extension PublicResponder {
 }
 
 extension Response {
-    /// The response, after which the connection is closed whatever else the client has sent.
+    /// The response, after which the server closes the connection.
     func closingConnection() -> Response {
         struct ConnectionClosed: Error {}
         var response = self
@@ -301,7 +290,7 @@ extension Response {
         response.body = ResponseBody(contentLength: length) { writer in
             let parent = writer
             try await body.write(parent)
-            // The HTTP server closes a connection whose response ends in an error; this one is complete.
+            // The HTTP server closes the connection when the body writer throws. The response is complete by then.
             throw ConnectionClosed()
         }
         return response
@@ -309,6 +298,6 @@ extension Response {
 }
 
 extension Credential {
-    /// Proves that a later request comes from the client that opened a session.
+    /// Proves that a later request comes from the client that opened a WHIP or WHEP session.
     var ownerProof: OwnerProof { OwnerProof(token: token) }
 }

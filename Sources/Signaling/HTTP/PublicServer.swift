@@ -8,28 +8,28 @@ import NIOSSL
 public import Room
 public import ServiceLifecycle
 
-/// Why a listener cannot be started, as a sentence for the operator.
+/// Why a listener cannot start, as a sentence for the operator.
 public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendable {
     public let sentence: String
     public var description: String { sentence }
 }
 
-/// The listener that clients speak to: WHIP, WHEP, the signaling of Sora's SDKs, the channel API and the built-in page.
+/// The public listener: WHIP, WHEP, Sora signaling, the channel API and the built-in page.
 ///
-/// At a graceful shutdown it stops accepting, refuses newcomers on open connections, ends event streams and returns
-/// when the requests under way are answered.
+/// At a graceful shutdown it stops accepting connections, refuses new participants on open connections, ends event streams,
+/// and returns when the pending requests are answered.
 public struct PublicServer: Service {
     private let application: Application<PublicResponder>
     private let configuration: SignalingConfiguration
     private let rooms: Rooms
 
     /// - Parameters:
-    ///   - clientStatistics: keeps what clients report of themselves.
-    ///   - signalingStatistics: counts refused connections.
-    ///   - logger: for the HTTP server's own lines.
-    ///   - signalingLogger: for what an operator may want to know of connections that are refused; `logger` if `nil`.
-    ///   - onRunning: called with the bound port when the listener accepts.
-    /// - Throws: when the certificate or the key cannot be used.
+    ///   - clientStatistics: Stores the statistics that clients report.
+    ///   - signalingStatistics: Counts refused connections.
+    ///   - logger: Logs for the HTTP server.
+    ///   - signalingLogger: Logs refused connections; `logger` if `nil`.
+    ///   - onRunning: Called with the bound port when the listener accepts connections.
+    /// - Throws: When the certificate or the key is unusable.
     public init(
         configuration: SignalingConfiguration,
         rooms: Rooms,
@@ -88,7 +88,7 @@ public struct PublicServer: Service {
         )
     }
 
-    /// The application, for tests that do not bind a port.
+    /// The application, for tests without a bound port.
     var testable: Application<PublicResponder> { application }
 
     public func run() async throws {
@@ -104,7 +104,7 @@ public struct PublicServer: Service {
         }
     }
 
-    /// - Throws: a sentence that names the file.
+    /// - Throws: When a file is unusable; the error names it.
     private static func server(
         _ configuration: SignalingConfiguration,
         _ endpoint: any WebSocketEndpoint,
@@ -139,12 +139,12 @@ public struct PublicServer: Service {
         tls.minimumTLSVersion = .tlsv12
         tls.applicationProtocols = ["http/1.1"]
         do {
-            // Tells a key that does not belong to the certificate before anything is started.
+            // Detects a key that does not belong to the certificate before the listener starts.
             _ = try NIOSSLContext(configuration: tls)
             return try .tls(http, tlsConfiguration: tls)
         } catch {
             throw ServerStartError(
-                sentence: "The TLS certificate \(files.certificatePath) and the key \(files.keyPath) do not work "
+                sentence: "The TLS certificate \(files.certificatePath) and the key \(files.keyPath) do not belong "
                     + "together: \(error)."
             )
         }
@@ -152,14 +152,16 @@ public struct PublicServer: Service {
 }
 
 extension HTTPLimits {
-    /// The longest header field, all fields of a request together, in bytes, and how many there may be.
+    /// The maximum length of one header field, in bytes.
     static let headerFieldBytesMax = 16 * 1024
+    /// The maximum length of all header fields of a request, in bytes.
     static let headerBytesMax = 32 * 1024
+    /// The maximum number of header fields of a request.
     static let headerFieldsMax = 100
 }
 
 extension HTTPServerBuilder {
-    /// HTTP/1.1 with bounds on heads and on idle connections.
+    /// HTTP/1.1 with limits on request heads and idle time.
     static func http1(limits: HTTPLimits) -> Self {
         .http1(
             configuration: HTTP1Channel.Configuration(

@@ -1,12 +1,12 @@
 import Room
 import Synchronization
 
-/// A token bucket for each client address, in a table of bounded size.
+/// A token bucket for each client network, in a table of bounded size.
 ///
-/// When the table is full, buckets that have filled up
-/// again are dropped first; if there are none, all are: a flood from that many addresses is not stopped here.
+/// When the table is full, it drops all full buckets, or all buckets if none is full: this limiter does not stop a flood
+/// from that many networks.
 struct RateLimiter: Sendable {
-    /// Addresses remembered at one time.
+    /// The maximum number of buckets.
     static let clientsMax = 20_000
 
     private struct Bucket {
@@ -18,14 +18,14 @@ struct RateLimiter: Sendable {
     private var buckets: [ClientNetwork: Bucket] = [:]
     var clientCount: Int { buckets.count }
 
-    /// - Parameter burst: 0 turns the limit off.
+    /// - Parameter burst: The capacity of a bucket; 0 turns the limit off.
     init(burst: Int, perSecond: Double) {
         self.burst = Double(burst)
         self.perSecond = max(perSecond, 0.001)
     }
 
-    /// Takes the tokens of one request. Returns `nil`, or after how many seconds there are enough again.
-    /// - Parameter cost: in tokens. One that is more than there can be at once takes them all.
+    /// Takes the tokens of one request. Returns `nil`, or the seconds until enough tokens are available.
+    /// - Parameter cost: The number of tokens, at most a full bucket.
     mutating func take(for client: ClientNetwork, cost: Int = 1, at now: ContinuousClock.Instant) -> Int? {
         guard burst > 0 else { return nil }
         let cost = min(Double(cost), burst)
@@ -50,15 +50,15 @@ struct RateLimiter: Sendable {
 
 /// The ``RateLimiter``s of a listener.
 final class AddressLimiter: Sendable {
-    /// What is limited, each for itself.
+    /// What is limited; each kind has buckets of its own.
     enum Kind: Hashable, Sendable {
-        /// Requests, and handshakes of WebSockets.
+        /// HTTP requests and WebSocket handshakes.
         case request
-        /// Requests that end sessions: whoever may not begin another may still end those that it has.
+        /// DELETE requests: a client over its request limit can still end its sessions.
         case ending
-        /// Messages of clients that nobody has let in yet, by their cost.
+        /// WebSocket messages before admission, by their cost.
         case message
-        /// Statistics that members report, by their cost.
+        /// Statistics of admitted clients, by their cost.
         case memberMessage
     }
     private struct State {
@@ -70,7 +70,7 @@ final class AddressLimiter: Sendable {
     private let state: Mutex<State>
     private let statistics: SignalingStatistics
 
-    /// - Parameter statistics: counts what is refused.
+    /// - Parameter statistics: Counts refusals.
     init(_ limits: HTTPLimits, statistics: SignalingStatistics) {
         let requests = RateLimiter(burst: limits.requestBurst, perSecond: limits.requestsPerSecond)
         let messages = RateLimiter(burst: limits.messageBurst, perSecond: limits.messagesPerSecond)
@@ -84,7 +84,7 @@ final class AddressLimiter: Sendable {
         self.statistics = statistics
     }
 
-    /// Takes tokens for a client of `network`. Returns `nil`, or after how many seconds there are enough again.
+    /// Takes tokens of `network`. Returns `nil`, or the seconds until enough tokens are available.
     func take(_ kind: Kind, cost: Int = 1, for network: ClientNetwork) -> Int? {
         let wait = state.withLock { state in
             switch kind {

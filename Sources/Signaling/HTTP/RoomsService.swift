@@ -5,9 +5,9 @@ public import Room
 public import ServiceLifecycle
 import Wire
 
-/// Keeps rooms running, and ends every participant at a graceful shutdown.
+/// Runs the rooms, and removes every participant at a graceful shutdown.
 ///
-/// Services end in the reverse order of their list: put it before ``PublicServer`` and behind the media loops.
+/// Services shut down in reverse order of their list: put it before ``PublicServer``.
 public struct RoomsService: Service {
     private let rooms: Rooms
     public init(_ rooms: Rooms) { self.rooms = rooms }
@@ -23,7 +23,7 @@ public struct RoomsService: Service {
     }
 }
 
-/// What ``Rooms`` is to be made with so that its notices are logged.
+/// Makes the notice handler of ``Rooms`` that logs all notices.
 public func logNotices(to logger: Logger) -> @Sendable (Rooms.Event) -> Void {
     { notice in
         switch notice {

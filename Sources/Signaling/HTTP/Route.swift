@@ -1,25 +1,25 @@
 import HTTPTypes
 import Room
 
-/// What a request's path stands for.
+/// A path of the public listener.
 enum Route: Hashable, Sendable {
     case asset(PageAsset)
     case whip(ChannelName)
     case whep(ChannelName)
     case whepParticipant(ChannelName, ParticipantID)
-    /// `nil` for a name that no session can have.
+    /// A WHIP or WHEP session; `nil` for an invalid identifier.
     case session(ResourceID?)
     case channel(ChannelName)
     case channelEvents(ChannelName)
-    /// Where WebSockets are taken.
+    /// The WebSocket path of Sora signaling.
     case signaling
 
-    /// - Throws: 404 for a path that stands for nothing, 400 for one with broken percent-encoding or a bad name.
+    /// - Throws: 404 for an unknown path, 400 for invalid percent-encoding or an invalid name.
     init(target: RequestTarget) throws(HTTPFailure) {
         var segments: [String] = []
         for raw in target.segments {
             guard let segment = percentDecoded(raw) else {
-                throw HTTPFailure(.badRequest, "The path has broken percent-encoding; encode names as UTF-8.")
+                throw HTTPFailure(.badRequest, "The path has invalid percent-encoding; encode names as UTF-8.")
             }
             segments.append(segment)
         }
@@ -48,7 +48,7 @@ enum Route: Hashable, Sendable {
         guard let channel = ChannelName(name) else {
             throw HTTPFailure(
                 .badRequest,
-                "A channel's name has 1 to \(ChannelName.bytesMax) bytes of UTF-8 without control characters."
+                "A channel name must have 1 to \(ChannelName.bytesMax) bytes of UTF-8 without control characters."
             )
         }
         return channel
@@ -56,18 +56,18 @@ enum Route: Hashable, Sendable {
 }
 
 extension HTTPFailure {
-    static let unknownPath = HTTPFailure(.notFound, "There is nothing at this path.")
+    static let unknownPath = HTTPFailure(.notFound, "This path does not exist.")
 }
 
-/// A request target's path and query (RFC 9112 §3.2), still encoded.
+/// The path and query of a request target (RFC 9112 §3.2), percent-encoded.
 struct RequestTarget: Hashable, Sendable {
-    /// The path's parts between slashes; none for `/`.
+    /// The path segments; none for `/`.
     let segments: [Substring]
     let query: Substring?
 
     init(_ target: String) {
         var rest = target[...]
-        // Absolute form, which proxies send: the authority is not looked at.
+        // Absolute form, which proxies send: the authority is ignored.
         if rest.first != "/", let scheme = rest.firstRange(of: "://") {
             rest = rest[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
         }
@@ -80,7 +80,7 @@ struct RequestTarget: Hashable, Sendable {
             ? [] : (path.first == "/" ? path.dropFirst() : path).split(separator: "/", omittingEmptySubsequences: false)
     }
 
-    /// The first value of a query parameter; `nil` when it is not there or not valid UTF-8.
+    /// The first value of a query parameter; `nil` without one or when it is not valid UTF-8.
     func queryValue(_ name: String) -> String? {
         for pair in query?.split(separator: "&") ?? [] {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -91,7 +91,7 @@ struct RequestTarget: Hashable, Sendable {
     }
 }
 
-/// RFC 3986 §2.1. `nil` when a `%` is not followed by two hexadecimal digits, or the bytes are not UTF-8.
+/// Percent-decodes (RFC 3986 §2.1). `nil` when two hexadecimal digits do not follow a `%`, or the bytes are not UTF-8.
 func percentDecoded(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
     var bytes: [UInt8] = []
     var iterator = text.utf8.makeIterator()

@@ -1,8 +1,8 @@
-/// What the public listener needs to know.
+/// The configuration of the public listener.
 public struct SignalingConfiguration: Sendable {
     /// Certificate and key as PEM files.
     public struct TLS: Sendable {
-        /// The chain, the server's own certificate first.
+        /// The certificate chain, the server's own certificate first.
         public var certificatePath: String
         public var keyPath: String
         public init(certificatePath: String, keyPath: String) {
@@ -11,22 +11,22 @@ public struct SignalingConfiguration: Sendable {
         }
     }
 
-    /// Address or name to bind; an IPv6 address without brackets.
+    /// The address or name to bind; an IPv6 address without brackets.
     public var host: String
-    /// 0 lets the system choose.
+    /// The TCP port; 0 for any free port.
     public var port: Int
-    /// `nil` serves plain HTTP, for loopback and behind a proxy that ends TLS.
+    /// `nil` for plain HTTP, on loopback and behind a proxy that terminates TLS.
     public var tls: TLS?
     public var limits: HTTPLimits
-    /// How much one WebSocket may cost.
+    /// The limits of one WebSocket.
     public var webSocketLimits: WebSocketLimits
     /// The reverse proxies in front of the listener.
     public var proxies: ProxyConfiguration
-    /// Time between heartbeat comments of an event stream.
+    /// The time between heartbeat comments of an event stream.
     public var heartbeatInterval: Duration
-    /// The shortest time between two events of one event stream; changes within it become one.
+    /// The minimum time between two events of one event stream. Changes within it coalesce.
     public var eventInterval: Duration
-    /// What Sora's clients are told and given.
+    /// The configuration of Sora signaling.
     public var sora: SoraConfiguration
 
     public init(
@@ -52,38 +52,41 @@ public struct SignalingConfiguration: Sendable {
     }
 }
 
-/// How much an HTTP client may cost.
+/// The limits on HTTP clients and on first messages of WebSockets.
 public struct HTTPLimits: Equatable, Sendable {
-    /// Connections at one time; further ones wait in the kernel's queue.
+    /// The maximum number of connections. Further ones wait in the kernel's listen queue.
     public var connectionsMax: Int
-    /// Connections of one network (an IPv4 address, the /64 of an IPv6 address) at one time; further ones are closed. 0
-    /// lifts the limit. This machine's own clients may have three quarters of all connections. A connection of a trusted
-    /// proxy counts for the client that the proxy names; with `X-Forwarded-For` only WebSockets count.
+    /// The maximum number of connections of one network (an IPv4 address, or the /64 of an IPv6 address); 0 for no limit.
+    /// Further ones are closed. Clients on this machine may have three quarters of all connections. A connection of a
+    /// trusted proxy counts for the client that the proxy names; with `X-Forwarded-For` only WebSockets count.
     public var connectionsPerNetworkMax: Int
-    /// Bytes that may wait for all clients together that read too slowly, of WebSockets and event streams. Beyond it
-    /// clients are cut off, of the network that most waits for the one that has left something unread for longest.
+    /// The maximum number of unsent bytes of all WebSockets and event streams together. Beyond it the server closes
+    /// connections: of the network with the most unsent bytes, the client with the oldest unsent data.
     public var waitingBytesMax: Int
-    /// The longest body that is read as a request: offers of browsers with every codec are below 16 KiB.
+    /// The maximum length of a body. Offers of browsers with all codecs have less than 16 KiB.
     public var bodyBytesMax: Int
-    /// The longest body that is read to its end after it was refused. A longer one costs the client its connection.
+    /// The maximum length of a refused body that is read to its end. A longer one closes the connection.
     public var drainBytesMax: Int
-    /// How long a body may take to arrive.
+    /// The time limit for receiving a body.
     public var bodyTimeout: Duration
-    /// How long a connection may be idle, or take for a request's head.
+    /// The time limit for idle connections and for receiving a request's head.
     public var idleTimeout: Duration
-    /// How long one write to an event stream may wait for a slow reader before it is dropped.
+    /// The time limit for one write to an event stream, after which the connection is closed.
     public var writeTimeout: Duration
-    /// Requests (but those for the page's own files) that one client network may make at once, and per second in the long
-    /// run; DELETE is counted apart. 0 for the first lifts the limit.
+    /// The burst of requests of one client network, without those for the page's files; 0 for no limit. DELETE requests
+    /// have a limit of their own with the same values.
     public var requestBurst: Int
+    /// The rate of requests of one client network.
     public var requestsPerSecond: Double
-    /// What the first messages on the WebSockets of one client network may cost at once, and per second in the long run: a
-    /// message costs 1, and 1 more for 64 values and for 8 KiB. 0 for the first lifts the limit.
+    /// The burst of WebSocket messages of one client network before admission, by their cost: 1 for a message, and 1 more
+    /// for each 64 values and each 8 KiB. 0 for no limit.
     public var messageBurst: Int
+    /// The rate of these messages, by their cost.
     public var messagesPerSecond: Double
-    /// The same of the statistics that the members of one client network send. Those beyond it are dropped unread, and
-    /// nobody is cut off. It does not bound networks that stand for clients of any number, as this machine's does.
+    /// The burst of statistics messages of one client network after admission, by their cost. Messages beyond it are
+    /// dropped, and connections stay open. It does not apply to shared networks, such as clients on this machine.
     public var memberMessageBurst: Int
+    /// The rate of these messages, by their cost.
     public var memberMessagesPerSecond: Double
 
     public init(

@@ -4,12 +4,12 @@
     import Foundation
 #endif
 
-/// Wall time as the protocols write it.
+/// Wall clock time as text.
 enum Timestamp {
     private static let nanosecondsPerSecond: Int64 = 1_000_000_000
 
-    /// RFC 3339 in UTC with microseconds: `2025-01-02T03:04:05.678901Z`. Foundation's style has milliseconds at most, so the
-    /// fraction is added here; what is finer is cut off.
+    /// RFC 3339 in UTC with microseconds, truncated: `2025-01-02T03:04:05.678901Z`. Foundation formats milliseconds at most,
+    /// so this adds the fraction.
     static func text(unixNanoseconds: Int64) -> String {
         // Times before 1970 round down too, so that the fraction is never negative.
         let remainder = unixNanoseconds % nanosecondsPerSecond

@@ -6,7 +6,7 @@ import NIOCore
 enum PageAsset: Hashable, Sendable, CaseIterable {
     case page, script, style
 
-    /// `nil` when the page has no such file. The empty name is the page itself.
+    /// `nil` for an unknown file. The empty name is the page itself.
     init?(name: String) {
         switch name {
         case "", "index.html": self = .page
@@ -24,7 +24,7 @@ enum PageAsset: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// One buffer for all connections, so that clients that do not read them hold no copies.
+    /// One shared buffer for all connections, so that slow clients hold no copies.
     private static let buffers = Dictionary(uniqueKeysWithValues: allCases.map { ($0, ByteBuffer(bytes: $0.bytes)) })
 
     private var contentType: String {
@@ -35,10 +35,10 @@ enum PageAsset: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Nothing but the page's own files and this server is reachable from the page, and nobody may frame it.
+    /// Restricts the page to its own files and this server, and forbids frames.
     private static let policy = """
         default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-        worker-src 'self';         media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
+        worker-src 'self'; media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
         """
 
     func response(isHead: Bool) -> Response {
@@ -49,7 +49,7 @@ enum PageAsset: Hashable, Sendable, CaseIterable {
             .contentSecurityPolicy: Self.policy,
             .xContentTypeOptions: "nosniff",
             .referrerPolicy: "no-referrer",
-            // The page changes with the server's version only, and is small: asking again is cheap.
+            // The page is small and changes with the server's version only.
             .cacheControl: "no-cache",
         ]
         let body = isHead ? ResponseBody() : ResponseBody(byteBuffer: buffer)

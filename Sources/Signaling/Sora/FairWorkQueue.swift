@@ -1,11 +1,10 @@
 import Dispatch
 import Synchronization
 
-/// Runs the jobs of many actors one at a time, in turns: each owner that has jobs runs one, then the next owner does. The
-/// shares of one owner take its turns in turn.
+/// Runs the jobs of many actors on one thread, round-robin by owner, and round-robin by share within an owner.
 ///
-/// An owner with a thousand jobs that wait delays the job of another by one job, whatever shares they are of. All of them together take one thread, so
-/// that they leave Swift's default pool, which has no more threads than the machine has cores, to everything else.
+/// A thousand queued jobs of one owner delay the job of another by one job. The single thread keeps these jobs off Swift's
+/// default pool, which has one thread per core.
 final class FairWorkQueue<Owner: Hashable & Sendable, Share: Hashable & Sendable>: Sendable {
     private struct Item {
         let job: UnownedJob
@@ -16,7 +15,7 @@ final class FairWorkQueue<Owner: Hashable & Sendable, Share: Hashable & Sendable
         var isRunning = false
     }
 
-    /// Jobs between two times that the thread is given back.
+    /// The number of jobs until the queue yields its thread.
     private static var jobsPerTurnMax: Int { 64 }
 
     private let state = Mutex(State())
@@ -46,7 +45,7 @@ final class FairWorkQueue<Owner: Hashable & Sendable, Share: Hashable & Sendable
         queue.async { self.run() }
     }
 
-    /// The next job; `nil` when there is none, and then the queue has stopped.
+    /// The next job; `nil` when the queue is empty, which stops it.
     private func next() -> Item? {
         state.withLock { state in
             let item = state.turns.popNext()
@@ -56,11 +55,11 @@ final class FairWorkQueue<Owner: Hashable & Sendable, Share: Hashable & Sendable
     }
 }
 
-/// Elements that wait, taken in turns: one of each share that has any, then the next of each.
+/// A round-robin queue: it takes one element of each share that has any, then the next of each.
 struct FairTurns<Share: Hashable, Element> {
-    /// Of shares that have elements, first to last.
+    /// The elements of each share that has any, in order.
     private var elements: [Share: ArraySlice<Element>] = [:]
-    /// Every share of `elements` once, in the order of their turns.
+    /// Every share of `elements` once, in the order of its turn.
     private var turns: ArraySlice<Share> = []
 
     var isEmpty: Bool { elements.isEmpty }
@@ -82,11 +81,11 @@ struct FairTurns<Share: Hashable, Element> {
     }
 }
 
-/// Elements that wait, taken in turns of two levels: one of each owner that has any, of one of its shares after the other.
+/// A round-robin queue of two levels: owners take turns, and so do the shares of each owner.
 struct OwnedFairTurns<Owner: Hashable, Share: Hashable, Element> {
-    /// Of owners that have elements.
+    /// The elements of each owner that has any.
     private var owned: [Owner: FairTurns<Share, Element>] = [:]
-    /// Every owner of `owned` once, in the order of their turns.
+    /// Every owner of `owned` once, in the order of its turn.
     private var turns: ArraySlice<Owner> = []
 
     mutating func append(_ element: Element, of share: Share, owner: Owner) {
@@ -106,7 +105,7 @@ struct OwnedFairTurns<Owner: Hashable, Share: Hashable, Element> {
     }
 }
 
-/// Runs one actor on a ``FairWorkQueue``, as part of a share that can change.
+/// Runs one actor on a ``FairWorkQueue``, in a share that can change.
 final class FairExecutor<Owner: Hashable & Sendable, Share: Hashable & Sendable>: SerialExecutor {
     private let queue: FairWorkQueue<Owner, Share>
     private let place: Mutex<(owner: Owner, share: Share)>
@@ -116,7 +115,7 @@ final class FairExecutor<Owner: Hashable & Sendable, Share: Hashable & Sendable>
         place = Mutex((owner, share))
     }
 
-    /// Jobs from now on are of another share. All shares run on one thread, so the actor's jobs still never overlap.
+    /// Moves later jobs to another share. All shares run on one thread, so the actor's jobs never overlap.
     func move(to share: Share, owner: Owner) { place.withLock { $0 = (owner, share) } }
 
     func enqueue(_ job: consuming ExecutorJob) {

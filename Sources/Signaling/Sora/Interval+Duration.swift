@@ -1,7 +1,7 @@
 import Wire
 
 extension Interval {
-    /// A time of the standard library's kind, as far as it fits.
+    /// The duration in whole nanoseconds, clamped.
     init(_ duration: Duration) {
         let (seconds, attoseconds) = duration.components
         let (nanoseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

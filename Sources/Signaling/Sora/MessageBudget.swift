@@ -1,15 +1,15 @@
 import Wire
 
-/// How many messages one client may send: far more than any SDK does, and few enough that nobody else notices.
+/// A token bucket for the messages of one client: far more than any SDK sends.
 ///
-/// A message costs by its values and its bytes, as its parsing does.
+/// The cost of a message grows with its values and bytes, as its parsing time does.
 struct MessageBudget {
-    /// At once, and per second in the long run.
+    /// The capacity of the bucket and its rate per second.
     private static let burst = 1_000
     private static let perSecond = 100
-    /// A message of more values costs as several do. The statistics of a call of a hundred streams have 20,000.
+    /// The number of values per unit of cost. The statistics of a call with a hundred streams have 20,000 values.
     private static let valuesPerMessage = 64
-    /// The same of bytes. The longest answer has 512 KiB.
+    /// The number of bytes per unit of cost. The longest answer has 512 KiB.
     private static let bytesPerMessage = 8_192
 
     private var available = burst
@@ -17,8 +17,7 @@ struct MessageBudget {
 
     init(at now: Instant) { filledAt = now }
 
-    /// What a message costs, in messages of the usual size. One that is too large for any budget costs a whole one, and is
-    /// left to the parser.
+    /// The cost of a message, at most the whole bucket: the parser refuses messages that are too large.
     static func cost(of text: String) -> Int {
         let commas = text.utf8.count { $0 == UInt8(ascii: ",") }
         return min(burst, 1 + commas / valuesPerMessage + text.utf8.count / bytesPerMessage)

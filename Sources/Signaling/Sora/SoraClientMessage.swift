@@ -1,24 +1,24 @@
 import JSON
 
-/// What a client says. Types that are not known are ``ignored``, as clients of other versions may send them.
+/// A message from a client. Unknown types are ``ignored``, because clients of other versions may send them.
 enum SoraClientMessage: Hashable, Sendable {
     case connect(SoraConnect)
-    /// The answer to an offer: `answer`, `re-answer`, or `update` as early SDKs say.
+    /// The answer to an offer: `answer`, `re-answer`, or `update` in early SDKs.
     case answer(sdp: String)
-    /// A candidate. The server is an ICE-lite one, to which clients' checks say all that matters.
+    /// A candidate. It is ignored, because an ICE lite agent learns addresses from connectivity checks.
     case candidate
-    /// With the client's statistics where it was asked for them.
+    /// The answer to a `ping`, with the client's statistics if the `ping` asked for them.
     case pong(reports: JSONValue?)
     case disconnect(reason: String?)
     case ignored(type: String)
 
-    /// The longest candidate with its keys, in bytes: real ones have 200.
+    /// The maximum length of a `candidate` message, in bytes. Typical ones have 200.
     static let candidateBytesMax = 4096
-    /// The longest statistics that are kept, in bytes.
+    /// The maximum length of a `pong` whose statistics are stored, in bytes.
     static let reportsBytesMax = 256 * 1024
 
-    /// Whether a text is a `pong` with more in it than its type, as far as its first or its last bytes say. SDKs write the
-    /// type first, or last where their encoder sorts the members; one that is written otherwise is only told by parsing.
+    /// Whether a text starts or ends like a `pong` with further members. SDKs write the type first, or last if their encoder
+    /// sorts members. This recognizes no other order.
     static func isStatistics(_ text: String) -> Bool {
         var bytes = text.utf8[...]
         func skip(_ token: String) -> Bool {
@@ -33,14 +33,15 @@ enum SoraClientMessage: Hashable, Sendable {
         return end.reversed().starts(with: ",\"type\":\"pong\"}".utf8.reversed())
     }
 
-    /// - Parameter limits: how much the message may hold.
-    /// - Throws: the refusal of a message that is not one.
+    /// - Parameter limits: The limits of the JSON parser.
+    /// - Throws: The close for an invalid message.
     init(decoding text: String, limits: JSONLimits = .standard) throws(SoraClose) {
         let value: JSONValue
         do {
             value = try JSONValue(parsing: text, limits: limits)
         } catch {
-            let fault = error == .malformed ? "is not JSON" : "is too long, has too many values, or they lie too deep"
+            let fault =
+                error == .malformed ? "is not JSON" : "is too long, has too many values, or is nested too deeply"
             throw SoraClose(.invalidJSON, "A message \(fault).")
         }
         guard let members = value.object else { throw SoraClose(.invalidMessage, "A message is not a JSON object.") }

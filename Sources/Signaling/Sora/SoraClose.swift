@@ -1,10 +1,10 @@
 import MediaTypes
 import Room
 
-/// The end of a connection as its client is told: a WebSocket close, and a sentence for the operator's log.
+/// Why a connection ends: the WebSocket close for the client, and a sentence for the operator's log.
 struct SoraClose: Error, Hashable, Sendable {
     let close: WebSocketClose
-    /// What happened and what to do about it, without secrets.
+    /// What happened and what to do, without secrets.
     let sentence: String
 
     init(_ close: WebSocketClose, _ sentence: String) {
@@ -17,10 +17,10 @@ struct SoraClose: Error, Hashable, Sendable {
         self.init(WebSocketClose(Self.refusalCode, reason.rawValue), sentence)
     }
 
-    /// The code of every end that is not an ordinary one.
+    /// The code of every abnormal close.
     static let refusalCode: UInt16 = 4490
 
-    /// The reasons that client SDKs show to their applications.
+    /// The reasons that client SDKs report to applications.
     enum Reason: String, Hashable, Sendable {
         case authenticationFailure = "AUTHENTICATION-FAILURE"
         case authenticationInternalError = "AUTHENTICATION-INTERNAL-ERROR"
@@ -41,7 +41,7 @@ struct SoraClose: Error, Hashable, Sendable {
         case internalError = "INTERNAL-ERROR"
     }
 
-    // MARK: Ordinary ends
+    // MARK: Normal closes
 
     static let disconnected = Self(WebSocketClose(1000, "TYPE-DISCONNECT"), "The client disconnected.")
     static let disconnectedByOperator = Self(
@@ -50,36 +50,36 @@ struct SoraClose: Error, Hashable, Sendable {
     )
     static let lifetimeExpired = Self(
         WebSocketClose(1000, "LIFETIME-EXPIRED"),
-        "The lifetime that the connection was granted is over."
+        "The granted lifetime of the connection is over."
     )
-    static let stopping = Self(WebSocketClose(1001, "SERVER-SHUTDOWN"), "The node shuts down.")
+    static let stopping = Self(WebSocketClose(1001, "SERVER-SHUTDOWN"), "The node is shutting down.")
 
-    // MARK: Time
+    // MARK: Timeouts
 
     static let connectWaitTimeout = Self(
         .connectWaitTimeout,
-        "No \"connect\" came in time; clients that try several URLs at once leave such sockets behind."
+        "No \"connect\" message arrived in time; clients that try several URLs at once leave such WebSockets behind."
     )
     static let admissionTimeout = Self(
         .internalError,
-        "It took too long to let the client in and to give it a place; is the node overloaded?"
+        "The admission of the client took too long; is the node overloaded?"
     )
     static let answerTimeout = Self(
         .answerTimeout,
-        "The client did not answer an offer in time; it may have lost its network or failed at the offer."
+        "The client did not answer an offer in time; it may have lost its network or failed to apply the offer."
     )
     static let connectionCreatedWaitTimeout = Self(
         .connectionCreatedWaitTimeout,
-        "The media transport did not come up; is the node's UDP port reachable for the client, and does it announce "
-            + "an address that the client can reach?"
+        "The media transport did not connect in time; can the client reach the UDP port and the addresses that the "
+            + "node announces?"
     )
     static let pongTimeout = Self(.pongTimeout, "The client did not answer pings; it may have lost its network.")
 }
 
-// MARK: - The table
+// MARK: - Mapping of errors
 
 extension SoraClose {
-    /// What a client is told when the rooms end its participation; `nil` when the client itself asked for it.
+    /// The close for a participant that the rooms removed; `nil` when the client itself left.
     init?(_ reason: EndReason) {
         switch reason {
         case .left, .signalingLost: return nil
@@ -90,13 +90,13 @@ extension SoraClose {
             self.init(WebSocketClose(Self.refusalCode, reason), "The participant was rejected: \(reason)")
         case .setupFailed: self.init(.internalError, "The media could not be set up.")
         case .tooSlow:
-            self.init(.internalError, "The client took its messages too slowly, so that too many waited for it.")
+            self.init(.internalError, "The client read too slowly, and too many messages were queued.")
         case .unanswered: self = .answerTimeout
         case .unreachable: self = .connectionCreatedWaitTimeout
         case .crowdedOut:
             self.init(
                 .internalError,
-                "The node is full, and the client had not connected when its place was given to another; connect again."
+                "The node is full, and another client replaced this one before it connected; connect again."
             )
         case .replaced: self.init(.duplicatedChannelID, "The same client joined again.")
         case .transport(let reason): self.init(reason)
@@ -105,13 +105,13 @@ extension SoraClose {
 
     private init(_ reason: PeerCloseReason) {
         switch reason {
-        // Clients close their media beside sending "disconnect", which may be the slower of the two.
+        // A client closes its media transport when it sends "disconnect", which may arrive later.
         case .requested, .closedByPeer: self = .disconnected
         case .setupTimedOut: self = .connectionCreatedWaitTimeout
         case .consentExpired:
             self.init(
                 .iceConnectionStateFailed,
-                "The client's media transport went silent; it may have lost its network."
+                "The client's media transport stopped sending; it may have lost its network."
             )
         case .handshakeFailed:
             self.init(
@@ -119,11 +119,11 @@ extension SoraClose {
                 "The DTLS handshake failed; the client may support no SRTP profile of the node."
             )
         case .fingerprintMismatch:
-            self.init(.badFingerprint, "The client's certificate is not the one that its SDP announced.")
+            self.init(.badFingerprint, "The client's certificate does not match the fingerprint in its SDP.")
         }
     }
 
-    /// What a client is told that gets no place.
+    /// The close for a client that the rooms refused.
     init(_ error: RoomError) {
         self = error == .draining ? .stopping : Self(.internalError, HTTPFailure(error).sentence)
     }

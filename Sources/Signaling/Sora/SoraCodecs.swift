@@ -3,7 +3,7 @@ import MediaTypes
 import Negotiation
 import Wire
 
-/// The codecs that Sora's clients choose from, with their parameter objects.
+/// The codecs that Sora clients can choose, with their parameter objects.
 enum SoraCodecs {
     static let parameterNames = ["opus_params", "vp9_params", "av1_params", "h264_params", "h265_params"]
 
@@ -11,7 +11,7 @@ enum SoraCodecs {
         "VP8": .vp8, "VP9": .vp9, "AV1": .av1, "H264": .h264, "H265": .h265,
     ]
 
-    /// The name of a codec as messages spell it.
+    /// The name of a codec in messages.
     static func name(of codec: CodecName) -> String { codec.rawValue.uppercased() }
 
     /// The format of the audio that the client sends.
@@ -94,14 +94,14 @@ enum SoraCodecs {
         _ = try fields.bool("b_frame")
         guard let level = try fields.string("profile_level_id", bytesMax: 6) else { return nil }
         guard level.utf8.count == 6, level.allSatisfy(\.isHexDigit) else {
-            throw JSONShapeError("\"profile_level_id\" has to be six hexadecimal digits.")
+            throw JSONShapeError("\"profile_level_id\" must have six hexadecimal digits.")
         }
         return level.lowercased()
     }
 }
 
 extension CodecParameters {
-    /// Puts a value in place of the one that a format parameter has.
+    /// Sets or replaces a format parameter.
     fileprivate mutating func set(_ key: String, _ value: String) {
         format.removeAll { $0.key == key }
         format.append(FormatParameter(key: key, value: value))

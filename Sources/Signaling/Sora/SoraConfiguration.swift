@@ -1,11 +1,11 @@
 public import Access
 public import Wire
 
-/// What the signaling for Sora's clients needs to know.
+/// The configuration of Sora signaling.
 public struct SoraConfiguration: Sendable {
-    /// TURN servers that clients are told. iOS reaches a node through one only.
+    /// The TURN servers for clients. The iOS SDK connects only through one by default.
     public struct TURN: Hashable, Sendable {
-        /// `turn:HOST:PORT?transport=udp` and the like.
+        /// For example `turn:HOST:PORT?transport=udp`.
         public var urls: [String]
         public var username: String
         public var credential: String
@@ -18,37 +18,37 @@ public struct SoraConfiguration: Sendable {
     }
 
     public var turn: TURN?
-    /// Time between two pings of a connection.
+    /// The time between two pings of a connection.
     public var pingInterval: Duration = .seconds(5)
-    /// How long a connection may leave pings unanswered once its transport was up.
-    public var pongTimeout: Duration = .seconds(60)
-    /// How long a socket may stay without a `connect`.
-    public var connectTimeout: Duration = .seconds(10)
-    /// How long an answer to an offer may take.
-    public var answerTimeout: Duration = .seconds(30)
-    /// How long it may take from the first answer until the transport is up.
-    public var connectionCreatedTimeout: Duration = .seconds(60)
-    /// What a client sends that does not choose.
+    /// The time without any message from a connected client after which the connection closes.
+    var pongTimeout: Duration = .seconds(60)
+    /// The time limit for the `connect` message.
+    var connectTimeout: Duration = .seconds(10)
+    /// The time limit for the answer to an offer.
+    var answerTimeout: Duration = .seconds(30)
+    /// The time limit from the first answer until the transport is connected.
+    var connectionCreatedTimeout: Duration = .seconds(60)
+    /// The codec of clients that choose none.
     public var videoCodec: CodecName = .vp9
-    /// How many speakers are in focus when nobody says otherwise: 1…8.
+    /// The default number of speakers in focus: 1…8.
     public var spotlightNumber = 8
     public var spotlightFocusRID: RequestedRID = .r1
     public var spotlightUnfocusRID: RequestedRID = .r0
     /// Whether a client may choose its own `bundle_id`.
     public var acceptsBundleID = true
-    /// As operators' tools and webhooks are told.
+    /// The node's identity in messages, webhooks and the admin API.
     public var node = NodeIdentity()
 
     public init() {}
 }
 
-/// How a node calls itself to webhooks, clients and operators' tools.
+/// A node's identity for webhooks, clients and the admin API.
 public struct NodeIdentity: Hashable, Sendable {
-    /// The machine's name, or what the operator calls the node.
+    /// The machine's name, or the configured name.
     public var name: String
-    /// What tells this installation from others at a webhook that serves several.
+    /// Distinguishes this installation from others at a shared webhook.
     public var label: String
-    /// The version of the program.
+    /// The program's version.
     public var version: String
 
     public init(name: String = "nagare", label: String = "Nagare", version: String = "0") {

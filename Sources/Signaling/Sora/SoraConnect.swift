@@ -3,18 +3,18 @@ import JSON
 import Room
 import Wire
 
-/// A client's first message: who it is, and what it wants of which channel. What it left out has its default here, or
-/// is `nil` where the node has one of its own.
+/// A client's first message: its identity, its channel and its options. Omitted members have their default, or are `nil`
+/// when the node configures the default.
 struct SoraConnect: Hashable, Sendable {
-    /// What it says of one kind of media.
+    /// The options of one kind of media.
     struct Media: Hashable, Sendable {
-        /// Absent in `connect` means `true`.
+        /// `true` if absent.
         var isEnabled = true
-        /// In capitals: `OPUS`, `VP9`.
+        /// In upper case: `OPUS`, `VP9`.
         var codec: String?
         /// In kbit/s.
         var bitRate: Int?
-        /// Objects like `opus_params` by their name.
+        /// Objects such as `opus_params`, by name.
         var parameters: [String: JSONValue] = [:]
     }
 
@@ -46,19 +46,19 @@ struct SoraConnect: Hashable, Sendable {
 }
 
 extension SoraConnect {
-    /// The longest texts that are kept, in bytes of UTF-8. An environment is a browser's user agent.
+    /// The maximum length of `sora_client`, `environment` and `libwebrtc`, in bytes. An environment is a user agent string.
     private static let agentBytesMax = 1024
-    /// Others' newcomers are sent all members' notify metadata.
+    /// The maximum length of a client's notify metadata, which every new client receives.
     static let notifyMetadataBytesMax = 4096
     static let metadataBytesMax = 64 * 1024
 
-    /// Reads a `connect`. Keys that it does not know are ignored.
+    /// Parses a `connect` message. Unknown members are ignored.
     init(_ message: JSONFields) throws(SoraClose) {
         do throws(JSONShapeError) {
             let name = try message.requiredString("channel_id")
             guard let channel = ChannelName(name) else {
                 throw JSONShapeError(
-                    "\"channel_id\" has to have 1 to \(ChannelName.bytesMax) bytes without control characters."
+                    "\"channel_id\" must have 1 to \(ChannelName.bytesMax) bytes without control characters."
                 )
             }
             guard let role: Role = try message.choice("role") else { throw JSONShapeError("\"role\" is missing.") }
@@ -113,7 +113,7 @@ extension SoraConnect {
         return value
     }
 
-    /// Early JavaScript SDKs say `simulcast: {rid: …}`; `simulcast_rid` is the earlier name of the request.
+    /// Early JavaScript SDKs send `simulcast: {rid: …}`; `simulcast_rid` is the old name of `simulcast_request_rid`.
     private mutating func readSimulcast(_ message: JSONFields) throws(JSONShapeError) {
         let earlier: RequestedRID? = try message.choice("simulcast_rid")
         requestedRID = try message.choice("simulcast_request_rid") ?? earlier
@@ -140,7 +140,7 @@ extension SoraConnect.Media {
         }
         do throws(JSONShapeError) {
             guard let members = value.object else {
-                throw JSONShapeError("\"\(kind)\" has to be true, false or an object.")
+                throw JSONShapeError("\"\(kind)\" must be true, false or an object.")
             }
             let fields = JSONFields(members)
             codec = try fields.string("codec_type", bytesMax: 16)?.uppercased()

@@ -8,7 +8,7 @@ import Negotiation
 import Room
 import Wire
 
-/// What every connection of the signaling needs.
+/// The dependencies of all Sora connections.
 struct SoraContext: Sendable {
     let rooms: Rooms
     let authorizer: any Authorizer
@@ -21,13 +21,13 @@ struct SoraContext: Sendable {
     let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
 }
 
-/// Who takes turns at signaling's work: a connection's network, whose channels take the network's turns, so that nobody has
-/// more turns for being in more channels. Clients whose network is shared take turns by their channel.
+/// The owner of jobs in the ``FairWorkQueue``: the connection's network, so that more channels give a network no more turns.
+/// For shared networks it is the channel.
 enum WorkOwner: Hashable, Sendable {
     case network(ClientNetwork)
     case channel(ChannelName)
 
-    /// - Parameter channel: where the client has a place; `nil` while it has none.
+    /// - Parameter channel: The client's channel; `nil` before its reservation.
     init(_ network: ClientNetwork, in channel: ChannelName?) {
         if network.isShared, let channel {
             self = .channel(channel)
@@ -37,18 +37,18 @@ enum WorkOwner: Hashable, Sendable {
     }
 }
 
-/// Drives one ``SoraSession``: carries texts from and to its WebSocket, and its wishes to the rooms.
+/// Runs one ``SoraStateMachine``: passes messages from and to its WebSocket, and performs its actions on the rooms.
 ///
-/// It runs on the work queue that all connections share, so that the descriptions of a crowded channel take at most one
-/// thread, and no request over HTTP waits for them.
+/// It runs on the work queue of all connections, outside the channel's actor: parsing and serializing SDP takes at most one
+/// thread, and delays no HTTP request.
 actor SoraConnection {
     private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     private let context: SoraContext
     private let channel: any Channel
-    private var session: SoraSession
+    private var state: SoraStateMachine
     private var reservation: Rooms.Reservation?
-    /// The question whether the client may join; nobody waits for its answer once the client is gone.
+    /// The admission, cancelled when the client disconnects.
     private var authorization: Task<Void, Never>?
     private var timer: (deadline: Instant, task: Scheduled<Void>)?
 
@@ -57,54 +57,53 @@ actor SoraConnection {
         self.channel = channel
         let network = context.clients.network(of: channel)
         executor = FairExecutor(context.work, share: nil, owner: WorkOwner(network, in: nil))
-        session = SoraSession(configuration: context.configuration, at: Self.now)
+        state = SoraStateMachine(configuration: context.configuration, at: Self.now)
     }
 
-    /// Where the client comes from.
+    /// The client's network.
     private var network: ClientNetwork { context.clients.network(of: channel) }
 
     private static var now: Instant {
         Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
     }
 
-    /// Returns when the WebSocket is gone.
+    /// Returns when the WebSocket is closed.
     func run(_ input: NIOAsyncChannelInboundStream<WebSocketInput>) async {
         perform([])
         do {
             for try await message in input {
                 switch message {
                 case .text(let text): perform(receive(text))
-                case .closed: perform(session.socketClosed())
-                case .refused(let close): perform(session.socketRefused(close))
-                case .stopping: perform(session.stopping())
+                case .closed: perform(state.socketClosed())
+                case .refused(let close): perform(state.socketRefused(close))
+                case .stopping: perform(state.stopping())
                 }
             }
         } catch {
             context.logger.debug("WebSocket failed", metadata: ["error": "\(error)"])
         }
-        perform(session.socketClosed())
+        perform(state.socketClosed())
         authorization?.cancel()
         timer?.task.cancel()
         timer = nil
     }
 
-    private func receive(_ text: String) -> [SoraSession.Action] {
-        if session.isStranger {
+    private func receive(_ text: String) -> [SoraStateMachine.Action] {
+        if state.isUnadmitted {
             let isWithin = context.limiter.take(.message, cost: MessageBudget.cost(of: text), for: network) == nil
-            return isWithin ? session.received(text, at: Self.now) : session.refusedAsTooMany()
+            return isWithin ? state.received(text, at: Self.now) : state.refusedAsTooMany()
         }
-        return session.received(text, isRead: mayRead(text), at: Self.now)
+        return state.received(text, isRead: mayRead(text), at: Self.now)
     }
 
-    /// Whether a member's message is read: statistics are not while the members of its network have sent more of them
-    /// than their limit permits. Nobody's call depends on them.
+    /// Whether to parse a message of an admitted client. Statistics beyond the network's limit are dropped.
     private func mayRead(_ text: String) -> Bool {
         let network = network
         guard !network.isShared, SoraClientMessage.isStatistics(text) else { return true }
         return context.limiter.take(.memberMessage, cost: MessageBudget.cost(of: text), for: network) == nil
     }
 
-    private func perform(_ actions: [SoraSession.Action]) {
+    private func perform(_ actions: [SoraStateMachine.Action]) {
         for action in actions {
             switch action {
             case .send(let text): write(.text(ByteBuffer(string: text)))
@@ -126,10 +125,10 @@ actor SoraConnection {
 
     private func write(_ output: WebSocketOutput) { channel.writeAndFlush(output, promise: nil) }
 
-    // MARK: Time
+    // MARK: Timer
 
     private func arm() {
-        let deadline = session.nextDeadline
+        let deadline = state.nextDeadline
         guard deadline != timer?.deadline else { return }
         timer?.task.cancel()
         timer = deadline.map { deadline in
@@ -143,7 +142,7 @@ actor SoraConnection {
 
     private func timeout() {
         timer = nil
-        perform(session.handleTimeout(at: Self.now))
+        perform(state.handleTimeout(at: Self.now))
     }
 
     // MARK: Rooms
@@ -171,7 +170,7 @@ actor SoraConnection {
                 members: prospect.members
             )
         )
-        perform(session.admitted(decision, id: prospect.id, decoders: prospect.decoders, at: Self.now))
+        perform(state.admitted(decision, id: prospect.id, decoders: prospect.decoders, at: Self.now))
     }
 
     private func reserve(_ request: JoinRequest) async {
@@ -187,20 +186,20 @@ actor SoraConnection {
                 for await event in events { self.deliver(event) }
             }
             let streams = await rooms.visibleStreams(to: reservation.participant)
-            let place = SoraSession.Place(
+            let place = SoraStateMachine.Reservation(
                 participant: reservation.participant,
                 session: reservation.channelSession,
                 local: reservation.local
             )
-            perform(session.reserved(place, streams: streams, at: Self.now))
+            perform(state.reserved(place, streams: streams, at: Self.now))
         } catch {
-            perform(session.refused(error, at: Self.now))
+            perform(state.refused(error, at: Self.now))
         }
     }
 
-    private func deliver(_ event: ParticipantEvent) { perform(session.received(event, at: Self.now)) }
+    private func deliver(_ event: ParticipantEvent) { perform(state.received(event, at: Self.now)) }
 
-    private func activate(_ outcome: OfferedSession.Outcome) async {
+    private func activate(_ outcome: OfferedDescription.Outcome) async {
         guard let reservation else { return }
         let mids = outcome.receive.map(\.mid) + outcome.added.map(\.parameters.mid)
         do throws(RoomError) {
@@ -208,13 +207,13 @@ actor SoraConnection {
                 reservation,
                 remote: outcome.remote,
                 receive: outcome.receive,
-                slots: SoraSession.assignments(outcome.added),
+                slots: SoraStateMachine.assignments(outcome.added),
                 firstMediaKind: outcome.receive.first?.kind ?? .audio,
                 mids: mids
             )
-            perform(session.activated(at: Self.now))
+            perform(state.activated(at: Self.now))
         } catch {
-            perform(session.refused(error, at: Self.now))
+            perform(state.refused(error, at: Self.now))
         }
     }
 
@@ -222,16 +221,16 @@ actor SoraConnection {
         guard let reservation else { return }
         do throws(RoomError) {
             try await context.rooms.changeSlots(of: reservation.participant, add: added, remove: removed)
-            perform(session.slotsChanged(at: Self.now))
+            perform(state.slotsChanged(at: Self.now))
         } catch {
-            perform(session.refused(error, at: Self.now))
+            perform(state.refused(error, at: Self.now))
         }
     }
 
     private func findStreams() async {
         guard let reservation else { return }
         let streams = await context.rooms.visibleStreams(to: reservation.participant)
-        perform(session.found(streams, at: Self.now))
+        perform(state.found(streams, at: Self.now))
     }
 
     private func reportUnsupported(_ tracks: [UnsupportedTrack]) {
@@ -250,7 +249,7 @@ actor SoraConnection {
     }
 
     private func record(_ reports: JSONValue) {
-        guard let reservation, let channel = session.channel else { return }
+        guard let reservation, let channel = state.channel else { return }
         context.clientStatistics.record(
             reservation.participant,
             channel: channel,
@@ -264,9 +263,9 @@ actor SoraConnection {
     private func log(_ close: SoraClose) {
         let isOrdinary = close.close.code < 4000
         if !isOrdinary {
-            // Rooms report one that they know themselves.
+            // The rooms report the failure of a participant.
             context.signalingStatistics.signalingFailed(
-                client: session.client,
+                client: state.client,
                 isConnection: reservation == nil,
                 reason: close.close.reason
             )
@@ -274,12 +273,12 @@ actor SoraConnection {
         var metadata: Logger.Metadata = [
             "close": "\(close.close.description.printable)", "reason": "\(close.sentence.printable)",
         ]
-        if let channel = session.channel { metadata["channel"] = "\(channel)" }
+        if let channel = state.channel { metadata["channel"] = "\(channel)" }
         if let reservation { metadata["participant"] = "\(reservation.participant)" }
-        if !session.client.isEmpty { metadata["client"] = "\(session.client)" }
+        if !state.client.isEmpty { metadata["client"] = "\(state.client)" }
         if let address = context.clients.address(of: channel) { metadata["address"] = "\(address)" }
-        // Sockets that never say anything are what SDKs leave behind that try several URLs.
-        let isNoise = isOrdinary || session.channel == nil
+        // SDKs that try several URLs leave silent WebSockets behind.
+        let isNoise = isOrdinary || state.channel == nil
         context.logger.log(level: isNoise ? .debug : .notice, "signaling closed", metadata: metadata)
     }
 }

@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTP1
 import Room
 
-/// Takes the WebSockets of Sora's SDKs at `/signaling`.
+/// Serves the WebSockets of Sora signaling at `/signaling`.
 struct SoraEndpoint: WebSocketEndpoint {
     let context: SoraContext
     let shares: ConnectionShares
@@ -16,7 +16,7 @@ struct SoraEndpoint: WebSocketEndpoint {
         let network = address.map { ClientNetwork($0) } ?? .unknown
         if let wait = context.limiter.take(.request, for: network) { return .refused(.overRate(wait)) }
         guard let address, address != clients.address(of: channel) else { return .granted }
-        // Behind a proxy that shares its connections among clients, the client's share begins with the WebSocket.
+        // Behind a proxy that reuses connections for several clients, a client's share counts WebSockets only.
         guard shares.take(for: network, until: channel.closeFuture) else { return .refused(.overConnections) }
         clients.name(address, for: channel)
         return .granted

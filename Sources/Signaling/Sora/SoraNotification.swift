@@ -3,10 +3,10 @@ import Room
 import Wire
 
 extension SoraServerMessage {
-    /// How much a newcomer is told of the members before it, in bytes. Members beyond are named without their metadata.
+    /// The maximum total metadata of present members for a new client, in bytes. Further members come without metadata.
     static let memberMetadataBytesMax = 1024 * 1024
 
-    /// A notification as its members are sent it.
+    /// The `notify` message of a notification.
     static func notify(_ notification: Notification) -> String {
         var message = JSONObjectWriter()
         message.add("type", "notify")
@@ -46,7 +46,7 @@ extension SoraServerMessage {
             message.add(
                 "message",
                 "This client cannot play \(codec.rawValue.uppercased()), the codec of the sender's "
-                    + "\(codec.kind.rawValue); let the sender publish with a codec that everybody can play."
+                    + "\(codec.kind.rawValue); the sender must publish with a codec that all clients can play."
             )
         case .networkStatus(let level): message.add("unstable_level", level)
         case .iceStateChanged(let current, let previous):
@@ -99,7 +99,7 @@ extension SoraServerMessage {
         message.add("connection_id", member.id.value)
     }
 
-    /// `metadata` is what early applications read.
+    /// `metadata` is the old name of `authn_metadata`.
     private static func addMetadata(of member: Member, to message: inout JSONObjectWriter) {
         message.add("authn_metadata", ifPresent: member.notifyMetadataJSON)
         message.add("authz_metadata", ifPresent: member.authorizedMetadataJSON)

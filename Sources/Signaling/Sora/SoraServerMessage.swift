@@ -3,11 +3,11 @@ import JSON
 import Room
 import Wire
 
-/// The messages of the server as JSON text. Keys and types are those that the SDKs were seen to take.
+/// The server's messages as JSON text, with the members and types that the SDKs expect.
 enum SoraServerMessage {
     static func offer(
         _ settings: SoraSettings,
-        place: SoraSession.Place,
+        reservation: SoraStateMachine.Reservation,
         sdp: String,
         mids: (audio: MID?, video: MID?),
         configuration: SoraConfiguration
@@ -16,10 +16,10 @@ enum SoraServerMessage {
         message.add("type", "offer")
         message.add("version", configuration.node.version)
         message.add("channel_id", settings.channel.value)
-        message.add("session_id", place.session.value)
+        message.add("session_id", reservation.session.value)
         message.add("client_id", settings.clientID)
         message.add("bundle_id", settings.bundleID)
-        message.add("connection_id", place.participant.value)
+        message.add("connection_id", reservation.participant.value)
         message.add("simulcast", settings.isSimulcast)
         message.add("simulcast_multicodec", false)
         message.add("spotlight", settings.spotlight != nil)
@@ -46,8 +46,8 @@ enum SoraServerMessage {
         return message.text
     }
 
-    /// The SDKs disagree about it. iOS takes nothing but a relay policy or no `config` at all; the others need the list,
-    /// with a name and a password in each entry.
+    /// The SDKs differ. iOS accepts only a relay policy or no `config`; the others need `iceServers`, with username and
+    /// credential in each entry.
     private static func config(_ settings: SoraSettings, _ turn: SoraConfiguration.TURN?) -> String? {
         let isIOS = settings.client.hasPrefix("Sora iOS SDK")
         let servers = turn.map { server($0, settings.grants) } ?? []
@@ -58,7 +58,7 @@ enum SoraServerMessage {
         return config.text
     }
 
-    /// One entry, or none when the grants leave no URL.
+    /// One entry, or none when the grants exclude all URLs.
     private static func server(_ turn: SoraConfiguration.TURN, _ grants: Grants) -> [String] {
         let urls = turn.urls.filter { url in
             if grants.turnTLSOnly == true { return url.hasPrefix("turns:") }
@@ -83,7 +83,7 @@ enum SoraServerMessage {
         wantsStatistics ? #"{"type":"ping","stats":true}"# : #"{"type":"ping"}"#
     }
 
-    /// - Parameter json: the text of a JSON value.
+    /// - Parameter json: The text of a JSON value.
     static func push(_ json: String) -> String {
         var message = JSONObjectWriter()
         message.add("type", "push")

@@ -5,8 +5,7 @@ import Negotiation
 import Room
 import Wire
 
-/// What holds for a connection: the client's wishes, with what whoever let it in put in their place, and the node's
-/// defaults where neither says anything.
+/// The effective settings of a connection: the grants, then the client's options, then the node's defaults.
 struct SoraSettings: Sendable {
     let channel: ChannelName
     let role: Role
@@ -14,13 +13,13 @@ struct SoraSettings: Sendable {
     let environment: String?
     let clientID: String
     let bundleID: String
-    let own: OfferedSession.Own
-    /// The kinds of media that are on, to send or to receive.
+    let clientMedia: OfferedDescription.ClientMedia
+    /// The enabled kinds of media, to send or to receive.
     let kinds: Set<MediaKind>
     let audio: SoraConnect.Media
     let video: SoraConnect.Media
     let isSimulcast: Bool
-    /// The offer's `encodings`, one JSON text a layer; empty without simulcast.
+    /// The offer's `encodings`, one JSON text for each layer; empty without simulcast.
     let encodings: [String]
     let spotlight: Spotlight?
     let layer: LayerChoice
@@ -28,8 +27,8 @@ struct SoraSettings: Sendable {
     let notifyMetadata: JSONValue?
     let filters: [ForwardingFilter]
 
-    /// - Parameter decoders: what the channel's viewers can play, for a sender that leaves the codec to the node.
-    /// - Throws: a refusal when what is left makes no connection.
+    /// - Parameter decoders: The codecs that the channel's viewers can play, for a sender that chooses none.
+    /// - Throws: The close when the settings leave no usable connection.
     init(
         _ connect: SoraConnect,
         id: ParticipantID,
@@ -48,7 +47,7 @@ struct SoraSettings: Sendable {
         guard audio.isEnabled || video.isEnabled else {
             throw SoraClose(
                 .invalidMessage,
-                "Both audio and video are off, and there are no DataChannels: nothing is left to connect for."
+                "Both audio and video are disabled, and data channels are not supported; enable audio or video."
             )
         }
         let audioCodec: CodecParameters
@@ -61,8 +60,8 @@ struct SoraSettings: Sendable {
                 default: connect.role.publishes ? decoders.choice(preferred: preferred) : preferred
             )
         } catch {
-            // The client's own choice was looked at before, so this is the grants'.
-            throw SoraClose(.authenticationInternalError, "The grants make no session: \(error.sentence)")
+            // The client's own choice is already validated, so the grants are invalid.
+            throw SoraClose(.authenticationInternalError, "The grants are invalid: \(error.sentence)")
         }
         audio.codec = SoraCodecs.name(of: audioCodec.name)
         video.codec = SoraCodecs.name(of: videoCodec.name)
@@ -80,10 +79,10 @@ struct SoraSettings: Sendable {
         encodings = layers.map(\.encoding)
         isSimulcast = !layers.isEmpty
         let sendsVideo = connect.role.publishes && video.isEnabled
-        own = OfferedSession.Own(
+        clientMedia = OfferedDescription.ClientMedia(
             audio: connect.role.publishes && audio.isEnabled ? audioCodec : nil,
             video: sendsVideo ? videoCodec : nil,
-            layers: sendsVideo ? layers.map { OfferedSession.Layer(rid: $0.rid, isActive: $0.isActive) } : [],
+            layers: sendsVideo ? layers.map { OfferedDescription.Layer(rid: $0.rid, isActive: $0.isActive) } : [],
             audioKbps: audio.bitRate,
             videoKbps: [video.bitRate, grants.announcedVideoBitsPerSecond.map { $0 / 1_000 }].compactMap(\.self).min()
         )
@@ -102,7 +101,7 @@ struct SoraSettings: Sendable {
         self.grants = grants
     }
 
-    /// What the rooms are asked for.
+    /// The request for the rooms.
     func joinRequest(id: ParticipantID) -> JoinRequest {
         var request = JoinRequest(
             channel: channel,
@@ -119,7 +118,7 @@ struct SoraSettings: Sendable {
             layer: layer,
             spotlight: spotlight,
             filters: role.watches ? filters : [],
-            isSimulcast: !own.layers.isEmpty,
+            isSimulcast: !clientMedia.layers.isEmpty,
             agent: ClientAgent(signaling: .sora, name: client, environment: environment)
         )
         grants.apply(to: &request)
@@ -128,7 +127,7 @@ struct SoraSettings: Sendable {
 }
 
 extension SoraConnect.Media {
-    /// The same with what was granted in place of what was wished.
+    /// The options with the grants applied.
     fileprivate func granted(_ grant: Grants.Media) -> Self {
         var media = self
         media.isEnabled = grant.isEnabled ?? isEnabled
@@ -139,18 +138,18 @@ extension SoraConnect.Media {
     }
 }
 
-/// One layer that a client is to send.
+/// One simulcast layer of a client.
 private struct SimulcastLayer {
     let rid: RID
     let isActive: Bool
-    /// The element of `encodings` that describes it.
+    /// The layer's element of `encodings`.
     let encoding: String
 
     private static let names = ["r0", "r1", "r2"]
 
     /// The layers in the order of the SDP, lowest first.
     ///
-    /// - Parameter granted: an object with a `rid` for each layer; `nil` for all three at a quarter, half and full size.
+    /// - Parameter granted: An object with a `rid` for each layer; `nil` for three layers at a quarter, half and full size.
     static func layers(_ granted: [[String: JSONValue]]?, codec: CodecName) -> [Self] {
         let objects: [[String: JSONValue]] =
             granted
@@ -163,7 +162,7 @@ private struct SimulcastLayer {
             }
             let isActive = object["active"]?.bool ?? true
             object["active"] = .bool(isActive)
-            // Without a mode libwebrtc makes spatial layers of these codecs, and not streams.
+            // Without a scalability mode, libwebrtc encodes spatial layers instead of simulcast streams.
             if codec == .vp9 || codec == .av1, object["scalabilityMode"] == nil { object["scalabilityMode"] = "L1T1" }
             return Self(rid: rid, isActive: isActive, encoding: JSONValue.object(object).text)
         }

@@ -4,12 +4,12 @@ import Hummingbird
 import Room
 
 extension PublicResponder {
-    /// The longest text that a client says of itself and that is kept.
+    /// The maximum length of a stored `User-Agent`.
     private static let agentBytesMax = 255
 
-    /// Asks whoever decides whether a newcomer over WHIP or WHEP may take part, and says how it is to join and what it was
-    /// granted.
-    /// - Throws: 401 or 403 when it may not, 503 when nobody could decide.
+    /// Asks the authorizer to admit a client of WHIP, WHEP or an event stream.
+    /// - Returns: The request for ``Rooms/reserve(_:)``, and the grants.
+    /// - Throws: 401 or 403 when the client is denied, 503 when the authorizer failed.
     func admit(
         _ request: Request,
         _ credential: Credential?,
@@ -43,13 +43,13 @@ extension PublicResponder {
             grants.apply(to: &join)
             return (join, grants)
         case .denied(let reason):
-            let sentence = reason ?? "You may not take part in this channel."
+            let sentence = reason ?? "You may not join this channel."
             guard credential != nil else {
                 throw HTTPFailure(.unauthorized, sentence, headers: [.wwwAuthenticate: "Bearer"])
             }
             throw HTTPFailure(.forbidden, sentence)
         case .failed:
-            throw HTTPFailure.overloaded("The server could not find out whether you may take part; try again.")
+            throw HTTPFailure.overloaded("The server could not decide whether to admit you; try again.")
         }
     }
 }

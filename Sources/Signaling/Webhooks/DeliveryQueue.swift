@@ -1,65 +1,65 @@
 import Room
 
-/// Decides which event is told next, and what becomes of one that could not be told: no clock, no I/O.
+/// Orders the delivery of webhook events and their retries, without clock and I/O.
 ///
-/// The events of one channel are told one after the other in their order, those of different channels side by side. An event
-/// that fails is tried again after a wait that doubles; meanwhile the rest of its channel waits behind it.
+/// Events of one channel are delivered in order, events of different channels in parallel. A failed event is retried with
+/// exponential backoff, and later events of its channel wait.
 ///
-/// What waits is bounded for all channels together. Where that is reached, the channel with the most waiting loses its
-/// oldest event, one that says nothing of a coming or going first; so what one channel brings costs no other an event as
-/// long as that has fewer. Where no channel has more than one, those that say nothing of a coming or going are lost first.
-/// Channels whose next event tells of a coming or going are told first, because failures cost a client nothing to make.
+/// The queue is bounded. When it is full, the channel with the most events drops its oldest one, inessential ones first, so
+/// that one channel costs no smaller channel an event. When no channel has more than one event, an inessential event of any
+/// channel is dropped. Essential events report joins and leaves. Channels whose next event is essential go first, because
+/// clients can cause failure events at no cost.
 struct DeliveryQueue<Item: Sendable>: Sendable {
-    /// What becomes of an event that came.
+    /// The result of adding an event.
     enum Addition: Hashable, Sendable {
         case taken
-        /// It is taken, and the channel with the most waiting, its own or another, lost one.
+        /// The event was added, and this channel dropped one.
         case displaced(ChannelName)
-        /// It is forgotten: nothing else may be lost for it.
+        /// The event was dropped, because no other event may be dropped for it.
         case refused
     }
 
-    /// What follows the end of an attempt.
+    /// The next step after a delivery attempt.
     enum Outcome: Hashable, Sendable {
-        /// It is over; the next of the channel may go.
+        /// The event was delivered.
         case delivered
-        /// Try again after this time, then call ``waited(for:)``.
+        /// The event is retried: call ``waited(for:)`` after this time.
         case retry(after: Duration)
-        /// It failed as often as it may.
+        /// The event was dropped after the last attempt.
         case gaveUp
     }
 
     private struct Lane {
         var items: [(item: Item, isEssential: Bool)] = []
-        /// Those that may be lost first.
+        /// The number of inessential events.
         var inessentialCount = 0
-        /// Of the first item.
+        /// The failed attempts of the first item.
         var failures = 0
-        /// Whether the first item is under way or waits for its next attempt.
+        /// Whether the first item is being delivered or waits for its retry.
         var isBusy = false
     }
     private let limits: WebhookLimits
     private var lanes: [ChannelName: Lane] = [:]
-    /// Channels by the number of their events, and the highest of these numbers.
+    /// The channels by their number of events, and the maximum of these numbers.
     private var channelsBySize: [Int: Set<ChannelName>] = [:]
     private var sizeMax = 0
-    /// Channels with something to tell and nothing under way, in the order in which they became so: those whose next event
-    /// is essential, and the others. A channel that lost its only event may still be named, and one may be named twice.
+    /// The channels with events and no delivery in progress, oldest first, by whether their next event is essential. They can
+    /// contain duplicates, and channels that dropped their only event.
     private var readyEssential: [ChannelName] = []
     private var readyOthers: [ChannelName] = []
-    /// Channels that have an event that may be lost first.
+    /// The channels with inessential events.
     private var inessentialChannels: Set<ChannelName> = []
     private var underWay = 0
-    /// Events that are not over.
+    /// The number of events in the queue, with those being delivered.
     private(set) var count = 0
-    /// Whether failures are final, because the node ends.
+    /// Whether failures are final, because the node is shutting down.
     private var isDraining = false
 
     init(limits: WebhookLimits) { self.limits = limits }
 
-    /// Takes an event.
+    /// Adds an event.
     ///
-    /// - Parameter isEssential: whether it tells of a coming or going, so that others are lost before it.
+    /// - Parameter isEssential: Whether it reports a join or leave. Inessential events are dropped first.
     mutating func add(_ item: Item, of channel: ChannelName, isEssential: Bool = true) -> Addition {
         var addition = Addition.taken
         if count >= limits.waitingMax {
@@ -78,26 +78,26 @@ struct DeliveryQueue<Item: Sendable>: Sendable {
         return addition
     }
 
-    /// Forgets one event for another that came. Returns the channel that lost it; `nil` when there was none to lose.
+    /// Drops one event for a new one. Returns the channel that dropped it; `nil` when none may be dropped.
     private mutating func makeRoom(for channel: ChannelName, isEssential: Bool) -> ChannelName? {
         if sizeMax > 1 {
             guard let loser = loser(to: channel), displaceOne(of: loser) else { return nil }
             return loser
         }
         guard isEssential else { return nil }
-        // Those under way or between two attempts cannot be lost; the look at others is bounded.
+        // Events in delivery or waiting for a retry are not dropped. The search is bounded.
         return inessentialChannels.prefix(Self.losersLookedAt).first { displaceOne(of: $0) }
     }
 
     private static var losersLookedAt: Int { 64 }
 
-    /// The channel with the most waiting, or the given one when it has as many.
+    /// The channel with the most events; the given channel if it has as many.
     private func loser(to channel: ChannelName) -> ChannelName? {
         let largest = channelsBySize[sizeMax] ?? []
         return largest.contains(channel) ? channel : largest.first
     }
 
-    /// Forgets the oldest event that is not under way. Returns whether there was one.
+    /// Drops the oldest event that is not in delivery. Returns whether there was one.
     private mutating func displaceOne(of channel: ChannelName) -> Bool {
         guard let lane = lanes[channel] else { return false }
         let candidates = lane.items.indices.dropFirst(lane.isBusy ? 1 : 0)
@@ -119,7 +119,7 @@ struct DeliveryQueue<Item: Sendable>: Sendable {
         resized(channel, from: size + 1, to: size)
     }
 
-    /// Sizes change by one, so the highest follows in one step.
+    /// Sizes change by one, so the maximum changes by at most one.
     private mutating func resized(_ channel: ChannelName, from old: Int, to new: Int) {
         channelsBySize[old]?.remove(channel)
         if channelsBySize[old]?.isEmpty == true { channelsBySize[old] = nil }
@@ -128,8 +128,8 @@ struct DeliveryQueue<Item: Sendable>: Sendable {
         if channelsBySize[sizeMax] == nil { sizeMax = max(sizeMax - 1, 0) }
     }
 
-    /// The next event to be told; ``finished(_:isDelivered:)`` is to be called for it. `nil` while there is none, or as
-    /// many are under way as may be.
+    /// The next event to deliver, which the caller completes with ``finished(_:isDelivered:)``. `nil` when there is none, or
+    /// the limit of parallel deliveries is reached.
     mutating func next() -> (channel: ChannelName, item: Item)? {
         guard underWay < limits.concurrencyMax else { return nil }
         while let channel = nextReady() {
@@ -158,10 +158,10 @@ struct DeliveryQueue<Item: Sendable>: Sendable {
         readyOthers.removeAll { lanes[$0] == nil || !named.insert($0).inserted }
     }
 
-    /// Channels that may be named although they have nothing to tell.
+    /// The permitted number of stale entries in the ready lists.
     private static var staleMax: Int { 64 }
 
-    /// An attempt to tell the first event of the channel ended.
+    /// Completes a delivery attempt of the channel's first event.
     mutating func finished(_ channel: ChannelName, isDelivered: Bool) -> Outcome {
         underWay -= 1
         guard isDelivered else {
@@ -178,13 +178,13 @@ struct DeliveryQueue<Item: Sendable>: Sendable {
         return .delivered
     }
 
-    /// The wait before a further attempt is over.
+    /// Ends the wait before a retry.
     mutating func waited(for channel: ChannelName) {
         lanes[channel]?.isBusy = false
         becameReady(channel)
     }
 
-    /// From now on an event that fails is not tried again.
+    /// Makes all later failures final.
     mutating func startDraining() { isDraining = true }
 
     private mutating func advance(_ channel: ChannelName) {

@@ -10,10 +10,10 @@ import Synchronization
     import Foundation
 #endif
 
-/// Lets an operator's own server decide about every newcomer.
+/// Asks an operator's server to admit or deny each client.
 ///
-/// A server that is slow or dead keeps newcomers out and delays nobody else: each waits for its own answer no longer than
-/// the webhook's timeout, and no more than so many wait at one time.
+/// A slow or dead server delays only the clients that wait for its answer, at most for the webhook timeout. The number of
+/// waiting clients is bounded.
 public final class WebhookAuthorizer: Authorizer {
     private let url: String
     private let transport: any WebhookTransport
@@ -21,7 +21,7 @@ public final class WebhookAuthorizer: Authorizer {
     private let counters: WebhookCounters
     private let logger: Logger
     private let now: @Sendable () -> Int64
-    private let questions: Mutex<OpenQuestions>
+    private let pending: Mutex<PendingAdmissions>
 
     init(
         url: String,
@@ -34,7 +34,7 @@ public final class WebhookAuthorizer: Authorizer {
     ) {
         self.url = url
         self.transport = transport
-        questions = Mutex(OpenQuestions(limits))
+        pending = Mutex(PendingAdmissions(limits))
         self.node = node
         self.counters = counters
         self.logger = logger
@@ -42,8 +42,8 @@ public final class WebhookAuthorizer: Authorizer {
     }
 
     /// - Parameters:
-    ///   - configuration: `nil` is returned when it names no authentication webhook.
-    ///   - logger: is told of who is refused and why.
+    ///   - configuration: The initializer returns `nil` when it has no authentication webhook.
+    ///   - logger: Logs denied clients with the reason.
     public convenience init?(
         _ configuration: WebhookConfiguration,
         client: WebhookClient,
@@ -63,8 +63,8 @@ public final class WebhookAuthorizer: Authorizer {
         )
     }
 
-    /// Who wants to publish or to watch is judged by ``admit(_:)``, and whoever reads the list of a channel's members as a
-    /// viewer who does not say how it wants to watch. A session is controlled with the token that opened it.
+    /// ``admit(_:)`` decides on publishers and viewers, and also on readers of a channel's participants, as on viewers. The
+    /// token that opened a session controls it.
     public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
         switch action {
         case .publish, .watch, .probe: .allowed
@@ -74,11 +74,11 @@ public final class WebhookAuthorizer: Authorizer {
     }
 
     public func admit(_ request: AccessRequest) async -> AccessDecision {
-        if let reason = questions.withLock({ $0.open(for: request.network) }) {
+        if let reason = pending.withLock({ $0.open(for: request.network) }) {
             counters.dropped("auth", reason)
-            return failed(request, "Too many newcomers wait for the authentication webhook.")
+            return failed(request, "Too many clients wait for the authentication webhook.")
         }
-        defer { questions.withLock { $0.close(for: request.network) } }
+        defer { pending.withLock { $0.close(for: request.network) } }
         do {
             let answer = try await transport.exchange(
                 request.webhookBody(timestamp: Timestamp.text(unixNanoseconds: now()), node: node.members),
@@ -87,7 +87,7 @@ public final class WebhookAuthorizer: Authorizer {
             )
             return try decision(answer, request)
         } catch let failure as WebhookFailure {
-            // Where the newcomer went away, the server need not have failed.
+            // A cancellation by the client is no failure of the server.
             guard !Task.isCancelled else { return .failed }
             counters.failed("auth")
             return failed(request, failure.sentence)
@@ -106,7 +106,7 @@ public final class WebhookAuthorizer: Authorizer {
         switch decision {
         case .denied(let reason):
             counters.decided(isAllowed: false)
-            log("newcomer refused by the authentication webhook", request, reason ?? "It gave no reason.")
+            log("client denied by the authentication webhook", request, reason ?? "The webhook gave no reason.")
         case .allowed, .failed: counters.decided(isAllowed: true)
         }
         return decision
@@ -129,8 +129,8 @@ public final class WebhookAuthorizer: Authorizer {
     }
 }
 
-/// Counts the questions that wait for an answer, by the newcomer's network.
-struct OpenQuestions {
+/// Counts the pending requests to the authentication webhook, by the client's network.
+struct PendingAdmissions {
     private let most: Int
     private let mostOfNetwork: Int
     private var count = 0
@@ -141,12 +141,12 @@ struct OpenQuestions {
         mostOfNetwork = limits.questionsPerNetworkMax
     }
 
-    /// Takes a place for a question, given back by ``close(for:)``. Returns why there is none.
+    /// Counts a request, until ``close(for:)``. Returns the reason when it exceeds a limit, and `nil` otherwise.
     mutating func open(for network: ClientNetwork) -> WebhookCounters.DropReason? {
         let free = most - count
         guard free > 0 else { return .full }
         let share = min(mostOfNetwork, max(free / 4, 1))
-        // Clients that cannot be told apart may be any number of people.
+        // A shared network can have any number of clients.
         guard network.isShared || counts[network, default: 0] < share else { return .networkShare }
         count += 1
         counts[network, default: 0] += 1
@@ -161,7 +161,7 @@ struct OpenQuestions {
 }
 
 extension NodeIdentity {
-    /// The members that every webhook gets.
+    /// The members of every webhook request.
     var members: [String: JSONValue] {
         ["label": .string(label), "version": .string(version), "node_name": .string(name)]
     }

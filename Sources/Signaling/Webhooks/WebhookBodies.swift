@@ -4,13 +4,13 @@ import MediaTypes
 import Room
 import Wire
 
-/// What the event and session webhooks are told, as JSON.
+/// Makes the JSON bodies of the event and session webhooks.
 struct WebhookBodies: Sendable {
     let node: NodeIdentity
-    /// Makes the `id` of an event, by which a server knows one that came twice.
+    /// Makes the `id` of an event, by which a server detects duplicates.
     let makeID: @Sendable () -> String
 
-    /// What is told of a connection.
+    /// The body of a connection event.
     func event(_ type: String, _ report: ConnectionReport, reason: EndReason? = nil) -> JSONValue {
         let connection = report.connection
         let member = connection.member
@@ -46,7 +46,7 @@ struct WebhookBodies: Sendable {
         return .object(members)
     }
 
-    /// `false`, or an object with what is known of the kind.
+    /// `false` for a kind that is not sent; otherwise an object with the codec, if known.
     private static func media(_ kind: MediaKind, _ isSent: Bool, _ connection: Connection) -> JSONValue {
         guard isSent else { return false }
         let publication = connection.publications.first { $0.kind == kind }
@@ -54,7 +54,7 @@ struct WebhookBodies: Sendable {
         return .object(codec.map { ["codec_type": .string($0.rawValue.uppercased())] } ?? [:])
     }
 
-    /// What is told of a session.
+    /// The body of a session event.
     func session(_ type: String, _ session: ChannelSession, unixNanoseconds: Int64) -> JSONValue {
         var members: [String: JSONValue] = [
             "id": .string(makeID()),
@@ -71,7 +71,7 @@ struct WebhookBodies: Sendable {
 }
 
 extension EndReason {
-    /// One word for operators' programs.
+    /// The reason for operators' programs.
     var word: String {
         switch self {
         case .left: "LEFT"

@@ -11,12 +11,12 @@ internal import NIOSSL
     import Foundation
 #endif
 
-/// Why a webhook's server gave no usable answer.
+/// Why a webhook request failed.
 enum WebhookFailure: Error, Hashable {
     case timeout
-    /// The connection failed; the text says how.
+    /// The connection failed, with the error's text.
     case connection(String)
-    /// It answered, but not with a status of success.
+    /// The status of the response is not 2xx.
     case status(Int)
     case tooLong
     case notJSON
@@ -24,24 +24,24 @@ enum WebhookFailure: Error, Hashable {
     /// For the log.
     var sentence: String {
         switch self {
-        case .timeout: "It did not answer in time."
+        case .timeout: "The server did not answer in time."
         case .connection(let text): "The connection failed: \(text)."
-        case .status(let code): "It answered with the status \(code); only 2xx counts."
-        case .tooLong: "Its answer is too long."
-        case .notJSON: "Its answer is no JSON object."
+        case .status(let code): "The server answered with status \(code) instead of 2xx."
+        case .tooLong: "The answer is too long."
+        case .notJSON: "The answer is not a JSON object."
         }
     }
 }
 
 /// Posts JSON to an operator's server.
 protocol WebhookTransport: Sendable {
-    /// - Parameter headers: beside those that every request has.
-    /// - Returns: the body of an answer with a status of 2xx.
+    /// - Parameter headers: Additional header fields.
+    /// - Returns: The body of a 2xx response.
     func post(_ body: [UInt8], to url: String, headers: [(String, String)]) async throws(WebhookFailure) -> [UInt8]
 }
 
 extension WebhookTransport {
-    /// The answer as a JSON object; an empty body counts as an empty one.
+    /// Posts the body and parses the answer; an empty answer counts as an empty object.
     func exchange(
         _ body: JSONValue,
         with url: String,
@@ -54,14 +54,14 @@ extension WebhookTransport {
     }
 }
 
-/// HTTP/1.1 over TCP or TLS to the webhooks' servers. Redirects are not followed: they would take credentials elsewhere.
+/// Posts webhooks over HTTP/1.1. It follows no redirects, which could forward the credentials to another server.
 public final class WebhookClient: WebhookTransport {
     private let client: HTTPClient
     private let timeout: Duration
     private let bytesMax: Int
     private let authorization: String?
 
-    /// - Throws: a sentence that names the file when the certificates cannot be used.
+    /// - Throws: When the certificates are unusable; the error names the file.
     public init(_ configuration: WebhookConfiguration) throws(ServerStartError) {
         var settings = HTTPClient.Configuration()
         settings.httpVersion = .http1Only
@@ -69,7 +69,7 @@ public final class WebhookClient: WebhookTransport {
         settings.timeout.connect = TimeAmount(configuration.timeout)
         settings.timeout.read = TimeAmount(configuration.timeout)
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.limits.connectionsMax
-        // A server that is not there is told at once; who asks tries again by its own rules.
+        // A missing server fails at once. The callers have their own retries.
         settings.connectionPool.retryConnectionEstablishment = false
         if let path = configuration.certificateAuthorityPath {
             var tls = TLSConfiguration.makeClientConfiguration()
@@ -88,7 +88,7 @@ public final class WebhookClient: WebhookTransport {
         }
     }
 
-    /// Closes the connections. To be called once, at the end.
+    /// Closes all connections. Call it once, at the end.
     public func shutdown() async { try? await client.shutdown() }
 
     func post(_ body: [UInt8], to url: String, headers: [(String, String)]) async throws(WebhookFailure) -> [UInt8] {
@@ -99,22 +99,12 @@ public final class WebhookClient: WebhookTransport {
         if let authorization { request.headers.add(name: "Authorization", value: authorization) }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         request.body = .bytes(ByteBuffer(bytes: body))
-        return try await withDeadline(request).get()
-    }
-
-    /// The answer, or the end of the time for it, whichever comes first: a server that sends its answer byte by byte keeps
-    /// every single read short.
-    private func withDeadline(_ request: HTTPClientRequest) async -> Result<[UInt8], WebhookFailure> {
         let (client, timeout, bytesMax) = (client, timeout, bytesMax)
-        return await withTaskGroup(of: Result<[UInt8], WebhookFailure>.self) { group in
-            group.addTask { await Self.answer(to: request, client, timeout, bytesMax) }
-            group.addTask {
-                try? await Task.sleep(for: timeout)
-                return .failure(.timeout)
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? .failure(.timeout)
+        // The client's read timeout does not detect a server that sends its answer byte by byte.
+        let answer = try? await withDeadline(after: timeout, late: .failure(.timeout)) { [request] in
+            await Self.answer(to: request, client, timeout, bytesMax)
         }
+        return try (answer ?? .failure(.timeout)).get()
     }
 
     @concurrent private static func answer(

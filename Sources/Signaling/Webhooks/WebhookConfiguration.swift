@@ -1,11 +1,11 @@
-/// Where an operator's own servers are asked and told, and how.
+/// The URLs of an operator's servers, and the options of requests to them.
 public struct WebhookConfiguration: Sendable {
-    /// HTTP Basic authentication (RFC 7617). It is never printed.
+    /// Credentials for HTTP Basic authentication (RFC 7617). They are never printed.
     public struct Credentials: Sendable, CustomStringConvertible, CustomReflectable {
         let user: String
         let password: String
 
-        /// - Parameter user: holds no colon.
+        /// - Parameter user: A name without a colon.
         public init(user: String, password: String) {
             self.user = user
             self.password = password
@@ -15,47 +15,46 @@ public struct WebhookConfiguration: Sendable {
         public var customMirror: Mirror { Mirror(self, children: []) }
     }
 
-    /// Asked about every newcomer; `nil` asks nobody.
+    /// The authentication webhook, which admits or denies each client.
     public var authenticationURL: String?
-    /// Told of connections.
+    /// The event webhook, which receives connection events.
     public var eventURL: String?
-    /// Told of sessions; what it answers to a new one is applied.
+    /// The session webhook, which receives session events. Its answer to a new session is applied.
     public var sessionURL: String?
-    /// How long one request may take, from its first byte to the last byte of the answer.
+    /// The time limit for one request, up to the last byte of the answer.
     public var timeout: Duration = .seconds(5)
     public var credentials: Credentials?
-    /// Certificates in PEM that are trusted in place of the system's.
+    /// The file of trusted certificates in place of the system's, PEM.
     public var certificateAuthorityPath: String?
     public var limits = WebhookLimits()
 
     public init() {}
 
-    /// Whether there is anything to ask or to tell.
+    /// Whether any webhook is configured.
     public var isUsed: Bool { authenticationURL != nil || eventURL != nil || sessionURL != nil }
 }
 
-/// How much the webhooks may cost the node, whatever their servers do.
+/// The limits of webhooks, independent of their servers' behavior.
 public struct WebhookLimits: Equatable, Sendable {
-    /// The longest answer that is read.
-    public var responseBytesMax = 256 * 1024
-    /// Connections to one server.
-    public var connectionsMax = 64
-    /// Newcomers that wait for an answer at one time. More are refused at once.
+    /// The maximum length of an answer, in bytes.
+    var responseBytesMax = 256 * 1024
+    /// The maximum number of connections to one server.
+    var connectionsMax = 64
+    /// The maximum number of pending authentication requests. Further clients are refused at once.
     public var questionsMax = 2_000
-    /// Newcomers of one network that wait for an answer at one time, where there is room for them. Of the places that are
-    /// left no network takes more than a quarter, so that there is one for others.
+    /// The maximum number of pending authentication requests of one network, and at most a quarter of the remaining ones.
     public var questionsPerNetworkMax = 256
-    /// Events that wait to be told. Beyond it the channel with the most of them loses one, which is counted.
+    /// The maximum number of queued events. Beyond it the channel with the most events drops one, which is counted.
     public var waitingMax = 10_000
-    /// Events that are told at one time, each of another channel.
-    public var concurrencyMax = 16
-    /// How often one event is tried.
-    public var attemptsMax = 6
-    /// The wait after the first failure; it doubles with each further one.
-    public var backoffMin: Duration = .seconds(1)
-    public var backoffMax: Duration = .seconds(30)
-    /// How long the node waits at its end for what is still to be told.
-    public var drainTimeout: Duration = .seconds(3)
+    /// The maximum number of parallel deliveries, each of another channel.
+    var concurrencyMax = 16
+    /// The maximum number of attempts for one event.
+    var attemptsMax = 6
+    /// The wait after the first failure. It doubles with each further one.
+    var backoffMin: Duration = .seconds(1)
+    var backoffMax: Duration = .seconds(30)
+    /// The time limit for delivering queued events at shutdown.
+    var drainTimeout: Duration = .seconds(3)
 
     public init() {}
 }

@@ -4,16 +4,16 @@ import Logging
 import Room
 import Synchronization
 
-/// Tells one webhook's server of events in the background, so that nothing ever waits for it.
+/// Delivers the events of one webhook in the background, so that nothing waits for its server.
 final class WebhookDeliverer: Sendable {
     /// One event for the server.
     struct Event: Sendable {
         let body: JSONValue
-        /// The participant that it is about, for the header.
+        /// The event's participant, for the header.
         let participant: ParticipantID?
-        /// Whether it tells of a coming or going.
+        /// Whether it reports a join or leave.
         let isEssential: Bool
-        /// What is done with the server's answer.
+        /// Handles the server's answer.
         let onAnswer: @Sendable ([String: JSONValue]) async -> Void
 
         init(
@@ -38,13 +38,13 @@ final class WebhookDeliverer: Sendable {
     private let sleep: @Sendable (Duration) async -> Void
     private let queue: Mutex<DeliveryQueue<Event>>
     private let isFinishing = Mutex(false)
-    /// Yields when there may be something to do.
+    /// Signals a change of the queue.
     private let wakes: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
 
     /// - Parameters:
-    ///   - name: for the log: `event`, `session`.
-    ///   - sleep: returns after the time, or early when the task is cancelled.
+    ///   - name: The name in logs and metrics: `event` or `session`.
+    ///   - sleep: Returns after the time, or earlier when the task is cancelled.
     init(
         name: String,
         url: String,
@@ -65,11 +65,11 @@ final class WebhookDeliverer: Sendable {
         (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Events that are not told yet.
+    /// The number of events not delivered yet.
     var waitingCount: Int { queue.withLock { $0.count } }
 
-    /// Takes an event to be told after those of the same channel that came before. It returns at once.
-    func tell(_ event: Event, of channel: ChannelName) {
+    /// Queues an event behind earlier ones of the same channel. It does not block.
+    func enqueue(_ event: Event, of channel: ChannelName) {
         let loser: ChannelName
         let reason: WebhookCounters.DropReason
         switch queue.withLock({ $0.add(event, of: channel, isEssential: event.isEssential) }) {
@@ -81,13 +81,13 @@ final class WebhookDeliverer: Sendable {
         }
         counters.dropped(name, reason)
         logger.debug(
-            "webhook event dropped: too many wait",
+            "webhook event dropped: the queue is full",
             metadata: ["webhook": "\(name)", "channel": "\(loser)"]
         )
         wake.yield()
     }
 
-    /// Tells until the task is cancelled, or until ``finish()`` was called and nothing is left to tell.
+    /// Delivers events until the task is cancelled, or the queue is empty after ``finish()``.
     func run() async {
         await withDiscardingTaskGroup { group in
             for await _ in wakes {
@@ -99,7 +99,7 @@ final class WebhookDeliverer: Sendable {
         }
     }
 
-    /// Lets ``run()`` end once everything was tried, nothing of it again.
+    /// Makes ``run()`` return after one last attempt for each event.
     func finish() {
         queue.withLock { $0.startDraining() }
         isFinishing.withLock { $0 = true }
@@ -127,7 +127,7 @@ final class WebhookDeliverer: Sendable {
         case .gaveUp:
             counters.failed(name)
             logger.warning(
-                "webhook event given up",
+                "webhook event dropped after its last attempt",
                 metadata: [
                     "webhook": "\(name)", "channel": "\(channel)", "attempts": "\(limits.attemptsMax)",
                     "reason": "\(reason.printable)",
@@ -142,29 +142,29 @@ final class WebhookDeliverer: Sendable {
     }
 }
 
-/// How often webhooks were asked and told, for metrics. One for the node.
+/// Counts webhook requests, for metrics. There is one per node.
 public final class WebhookCounters: Sendable {
-    /// Of one webhook.
+    /// The counts of one webhook.
     public struct Counts: Hashable, Sendable {
-        /// Answered with success. For the authentication webhook: with a decision.
+        /// Delivered events; for the authentication webhook, decisions.
         public var successful: UInt64 = 0
-        /// Not answered with success, after all attempts.
+        /// Events that failed after all attempts; for the authentication webhook, failed requests.
         public var failed: UInt64 = 0
-        /// Attempts that failed and were followed by another.
+        /// Failed attempts that were retried.
         public var retried: UInt64 = 0
-        /// Not asked or told, because too much waited.
+        /// Events and requests dropped because of a limit.
         public var dropped: UInt64 { drops.values.reduce(0, +) }
         public var drops: [DropReason: UInt64] = [:]
 
         public init() {}
     }
-    /// Why something was not asked or told.
+    /// Why an event or request was dropped.
     public enum DropReason: String, Hashable, Sendable, CaseIterable {
-        /// Too much waited, and the channel had the most of it.
+        /// The queue was full, and the channel had the most events.
         case channelShare = "channel_share"
-        /// Too many questions about newcomers of one network were open.
+        /// One network had too many pending authentication requests.
         case networkShare = "network_share"
-        /// Too much waited, and nobody had more than a share.
+        /// The queue was full, and no channel had more than one event.
         case full
     }
     private let counts = Mutex<[String: Counts]>([:])
@@ -174,9 +174,9 @@ public final class WebhookCounters: Sendable {
 
     /// By the webhook's name: `auth`, `event`, `session`.
     public subscript(_ name: String) -> Counts { counts.withLock { $0[name] ?? Counts() } }
-    /// Newcomers that the authentication webhook let in.
+    /// The number of clients that the authentication webhook admitted.
     public var allowed: UInt64 { decisions.withLock { $0.allowed } }
-    /// Newcomers that it refused.
+    /// The number of clients that it denied.
     public var denied: UInt64 { decisions.withLock { $0.denied } }
 
     func delivered(_ name: String) { counts.withLock { $0[name, default: Counts()].successful += 1 } }

@@ -11,24 +11,24 @@ import Synchronization
     import Foundation
 #endif
 
-/// Tells an operator's servers of sessions and connections.
+/// The event and session webhooks.
 ///
-/// Reports are taken at once and told in the background, those of one channel in their order. What a server answers to the
-/// creation of a session is put in force when it comes.
+/// It queues reports without blocking and delivers them in the background, in order per channel. It applies the answers of
+/// the session webhook to new sessions.
 ///
-/// Services end in the reverse order of their list: put it before ``RoomsService``, whose end has something to tell.
+/// Services shut down in reverse order of their list: put it before ``RoomsService``, whose shutdown causes events.
 public final class Webhooks: Service {
     private let events: WebhookDeliverer?
     private let sessions: WebhookDeliverer?
     private let bodies: WebhookBodies
     private let logger: Logger
     private let drainTimeout: Duration
-    /// The rooms, which are made after this.
+    /// The rooms, which are created after the webhooks.
     private let rooms = Mutex<Rooms?>(nil)
 
     /// - Parameters:
-    ///   - client: it has to last as long as the service.
-    ///   - logger: is told of what could not be told.
+    ///   - client: The HTTP client, which must outlive the service.
+    ///   - logger: Logs undelivered events.
     public convenience init(
         _ configuration: WebhookConfiguration,
         client: WebhookClient,
@@ -66,7 +66,7 @@ public final class Webhooks: Service {
         self.logger = logger
     }
 
-    /// Events that are not told yet, by the webhook's name.
+    /// The number of events not delivered yet, by the webhook's name.
     public var waitingCounts: [String: Int] {
         var counts: [String: Int] = [:]
         if let events { counts["event"] = events.waitingCount }
@@ -74,48 +74,51 @@ public final class Webhooks: Service {
         return counts
     }
 
-    /// The rooms that the session webhook's answers are applied to.
+    /// Sets the rooms for the session webhook's answers.
     public func connect(to rooms: Rooms) { self.rooms.withLock { $0 = rooms } }
 
-    /// Takes one report to be told. It returns at once.
+    /// Queues the event of one report. It does not block.
     public func take(_ report: RoomReport) {
         switch report {
         case .sessionCreated(let session, let time):
-            tell(bodies.session("session.created", session, unixNanoseconds: time), of: session) { [weak self] answer in
+            enqueue(
+                bodies.session("session.created", session, unixNanoseconds: time),
+                of: session
+            ) { [weak self] answer in
                 await self?.apply(answer, to: session)
             }
         case .sessionDestroyed(let session, let time):
-            tell(bodies.session("session.destroyed", session, unixNanoseconds: time), of: session) { _ in }
-        case .connectionCreated(let report): tell(bodies.event("connection.created", report), of: report)
+            enqueue(bodies.session("session.destroyed", session, unixNanoseconds: time), of: session) { _ in }
+        case .connectionCreated(let report): enqueue(bodies.event("connection.created", report), of: report)
         case .connectionUpdated(let report):
-            tell(bodies.event("connection.updated", report), of: report, isEssential: false)
+            enqueue(bodies.event("connection.updated", report), of: report, isEssential: false)
         case .connectionDestroyed(let report, let reason):
-            tell(bodies.event("connection.destroyed", report, reason: reason), of: report)
+            enqueue(bodies.event("connection.destroyed", report, reason: reason), of: report)
         case .connectionFailed(let report, let reason):
-            tell(bodies.event("connection.failed", report, reason: reason), of: report, isEssential: false)
+            enqueue(bodies.event("connection.failed", report, reason: reason), of: report, isEssential: false)
         }
     }
 
-    /// - Parameter body: is made only if somebody is to be told.
-    private func tell(_ body: @autoclosure () -> JSONValue, of report: ConnectionReport, isEssential: Bool = true) {
+    /// - Parameter body: Evaluated only with a configured event webhook.
+    private func enqueue(_ body: @autoclosure () -> JSONValue, of report: ConnectionReport, isEssential: Bool = true) {
         guard let events else { return }
         let connection = report.connection
-        events.tell(
+        events.enqueue(
             WebhookDeliverer.Event(body: body(), participant: connection.member.id, isEssential: isEssential),
             of: connection.channel
         )
     }
 
-    private func tell(
+    private func enqueue(
         _ body: @autoclosure () -> JSONValue,
         of session: ChannelSession,
         onAnswer: @escaping @Sendable ([String: JSONValue]) async -> Void
     ) {
         guard let sessions else { return }
-        sessions.tell(WebhookDeliverer.Event(body: body(), onAnswer: onAnswer), of: session.channel)
+        sessions.enqueue(WebhookDeliverer.Event(body: body(), onAnswer: onAnswer), of: session.channel)
     }
 
-    /// Puts a session webhook's grants in force, if the session is still there.
+    /// Applies the session webhook's answer, if the session still exists.
     private func apply(_ answer: [String: JSONValue], to session: ChannelSession) async {
         guard let rooms = rooms.withLock({ $0 }) else { return }
         do {
@@ -136,7 +139,7 @@ public final class Webhooks: Service {
         }
     }
 
-    /// Tells until a graceful shutdown, and then what is left for no longer than the drain timeout.
+    /// Delivers events until a graceful shutdown, and then the queued ones within the drain timeout.
     public func run() async {
         let (events, sessions, drainTimeout) = (events, sessions, drainTimeout)
         let (endings, end) = AsyncStream.makeStream(of: Void.self)
@@ -174,6 +177,7 @@ public final class Webhooks: Service {
             group.cancelAll()
         }
         let left = (events?.waitingCount ?? 0) + (sessions?.waitingCount ?? 0)
-        if left > 0 { logger.warning("webhook events were not told before the end", metadata: ["events": "\(left)"]) }
+        guard left > 0 else { return }
+        logger.warning("webhook events were not delivered before the shutdown", metadata: ["events": "\(left)"])
     }
 }

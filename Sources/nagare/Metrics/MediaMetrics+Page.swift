@@ -302,7 +302,7 @@ extension MediaMetrics {
 }
 
 extension Histogram {
-    /// As the page shows it.
+    /// The sizes as a Prometheus histogram.
     fileprivate init(_ sizes: SizeHistogram) {
         self.init(bounds: SizeHistogram.bounds.map(Double.init), counts: sizes.counts, sum: Double(sizes.sum))
     }

@@ -68,8 +68,8 @@ struct NodeSnapshot: Sendable {
     }
 
     /// The totals of all loops.
-    var mediaTotals: OperatorsAPI.MediaTotals {
-        var totals = OperatorsAPI.MediaTotals()
+    var mediaTotals: AdminAPI.MediaTotals {
+        var totals = AdminAPI.MediaTotals()
         for loop in loops {
             totals.packetsReceived &+= loop.forwarder.rtpReceived
             totals.bytesReceived &+= loop.forwarder.bytesReceived

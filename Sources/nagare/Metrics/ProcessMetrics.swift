@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Metrics
 
-/// The kernel's figures of this process, under the names of Prometheus' client libraries.
+/// The process metrics of Prometheus' client libraries.
 struct ProcessMetrics: Equatable {
     var cpuSeconds: Double
     var residentBytes: Int
@@ -12,7 +12,7 @@ struct ProcessMetrics: Equatable {
     /// Seconds since 1970.
     var startTime: Double
 
-    /// Now, from `/proc`; `nil` where that is not readable.
+    /// The current values from `/proc`; `nil` when it is unreadable.
     static func current() -> Self? {
         guard let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8),
             let stat = ProcessStat(text),

@@ -33,7 +33,7 @@ struct SignalingSnapshot: Sendable {
 
     private static let names = ["auth", "event", "session"]
 
-    func add(to page: inout MetricsPage, media: OperatorsAPI.MediaTotals) {
+    func add(to page: inout MetricsPage, media: AdminAPI.MediaTotals) {
         addConnections(to: &page)
         addMedia(to: &page, media)
         addClients(to: &page)
@@ -69,42 +69,42 @@ struct SignalingSnapshot: Sendable {
         for (state, value) in states {
             page.addCounter(
                 "sora_connections_total",
-                help: "Connections by what happened to them.",
+                help: "Connections, by event.",
                 labels: [MetricLabel("state", state)],
                 value
             )
         }
         page.addGauge(
             "sora_ongoing_connections_total",
-            help: "Connections that are up.",
+            help: "Connected clients.",
             Int(clamping: counts.ongoing)
         )
         page.addCounter(
             "sora_duration_seconds_total",
-            help: "How long connections that ended were up, all together.",
+            help: "Total duration of ended connections.",
             seconds: counts.duration / .seconds(1)
         )
         page.addGauge(
             "sora_average_duration_seconds",
-            help: "How long connections that ended were up, on average.",
+            help: "Average duration of ended connections.",
             counts.durationAverage
         )
         page.addGauge(
             "sora_average_setup_time_seconds",
-            help: "From the wish to join until the transport was up, on average.",
+            help: "Average time from the request to join until the transport connected.",
             counts.setupTimeAverage / 1_000
         )
         for (state, value) in [("created", counts.sessionsCreated), ("destroyed", counts.sessionsDestroyed)] {
             page.addCounter(
                 "sora_session_total",
-                help: "What happened to sessions.",
+                help: "Sessions, by event.",
                 labels: [MetricLabel("state", state)],
                 value
             )
         }
     }
 
-    private func addMedia(to page: inout MetricsPage, _ media: OperatorsAPI.MediaTotals) {
+    private func addMedia(to page: inout MetricsPage, _ media: AdminAPI.MediaTotals) {
         let totals: [(String, String, UInt64)] = [
             ("sora_srtp_received_packets_total", "RTP packets received.", media.packetsReceived),
             ("sora_srtp_received_bytes_total", "Bytes of media datagrams received.", media.bytesReceived),
@@ -120,7 +120,7 @@ struct SignalingSnapshot: Sendable {
             for (state, clients) in states {
                 page.addCounter(
                     "sora_client_type_total",
-                    help: "Connections by what the client is.",
+                    help: "Connections, by client program.",
                     labels: [MetricLabel("client", client.rawValue), MetricLabel("state", state)],
                     clients[client] ?? 0
                 )
@@ -129,7 +129,7 @@ struct SignalingSnapshot: Sendable {
         for (reason, value) in counts.signalingErrors {
             page.addCounter(
                 "sora_connection_error_total",
-                help: "Connections that the signaling refused or ended for a mistake.",
+                help: "Connections that the signaling refused or ended because of an error.",
                 labels: [MetricLabel("reason", reason)],
                 value
             )
@@ -140,21 +140,21 @@ struct SignalingSnapshot: Sendable {
         for (state, value) in [("allowed", allowed), ("denied", denied)] {
             page.addCounter(
                 "sora_auth_webhook_total",
-                help: "What the authentication webhook decided.",
+                help: "Decisions of the authentication webhook.",
                 labels: [MetricLabel("state", state)],
                 value
             )
         }
         for name in Self.names {
             let counts = webhooks[name] ?? WebhookCounters.Counts()
-            let isQuestion = name == "auth"
-            let family = isQuestion ? "sora_successful_auth_webhook_total" : "sora_\(name)_webhook_total"
+            let isAuthentication = name == "auth"
+            let family = isAuthentication ? "sora_successful_auth_webhook_total" : "sora_\(name)_webhook_total"
             var states = [("successful", counts.successful), ("failed", counts.failed)]
-            if !isQuestion { states.append(("ignored", counts.dropped)) }
+            if !isAuthentication { states.append(("ignored", counts.dropped)) }
             for (state, value) in states {
                 page.addCounter(
                     family,
-                    help: "Requests to the webhook by their end.",
+                    help: "Requests to the webhook, by result.",
                     labels: [MetricLabel("state", state)],
                     value
                 )
@@ -162,21 +162,21 @@ struct SignalingSnapshot: Sendable {
             let label = [MetricLabel("webhook", name)]
             page.addCounter(
                 "nagare_webhook_retries_total",
-                help: "Attempts to tell a webhook that failed and were followed by another.",
+                help: "Failed webhook requests that were retried.",
                 labels: label,
                 counts.retried
             )
             for reason in WebhookCounters.DropReason.allCases {
                 page.addCounter(
                     "nagare_webhook_dropped_total",
-                    help: "What a webhook was not asked or told because too much waited for it.",
+                    help: "Webhook events and authentication requests dropped because of a limit.",
                     labels: label + [MetricLabel("reason", reason.rawValue)],
                     counts.drops[reason] ?? 0
                 )
             }
             page.addGauge(
                 "nagare_webhook_waiting",
-                help: "Events that wait to be told.",
+                help: "Webhook events in the queue.",
                 labels: label,
                 waiting[name] ?? 0
             )

@@ -16,7 +16,7 @@ actor InProcessRoom {
         let local: LocalTransport
         let channel: String
         let receives: Bool
-        var session: OfferedSession
+        var session: OfferedDescription
         var isAdded = false
         var publishes: [ReceiveTrackParameters] = []
     }
@@ -114,7 +114,7 @@ actor InProcessRoom {
             fingerprint: media.fingerprint,
             candidates: [candidate]
         )
-        var own = OfferedSession.Own()
+        var own = OfferedDescription.ClientMedia()
         if message.role != "recvonly" {
             if message.audio == true { own.audio = .offered(.opus) }
             own.video = .offered(.vp8)
@@ -125,9 +125,9 @@ actor InProcessRoom {
             local: local,
             channel: message.channel ?? "",
             receives: message.role != "sendonly",
-            session: OfferedSession(
+            session: OfferedDescription(
                 local: local,
-                own: own,
+                clientMedia: own,
                 receivesMedia: message.role != "sendonly",
                 using: &generator
             )
@@ -144,7 +144,7 @@ actor InProcessRoom {
             spoiledOffers -= 1
             sdp = "spoiled"
         }
-        let mids = member.session.ownMIDs
+        let mids = member.session.clientMIDs
         members[number] = member
         var object: [String: Any] = ["type": type, "sdp": sdp]
         object["mid"] = ["audio": mids.audio?.value, "video": mids.video?.value].compactMapValues { $0 }
@@ -152,15 +152,15 @@ actor InProcessRoom {
         member.connection.send(String(decoding: data, as: UTF8.self))
     }
 
-    private func streams(for number: UInt64) -> [OfferedSession.RemoteStream] {
+    private func streams(for number: UInt64) -> [OfferedDescription.RemoteStream] {
         guard let member = members[number] else { return [] }
         return members.filter { $0.key != number && $0.value.channel == member.channel && !$0.value.publishes.isEmpty }
             .sorted { $0.key < $1.key }
             .map { key, other in
-                OfferedSession.RemoteStream(
+                OfferedDescription.RemoteStream(
                     id: "member-\(key)",
                     tracks: other.publishes.map {
-                        OfferedSession.RemoteTrack(kind: $0.kind, mid: $0.mid, formats: $0.codecs)
+                        OfferedDescription.RemoteTrack(kind: $0.kind, mid: $0.mid, formats: $0.codecs)
                     }
                 )
             }

@@ -6,7 +6,7 @@ import Wire
 
 /// Answers an offer as its text has it, line by line: an answerer that shares no code with the one under test.
 struct EchoClient {
-    /// What becomes of one m-line.
+    /// The answer to one m-line.
     enum Reply { case accept, inactive, refuse }
 
     var fragment = "echo"
@@ -100,33 +100,37 @@ struct EchoClient {
     }
 }
 
-/// A session under test with what it was told.
+/// A description under test with its remote streams.
 struct OfferedScene {
-    var session: OfferedSession
+    var session: OfferedDescription
     var client = EchoClient()
     var generator = SeededGenerator(seed: 11)
 
-    init(_ own: OfferedSession.Own = .init(), receives: Bool = true, kinds: Set<MediaKind> = [.audio, .video]) {
-        session = OfferedSession(
+    init(
+        _ clientMedia: OfferedDescription.ClientMedia = .init(),
+        receives: Bool = true,
+        kinds: Set<MediaKind> = [.audio, .video]
+    ) {
+        session = OfferedDescription(
             local: NegotiationServer.local,
-            own: own,
+            clientMedia: clientMedia,
             receivesMedia: receives,
             kinds: kinds,
             using: &generator
         )
     }
 
-    static let both = OfferedSession.Own(audio: .offered(.opus), video: .offered(.vp9))
+    static let both = OfferedDescription.ClientMedia(audio: .offered(.opus), video: .offered(.vp9))
 
-    mutating func offer(_ streams: [OfferedSession.RemoteStream] = []) throws -> SessionDescription {
+    mutating func offer(_ streams: [OfferedDescription.RemoteStream] = []) throws -> SessionDescription {
         try SessionDescription(parsing: session.makeOffer(streams, using: &generator))
     }
 
     /// An offer and its answer.
     @discardableResult
     mutating func exchange(
-        _ streams: [OfferedSession.RemoteStream] = []
-    ) throws -> (offer: SessionDescription, outcome: OfferedSession.Outcome) {
+        _ streams: [OfferedDescription.RemoteStream] = []
+    ) throws -> (offer: SessionDescription, outcome: OfferedDescription.Outcome) {
         let text = session.makeOffer(streams, using: &generator)
         let outcome = try session.apply(answer: client.answer(text))
         return (try SessionDescription(parsing: text), outcome)
@@ -138,13 +142,13 @@ func remoteStream(
     _ id: String,
     audio: [CodecParameters] = [.standard(.opus)],
     video: [CodecParameters] = [.standard(.vp8)]
-) -> OfferedSession.RemoteStream {
-    var tracks: [OfferedSession.RemoteTrack] = []
+) -> OfferedDescription.RemoteStream {
+    var tracks: [OfferedDescription.RemoteTrack] = []
     for (kind, formats) in [(MediaKind.audio, audio), (.video, video)] where !formats.isEmpty {
         guard let mid = MID("\(kind.rawValue)_own") else { continue }
-        tracks.append(OfferedSession.RemoteTrack(kind: kind, mid: mid, formats: formats))
+        tracks.append(OfferedDescription.RemoteTrack(kind: kind, mid: mid, formats: formats))
     }
-    return OfferedSession.RemoteStream(id: id, tracks: tracks)
+    return OfferedDescription.RemoteStream(id: id, tracks: tracks)
 }
 
 extension SessionDescription {

@@ -5,9 +5,9 @@ import Wire
 @testable import Negotiation
 
 @Suite struct OfferedAnswerTests {
-    private func simulcastOwn() -> OfferedSession.Own {
+    private func simulcastMedia() -> OfferedDescription.ClientMedia {
         var own = OfferedScene.both
-        own.layers = ["r0", "r1", "r2"].compactMap { RID($0) }.map { OfferedSession.Layer(rid: $0) }
+        own.layers = ["r0", "r1", "r2"].compactMap { RID($0) }.map { OfferedDescription.Layer(rid: $0) }
         return own
     }
 
@@ -32,7 +32,7 @@ import Wire
     }
 
     @Test func `a native sender's layers come lowest first, the paused one too`() throws {
-        var scene = OfferedScene(simulcastOwn())
+        var scene = OfferedScene(simulcastMedia())
         let offer = try scene.offer()
         let outcome = try scene.session.apply(answer: NativeAnswers.simulcast.naming(offer.mids))
         let video = try #require(outcome.receive.last)
@@ -43,7 +43,7 @@ import Wire
     }
 
     @Test func `layers are those that were asked for and are sent, in the server's order`() throws {
-        var scene = OfferedScene(simulcastOwn())
+        var scene = OfferedScene(simulcastMedia())
         let offer = try scene.offer()
         let answer = NativeAnswers.simulcast.naming(offer.mids)
             .replacing(line: "a=simulcast:send r0;r1;~r2", with: "a=simulcast:send r2;r9;r0")
@@ -53,7 +53,7 @@ import Wire
     }
 
     @Test func `a client that does not do simulcast sends one stream`() throws {
-        var scene = OfferedScene(simulcastOwn())
+        var scene = OfferedScene(simulcastMedia())
         let offer = try scene.offer()
         let outcome = try scene.session.apply(answer: NativeAnswers.sender.naming(offer.mids))
         let video = try #require(outcome.receive.last)
@@ -61,7 +61,7 @@ import Wire
     }
 
     @Test func `layers that cannot be told apart are refused`() throws {
-        var scene = OfferedScene(simulcastOwn())
+        var scene = OfferedScene(simulcastMedia())
         let offer = try scene.offer()
         let answer = NativeAnswers.simulcast.naming(offer.mids).removing(linesWith: "a=extmap:10")
         #expect(throws: NegotiationError.self) { try scene.session.apply(answer: answer) }
@@ -92,7 +92,7 @@ import Wire
         #expect(third == first)
     }
 
-    @Test func `a line of its own that the client refuses stays refused`() throws {
+    @Test func `an m-line of the client that it rejects stays rejected`() throws {
         var scene = OfferedScene(OfferedScene.both)
         scene.client.lacks = ["VP9"]
         let outcome = try scene.exchange([remoteStream("A")]).outcome
@@ -228,7 +228,7 @@ import Wire
         let video = [.standard(.vp8)] + h264 + others
         let audio: [CodecParameters] = [.standard(.opus), .standard(.red)]
         var scene = OfferedScene(OfferedScene.both)
-        let senders = OfferedSession.sectionsMax / 2 - 1
+        let senders = OfferedDescription.sectionsMax / 2 - 1
         let streams = (0..<senders).map { number in
             remoteStream("5E8N8BMA0KQ6P5F6BZ5KKJM\(100 + number)", audio: audio, video: video)
         }

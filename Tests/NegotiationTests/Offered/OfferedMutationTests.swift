@@ -9,7 +9,7 @@ import Wire
     /// Answers of all kinds to a session of four lines with layers.
     private func scene() throws -> (scene: OfferedScene, answers: [String]) {
         var own = OfferedScene.both
-        own.layers = ["r0", "r1", "r2"].compactMap { RID($0) }.map { OfferedSession.Layer(rid: $0) }
+        own.layers = ["r0", "r1", "r2"].compactMap { RID($0) }.map { OfferedDescription.Layer(rid: $0) }
         var scene = OfferedScene(own)
         let offer = try scene.offer([remoteStream("A")])
         var refusing = scene.client
@@ -18,7 +18,7 @@ import Wire
         return (scene, [try scene.client.answer(text), try refusing.answer(text)])
     }
 
-    /// Takes an answer of any sort; whether or not it was one, the session goes on as if by the rules.
+    /// Applies any text as answer. The description then continues with legal offers.
     private func check(_ answer: String, in scene: OfferedScene, origin: String) throws {
         var scene = scene
         guard let outcome = try? scene.session.apply(answer: answer) else {

@@ -26,13 +26,13 @@ private struct RandomCall {
     private static let profiles = ["42e01f", "42001f", "4d001f", "640c1f", "64001f"]
 
     private var generator: SeededGenerator
-    private var session: OfferedSession
+    private var session: OfferedDescription
     private var client: ClientAnswerer
     private let supported: Set<CodecName>
     private let receives: Bool
-    private var members: [String: OfferedSession.RemoteStream] = [:]
+    private var members: [String: OfferedDescription.RemoteStream] = [:]
     private var order: [String] = []
-    /// What the session says it plays, and what the client says it hears: stream and kind.
+    /// The tracks that the description plays, and those that the client receives: stream and kind.
     private(set) var slots: Set<[String]> = []
     private var slotNames: [MID: [String]] = [:]
     private var heard: [MID: [String]] = [:]
@@ -41,18 +41,18 @@ private struct RandomCall {
 
     init(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        var own = OfferedSession.Own()
+        var own = OfferedDescription.ClientMedia()
         if Bool.random(using: &generator) { own.audio = .offered(.opus) }
         if Bool.random(using: &generator) {
             own.video = .offered(Self.codecs.randomElement(using: &generator) ?? .vp8)
             if Bool.random(using: &generator) {
-                own.layers = ["r0", "r1", "r2"].compactMap { RID($0) }.map { OfferedSession.Layer(rid: $0) }
+                own.layers = ["r0", "r1", "r2"].compactMap { RID($0) }.map { OfferedDescription.Layer(rid: $0) }
             }
         }
         receives = Int.random(in: 0..<8, using: &generator) != 0
-        session = OfferedSession(
+        session = OfferedDescription(
             local: NegotiationServer.local,
-            own: own,
+            clientMedia: own,
             receivesMedia: receives,
             using: &generator
         )
@@ -71,7 +71,7 @@ private struct RandomCall {
         self.generator = generator
     }
 
-    /// What should be played: the tracks that the client has a decoder for.
+    /// The expected tracks: those that the client has a decoder for.
     var wanted: Set<[String]> {
         guard receives else { return [] }
         return Set(
@@ -91,7 +91,7 @@ private struct RandomCall {
         rules.require(Set(heard.keys) == Set(slotNames.keys), "under the same names")
     }
 
-    private var streams: [OfferedSession.RemoteStream] { order.compactMap { members[$0] } }
+    private var streams: [OfferedDescription.RemoteStream] { order.compactMap { members[$0] } }
 
     private mutating func change() {
         let id = "m\(Int.random(in: 0..<9, using: &generator))"
@@ -123,7 +123,7 @@ private struct RandomCall {
     }
 
     private mutating func exchange() throws {
-        let own = [session.ownMIDs.audio, session.ownMIDs.video].compactMap { $0 }
+        let own = [session.clientMIDs.audio, session.clientMIDs.video].compactMap { $0 }
         let text = session.makeOffer(streams, using: &generator)
         var forgetful = session
         for index in forgetful.sections.indices { forgetful.sections[index].text = nil }
@@ -157,7 +157,7 @@ private struct RandomCall {
     }
 }
 
-/// What must hold from each offer of a session to the next.
+/// The invariants between consecutive offers.
 struct OfferRules {
     private(set) var failures: [String] = []
     private var last: SessionDescription?
@@ -179,7 +179,7 @@ struct OfferRules {
         require(Array(offer.mids.prefix(own.count)) == own, "own lines come first")
         require(offer.bundle == live.map { offer.mids[$0] }, "the bundle is the lines in use")
         require(Set(offer.mids).count == offer.mids.count, "each line has a name of its own")
-        require(offer.media.count <= OfferedSession.sectionsMax, "lines are bounded")
+        require(offer.media.count <= OfferedDescription.sectionsMax, "lines are bounded")
         for (index, section) in offer.media.enumerated() where section.port == 0 {
             require(index != 0, "the head of the bundle stays")
             require(section.attributes.has("inactive"), "a closed line is inactive")

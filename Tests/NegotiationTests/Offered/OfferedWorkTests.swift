@@ -3,13 +3,13 @@ import Wire
 
 @testable import Negotiation
 
-/// How much of a session is described and read again when somebody comes or goes.
+/// The number of m-lines that are serialized and parsed again when a participant joins or leaves.
 @Suite struct OfferedWorkTests {
-    private static func room(_ count: Int) -> [OfferedSession.RemoteStream] {
+    private static func room(_ count: Int) -> [OfferedDescription.RemoteStream] {
         (0..<count).map { remoteStream("member\($0)") }
     }
 
-    @Test func `one that joins a room of 60 costs the others its own two lines`() throws {
+    @Test func `a join to a room of 60 serializes two m-lines for each member`() throws {
         var scene = OfferedScene(OfferedScene.both)
         try scene.exchange(Self.room(60))
         #expect(scene.session.work == (122, 122))
@@ -26,7 +26,7 @@ import Wire
         let left = try scene.exchange(Self.room(20).filter { $0.id != "member7" })
         #expect(left.outcome.removed.count == 2)
         #expect(scene.session.work == (before.described + 2, before.read + 2))
-        // Once the client has let go of the lines they are free, which is another state of theirs.
+        // When the client has closed the m-lines, they become free, which is a change of state.
         for _ in 0..<3 { try scene.exchange(Self.room(20).filter { $0.id != "member7" }) }
         #expect(scene.session.work == (before.described + 4, before.read + 4))
     }

@@ -33,7 +33,7 @@ import Wire
         )
     }
 
-    @Test func `each profile has a number of its own, and levels share one`() throws {
+    @Test func `each profile has its own payload type, and levels share one`() throws {
         var table = PayloadTypeTable()
         let profiles = ["42e01f", "42001f", "4d001f", "640c1f", "64001f", "f4001f"]
         var numbers: Set<UInt8> = []

@@ -48,14 +48,14 @@ struct RawClient: Sendable {
     func send(_ bytes: [UInt8]) async throws { try await outbound.write(ByteBuffer(bytes: bytes)) }
 }
 
-/// What a connection delivers, piece by piece.
+/// The received data of a connection.
 struct RawInput {
     var iterator: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
     private(set) var text = ""
 
     init(_ iterator: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator) { self.iterator = iterator }
 
-    /// Reads until `marker` came or the server closed; returns what was read up to then and forgets it.
+    /// Reads until `marker` arrives or the server closes the connection, and returns the data up to there.
     @concurrent mutating func read(until marker: String) async -> String {
         while !text.contains(marker) {
             guard let next = try? await iterator.next() else { break }

@@ -41,7 +41,8 @@ struct LiveTests {
     ]
 
     @Test(arguments: malformed.indices)
-    func `what is not HTTP gets a 4xx or a closed connection, and others are served`(index: Int) async throws {
+    func `data that is not HTTP gets 4xx or a closed connection, and other clients are served`(index: Int) async throws
+    {
         let (name, bytes) = Self.malformed[index]
         try await withLiveServer { _, port, _ in
             let answer = try await withConnection(to: port) { client, input in
@@ -66,7 +67,7 @@ struct LiveTests {
         "*", "//", "http://", "://", "/whip/%", "/\u{FFFD}", "?", "/?&&==", "/whip/a?name=%", "relative",
         "/sessions/../../x",
     ])
-    func `strange targets get a proper answer`(target: String) async throws {
+    func `unusual request targets get a valid response`(target: String) async throws {
         try await withLiveServer { _, port, _ in
             for method in ["GET", "POST", "OPTIONS", "BREW"] {
                 let answer = try await withConnection(to: port) { client, input in
@@ -78,7 +79,7 @@ struct LiveTests {
         }
     }
 
-    @Test func `a body that is streamed without an end is refused and the connection closed`() async throws {
+    @Test func `an endless body is refused and the connection closed`() async throws {
         let limits = HTTPLimits(bodyBytesMax: 1000, drainBytesMax: 50_000)
         try await withLiveServer(http: limits) { bench, port, _ in
             let answer = try await withConnection(to: port) { client, input in
@@ -95,7 +96,7 @@ struct LiveTests {
         }
     }
 
-    @Test func `a body of a declared length far too large is refused before it is sent`() async throws {
+    @Test func `a declared length far too large is refused before the body is sent`() async throws {
         try await withLiveServer { _, port, _ in
             let answer = try await withConnection(to: port) { client, input in
                 try await client.send(
@@ -108,7 +109,7 @@ struct LiveTests {
         }
     }
 
-    @Test func `a body of a few megabytes is refused with an answer, and the connection goes on`() async throws {
+    @Test func `a body of a few megabytes is refused, and the connection stays open`() async throws {
         try await withLiveServer { _, port, _ in
             try await withConnection(to: port) { client, input in
                 try await client.send(
@@ -124,7 +125,7 @@ struct LiveTests {
         }
     }
 
-    @Test func `a body that stops arriving is given up`() async throws {
+    @Test func `a body that stops arriving gets 408`() async throws {
         try await withLiveServer(http: HTTPLimits(bodyTimeout: .milliseconds(50))) { bench, port, _ in
             let answer = try await withConnection(to: port) { client, input in
                 try await client.send(
@@ -138,7 +139,7 @@ struct LiveTests {
         }
     }
 
-    @Test func `a connection that says nothing is closed`() async throws {
+    @Test func `a silent connection is closed`() async throws {
         try await withLiveServer(http: HTTPLimits(idleTimeout: .milliseconds(50))) { _, port, _ in
             let answer = try await withConnection(to: port) { client, input in
                 // Refused where the machine was slow and the connection is closed already.
@@ -174,7 +175,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test func `a client that goes away ends its listener`() async throws {
+    @Test func `a disconnected client ends its listener`() async throws {
         try await withLiveServer { bench, port, _ in
             try await withConnection(to: port) { client, input in
                 try await client.send(Self.request)
@@ -187,7 +188,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test func `silence is filled with comments`() async throws {
+    @Test func `heartbeat comments are sent`() async throws {
         try await withLiveServer(heartbeatInterval: .milliseconds(5)) { _, port, _ in
             try await withConnection(to: port) { client, input in
                 try await client.send(Self.request)
@@ -221,7 +222,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test func `a port that is taken is said in a sentence`() async throws {
+    @Test func `a used port is reported in a sentence`() async throws {
         try await withLiveServer { bench, port, _ in
             let second = try PublicServer(
                 configuration: SignalingConfiguration(port: port),

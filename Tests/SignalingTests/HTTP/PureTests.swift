@@ -14,7 +14,7 @@ struct RequestTargetTests {
             ("//a", ["", "a"], nil), ("?", [], ""), ("/%2F", ["%2F"], nil),
         ] as [(String, [Substring], Substring?)]
     )
-    func `targets are taken apart`(target: String, segments: [Substring], query: Substring?) {
+    func `request targets are split`(target: String, segments: [Substring], query: Substring?) {
         let parsed = RequestTarget(target)
         #expect(parsed.segments == segments)
         #expect(parsed.query == query)

@@ -32,7 +32,7 @@ struct PageTests {
         }
     }
 
-    @Test func `the page needs nothing that its policy forbids`() async throws {
+    @Test func `the page complies with its Content-Security-Policy`() async throws {
         try await SignalingBench().test { http in
             let page = try await http.send(.get, "/").text
             #expect(!page.contains("style=\"") && !page.contains("onclick=") && !page.contains("<style"))
@@ -101,14 +101,14 @@ struct AdminTests {
         nil, "", "127.0.0.1", "127.0.0.1:3000", "[::1]:3000", "[::1]", "localhost", "LocalHost:3000", "localhost.",
         "ops.example", "OPS.example:80", "192.0.2.1",
     ])
-    func `addresses and known names are permitted`(host: String?) { #expect(hosts.permit(host)) }
+    func `IP addresses and known host names are permitted`(host: String?) { #expect(hosts.permit(host)) }
 
     @Test(arguments: [
         "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[::1", "[evil]", "xlocalhost",
     ])
-    func `other names are not`(host: String) { #expect(!hosts.permit(host)) }
+    func `other host names are refused`(host: String) { #expect(!hosts.permit(host)) }
 
-    @Test func `a page whose name resolves to loopback gets nothing`() async throws {
+    @Test func `a request with a DNS-rebinding Host is refused`() async throws {
         let server = AdminServer(
             host: "127.0.0.1",
             port: 0,
@@ -132,7 +132,7 @@ struct AdminTests {
 
 @Suite(.timeLimit(.minutes(1)))
 struct StartTests {
-    @Test func `a certificate that cannot be read is named`() {
+    @Test func `the error for an unreadable certificate names the file`() {
         let configuration = SignalingConfiguration(
             port: 0,
             tls: .init(certificatePath: "/nonexistent/cert.pem", keyPath: "/nonexistent/key.pem")

@@ -68,11 +68,11 @@ struct TLSTests {
         try await body(server, rooms)
     }
 
-    @Test func `a key that is another certificate's is refused with a sentence`() async throws {
+    @Test func `a key of another certificate is refused with a sentence`() async throws {
         let error = await #expect(throws: ServerStartError.self) {
             try await withServer(certificate: Self.certificate, key: Self.otherKey) { _, _ in }
         }
-        #expect(error?.sentence.contains("do not work together") == true)
+        #expect(error?.sentence.contains("do not belong together") == true)
     }
 
     @Test(arguments: ["", "garbage"])
@@ -126,7 +126,7 @@ struct TLSTests {
         }
     }
 
-    @Test func `WebSockets are taken over TLS`() async throws {
+    @Test func `WebSockets work over TLS`() async throws {
         try await withRunningServer { port in
             try await withWebSocket(to: port, tls: Self.clientContext()) { client, input in
                 try await client.send(SoraBench.connect())

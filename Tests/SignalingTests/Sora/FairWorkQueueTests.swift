@@ -6,7 +6,7 @@ import Wire
 @testable import Signaling
 
 struct FairWorkQueueTests {
-    @Test func `a share with a thousand jobs delays another by one`() {
+    @Test func `a share with a thousand jobs delays another share by one job`() {
         var turns = FairTurns<String, Int>()
         for job in 0..<1000 { turns.append(job, of: "crowd") }
         turns.append(-1, of: "quiet")
@@ -45,7 +45,7 @@ struct FairWorkQueueTests {
         #expect(rest.prefix(252).allSatisfy { $0.isMultiple(of: 2) }, "each share once before any twice")
     }
 
-    @Test func `clients take turns by their network, and those of a shared one by their channel`() {
+    @Test func `clients take turns by network, and by channel in a shared network`() {
         let (own, room, other) = (ClientNetwork(IPAddress("192.0.2.1")!), ChannelName("room")!, ChannelName("other")!)
         #expect(WorkOwner(own, in: room) == WorkOwner(own, in: other) && WorkOwner(own, in: nil) == .network(own))
         #expect(WorkOwner(.unknown, in: room) != WorkOwner(.unknown, in: other))

@@ -1,6 +1,6 @@
 /// Answers to the server's offers, made from their lines.
 enum SDPAnswer {
-    /// What a client answers that sends in its own sections and takes everything else.
+    /// The answer of a client that sends in its own sections and accepts all others.
     ///
     /// - Parameters:
     ///   - own: the names of the sections that the client sends in.

@@ -9,12 +9,12 @@ import Wire
 @testable import Room
 @testable import Signaling
 
-/// A session without rooms around it: tests answer what it asks for.
+/// A state machine without rooms: tests complete its actions.
 struct SoraBench {
     static let id = ParticipantID("0123456789ABCDEFGHJKMNPQRS")!
     static let other = ParticipantID("1123456789ABCDEFGHJKMNPQRS")!
     static let third = ParticipantID("2123456789ABCDEFGHJKMNPQRS")!
-    static let place = SoraSession.Place(
+    static let reservation = SoraStateMachine.Reservation(
         participant: id,
         session: ChannelSessionID("3123456789ABCDEFGHJKMNPQRS")!,
         local: LocalTransport(
@@ -24,18 +24,18 @@ struct SoraBench {
         )
     )
 
-    var session: SoraSession
+    var state: SoraStateMachine
     var now = Instant(nanoseconds: 1_000_000_000)
     /// Texts that were sent and not looked at.
     private(set) var sent: [JSONValue] = []
     private(set) var close: SoraClose?
     private(set) var left: EndReason?
-    private(set) var rest: [SoraSession.Action] = []
+    private(set) var rest: [SoraStateMachine.Action] = []
     /// The names of the sections that the client sends in.
     private(set) var own: [String] = []
 
     init(_ configuration: SoraConfiguration = SoraConfiguration()) {
-        session = SoraSession(configuration: configuration, at: now)
+        state = SoraStateMachine(configuration: configuration, at: now)
     }
 
     static func connect(_ role: Role = .sendrecv, _ members: String = "") -> String {
@@ -53,7 +53,7 @@ struct SoraBench {
         )
     }
 
-    mutating func take(_ actions: [SoraSession.Action]) {
+    mutating func take(_ actions: [SoraStateMachine.Action]) {
         for action in actions {
             switch action {
             case .send(let text):
@@ -71,8 +71,8 @@ struct SoraBench {
         }
     }
 
-    mutating func receive(_ text: String) { take(session.received(text, at: now)) }
-    mutating func receive(_ event: ParticipantEvent) { take(session.received(event, at: now)) }
+    mutating func receive(_ text: String) { take(state.received(text, at: now)) }
+    mutating func receive(_ event: ParticipantEvent) { take(state.received(event, at: now)) }
 
     /// The next text that was sent.
     mutating func next(_ location: SourceLocation = #_sourceLocation) throws -> JSONValue {
@@ -86,20 +86,20 @@ struct SoraBench {
         #expect(message["type"] == .string(type), sourceLocation: location)
     }
 
-    /// What was asked for beside texts.
-    mutating func request(_ location: SourceLocation = #_sourceLocation) throws -> SoraSession.Action {
+    /// The next action that is not a message.
+    mutating func request(_ location: SourceLocation = #_sourceLocation) throws -> SoraStateMachine.Action {
         try #require(!rest.isEmpty, sourceLocation: location)
         return rest.removeFirst()
     }
 
-    /// Goes to the next deadline, or to `limit` if that is sooner. Returns whether there was one.
+    /// Advances to the next deadline, or to `limit` if that is earlier. Returns whether there was a deadline.
     mutating func wait(until limit: Instant) -> Bool {
-        guard let deadline = session.nextDeadline, deadline <= limit else {
+        guard let deadline = state.nextDeadline, deadline <= limit else {
             now = limit
             return false
         }
         now = max(now, deadline)
-        take(session.handleTimeout(at: now))
+        take(state.handleTimeout(at: now))
         return true
     }
 
@@ -111,9 +111,9 @@ struct SoraBench {
     ) throws -> String {
         receive(connect)
         guard case .authorize = try request() else { throw SoraClose.stopping }
-        take(session.admitted(.allowed(grants), id: Self.id, at: now))
+        take(state.admitted(.allowed(grants), id: Self.id, at: now))
         guard case .reserve = try request() else { throw SoraClose.stopping }
-        take(session.reserved(Self.place, streams: streams, at: now))
+        take(state.reserved(Self.reservation, streams: streams, at: now))
         let offer = try next()
         #expect(offer["type"] == "offer")
         return try #require(offer["sdp"]?.string)
@@ -133,7 +133,7 @@ struct SoraBench {
     mutating func connected(_ connect: String = Self.connect(), streams: [VisibleStream] = []) throws {
         answer(try offer(connect, streams: streams), "answer")
         guard case .activate = try request() else { throw SoraClose.stopping }
-        take(session.activated(at: now))
+        take(state.activated(at: now))
         receive(.connected)
     }
 }

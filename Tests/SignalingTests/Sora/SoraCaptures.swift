@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signaling
 
-/// What a native SDK was seen to say on one connection, with its answer to an offer of another server.
+/// The captured messages of a native SDK on one connection, with its answer to an offer of another server.
 struct CapturedExchange: Sendable, CustomTestStringConvertible {
     let name: String
     let connect: String

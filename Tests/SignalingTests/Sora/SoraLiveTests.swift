@@ -45,7 +45,7 @@ struct SoraLiveTests {
         bench.rooms.eventHandler(peer, .connected)
     }
 
-    @Test func `two members see each other come and go`() async throws {
+    @Test func `two members are notified of each other's join and leave`() async throws {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { alice, aliceInput in
                 let offer = try await Self.join(alice, &aliceInput, .sendrecv, #""client_id":"alice""#)
@@ -80,7 +80,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `of ten at once a limit of one lets one in, and of five one after the other too`() async throws {
+    @Test func `a limit of one admits one of ten simultaneous and one of five sequential clients`() async throws {
         var grants = Grants()
         grants.permissions.channelConnectionsMax = 1
         try await withLiveServer(authorizer: Doorkeeper(.allowed(grants))) { bench, port, _ in
@@ -113,7 +113,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `a WHIP publisher is seen, and a signaling member by WHEP`() async throws {
+    @Test func `Sora clients receive WHIP publishers, and WHEP viewers receive Sora clients`() async throws {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { client, input in
                 let offer = try await Self.join(client, &input)
@@ -137,7 +137,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `a socket that vanishes takes its member with it`() async throws {
+    @Test func `a lost WebSocket removes its participant`() async throws {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { client, input in
                 _ = try await Self.join(client, &input)
@@ -174,7 +174,7 @@ struct SoraLiveTests {
     ]
 
     @Test(arguments: hostile)
-    func `hostile input closes its own socket only`(row: Hostile) async throws {
+    func `hostile input closes only its own WebSocket`(row: Hostile) async throws {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { client, input in
                 try? await client.send(row.isBinary ? .binary : .text, row.bytes, isMasked: row.isMasked)
@@ -186,7 +186,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `fragments and pings are understood`() async throws {
+    @Test func `fragments and pings are supported`() async throws {
         try await withLiveServer { _, port, _ in
             try await withWebSocket(to: port) { client, input in
                 let text = Array(SoraBench.connect().utf8)
@@ -202,7 +202,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `only the signaling path takes WebSockets`() async throws {
+    @Test func `only the signaling path accepts WebSockets`() async throws {
         try await withLiveServer { _, port, _ in
             for path in ["/", "/signal", "/whip/a", "/signaling/x"] {
                 await #expect(throws: (any Error).self) { try await withWebSocket(to: port, path: path) { _, _ in } }
@@ -230,7 +230,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `a stopping server says so`() async throws {
+    @Test func `a shutdown closes WebSockets with its code`() async throws {
         try await withLiveServer { bench, port, group in
             try await withWebSocket(to: port) { client, input in
                 _ = try await Self.join(client, &input)
@@ -241,7 +241,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `an operator's end reaches the client`() async throws {
+    @Test func `a disconnection by the API reaches the client`() async throws {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { client, input in
                 let offer = try await Self.join(client, &input)
@@ -255,7 +255,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `whoever decides is told of a bundle that the client may choose only`() async throws {
+    @Test func `the authorizer gets bundle_id only if clients may choose it`() async throws {
         for isAccepted in [true, false] {
             var configuration = SoraConfiguration()
             configuration.acceptsBundleID = isAccepted
@@ -271,7 +271,7 @@ struct SoraLiveTests {
         }
     }
 
-    @Test func `nobody goes on deciding about a client that went away`() async throws {
+    @Test func `authorization is cancelled when the client disconnects`() async throws {
         let hesitant = Hesitant()
         try await withLiveServer(authorizer: hesitant) { _, port, _ in
             try await withWebSocket(to: port) { client, _ in
@@ -282,8 +282,8 @@ struct SoraLiveTests {
         }
     }
 
-    /// Everybody answers every offer until it was offered everybody else.
-    @Test func `a crowd that joins at once sees itself whole`() async throws {
+    /// All clients answer every offer until each was offered all others.
+    @Test func `clients that join at once all receive each other`() async throws {
         let count = 12
         try await withLiveServer { bench, port, _ in
             let peers = Task {
@@ -313,7 +313,7 @@ struct SoraLiveTests {
     }
 }
 
-/// Decides nothing until nobody waits for it any more.
+/// Returns no decision before it is cancelled.
 private final class Hesitant: Authorizer {
     let asked: AsyncStream<Void>
     let givenUp: AsyncStream<Void>

@@ -25,7 +25,7 @@ import Wire
         }
     }
 
-    @Test func `what is left out has its default`() throws {
+    @Test func `omitted members have their defaults`() throws {
         let connect = try Self.connect()
         var expected = SoraConnect(channel: ChannelName("room")!, role: .sendrecv)
         expected.client = "unknown"
@@ -34,7 +34,7 @@ import Wire
         #expect(!connect.isSimulcast && !connect.spotlight)
     }
 
-    @Test func `a client's name of itself cannot begin a line of a log`() throws {
+    @Test func `a client's name cannot start a log line`() throws {
         let connect = try Self.connect(
             #""sora_client":"a\nb","environment":"c\u001b[0m","libwebrtc":"d\u0085\u007fé""#
         )
@@ -43,7 +43,7 @@ import Wire
     }
 
     @Test(arguments: CapturedExchange.all)
-    func `every captured message is read`(exchange: CapturedExchange) throws {
+    func `every captured message is parsed`(exchange: CapturedExchange) throws {
         guard case .connect(let connect) = try SoraClientMessage(decoding: exchange.connect) else {
             Issue.record("no connect")
             return
@@ -56,9 +56,9 @@ import Wire
         }
     }
 
-    @Test func `there are captures`() { #expect(CapturedExchange.all.count == 11) }
+    @Test func `all captures are found`() { #expect(CapturedExchange.all.count == 11) }
 
-    @Test func `a captured message says what it says`() throws {
+    @Test func `a captured message is parsed completely`() throws {
         func read(_ name: String) throws -> SoraConnect {
             guard case .connect(let connect) = try SoraClientMessage(decoding: CapturedExchange.named(name).connect)
             else { throw SoraClose(.invalidMessage, "") }
@@ -84,7 +84,7 @@ import Wire
         #expect(filter[0].priority == 32_767)
     }
 
-    @Test func `names of other versions are understood`() throws {
+    @Test func `names of older SDK versions are supported`() throws {
         #expect(try Self.connect(#""simulcast":{"rid":"r1"}"#).requestedRID == .r1)
         #expect(try Self.connect(#""simulcast":{"rid":"r1"}"#).isSimulcast)
         let both = #""simulcast_rid":"r2","simulcast_request_rid":"none""#
@@ -118,7 +118,7 @@ import Wire
     ]
 
     @Test(arguments: refusals)
-    func `a message that is none is refused`(text: String, reason: SoraClose.Reason) throws {
+    func `an invalid message is refused`(text: String, reason: SoraClose.Reason) throws {
         let close = try #require(Self.close(text))
         #expect(close.close == WebSocketClose(4490, reason.rawValue))
         #expect(close.sentence.hasSuffix("."))
@@ -144,7 +144,7 @@ import Wire
     ]
 
     @Test(arguments: wrongFields)
-    func `a wrong field of connect is refused with the reason of its part`(
+    func `an invalid member of connect is refused with its reason`(
         members: String,
         reason: SoraClose.Reason
     ) throws {
@@ -153,7 +153,7 @@ import Wire
         #expect(!error.sentence.contains("secret"))
     }
 
-    @Test func `what is opaque is bounded`() throws {
+    @Test func `metadata is bounded`() throws {
         let long = String(repeating: "x", count: SoraConnect.notifyMetadataBytesMax)
         #expect(throws: SoraClose.self) { try Self.connect(#""signaling_notify_metadata":"\#(long)""#) }
         let longer = String(repeating: "x", count: SoraConnect.metadataBytesMax)
@@ -182,7 +182,7 @@ import Wire
     }
 
     @Test(arguments: ["", "plain ~", "\"", "\\", "\n\u{0}\u{7F}", "/", "流れ", "👋", "\u{2028}", "a\u{301}"])
-    func `a string that is written is read as it was`(text: String) throws {
+    func `strings survive serialization and parsing`(text: String) throws {
         #expect(try JSONValue(parsing: jsonString(text)) == .string(text))
         var object = JSONObjectWriter()
         object.add("a", text)
@@ -193,7 +193,7 @@ import Wire
         #expect(try JSONValue(parsing: object.text) == ["a": .string(text), "b": nil, "d": 5, "e": false])
     }
 
-    /// Damages captured messages at random places. Whatever comes of it is read or refused, and never traps.
+    /// Mutates captured messages at random places. The result is parsed or refused, and never traps.
     @Test func `damaged messages are read or refused`() {
         var generator = SeededGenerator(seed: 7)
         let seeds = CapturedExchange.all.flatMap { [$0.connect] + $0.after }.map { Array($0.utf8) }

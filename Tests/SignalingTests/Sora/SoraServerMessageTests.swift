@@ -8,7 +8,7 @@ import Wire
 
 @testable import Signaling
 
-/// What clients are sent, held against what each SDK was found to need.
+/// The server's messages, compared with the members that each SDK needs.
 @Suite struct SoraServerMessageTests {
     private static func settings(
         _ members: String = "",
@@ -31,7 +31,7 @@ import Wire
     ) throws -> JSONValue {
         let text = SoraServerMessage.offer(
             settings,
-            place: SoraBench.place,
+            reservation: SoraBench.reservation,
             sdp: "v=0\r\n",
             mids: (mids.0.flatMap { MID($0) }, mids.1.flatMap { MID($0) }),
             configuration: configuration
@@ -52,7 +52,7 @@ import Wire
         return configuration
     }
 
-    @Test func `an offer has what every SDK needs`() throws {
+    @Test func `an offer has the members that every SDK needs`() throws {
         let offer = try Self.offer(Self.settings())
         #expect(offer["type"] == "offer")
         for key in ["version", "channel_id", "session_id", "client_id", "bundle_id", "connection_id", "sdp"] {
@@ -70,13 +70,13 @@ import Wire
         }
     }
 
-    @Test func `a section that is not sent on is not named`() throws {
+    @Test func `mid names only sections that the client sends in`() throws {
         #expect(try Self.offer(Self.settings(), mids: (nil, nil))["mid"] == nil)
         #expect(try Self.offer(Self.settings(), mids: ("a", nil))["mid"] == ["audio": "a"])
     }
 
     /// The native SDKs abort on an entry without all three, iOS fails on any policy but relay.
-    @Test func `config is what the client's SDK takes`() throws {
+    @Test func `config matches the client's SDK`() throws {
         let native = try Self.offer(Self.settings())["config"]
         #expect(native == ["iceServers": [], "iceTransportPolicy": "all"])
         let withTURN = try Self.offer(Self.settings(), configuration: Self.withTURN)["config"]
@@ -113,11 +113,11 @@ import Wire
         #expect(encodings.map { $0["scaleResolutionDownBy"]?.double } == [4, 2, 1])
         #expect(encodings.allSatisfy { $0["active"] == true })
         #expect(encodings.allSatisfy { ($0["scalabilityMode"] == "L1T1") == hasMode })
-        #expect(settings.own.layers.map(\.rid.value) == ["r0", "r1", "r2"])
-        #expect(settings.own.videoKbps == 3000)
+        #expect(settings.clientMedia.layers.map(\.rid.value) == ["r0", "r1", "r2"])
+        #expect(settings.clientMedia.videoKbps == 3000)
     }
 
-    @Test func `granted encodings stand in place of the usual ones, and name the layers`() throws {
+    @Test func `granted encodings replace the default ones and name the layers`() throws {
         var grants = Grants()
         grants.isSimulcast = true
         grants.simulcastEncodings = [
@@ -131,18 +131,18 @@ import Wire
                 ["rid": "r2", "active": false, "scalabilityMode": "L1T1"],
             ]
         )
-        #expect(settings.own.layers.map(\.isActive) == [true, false])
+        #expect(settings.clientMedia.layers.map(\.isActive) == [true, false])
     }
 
-    @Test func `an empty list of encodings is no simulcast`() throws {
+    @Test func `an empty list of encodings turns simulcast off`() throws {
         var grants = Grants()
         grants.simulcastEncodings = []
         let settings = try Self.settings(#""simulcast":true"#, grants: grants)
         let offer = try Self.offer(settings)
-        #expect(offer["simulcast"] == false && offer["encodings"] == nil && settings.own.layers.isEmpty)
+        #expect(offer["simulcast"] == false && offer["encodings"] == nil && settings.clientMedia.layers.isEmpty)
     }
 
-    @Test func `grants stand in place of wishes`() throws {
+    @Test func `grants override the client's options`() throws {
         var grants = Grants()
         grants.clientID = "granted"
         grants.audio.isEnabled = true
@@ -156,7 +156,8 @@ import Wire
         grants.permissions.lifetime = .seconds(60)
         let settings = try Self.settings(#""client_id":"c","bundle_id":"b","audio":false"#, grants: grants)
         #expect(settings.clientID == "granted" && settings.bundleID == "b")
-        #expect(settings.own.audio?.name == .opus && settings.own.audioKbps == 32 && settings.own.video == nil)
+        let media = settings.clientMedia
+        #expect(media.audio?.name == .opus && media.audioKbps == 32 && media.video == nil)
         #expect(settings.kinds == [.audio])
         let offer = try Self.offer(settings)
         #expect(offer["metadata"] == ["hello": [1, 2]] && offer["video"] == false && offer["video_codec_type"] == nil)
@@ -168,26 +169,27 @@ import Wire
         #expect(request.sendsAudio == true && request.sendsVideo == false)
     }
 
-    @Test func `a client's bundle is taken only where that is allowed`() throws {
+    @Test func `a client's bundle_id applies only if permitted`() throws {
         var configuration = SoraConfiguration()
         configuration.acceptsBundleID = false
         let settings = try Self.settings(#""bundle_id":"b""#, configuration: configuration)
         #expect(settings.bundleID == SoraBench.id.value)
     }
 
-    @Test func `a receiver sends nothing and has its spotlight`() throws {
+    @Test func `a recvonly client sends nothing and has spotlight`() throws {
         let settings = try Self.settings(
             #""spotlight":true,"spotlight_number":2,"spotlight_unfocus_rid":"none""#,
             role: .recvonly
         )
-        #expect(settings.own.audio == nil && settings.own.video == nil && settings.own.layers.isEmpty)
+        let media = settings.clientMedia
+        #expect(media.audio == nil && media.video == nil && media.layers.isEmpty)
         let said = Spotlight(number: 2, defaultNumber: 8, focus: .level(1), unfocus: .nothing)
         #expect(settings.spotlight == said)
         #expect(try Self.settings(#""spotlight":true"#).spotlight?.number == nil, "it leaves the number to others")
         #expect(try Self.offer(settings)["spotlight"] == true)
     }
 
-    @Test func `nothing to send and nothing to receive is refused`() throws {
+    @Test func `a client without audio and video is refused`() throws {
         let error = try #require(throws: SoraClose.self) { try Self.settings(#""audio":false,"video":false"#) }
         #expect(error.close.reason == "INVALID-MESSAGE")
         var grants = Grants()
@@ -197,7 +199,7 @@ import Wire
         #expect(other.close.reason == "AUTHENTICATION-INTERNAL-ERROR")
     }
 
-    @Test func `small messages are as they have to be`() throws {
+    @Test func `re-offer, ping and push messages have their members`() throws {
         #expect(SoraServerMessage.ping(wantsStatistics: false) == #"{"type":"ping"}"#)
         #expect(SoraServerMessage.ping(wantsStatistics: true) == #"{"type":"ping","stats":true}"#)
         #expect(SoraServerMessage.push(#"{"a":[1]}"#) == #"{"type":"push","data":{"a":[1]}}"#)
@@ -225,8 +227,8 @@ import Wire
         )
     }
 
-    @Test func `a newcomer learns of itself and of those before it`() throws {
-        let session = SoraBench.place.session
+    @Test func `a new client is notified of itself and of present members`() throws {
+        let session = SoraBench.reservation.session
         let message = try Self.notify(
             .created(Self.member, minutes: 0, session: session, counts: Self.counts, others: [Self.member])
         )
@@ -256,7 +258,7 @@ import Wire
         ] { #expect(try Self.notify(content)["data"] == nil) }
     }
 
-    @Test func `a codec that the client cannot play is named with its sender`() throws {
+    @Test func `codec.unsupported names the codec and the sender`() throws {
         let message = try Self.notify(
             .codecUnsupported(.h265, source: SoraBench.other, destination: SoraBench.id)
         )
@@ -267,14 +269,14 @@ import Wire
         #expect(message["message"]?.string?.contains("cannot play H265") == true)
     }
 
-    @Test func `whatever is in a string, its JSON text is read as the same`() throws {
+    @Test func `any string survives JSON serialization`() throws {
         let texts = ["", "plain", "v=0\r\no=- 1\r\n", "\u{0}\u{1F}\u{7F}\t\"\\/", "流れ\u{1F600}"]
         for text in texts + [texts.joined()] {
             #expect(try JSONValue(parsing: "[\(jsonString(text))]") == [.string(text)])
         }
     }
 
-    @Test func `what others left out is left out of the news`() throws {
+    @Test func `omitted metadata is omitted in notifications`() throws {
         let plain = Member(
             id: SoraBench.id,
             clientID: "a",
@@ -284,13 +286,13 @@ import Wire
             sendsVideo: false
         )
         let message = try Self.notify(
-            .destroyed(plain, minutes: 9, session: SoraBench.place.session, counts: Self.counts)
+            .destroyed(plain, minutes: 9, session: SoraBench.reservation.session, counts: Self.counts)
         )
         #expect(message["event_type"] == "connection.destroyed" && message["minutes"] == 9)
         for key in ["authn_metadata", "authz_metadata", "metadata"] { #expect(message[key] == nil) }
     }
 
-    @Test func `a crowd's metadata does not make a newcomer's news endless`() throws {
+    @Test func `the metadata of present members is bounded`() throws {
         let crowd = (0..<600).map { index in
             Member(
                 id: SoraBench.id,
@@ -304,7 +306,13 @@ import Wire
         }
         let text = SoraServerMessage.notify(
             Notification(
-                .created(Self.member, minutes: 0, session: SoraBench.place.session, counts: Self.counts, others: crowd),
+                .created(
+                    Self.member,
+                    minutes: 0,
+                    session: SoraBench.reservation.session,
+                    counts: Self.counts,
+                    others: crowd
+                ),
                 timestamp: 0
             )
         )
@@ -312,7 +320,7 @@ import Wire
         #expect(try JSONValue(parsing: text)["data"]?.array?.count == 600)
     }
 
-    @Test func `spotlight and filters are told as they have to be`() throws {
+    @Test func `spotlight and filter notifications have their members`() throws {
         let focused = try Self.notify(.spotlightFocused(Self.member, isFixed: true))
         let expected: JSONValue = [
             "type": "notify", "event_type": "spotlight.focused", "timestamp": "2025-01-02T03:04:05.678901Z",
@@ -334,7 +342,7 @@ import Wire
         #expect(allowed["event_type"] == "forwarding.allowed" && allowed["kind"] == "video")
     }
 
-    @Test func `news of the receiver's own connection has the protocol's fields and no others`() throws {
+    @Test func `notifications of the client's own connection have the protocol's members only`() throws {
         var network = try #require(try Self.notify(.networkStatus(unstableLevel: 3)).object)
         let time = network.removeValue(forKey: "timestamp")
         #expect(network == ["type": "notify", "event_type": "network.status", "unstable_level": 3])
@@ -349,7 +357,7 @@ import Wire
     }
 
     @Test(arguments: [nil, false, true])
-    func `a client hears of its ICE connection only where that was granted`(isGranted: Bool?) throws {
+    func `a client is notified of its ICE state only if granted`(isGranted: Bool?) throws {
         var grants = Grants()
         grants.notifiesICEState = isGranted
         #expect(

@@ -9,7 +9,7 @@ import Wire
 
 @testable import Signaling
 
-/// Gives every newcomer the same answer, and keeps what it was asked.
+/// Makes the same decision for every client, and records the requests.
 final class Doorkeeper: Authorizer {
     private let answer: AccessDecision
     private let questions = Mutex<[AccessRequest]>([])
@@ -50,7 +50,7 @@ private final class Hook: Authorizer {
 
 @Suite(.timeLimit(.minutes(1)))
 struct AdmissionTests {
-    @Test func `WHIP and WHEP are asked about like everybody, and get what is granted`() async throws {
+    @Test func `the authorizer decides on WHIP and WHEP clients, and its grants apply`() async throws {
         var grants = Grants()
         grants.clientID = "given"
         grants.eventMetadata = ["e": 1]
@@ -85,7 +85,7 @@ struct AdmissionTests {
         }
     }
 
-    @Test func `under a webhook a session is controlled with the token that opened it`() async throws {
+    @Test func `with a webhook only the token that opened a session controls it`() async throws {
         let bench = try SignalingBench(authorizer: Hook(.allowed(Grants())))
         try await bench.test { http in
             let owned = try OpenSession(try await http.post("/whip/lobby", Offers.publish, token: "t"))
@@ -100,7 +100,7 @@ struct AdmissionTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `under a webhook whoever may watch may read who is there`() async throws {
+    @Test func `with a webhook a client that may watch may list the participants`() async throws {
         let hook = Hook(.allowed(Grants()))
         let bench = try SignalingBench(authorizer: hook)
         try await bench.test { http in
@@ -140,7 +140,8 @@ struct AdmissionTests {
         }
     }
 
-    @Test func `a refusal is 403 with the reason, 401 without a token, and 503 when nobody decides`() async throws {
+    @Test func `a denial is 403 with the reason, 401 without a token, and 503 when the authorizer fails`() async throws
+    {
         let denied = try SignalingBench(authorizer: Doorkeeper(.denied(reason: "No seat is left.")))
         try await denied.test { http in
             let known = try await http.post("/whip/lobby", Offers.publish, token: "t")

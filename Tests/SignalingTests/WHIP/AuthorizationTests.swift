@@ -16,7 +16,7 @@ struct AuthorizationTests {
         func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
     }
 
-    @Test func `without the token nothing but the page and preflight is served`() async throws {
+    @Test func `without a token only the page and preflight requests are served`() async throws {
         let bench = try SignalingBench(authorizer: StaticTokenAuthorizer(token: "s3cret")!)
         try await bench.test { http in
             let session = try OpenSession(try await http.post("/whip/lobby", Offers.publish, token: "s3cret"))
@@ -63,12 +63,12 @@ struct AuthorizationTests {
     }
 
     @Test(arguments: [("abc", true), ("abd", false), ("", false), ("ab", false), ("abcabc", false), ("abcc", false)])
-    func `tokens compare whole`(given: String, isEqual: Bool) {
+    func `tokens are compared as a whole`(given: String, isEqual: Bool) {
         #expect(StaticTokenAuthorizer.isEqual(Array(given.utf8), Array("abc".utf8)) == isEqual)
     }
 
     @Test(arguments: ["", "two words", "ü", "line\n"])
-    func `a token that no header can carry is refused`(token: String) {
+    func `a token with characters that a header cannot have is refused`(token: String) {
         #expect(StaticTokenAuthorizer(token: token) == nil)
     }
 }

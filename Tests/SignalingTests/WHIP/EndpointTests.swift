@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct EndpointTests {
     @Test(arguments: [Offers.publish, Offers.firefox("sendonly"), Offers.chromium("sendrecv")])
-    func `an offer to publish is answered with all that a client needs`(offer: String) async throws {
+    func `a publish offer gets a complete answer`(offer: String) async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let response = try await http.post("/whip/lobby", offer)
@@ -33,7 +33,7 @@ struct EndpointTests {
     }
 
     @Test(arguments: [Offers.watch, Offers.firefox("recvonly")])
-    func `an offer to watch is accepted before there is a publisher`(offer: String) async throws {
+    func `a watch offer is accepted without a publisher`(offer: String) async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let response = try await http.post("/whep/lobby", offer)
@@ -104,7 +104,7 @@ struct EndpointTests {
         Refusal("other path", .get, "/nothing/here", is: .notFound),
         Refusal("other file", .get, "/favicon.ico", is: .notFound),
         Refusal("path traversal", .get, "/../Package.swift", is: .notFound),
-        Refusal("broken percent-encoding", .post, "/whip/%zz", is: .badRequest),
+        Refusal("invalid percent-encoding", .post, "/whip/%zz", is: .badRequest),
         Refusal("channel name that is not UTF-8", .post, "/whip/%ff", is: .badRequest),
         Refusal("control character in a channel name", .post, "/whip/a%00b", is: .badRequest),
         Refusal("channel name too long", .post, "/whip/" + String(repeating: "x", count: 256), is: .badRequest),
@@ -121,7 +121,9 @@ struct EndpointTests {
     ]
 
     @Test(arguments: refusals)
-    func `a wrong request gets its status, a sentence and CORS headers, and leaves nothing`(row: Refusal) async throws {
+    func `an invalid request gets its status, a problem document and CORS headers, and reserves nothing`(row: Refusal)
+        async throws
+    {
         let bench = try SignalingBench()
         try await bench.test { http in
             let response = try await http.send(row.method, row.path, type: row.type, body: row.body)
@@ -137,7 +139,7 @@ struct EndpointTests {
     }
 
     @Test(arguments: ["/whip/lobby", "/whep/lobby", "/whep/lobby/0123456789ABCDEFGHJKMNPQRS"])
-    func `GET, HEAD and OPTIONS of an endpoint answer as they must`(path: String) async throws {
+    func `an endpoint answers GET, HEAD and OPTIONS as RFC 9725 requires`(path: String) async throws {
         try await SignalingBench().test { http in
             let get = try await http.send(.get, path)
             #expect(get.status == .noContent && get.body.readableBytes == 0)
@@ -155,7 +157,7 @@ struct EndpointTests {
         (HTTPRequest.Method.get, "/"), (.get, "/nothing"), (.post, "/whip/lobby"), (.get, "/whip/lobby"),
         (.options, "/whep/lobby"), (.put, "/whip/lobby"), (.delete, "/sessions/x"), (.get, "/api/channels/lobby"),
     ])
-    func `every response carries the CORS headers`(method: HTTPRequest.Method, path: String) async throws {
+    func `every response has CORS headers`(method: HTTPRequest.Method, path: String) async throws {
         try await SignalingBench().test { http in
             let headers = try await http.send(method, path).headers
             #expect(headers[.accessControlAllowOrigin] == "*")
@@ -172,7 +174,7 @@ struct EndpointTests {
         }
     }
 
-    @Test func `channel names are percent-decoded, slashes and all`() async throws {
+    @Test func `channel names are percent-decoded, including slashes`() async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let publisher = try await http.publish("/whip/%E6%B5%81%E3%82%8C%2Fa+b?name=Zo%C3%AB+M%C3%BCller")
@@ -201,7 +203,7 @@ struct EndpointTests {
         }
     }
 
-    @Test func `a node that drains answers 503 with Retry-After, and its sessions go on`() async throws {
+    @Test func `a draining node answers 503 with Retry-After and keeps its sessions`() async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let session = try await http.publish()
@@ -214,7 +216,7 @@ struct EndpointTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `a media plane that refuses answers 503 and leaves nothing`() async throws {
+    @Test func `a refusal by the media plane answers 503 and removes the participant`() async throws {
         let bench = try SignalingBench()
         await bench.plane.setRefuses(true)
         try await bench.test { http in
@@ -224,7 +226,7 @@ struct EndpointTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `a peer that closes during its request answers 503 and leaves nothing`() async throws {
+    @Test func `a peer that closes during its request answers 503 and is removed`() async throws {
         let bench = try SignalingBench()
         await bench.plane.closeGate()
         try await bench.test { http in
@@ -239,7 +241,7 @@ struct EndpointTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `an address that asks too often waits`() async throws {
+    @Test func `an address above its request rate gets Retry-After`() async throws {
         let bench = try SignalingBench(http: HTTPLimits(requestBurst: 2, requestsPerSecond: 0.01))
         try await bench.test { http in
             for _ in 0..<2 { #expect(try await http.post("/whip/lobby", "x").status == .badRequest) }
@@ -253,7 +255,7 @@ struct EndpointTests {
         }
     }
 
-    @Test func `a hundred viewers and publishers come and go and leave nothing`() async throws {
+    @Test func `a hundred viewers and publishers join and leave without a leak`() async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             var sessions: [OpenSession] = []

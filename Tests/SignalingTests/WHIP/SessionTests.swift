@@ -11,7 +11,7 @@ import Wire
 
 @Suite(.timeLimit(.minutes(1)))
 struct SessionTests {
-    @Test func `trickled candidates are taken without content and without a new tag`() async throws {
+    @Test func `trickled candidates answer 204 and keep the ETag`() async throws {
         try await SignalingBench().test { http in
             let session = try await http.publish()
             for condition in [session.tag, "\"other\", \(session.tag)", "*", "\"*\""] {
@@ -24,7 +24,7 @@ struct SessionTests {
     }
 
     @Test(arguments: ["*", "\"*\"", "tag"])
-    func `new credentials restart ICE, and the tag before is then stale`(condition: String) async throws {
+    func `new credentials restart ICE and change the ETag`(condition: String) async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let session = try await http.publish()
@@ -46,7 +46,7 @@ struct SessionTests {
         }
     }
 
-    @Test func `a restart that fails keeps the session and its tag`() async throws {
+    @Test func `a failed ICE restart keeps the session and its ETag`() async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let session = try await http.publish()
@@ -56,7 +56,7 @@ struct SessionTests {
         }
     }
 
-    @Test func `two restarts at once answer 409 to the second`() async throws {
+    @Test func `of two simultaneous ICE restarts the second gets 409`() async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let session = try await http.publish()
@@ -101,7 +101,7 @@ struct SessionTests {
     ]
 
     @Test(arguments: refusals)
-    func `a wrong PATCH gets its status and changes nothing`(row: Refusal) async throws {
+    func `an invalid PATCH gets its status and changes nothing`(row: Refusal) async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let session = try await http.publish()
@@ -117,7 +117,7 @@ struct SessionTests {
         }
     }
 
-    @Test func `a weak tag never matches`() async throws {
+    @Test func `a weak ETag never matches`() async throws {
         try await SignalingBench().test { http in
             let session = try await http.publish()
             let response = try await http.patch(session, ifMatch: "W/\(session.tag)", Offers.trickle)
@@ -125,7 +125,7 @@ struct SessionTests {
         }
     }
 
-    @Test func `DELETE ignores If-Match, frees everything, and the URL is gone`() async throws {
+    @Test func `DELETE ignores If-Match and removes the session`() async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             for session in [try await http.publish(), try await http.watch()] {
@@ -138,7 +138,7 @@ struct SessionTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `a session whose transport ended is gone`() async throws {
+    @Test func `a session ends with its transport`() async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             let session = try await http.publish()
@@ -150,7 +150,7 @@ struct SessionTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `GET, HEAD, OPTIONS and other methods of a session answer as they must`() async throws {
+    @Test func `a session answers GET, HEAD, OPTIONS and other methods as RFC 9725 requires`() async throws {
         try await SignalingBench().test { http in
             let session = try await http.publish()
             #expect(try await http.send(.get, session.path).status == .noContent)
@@ -164,7 +164,7 @@ struct SessionTests {
         }
     }
 
-    @Test func `session URLs are long, of their own, and say nothing of the participant`() async throws {
+    @Test func `session URLs are long, unique and independent of the participant ID`() async throws {
         try await SignalingBench().test { http in
             let session = try await http.publish()
             #expect(session.path.count >= 60)

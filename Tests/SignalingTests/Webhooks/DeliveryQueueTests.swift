@@ -34,7 +34,7 @@ private final class Queue {
     }
     private static let (a, b, c) = (ChannelName("a")!, ChannelName("b")!, ChannelName("c")!)
 
-    @Test func `a channel's events go one after the other, channels side by side up to the limit`() {
+    @Test func `events are sequential within a channel and parallel across channels up to the limit`() {
         let queue = Queue(limits: Self.limits())
         for (item, channel) in [(1, Self.a), (2, Self.a), (3, Self.b), (4, Self.c)] {
             #expect(queue.add(item, of: channel))
@@ -52,13 +52,13 @@ private final class Queue {
         #expect(queue.count == 0 && queue.next() == nil)
     }
 
-    @Test func `a failure is tried again after waits that double, then given up, and the next one begins anew`() {
+    @Test func `a failed event is retried with doubling waits, then dropped, and the next starts at the first wait`() {
         let queue = Queue(limits: Self.limits(attempts: 4))
         #expect(queue.add(1, of: Self.a) && queue.add(2, of: Self.a) && queue.add(3, of: Self.b))
         for wait in [Duration.seconds(1), .seconds(2), .seconds(3)] {
             #expect(queue.next()?.item == 1)
             #expect(queue.finished(Self.a, isDelivered: false) == .retry(after: wait))
-            // The other channel goes on, and this one waits.
+            // The other channel continues, and this one waits.
             if wait == .seconds(1) {
                 #expect(queue.next()?.item == 3)
                 #expect(queue.finished(Self.b, isDelivered: true) == .delivered)
@@ -73,7 +73,7 @@ private final class Queue {
         #expect(queue.count == 1)
     }
 
-    @Test func `what is too much is not taken, and room comes back`() {
+    @Test func `a full queue refuses events until one is delivered`() {
         let queue = Queue(limits: Self.limits(waiting: 2))
         #expect(queue.add(1, of: Self.a) && queue.add(2, of: Self.b))
         #expect(!queue.add(3, of: Self.a) && !queue.add(4, of: Self.c))
@@ -84,7 +84,7 @@ private final class Queue {
         #expect(queue.next()?.item == 5)
     }
 
-    @Test func `the channel with the most waiting loses its own, what tells of comings and goings last`() {
+    @Test func `the channel with the most events drops its own, joins and leaves last`() {
         let queue = Queue(limits: Self.limits(waiting: 6, concurrency: 1))
         #expect(queue.add(0, of: Self.a))
         #expect(queue.next()?.item == 0, "it is under way")
@@ -107,7 +107,7 @@ private final class Queue {
         #expect(queue.count == 0)
     }
 
-    @Test func `ten thousand joins of one channel that is told slowly cost another nothing`() {
+    @Test func `ten thousand queued joins of one channel cost another channel no event`() {
         let queue = Queue(limits: Self.limits(waiting: 1_000, concurrency: 16))
         for item in 0..<10_400 {
             let addition = queue.addition(item, of: Self.a)
@@ -118,7 +118,7 @@ private final class Queue {
         #expect(queue.next()?.item == -1, "and it is told at once")
     }
 
-    @Test func `failures in ten thousand channels keep no coming or going out, and are told after it`() throws {
+    @Test func `failure events of ten thousand channels displace no join or leave and are delivered later`() throws {
         let queue = Queue(limits: Self.limits(waiting: 1_000, concurrency: 4))
         for item in 0..<10_000 {
             let addition = queue.addition(item, of: try #require(ChannelName("flood-\(item)")), isEssential: false)
@@ -138,7 +138,7 @@ private final class Queue {
     }
 
     @Test(arguments: 0..<20)
-    func `in any order no channel loses an event while another has more waiting`(seed: UInt64) {
+    func `in any order no channel drops an event while another has more`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let channels = [Self.a, Self.b, Self.c]
         let queue = Queue(limits: Self.limits(waiting: 12, concurrency: 2))
@@ -168,7 +168,7 @@ private final class Queue {
         }
     }
 
-    @Test func `at the end a failure is final`() {
+    @Test func `during shutdown a failure is final`() {
         let queue = Queue(limits: Self.limits())
         #expect(queue.add(1, of: Self.a))
         _ = queue.next()
@@ -178,7 +178,7 @@ private final class Queue {
     }
 
     @Test(arguments: 0..<20)
-    func `in any order of ends each event is told in its channel's order, or given up`(seed: UInt64) {
+    func `in any order of completions each event is delivered in its channel's order, or dropped`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let channels = [Self.a, Self.b, Self.c]
         let queue = Queue(limits: Self.limits(waiting: 1_000, concurrency: 2, attempts: 2))
@@ -216,11 +216,11 @@ private final class Queue {
 @Suite struct OpenQuestionTests {
     private func network(_ number: Int) -> ClientNetwork { ClientNetwork(IPAddress("192.0.2.\(number)")!) }
 
-    @Test func `networks that ask all they can leave a place for one that asks nothing`() {
+    @Test func `networks at their limit leave room for another network`() {
         var limits = WebhookLimits()
         limits.questionsMax = 200
         limits.questionsPerNetworkMax = 40
-        var questions = OpenQuestions(limits)
+        var questions = PendingAdmissions(limits)
         var taken = 0
         for round in 0..<2_000 where questions.open(for: network(round % 20)) == nil { taken += 1 }
         #expect(taken < 200)
@@ -230,11 +230,11 @@ private final class Queue {
         #expect(questions.open(for: network(98)) == nil, "room comes back")
     }
 
-    @Test func `clients that cannot be told apart have no share, and the limit of all holds for them`() {
+    @Test func `a shared network has no limit of its own, only the total limit`() {
         var limits = WebhookLimits()
         limits.questionsMax = 20
         limits.questionsPerNetworkMax = 2
-        var questions = OpenQuestions(limits)
+        var questions = PendingAdmissions(limits)
         for round in 0..<20 {
             #expect(questions.open(for: round % 2 == 0 ? .unknown : ClientNetwork(.loopbackV4)) == nil)
         }

@@ -50,7 +50,7 @@ struct WebhookDeliveryTests {
         )
     }
 
-    @Test func `what nobody is told of is not written`() {
+    @Test func `without a webhook no body is made`() {
         let count = Atomic(0)
         let webhooks = Webhooks(
             WebhookConfiguration(),
@@ -76,7 +76,7 @@ struct WebhookDeliveryTests {
         RoomFixtures.report(channel: channel, minutes: minutes)
     }
 
-    /// Runs the webhooks until everything was told or given up.
+    /// Runs the webhooks until every event was delivered or dropped.
     private static func finish(_ webhooks: Webhooks) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await webhooks.run() }
@@ -85,7 +85,7 @@ struct WebhookDeliveryTests {
         }
     }
 
-    @Test func `events are told in a channel's order, with all that a server needs`() async throws {
+    @Test func `events are delivered in a channel's order with all members`() async throws {
         let script = Script([.success("")])
         let counters = WebhookCounters()
         let webhooks = Self.webhooks(script, counters)
@@ -110,7 +110,7 @@ struct WebhookDeliveryTests {
         #expect(counters["event"].successful == 3 && counters["session"].successful == 0)
     }
 
-    @Test func `a failure is tried again with the same id, and counted once when it is given up`() async {
+    @Test func `a failed event is retried with the same id, and counted once when it is dropped`() async {
         let script = Script([.failure(.timeout), .failure(.status(500)), .success(""), .failure(.timeout)])
         let counters = WebhookCounters()
         let sleeps = Sleeps()
@@ -125,7 +125,7 @@ struct WebhookDeliveryTests {
         #expect(counters["event"].failed == 1)
     }
 
-    @Test func `while nobody is told, no more than the limit waits, and nothing waits for it`() {
+    @Test func `without a reachable server the queue stays bounded and nothing blocks`() {
         let counters = WebhookCounters()
         let webhooks = Self.webhooks(Script([.success("")]), counters, waiting: 5)
         for _ in 0..<8 { webhooks.take(.connectionCreated(Self.report())) }
@@ -133,7 +133,7 @@ struct WebhookDeliveryTests {
         #expect(counters["event"].dropped == 3)
     }
 
-    @Test func `what a server grants a new session is put in force, and nonsense changes nothing`() async throws {
+    @Test func `the session webhook's answer applies, and an invalid answer changes nothing`() async throws {
         let bench = try SignalingBench()
         try await bench.test { http in
             _ = try await http.publish()

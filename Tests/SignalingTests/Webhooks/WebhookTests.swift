@@ -15,7 +15,7 @@ import Testing
 
 /// An operator's server on a port of its own.
 struct HookServer: Sendable {
-    /// Told how many came before.
+    /// Called with the number of earlier requests.
     private let answer: @Sendable (Int, Seen) async throws -> Response
 
     init(_ answer: @escaping @Sendable (Int, Seen) async throws -> Response) { self.answer = answer }
@@ -25,7 +25,7 @@ struct HookServer: Sendable {
         let headers: HTTPFields
     }
 
-    /// Runs the server as long as the body, which gets its address and what it was told so far.
+    /// Runs the server during the body, which gets its address and the received requests.
     func run<Value: Sendable>(
         _ body: @Sendable (String, @escaping @Sendable () -> [Seen]) async throws -> Value
     ) async throws -> Value {
@@ -104,7 +104,7 @@ private func ask(
 
 @Suite(.timeLimit(.minutes(1)))
 struct WebhookAuthorizerTests {
-    @Test func `the server is told of the newcomer, and its grants are taken`() async throws {
+    @Test func `the webhook gets the client's data, and its grants apply`() async throws {
         try await HookServer { _, _ in HookServer.json(#"{"allowed":true,"client_id":"given"}"#) }.run { url, seen in
             var request = AccessRequest.newcomer(
                 "t",
@@ -136,14 +136,14 @@ struct WebhookAuthorizerTests {
         }
     }
 
-    @Test func `WHIP's token stands where a client of Sora's puts it`() async throws {
+    @Test func `the webhook gets a WHIP token as metadata.access_token`() async throws {
         try await HookServer { _, _ in HookServer.json(#"{"allowed":true}"#) }.run { url, seen in
             _ = try await ask(url, .newcomer(nil, bearer: "b"))
             #expect(seen().first?.body["metadata"] == ["access_token": "b"])
         }
     }
 
-    @Test func `a refusal's reason is the server's`() async throws {
+    @Test func `a denial has the webhook's reason`() async throws {
         try await HookServer { _, _ in HookServer.json(#"{"allowed":false,"reason":"NO-SEAT"}"#) }.run { url, _ in
             let (decision, counters) = try await ask(url)
             guard case .denied(let reason) = decision else { throw Unexpected() }
@@ -157,7 +157,7 @@ struct WebhookAuthorizerTests {
         #"{"allowed":true,"audio_bit_rate":64}"#, #"{"allowed":true}}"#,
         #"{"allowed":true,"x":"\#(String(repeating: "x", count: 20_000))"}"#,
     ])
-    func `nonsense decides nothing`(text: String) async throws {
+    func `an invalid webhook answer is a failure`(text: String) async throws {
         try await HookServer { _, _ in HookServer.json(text) }.run { url, _ in
             let (decision, counters) = try await ask(url)
             #expect(decision.isFailed)
@@ -166,7 +166,7 @@ struct WebhookAuthorizerTests {
     }
 
     @Test(arguments: [400, 404, 500, 503, 302])
-    func `any status but 2xx decides nothing`(code: Int) async throws {
+    func `a status other than 2xx is a failure`(code: Int) async throws {
         let answer = { @Sendable (_: Int, _: HookServer.Seen) in
             var response = HookServer.json(#"{"allowed":true}"#, status: HTTPResponse.Status(code: code))
             response.headers[.location] = "/elsewhere"
@@ -180,7 +180,7 @@ struct WebhookAuthorizerTests {
     }
 
     @Test(arguments: [nil, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"allowed\":true,"])
-    func `a server that does not answer, or never to the end, decides nothing after the timeout`(
+    func `a missing or incomplete answer is a failure after the timeout`(
         reply: String?
     ) async throws {
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -196,14 +196,14 @@ struct WebhookAuthorizerTests {
         try await server.close()
     }
 
-    @Test func `a server that is not there decides nothing`() async throws {
+    @Test func `an unreachable webhook server is a failure`() async throws {
         // The port was bound a moment ago and is not any more.
         let url = try await HookServer { _, _ in HookServer.json("{}") }.run { url, _ in url }
         let decision = try await ask(url).0
         #expect(decision.isFailed)
     }
 
-    @Test func `too many questions at one time are not asked`() async throws {
+    @Test func `pending authentication requests are bounded`() async throws {
         let gate = Gate()
         var limits = WebhookLimits()
         limits.questionsMax = 2
@@ -228,7 +228,7 @@ struct WebhookAuthorizerTests {
         #expect(await authorizer.admit(.newcomer(nil)).grants != nil)
     }
 
-    @Test func `a newcomer that goes away is no failure of the server`() async throws {
+    @Test func `a cancelled admission is no failure of the server`() async throws {
         let counters = WebhookCounters()
         let asked = AsyncStream.makeStream(of: Void.self)
         let authorizer = WebhookAuthorizer(
@@ -246,7 +246,7 @@ struct WebhookAuthorizerTests {
         #expect(counters["auth"].failed == 0)
     }
 
-    @Test func `readers of the list of members are nobody's business but the webhook's`() async throws {
+    @Test func `the webhook decides on readers of the participant list`() async throws {
         let authorizer = WebhookAuthorizer(
             url: "x",
             transport: Gate(),
@@ -261,7 +261,7 @@ struct WebhookAuthorizerTests {
         #expect(await authorizer.authorize(.control(lobby), nil) == .asOwner)
     }
 
-    @Test func `certificates that cannot be read are named`() {
+    @Test func `the error for unreadable certificates names the file`() {
         var configuration = WebhookConfiguration()
         configuration.certificateAuthorityPath = "/nonexistent/ca.pem"
         let error = #expect(throws: ServerStartError.self) { try WebhookClient(configuration) }
@@ -285,7 +285,7 @@ private final class Mumbler: ChannelInboundHandler {
     }
 }
 
-/// A transport that never answers, and fails when nobody waits for it any more.
+/// A transport that never answers, and fails when it is cancelled.
 private struct Patience: WebhookTransport {
     let isAsked: @Sendable () -> Void
 
@@ -298,7 +298,7 @@ private struct Patience: WebhookTransport {
     }
 }
 
-/// A transport that answers once it is opened, and then always: everybody is allowed.
+/// A transport that admits all clients, once it is opened.
 final class Gate: WebhookTransport {
     private struct State {
         var isOpen = false

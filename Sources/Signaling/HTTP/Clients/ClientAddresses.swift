@@ -3,10 +3,10 @@ import Room
 import Synchronization
 import Wire
 
-/// Who is at the other end of the public listener's connections, whether directly or behind a trusted proxy.
+/// The client addresses of the public listener's connections, direct or named by a trusted proxy.
 final class ClientAddresses: Sendable {
     let proxies: ProxyConfiguration
-    /// Clients that a proxy named, by the connection.
+    /// The clients that proxies named, by connection.
     private let named = Mutex<[ObjectIdentifier: IPAddress]>([:])
 
     init(_ proxies: ProxyConfiguration) { self.proxies = proxies }
@@ -16,29 +16,29 @@ final class ClientAddresses: Sendable {
         Self.peer(of: channel).map { proxies.trusts($0) } ?? false
     }
 
-    /// The client of a connection; of a proxy's connection the proxy itself, unless it named a client.
+    /// The client of a connection. For a proxy's connection, the client that the proxy named, or else the proxy.
     func address(of channel: any Channel) -> IPAddress? {
         guard !proxies.trusted.isEmpty else { return Self.peer(of: channel) }
         return named.withLock { $0[ObjectIdentifier(channel)] } ?? Self.peer(of: channel)
     }
 
     /// The client of one request.
-    /// - Parameter forwardedFor: the request's fields of this name.
+    /// - Parameter forwardedFor: The `X-Forwarded-For` fields of the request.
     func address(of channel: any Channel, forwardedFor: @autoclosure () -> [String]) -> IPAddress? {
         guard let address = address(of: channel), proxies.trusts(address) else { return address(of: channel) }
         return proxies.client(peer: address, forwardedFor: forwardedFor())
     }
 
-    /// Where the client of a connection comes from.
+    /// The network of a connection's client.
     func network(of channel: any Channel) -> ClientNetwork {
         address(of: channel).map { ClientNetwork($0) } ?? .unknown
     }
 
-    /// A proxy named the client of a connection.
+    /// Records the client that a proxy named for a connection.
     func name(_ address: IPAddress, for channel: any Channel) {
         let id = ObjectIdentifier(channel)
         named.withLock { $0[id] = address }
-        // The channel is alive until then, so that no other has its identity.
+        // The channel lives until then, so no other channel has its identifier.
         channel.closeFuture.whenComplete { _ in _ = self.named.withLock { $0.removeValue(forKey: id) } }
     }
 
@@ -48,13 +48,13 @@ final class ClientAddresses: Sendable {
 }
 
 extension ClientNetwork {
-    /// The network of a socket's other end.
+    /// The network of a socket address.
     init(of address: SocketAddress?) {
         self = address?.ipAddress.flatMap { IPAddress($0) }.map { ClientNetwork($0) } ?? .unknown
     }
 }
 
-/// How many connections each network has open, so that none takes them all.
+/// Counts connections per network and enforces each network's share.
 final class ConnectionShares: Sendable {
     private let limits: HTTPLimits
     private let statistics: SignalingStatistics
@@ -65,7 +65,7 @@ final class ConnectionShares: Sendable {
         self.statistics = statistics
     }
 
-    /// Counts a connection until it is closed. Returns whether it is within its network's share.
+    /// Counts a connection until it closes. Returns whether it is within its network's share.
     func take(for network: ClientNetwork, until closed: EventLoopFuture<Void>) -> Bool {
         let most = network.share(limits.connectionsPerNetworkMax, of: limits.connectionsMax)
         let isWithin = counts.withLock { counts in

@@ -2,16 +2,16 @@ import NIOCore
 import Room
 import Synchronization
 
-/// What waits for all clients of a listener together because they read more slowly than is written to them.
+/// Bounds the unsent bytes of all clients of a listener together.
 ///
-/// When it is more than the limit, clients are cut off until the rest fits: of the network that most waits for, the client
-/// that has left something unread for longest. Clients that got all of it just now are spared while the others are enough.
+/// Beyond the limit it closes connections until the rest fits: of the network with the most unsent bytes, the client with
+/// the oldest unsent data. Clients whose data is new stay connected as long as closing slow ones is enough.
 final class OutboundBudget: Sendable {
     /// One client's connection.
     struct ID: Hashable, Sendable {
         fileprivate let rawValue: UInt64
     }
-    /// Whose clients are counted together: a network's, or one that shares its address with others of any number.
+    /// The clients that count together: those of one network, or a single connection of a shared network.
     private enum Owner: Hashable {
         case network(ClientNetwork)
         case connection(ID)
@@ -20,7 +20,7 @@ final class OutboundBudget: Sendable {
         let owner: Owner
         let cut: @Sendable () -> Void
         var waitingBytes = 0
-        /// What waits, first to last, and since when.
+        /// The unsent writes in order, with their times.
         var writes: ArraySlice<(bytes: Int, at: NIODeadline)> = []
 
         mutating func add(_ bytes: Int, at now: NIODeadline) {
@@ -45,7 +45,7 @@ final class OutboundBudget: Sendable {
             }
         }
 
-        /// Since when the oldest of what waits does.
+        /// The time of the oldest unsent write.
         var waitingSince: NIODeadline? { writes.first?.at }
 
         func isSlow(at now: NIODeadline) -> Bool {
@@ -58,28 +58,28 @@ final class OutboundBudget: Sendable {
         var next: UInt64 = 0
     }
 
-    /// How long something waits at least before its client counts as one that reads slowly.
+    /// The age of unsent data from which its client counts as slow.
     static let patience = TimeAmount.seconds(1)
-    /// Writes within this time are remembered as one, so that what is remembered does not grow with their number.
+    /// Writes within this time are recorded as one, which bounds the record.
     private static let writesTogether = TimeAmount.milliseconds(100)
 
     private let bytesMax: Int
     private let statistics: SignalingStatistics
     private let state = Mutex(State())
 
-    /// - Parameter bytesMax: what may wait for all clients together, in bytes.
+    /// - Parameter bytesMax: The maximum number of unsent bytes of all clients.
     init(bytesMax: Int, statistics: SignalingStatistics) {
         self.bytesMax = bytesMax
         self.statistics = statistics
     }
 
-    /// What waits at present, in bytes.
+    /// The number of unsent bytes.
     var waitingBytes: Int { state.withLock { $0.waitingBytes } }
 
-    /// A client that may be written to, until ``remove(_:)``.
+    /// Adds a client, until ``remove(_:)``.
     /// - Parameters:
-    ///   - network: where the client comes from.
-    ///   - cut: closes its connection; called on any thread, at most once.
+    ///   - network: The client's network.
+    ///   - cut: Closes the client's connection; called on any thread, at most once.
     func add(from network: ClientNetwork, cut: @escaping @Sendable () -> Void) -> ID {
         state.withLock { state in
             let id = ID(rawValue: state.next)
@@ -89,7 +89,7 @@ final class OutboundBudget: Sendable {
         }
     }
 
-    /// The client is gone, and what waited for it with it.
+    /// Removes a client and its unsent bytes.
     func remove(_ id: ID) {
         state.withLock { state in
             guard let client = state.clients.removeValue(forKey: id) else { return }
@@ -97,7 +97,7 @@ final class OutboundBudget: Sendable {
         }
     }
 
-    /// So many bytes more wait for a client, or fewer. Nothing happens when it is gone or was cut off.
+    /// Changes a client's unsent bytes. Does nothing after the client was removed or cut.
     func change(_ id: ID, by bytes: Int, at now: NIODeadline = .now()) {
         let slow = state.withLock { state -> [Client] in
             guard state.clients[id] != nil else { return [] }
@@ -122,9 +122,9 @@ final class OutboundBudget: Sendable {
         }
     }
 
-    /// Who is cut off next.
+    /// The next client to cut.
     private func slowest(of state: State, at now: NIODeadline) -> ID? {
-        // To cut off all that read slowly is of no use when what was written just now is too much without them.
+        // If new data alone exceeds the limit, cutting the slow clients would not help.
         var bytes: (slow: [Owner: Int], all: [Owner: Int], slowTotal: Int) = ([:], [:], 0)
         for client in state.clients.values where client.waitingBytes > 0 {
             bytes.all[client.owner, default: 0] += client.waitingBytes

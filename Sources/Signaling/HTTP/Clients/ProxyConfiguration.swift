@@ -2,11 +2,11 @@ public import Wire
 
 /// A range of addresses in CIDR notation (RFC 4632, RFC 4291 §2.3).
 public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
-    public let address: IPAddress
-    /// Leading bits that count: up to 32 of an IPv4 address, up to 128 of an IPv6 address.
-    public let prefixLength: Int
+    let address: IPAddress
+    /// The number of significant leading bits: up to 32 for IPv4, up to 128 for IPv6.
+    let prefixLength: Int
 
-    /// An address, or an address, a slash and a prefix length. `nil` for anything else.
+    /// Parses `ADDRESS` or `ADDRESS/LENGTH`; `nil` for anything else.
     public init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let address = IPAddress(first) else { return nil }
@@ -24,7 +24,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
 
     public func contains(_ other: IPAddress) -> Bool {
         guard address.isV4 == other.isV4 else { return false }
-        // An IPv4 address stands in the last 32 of 128 bits.
+        // An IPv4 address is in the last 32 of 128 bits.
         let length = address.isV4 ? prefixLength + 96 : prefixLength
         let highMask: UInt64 = length >= 64 ? .max : ~(.max >> UInt64(length))
         let lowMask: UInt64 = length <= 64 ? 0 : ~(length == 128 ? 0 : .max >> UInt64(length - 64))
@@ -34,9 +34,9 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(address)/\(prefixLength)" }
 }
 
-/// Which reverse proxies stand in front of the public listener, and how they name their clients.
+/// The trusted reverse proxies of the public listener, and how they name their clients.
 ///
-/// What anybody else says of its own address is ignored.
+/// The server ignores addresses that other clients claim.
 public struct ProxyConfiguration: Hashable, Sendable {
     /// How a proxy names the client of a connection.
     public enum Header: String, Hashable, Sendable, CaseIterable {
@@ -46,7 +46,7 @@ public struct ProxyConfiguration: Hashable, Sendable {
         case proxyProtocol = "proxy-protocol"
     }
 
-    /// Addresses of the proxies. Without any, clients are known by the address of their connection.
+    /// The proxies' addresses. Without any, the connection's address is the client's.
     public var trusted: [AddressRange]
     public var header: Header
 
@@ -57,10 +57,10 @@ public struct ProxyConfiguration: Hashable, Sendable {
 
     func trusts(_ address: IPAddress) -> Bool { trusted.contains { $0.contains(address) } }
 
-    /// The address of the client that a request came from.
+    /// The client address of a request.
     /// - Parameters:
-    ///   - peer: the other end of the connection.
-    ///   - forwardedFor: the fields `X-Forwarded-For`, in their order.
+    ///   - peer: The remote address of the connection.
+    ///   - forwardedFor: The `X-Forwarded-For` fields in order.
     func client(peer: IPAddress, forwardedFor: [String]) -> IPAddress {
         guard header == .forwardedFor else { return peer }
         var client = peer
@@ -75,10 +75,10 @@ public struct ProxyConfiguration: Hashable, Sendable {
         return client
     }
 
-    /// The proxies that a request may have gone through.
+    /// The maximum number of proxies on a request's path.
     private static let hopsMax = 32
 
-    /// One hop of the field. Some proxies add the port.
+    /// Parses one hop. Some proxies add the port.
     private static func address(_ text: Substring) -> IPAddress? {
         let text = text.filter { $0 != " " && $0 != "\t" }
         if let address = IPAddress(text) { return address }

@@ -1,24 +1,24 @@
 import NIOCore
 import Wire
 
-/// The header of the PROXY protocol, versions 1 and 2, as HAProxy specifies it.
+/// The header of the PROXY protocol, versions 1 and 2 (HAProxy's specification).
 enum ProxyProtocolHeader: Hashable, Sendable {
     /// More bytes are needed.
     case incomplete
     case invalid
-    /// The header has so many bytes. Without a client, the proxy speaks for itself or cannot name it.
+    /// The whole header. `client` is `nil` for the proxy's own connections, and when the proxy does not know the client.
     case complete(client: IPAddress?, byteCount: Int)
 
-    /// The longest header of version 1, its line end included, in bytes.
+    /// The maximum length of a version 1 header with its line end, in bytes.
     private static let textBytesMax = 107
-    /// The longest header of version 2 that is taken. Addresses have 36 bytes; the rest are extensions, which are skipped.
+    /// The maximum length of an accepted version 2 header, in bytes: 36 for addresses, and extensions, which are skipped.
     static let bytesMax = 16 + 1_024
     private static let signature: [UInt8] = [
         0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
     ]
     private static let textStart = Array("PROXY ".utf8)
 
-    /// - Parameter bytes: what the connection has delivered from its beginning.
+    /// - Parameter bytes: All bytes received on the connection so far.
     init(_ bytes: ArraySlice<UInt8>) {
         if bytes.prefix(Self.signature.count).elementsEqual(Self.signature.prefix(bytes.count)) {
             self = bytes.count < 16 ? .incomplete : Self.binary(bytes)
@@ -53,7 +53,7 @@ enum ProxyProtocolHeader: Hashable, Sendable {
         guard count <= bytesMax, command >> 4 == 2, command & 0xF <= 1 else { return .invalid }
         guard bytes.count >= count else { return .incomplete }
         let body = bytes[(start + 16)..<(start + count)]
-        // LOCAL, as of the proxy's own health checks.
+        // LOCAL: the proxy's own health checks.
         guard command & 0xF == 1 else { return .complete(client: nil, byteCount: count) }
         switch family >> 4 {
         case 1:
@@ -70,12 +70,12 @@ enum ProxyProtocolHeader: Hashable, Sendable {
     }
 }
 
-/// Takes the PROXY protocol's header off the beginning of a trusted proxy's connection.
+/// Removes the PROXY protocol header from the start of a trusted proxy's connection.
 final class ProxyProtocolHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// Told of the client, once. Returns whether it may stay.
+    /// Called once with the client. Returns whether to keep the connection.
     private let onClient: (IPAddress?) -> Bool
     private let statistics: SignalingStatistics
     private var received = ByteBuffer()

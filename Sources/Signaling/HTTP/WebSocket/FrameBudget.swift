@@ -1,17 +1,17 @@
 import NIOCore
 
-/// How many frames that carry next to nothing one WebSocket may send: pings, pongs, small fragments, and whatever comes
-/// behind a Close. Each costs the node as much as a whole message does before anybody could be asked to log in.
+/// A token bucket for the cheap frames of one WebSocket: pings, pongs, small fragments, and frames after a Close. Each costs
+/// the node as much as a whole message, also before authentication.
 struct FrameBudget {
     private let burst: Int
-    /// Time in which one frame becomes available again.
+    /// The time per frame.
     private let interval: TimeAmount
     private var available: Int
     private var filledAt: NIODeadline
 
     /// - Parameters:
-    ///   - burst: frames at once.
-    ///   - perSecond: frames a second in the long run; at least one.
+    ///   - burst: The maximum number of frames at once.
+    ///   - perSecond: The rate in frames per second; at least one.
     init(burst: Int, perSecond: Int, at now: NIODeadline) {
         self.burst = burst
         interval = .nanoseconds(1_000_000_000 / Int64(clamping: max(1, perSecond)))

@@ -8,24 +8,23 @@ import NIOHTTPTypesHTTP1
 import NIOWebSocket
 import Room
 
-/// What becomes of a request for a WebSocket.
+/// The decision on a WebSocket handshake.
 enum WebSocketAnswer {
     case granted
-    /// There are no WebSockets at its path: it is answered as any other request.
+    /// The path has no WebSocket. The request is answered as any other.
     case unknown
-    /// It is answered with this, and its connection ends.
+    /// The request is answered with this failure, and the connection closes.
     case refused(HTTPFailure)
 }
 
-/// What takes WebSockets at the public listener.
+/// Serves the WebSockets of the public listener.
 protocol WebSocketEndpoint: Sendable {
-    /// Whether a request that asks for a WebSocket gets one.
+    /// Decides on a WebSocket handshake.
     ///
-    /// Asked once at most for each connection, about a complete opening handshake. Called on the channel's event loop;
-    /// it must not block.
+    /// Called at most once per connection, for a complete opening handshake, on the channel's event loop. It must not block.
     func answer(to head: HTTPRequestHead, on channel: any Channel) -> WebSocketAnswer
 
-    /// Speaks on a WebSocket until its end. What it sends goes out by `channel.writeAndFlush`.
+    /// Serves a WebSocket until it closes. It sends with `channel.writeAndFlush`.
     func serve(
         _ input: NIOAsyncChannelInboundStream<WebSocketInput>,
         on channel: any Channel,
@@ -33,9 +32,9 @@ protocol WebSocketEndpoint: Sendable {
     ) async
 }
 
-/// An HTTP/1.1 connection whose first request may turn it into a WebSocket.
+/// An HTTP/1.1 connection whose first request may upgrade it to a WebSocket.
 struct UpgradableHTTPChannel: HTTPChannelHandler {
-    /// What a connection became.
+    /// The protocol of a connection after its first request.
     enum Negotiated: Sendable {
         case http(NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>)
         case webSocket(NIOAsyncChannel<WebSocketInput, WebSocketOutput>)
@@ -45,14 +44,14 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         let negotiated: EventLoopFuture<Negotiated>
     }
 
-    /// What bounds the cost of connections to others.
+    /// The shared accounting of all connections.
     struct Costs: Sendable {
         let statistics: SignalingStatistics
         let outbound: OutboundBudget
         let clients: ClientAddresses
         let shares: ConnectionShares
     }
-    /// The connection's network has more of them than its share.
+    /// The connection exceeds its network's share.
     struct ShareExceeded: Error {}
 
     let responder: HTTPChannelHandler.Responder
@@ -65,7 +64,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         let idleTimeout = limits.idleTimeout
         let isProxy = costs.clients.isProxy(channel)
         if !isProxy, !costs.shares.take(for: costs.clients.network(of: channel), until: channel.closeFuture) {
-            // An initializer that fails would end the listener; this closes the one connection.
+            // A failed initializer would end the listener. This closes only the connection.
             return channel.eventLoop.makeSucceededFuture(
                 Value(channel: channel, negotiated: channel.eventLoop.makeFailedFuture(ShareExceeded()))
             )
@@ -77,7 +76,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             let upgrader = NIOTypedWebSocketServerUpgrader<Negotiated>(
                 maxFrameSize: webSocketLimits.messageBytesMax,
                 enableAutomaticErrorHandling: false,
-                // Whoever is refused does not come here: see ``UpgradeFilter``.
+                // ``UpgradeFilter`` already answered refused handshakes.
                 shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(HTTPHeaders()) },
                 upgradePipelineHandler: { channel, _ in
                     channel.eventLoop.makeCompletedFuture { .webSocket(try webSocket(on: channel)) }
@@ -91,7 +90,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
                     }
                 )
             )
-            // The asynchronous channel asks for one request after the other, and header fields are valid by their type.
+            // The asynchronous channel reads one request at a time, and the types of header fields ensure valid fields.
             configuration.enablePipelining = false
             configuration.enableResponseHeaderValidation = false
             configuration.enableErrorHandling = false
@@ -107,11 +106,11 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         }
     }
 
-    /// In front of everything, TLS included.
+    /// The first handler of the pipeline, before TLS.
     private func proxyHandler(_ channel: any Channel) -> ProxyProtocolHandler {
         let costs = costs
         return ProxyProtocolHandler(statistics: costs.statistics) { client in
-            // A proxy that names nobody speaks for itself, as with health checks.
+            // A header without a client is from the proxy itself, such as a health check.
             guard let client else { return true }
             costs.clients.name(client, for: channel)
             return costs.shares.take(for: ClientNetwork(client), until: channel.closeFuture)
@@ -149,7 +148,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         )
     }
 
-    /// When the socket is read: not while two messages wait for their turn. Each may be as long as a message can be.
+    /// Stops reading while two messages are queued, because each may have the maximum length.
     private static let webSocketBackPressure = NIOAsyncSequenceProducerBackPressureStrategies.HighLowWatermark(
         lowWatermark: 1,
         highWatermark: 2
@@ -175,8 +174,8 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
     }
 }
 
-/// Guards a connection until its first request is there: that does not take for ever, what is not HTTP is answered
-/// with 400, and a stopping server waits for nobody who has not asked anything.
+/// Guards a connection until its first request: it enforces the time limit, answers 400 to data that is not HTTP, and
+/// closes the connection at a shutdown.
 private final class FirstRequestHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -198,7 +197,7 @@ private final class FirstRequestHandler: ChannelInboundHandler, RemovableChannel
         context.fireChannelInactive()
     }
 
-    /// The connection is another's from now on.
+    /// Hands the connection over to the HTTP or WebSocket handlers.
     func leave() {
         deadline?.cancel()
         hasLeft = true
@@ -206,7 +205,7 @@ private final class FirstRequestHandler: ChannelInboundHandler, RemovableChannel
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard !hasLeft, error is HTTPParserError else {
-            // Other failures, of TLS or of the socket, close the connection by themselves.
+            // Other failures, of TLS or the socket, close the connection anyway.
             if hasLeft { context.fireErrorCaught(error) }
             return
         }

@@ -2,11 +2,10 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 
-/// Lets only a WebSocket that is granted reach the upgrade handler behind it, and answers one that is refused. Every other
-/// request comes there without its `Upgrade` field, and so is answered as an ordinary one: the upgrade handler forgets the
-/// head of a request that it refuses.
+/// Passes only granted WebSocket handshakes to the upgrade handler behind it, and answers refused ones. It removes the
+/// `Upgrade` field from all other requests, because the upgrade handler loses the head of a request that it refuses.
 ///
-/// The HTTP decoder reads nothing behind a request with that field, so the connection ends with the answer to it.
+/// The HTTP decoder reads nothing after a request with that field, so the connection closes after the response.
 final class UpgradeFilter: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -16,11 +15,11 @@ final class UpgradeFilter: ChannelDuplexHandler {
     private let endpoint: any WebSocketEndpoint
     /// Only the first request of a connection may become a WebSocket.
     private var isFirst = true
-    /// What passes is not HTTP any more.
+    /// Whether the connection is a WebSocket.
     private var isWebSocket = false
-    /// A WebSocket was refused, which ends the connection.
+    /// Whether a handshake was refused, which closes the connection.
     private var isRefused = false
-    /// Whether the next answer is the connection's last.
+    /// Whether the connection closes after the next response.
     private var isLast = false
 
     init(endpoint: any WebSocketEndpoint) { self.endpoint = endpoint }
@@ -70,8 +69,8 @@ final class UpgradeFilter: ChannelDuplexHandler {
         context.write(Self.wrapOutboundOut(.head(head)), promise: promise)
     }
 
-    /// Whether a request is a complete opening handshake (RFC 6455 §4.2.1). One with a body is not: its bytes would be
-    /// read as frames.
+    /// Whether a request is a complete opening handshake (RFC 6455 §4.2.1). It must have no body, whose bytes would be read
+    /// as frames.
     static func isHandshake(_ head: HTTPRequestHead) -> Bool {
         let fields = head.headers
         let length = fields["content-length"]

@@ -2,10 +2,10 @@ import NIOCore
 import NIOWebSocket
 import Room
 
-/// One WebSocket's protocol (RFC 6455) on the server's side: frames below, whole text messages above.
+/// The server side of one WebSocket (RFC 6455): frames to and from the socket, whole text messages to and from the owner.
 ///
-/// Fragments are put together, pings are answered, both sides' closing handshakes are done, and a client that breaks
-/// the protocol or reads nothing is let go of. Whatever arrives behind the beginning of the end is dropped.
+/// It assembles fragments, answers pings, performs the closing handshake, and closes the connection of a client that
+/// violates the protocol or does not read. It drops frames that arrive while it closes.
 final class WebSocketHandler: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = WebSocketInput
@@ -17,30 +17,30 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private let statistics: SignalingStatistics
     private let outbound: OutboundBudget
     private var outboundID: OutboundBudget.ID?
-    /// `nil` until the first frame comes.
+    /// `nil` until the first cheap frame.
     private var budget: FrameBudget?
-    /// Set once a Close frame went out.
+    /// Whether a Close frame was sent.
     private var isClosing = false
-    /// Set once more frames came than the budget permits.
+    /// Whether the client exceeded the frame budget.
     private var hasFlooded = false
     /// The fragments of a message so far.
     private var message: ByteBuffer?
-    /// What was handed to the socket and is not written yet, in bytes.
+    /// The unsent bytes, with the overhead of their frames.
     private var waitingBytes = 0
-    /// All that was written in whole frames, in bytes with what they take beside.
+    /// The total bytes of completely written frames, with overhead.
     private var writtenBytes = 0
-    /// All that was handed to the socket, in bytes.
+    /// The total bytes passed to the channel, without overhead.
     private var handedBytes = 0
     private var writeDeadline: Scheduled<Void>?
     private var closeDeadline: Scheduled<Void>?
 
-    /// What a frame that waits takes beside its bytes.
+    /// The memory of a queued frame besides its bytes.
     private static let frameOverheadBytes = 256
 
     /// - Parameters:
-    ///   - network: where the client comes from.
-    ///   - statistics: counts WebSockets that are closed for what they cost.
-    ///   - outbound: bounds what waits for all WebSockets together.
+    ///   - network: The client's network.
+    ///   - statistics: Counts WebSockets closed because of a limit.
+    ///   - outbound: Bounds the unsent bytes of all connections.
     init(
         limits: WebSocketLimits,
         network: ClientNetwork,
@@ -77,7 +77,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         case .continuation where message != nil: received(frame.unmaskedData, isLast: frame.fin, context)
         case .binary where message == nil: refuse(.binaryRefused, context)
         case .ping:
-            // A later ping is answered in place of one that cannot be (RFC 6455 §5.5.3).
+            // A pong may be omitted when a later ping is answered (RFC 6455 §5.5.3).
             guard context.channel.isWritable else { return }
             write(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData), context, promise: nil)
         case .pong: break
@@ -85,7 +85,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// Whether a frame carries next to nothing, however many of them come.
+    /// Whether a frame counts against the ``FrameBudget``.
     private func isCheap(_ frame: WebSocketFrame) -> Bool {
         switch frame.opcode {
         case .text, .continuation: isClosing || !frame.fin && frame.length < limits.fragmentBytesMin
@@ -102,7 +102,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         return isPermitted
     }
 
-    /// The closing handshake is not waited for: the client's Close stands behind all the frames that it sent.
+    /// Closes without waiting for the client's Close, which follows all the frames that it already sent.
     private func tooManyFrames(_ context: ChannelHandlerContext) {
         guard !hasFlooded else { return }
         hasFlooded = true
@@ -171,7 +171,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         if let error = error as? NIOWebSocketError {
-            // The decoder is of no use any more, so the other side's Close cannot be waited for.
+            // The decoder has failed, so the client's Close cannot be received.
             refuse(error == .invalidFrameLength ? .tooLong : .protocolError, context)
             context.fireChannelReadComplete()
             closeAfterWriting(context)
@@ -189,7 +189,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         switch event {
         case is ChannelShouldQuiesceEvent:
             context.fireChannelRead(Self.wrapInboundOut(.stopping))
-            // No bytes came with it, so nothing else would pass it on.
+            // No read completes after this event, so this flushes the input.
             context.fireChannelReadComplete()
         // A WebSocket has no half-closed state.
         case ChannelEvent.inputClosed: context.close(promise: nil)
@@ -253,8 +253,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
         writeDeadline = nil
     }
 
-    /// Closes the channel unless the client reads until then what waits for it now, or enough of it: one that reads slowly
-    /// takes longer for a large message.
+    /// Closes the channel unless the client reads all data that is unsent now, or the minimum progress, within the write
+    /// timeout. A slow client needs several timeouts for a large message.
     private func armWriteDeadline(_ context: ChannelHandlerContext) {
         let taken = takenBytes(context.channel)
         let (written, waiting) = (writtenBytes, waitingBytes)
@@ -272,7 +272,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// What the system took of all that was handed to the socket, in bytes.
+    /// The total bytes that the kernel accepted.
     private func takenBytes(_ channel: any Channel) -> Int {
         let buffered = try? channel.syncOptions?.getOption(.bufferedWritableBytes)
         return handedBytes &- (buffered ?? 0)

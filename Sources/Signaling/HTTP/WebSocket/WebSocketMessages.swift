@@ -1,14 +1,14 @@
-public import NIOCore
+import NIOCore
 
-/// Why a WebSocket ends: what a Close frame carries (RFC 6455 §7.1.5).
+/// The status code and reason of a Close frame (RFC 6455 §7.1.5).
 struct WebSocketClose: Hashable, Sendable, CustomStringConvertible {
-    /// The longest reason that fits beside the code in a control frame (RFC 6455 §5.5), in bytes.
+    /// The maximum length of a reason in a control frame (RFC 6455 §5.5), in bytes.
     static let reasonBytesMax = 123
 
     let code: UInt16
     let reason: String
 
-    /// - Parameter reason: is cut between two characters to what a frame carries.
+    /// - Parameter reason: Truncated between two characters to ``reasonBytesMax``.
     init(_ code: UInt16, _ reason: String) {
         self.code = code
         var reason = reason
@@ -22,7 +22,6 @@ struct WebSocketClose: Hashable, Sendable, CustomStringConvertible {
     static let binaryRefused = Self(1003, "BINARY-NOT-SUPPORTED")
     static let invalidText = Self(1007, "INVALID-UTF-8")
     static let tooLong = Self(1009, "MESSAGE-TOO-LONG")
-
     static let tooManyFrames = Self(1008, "TOO-MANY-FRAMES")
 
     /// Whether a peer may send the code (RFC 6455 §7.4).
@@ -34,44 +33,43 @@ struct WebSocketClose: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a WebSocket delivers to its owner.
+/// An event that a WebSocket delivers to its owner.
 enum WebSocketInput: Hashable, Sendable {
     case text(String)
-    /// The other side closed; nothing follows. Without a code it gave none.
+    /// The client closed the WebSocket; nothing follows. `code` is `nil` when the client sent none.
     case closed(code: UInt16?, reason: String)
-    /// What came breaks the protocol, and the WebSocket is closing for it.
+    /// The client violated the protocol, and the WebSocket closes.
     case refused(WebSocketClose)
-    /// The server is about to stop.
+    /// The server is shutting down.
     case stopping
 }
 
-/// What the owner of a WebSocket tells it.
+/// A command from the owner of a WebSocket.
 enum WebSocketOutput: Sendable {
     case text(ByteBuffer)
-    /// Starts the closing handshake; what is sent afterwards is dropped.
+    /// Starts the closing handshake; later messages are dropped.
     case close(WebSocketClose)
 }
 
-/// How much one WebSocket may cost.
+/// The limits of one WebSocket.
 public struct WebSocketLimits: Equatable, Sendable {
-    /// The longest message, in one frame or in several. An answer has about 2.2 KB for each remote sender, so this
-    /// carries the answers of a channel with 200 senders.
-    public var messageBytesMax = 512 * 1024
-    /// What may wait for a client that reads slowly. The offer of a channel with 200 senders is about 600 KB.
-    public var waitingBytesMax = 8 * 1024 * 1024
-    /// How long a client may read nothing while something waits for it.
-    public var writeTimeout: TimeAmount = .seconds(20)
-    /// How much a client has to read in that time to count as one that reads. At the least speed that this asks for, the
-    /// largest offer takes about six minutes.
-    public var progressBytesMin = 32 * 1024
-    /// How long the other side's Close is waited for.
-    public var closeTimeout: TimeAmount = .seconds(3)
-    /// Frames that carry next to nothing (pings, pongs, small fragments) that a client may send at once, and per second in
-    /// the long run. SDKs and browsers send one in some seconds.
+    /// The maximum length of a message, in one or several frames. An answer has about 2.2 KB for each remote sender, so this
+    /// is enough for 200 senders.
+    var messageBytesMax = 512 * 1024
+    /// The maximum number of unsent bytes. An offer with 200 senders has about 600 KB.
+    var waitingBytesMax = 8 * 1024 * 1024
+    /// The time in which a client must read ``progressBytesMin`` of its unsent data.
+    var writeTimeout: TimeAmount = .seconds(20)
+    /// The bytes that a client must read within the write timeout. At this rate the largest offer takes about six minutes.
+    var progressBytesMin = 32 * 1024
+    /// The time limit for the client's Close.
+    var closeTimeout: TimeAmount = .seconds(3)
+    /// The burst of cheap frames: pings, pongs and small fragments. SDKs and browsers send one every few seconds.
     public var cheapFrameBurst = 200
+    /// The rate of cheap frames per second.
     public var cheapFramesPerSecond = 20
-    /// A fragment of fewer bytes carries next to nothing, unless it is a message's last.
-    public var fragmentBytesMin = 1_024
+    /// A fragment with fewer bytes is a cheap frame, unless it is the last one of a message.
+    var fragmentBytesMin = 1_024
 
     public init() {}
 }

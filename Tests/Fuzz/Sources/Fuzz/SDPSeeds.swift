@@ -132,11 +132,10 @@ func seedsSDP() -> [(name: String, bytes: [UInt8])] {
         using: &generator
     )
     texts.append(("layered", layered.text))
-    if let result = try? negotiatePublish(offer: layered.text, local: Sample.local, sessionID: 1) {
+    if let result = try? PublishOffer(parsing: layered.text).answer(local: Sample.local, sessionID: 1) {
         texts.append(("publish-answer", result.answer))
     }
-    if let result = try? negotiateWatch(
-        offer: Sample.watchOffer.text,
+    if let result = try? WatchOffer(parsing: Sample.watchOffer.text).answer(
         local: Sample.local,
         streamID: "s",
         sessionID: 1,

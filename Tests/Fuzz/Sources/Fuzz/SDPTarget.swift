@@ -81,7 +81,7 @@ func fuzzSDP(_ bytes: RawSpan) {
 private func negotiate(_ offer: String) {
     var published: [ReceiveTrackParameters] = []
     do {
-        let result = try negotiatePublish(offer: offer, local: Sample.local, sessionID: 7)
+        let result = try PublishOffer(parsing: offer).answer(local: Sample.local, sessionID: 7)
         published = result.receive
         requireReadable(result.answer)
         _ = try? Sample.publishOffer.parse(answer: result.answer)
@@ -90,8 +90,7 @@ private func negotiate(_ offer: String) {
     }
     var generator = SeededGenerator(seed: 9)
     do {
-        let result = try negotiateWatch(
-            offer: offer,
+        let result = try WatchOffer(parsing: offer).answer(
             local: Sample.local,
             streamID: "a stream",
             sessionID: 7,
@@ -146,7 +145,7 @@ private func readAttribute(_ value: String) {
 func fuzzTrickle(_ bytes: RawSpan) {
     guard let text = String(validating: bytes.array(), as: UTF8.self) else { return }
     do {
-        let parsed = try parse(fragment: text)
+        let parsed = try TrickleFragment(parsing: text)
         require(parsed.candidates.count <= 64, "candidates are bounded")
         let mids = ["0", "1"].compactMap { MID($0) }
         if let credentials = parsed.credentials {
@@ -156,7 +155,7 @@ func fuzzTrickle(_ bytes: RawSpan) {
                 candidates: parsed.candidates
             )
             let answer = restartFragment(local: local, mids: mids)
-            let again = try parse(fragment: answer)
+            let again = try TrickleFragment(parsing: answer)
             require(again.credentials == credentials, "credentials stay")
             require(again.candidates == parsed.candidates, "candidates stay")
         }

@@ -5,28 +5,28 @@ import Wire
 /// A session that the server describes, always the same one, with the offer that waits for an answer.
 private struct OfferedScene {
     var generator = SeededGenerator(seed: 3)
-    var session: OfferedSession
+    var session: OfferedDescription
     let offer: String
 
     init() {
-        let layers = ["r0", "r1", "r2"].compactMap { RID($0) }.map { OfferedSession.Layer(rid: $0) }
-        session = OfferedSession(
+        let layers = ["r0", "r1", "r2"].compactMap { RID($0) }.map { OfferedDescription.Layer(rid: $0) }
+        session = OfferedDescription(
             local: Sample.local,
-            own: OfferedSession.Own(audio: .offered(.opus), video: .offered(.vp8), layers: layers),
+            clientMedia: OfferedDescription.ClientMedia(audio: .offered(.opus), video: .offered(.vp8), layers: layers),
             receivesMedia: true,
             using: &generator
         )
         offer = session.makeOffer(Self.streams(["A", "B"]), using: &generator)
     }
 
-    static func streams(_ names: [String]) -> [OfferedSession.RemoteStream] {
+    static func streams(_ names: [String]) -> [OfferedDescription.RemoteStream] {
         names.map { name in
             let tracks = [(MediaKind.audio, CodecName.opus), (.video, .vp9)].compactMap { kind, codec in
                 MID(kind.rawValue).map {
-                    OfferedSession.RemoteTrack(kind: kind, mid: $0, formats: [.standard(codec)])
+                    OfferedDescription.RemoteTrack(kind: kind, mid: $0, formats: [.standard(codec)])
                 }
             }
-            return OfferedSession.RemoteStream(id: name, tracks: tracks)
+            return OfferedDescription.RemoteStream(id: name, tracks: tracks)
         }
     }
 }
@@ -62,7 +62,7 @@ func fuzzSession(_ bytes: RawSpan) {
 
 func seedsSession() -> [(name: String, bytes: [UInt8])] {
     var scene = OfferedScene()
-    let own = Set([scene.session.ownMIDs.audio, scene.session.ownMIDs.video].compactMap { $0 })
+    let own = Set([scene.session.clientMIDs.audio, scene.session.clientMIDs.video].compactMap { $0 })
     let clients: [(String, Set<MID>, Set<CodecName>)] = [
         ("sends", own, Set(CodecName.allCases)), ("receives", [], Set(CodecName.allCases)),
         ("refuses", own, [.opus, .vp8]),

@@ -17,7 +17,7 @@ import Wire
     private static func network(_ number: Int) -> ClientNetwork { ClientNetwork(IPAddress("192.0.2.\(number)")!) }
     private static func second(_ number: Int64) -> NIODeadline { .uptimeNanoseconds(0) + .seconds(number) }
 
-    @Test func `of the network that most waits for, whoever waits longest is cut off first, until the rest fits`() {
+    @Test func `clients with the oldest data of the largest network are closed first, until the rest fits`() {
         let (cuts, statistics) = (Cuts(), SignalingStatistics())
         let budget = OutboundBudget(bytesMax: 100, statistics: statistics)
         let ids = [1, 2, 3, 3, 3].enumerated().map { name, network in
@@ -34,7 +34,7 @@ import Wire
         #expect(statistics.counts.refusals == [.slowReader: 2])
     }
 
-    @Test func `who was written much just now stays, and those that read nothing go`() {
+    @Test func `clients with new data stay, and clients that read nothing are closed`() {
         let cuts = Cuts()
         let budget = OutboundBudget(bytesMax: 1_000, statistics: SignalingStatistics())
         for name in 1...9 {
@@ -49,7 +49,7 @@ import Wire
         #expect(cuts.all.count == 2 && !cuts.all.contains(20), "only as many as have to")
     }
 
-    @Test func `who reads slowly is not cut off for a flood that is too much by itself`() {
+    @Test func `slow clients are not closed for new data that exceeds the limit by itself`() {
         let cuts = Cuts()
         let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
         let slow = budget.add(from: Self.network(1)) { cuts.add(1) }
@@ -59,7 +59,7 @@ import Wire
         #expect(budget.waitingBytes == 100 && cuts.all == Array(repeating: 2, count: 9))
     }
 
-    @Test func `clients of a shared network count each for itself`() {
+    @Test func `clients of a shared network count individually`() {
         let cuts = Cuts()
         let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
         let ids = (0..<6).map { name in budget.add(from: name == 5 ? Self.network(1) : .unknown) { cuts.add(name) } }
@@ -69,7 +69,7 @@ import Wire
         #expect(cuts.all == [5])
     }
 
-    @Test func `whoever reads, leaves or was cut off takes nothing of the budget`() {
+    @Test func `clients that read, leave or were closed free their budget`() {
         let cuts = Cuts()
         let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
         let reader = budget.add(from: Self.network(1)) { cuts.add(0) }

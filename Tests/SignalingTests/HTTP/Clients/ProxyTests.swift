@@ -29,7 +29,7 @@ import Wire
     @Test(arguments: [
         "", "/8", "10.0.0.0/", "10.0.0.0/33", "::/129", "10.0.0.0/-1", "10.0.0.0/8/8", "10.0.0.0/ 8", "name",
     ])
-    func `what is no range is refused`(text: String) { #expect(AddressRange(text) == nil) }
+    func `an invalid range is refused`(text: String) { #expect(AddressRange(text) == nil) }
 
     private let proxies = ProxyConfiguration(trusted: [AddressRange("10.0.0.0/8")!, AddressRange("127.0.0.1")!])
 
@@ -46,12 +46,13 @@ import Wire
             ("203.0.113.5", ["192.0.2.1"], "203.0.113.5"),
         ] as [(String, [String], String)]
     )
-    func `the last hop that is no trusted proxy is the client`(peer: String, fields: [String], client: String) throws {
+    func `the last hop that is not a trusted proxy is the client`(peer: String, fields: [String], client: String) throws
+    {
         let peer = try #require(IPAddress(peer))
         #expect(proxies.client(peer: peer, forwardedFor: fields) == IPAddress(client))
     }
 
-    @Test func `a field of very many hops is not followed to its end`() throws {
+    @Test func `the number of followed hops is bounded`() throws {
         let field = Array(repeating: "10.0.0.2", count: 5_000).joined(separator: ",")
         let client = proxies.client(peer: try #require(IPAddress("10.0.0.1")), forwardedFor: ["192.0.2.1," + field])
         #expect(client == IPAddress("10.0.0.2"))
@@ -91,11 +92,11 @@ import Wire
             signature + [0x21, 0x11, 0xFF, 0xFF],
         ] as [[UInt8]]
     )
-    func `what is no header of the PROXY protocol is refused`(bytes: [UInt8]) {
+    func `an invalid PROXY protocol header is refused`(bytes: [UInt8]) {
         #expect(ProxyProtocolHeader(bytes[...]) == .invalid)
     }
 
-    @Test func `a changed header is refused or understood, never a trap`() {
+    @Test func `a mutated header is refused or parsed, and never traps`() {
         var generator = SeededGenerator(seed: 11)
         for _ in 0..<5_000 {
             var bytes = [Self.v4, Self.v6, Array("PROXY TCP4 192.0.2.1 10.0.0.1 5678 443\r\n".utf8)]
@@ -108,7 +109,7 @@ import Wire
         }
     }
 
-    @Test func `the header is taken off, in however many pieces it comes`() throws {
+    @Test func `the header is removed, in any number of pieces`() throws {
         let statistics = SignalingStatistics()
         let told = Mutex<[IPAddress?]>([])
         let channel = EmbeddedChannel()
@@ -171,7 +172,7 @@ import Wire
     }
 }
 
-/// Attacks on the public listener, and what its neighbours notice of them.
+/// Attacks on the public listener, and their effect on other clients.
 @Suite(.timeLimit(.minutes(1)))
 struct SharedListenerTests {
     /// Expects a status of a request that says that it was forwarded.
@@ -237,7 +238,7 @@ struct SharedListenerTests {
         }
     }
 
-    @Test func `what a client that is no trusted proxy says of its address is ignored`() async throws {
+    @Test func `X-Forwarded-For of an untrusted client is ignored`() async throws {
         let limits = HTTPLimits(requestBurst: 1, requestsPerSecond: 0.001)
         try await withLiveServer(http: limits) { _, port, _ in
             let path = "/api/channels/lobby"
@@ -275,7 +276,7 @@ struct SharedListenerTests {
         }
     }
 
-    @Test func `first messages of one network are bounded by what they cost`() async throws {
+    @Test func `messages of one network before admission are bounded by their cost`() async throws {
         let limits = HTTPLimits(messageBurst: 20, messagesPerSecond: 0.001)
         try await withLiveServer(http: limits) { bench, port, _ in
             let numbers = "[" + Array(repeating: "1", count: 2_000).joined(separator: ",") + "]"
@@ -295,8 +296,7 @@ struct SharedListenerTests {
     }
 
     @Test(arguments: [true, false])
-    func `statistics beyond what their network may send are dropped, and nothing else is`(isProxied: Bool) async throws
-    {
+    func `only statistics beyond the network's limit are dropped`(isProxied: Bool) async throws {
         let limits = HTTPLimits(memberMessageBurst: 2, memberMessagesPerSecond: 0.001)
         let proxies = ProxyConfiguration(trusted: isProxied ? [AddressRange("127.0.0.1")!] : [])
         try await withLiveServer(http: limits, proxies: proxies) { bench, port, _ in
@@ -310,12 +310,12 @@ struct SharedListenerTests {
                 let close = try await input.close()
                 #expect(close == WebSocketClose(1000, "TYPE-DISCONNECT"))
             }
-            // This machine's own address stands for clients of any number.
+            // This machine's address is a shared network.
             #expect(bench.statistics.counts.refusals == (isProxied ? [.memberMessageRate: 3] : [:]))
         }
     }
 
-    @Test func `GET counts against the rate, the page's files do not, and DELETE is counted apart`() async throws {
+    @Test func `GET counts against the request rate, the page's files do not, and DELETE has its own`() async throws {
         let bench = try SignalingBench(http: HTTPLimits(requestBurst: 2, requestsPerSecond: 0.001))
         try await bench.test { http in
             let session = try await http.publish()

@@ -18,7 +18,7 @@ import Testing
         #expect(budget.take(at: start + .milliseconds(200)) == true)
     }
 
-    @Test func `parts of an interval are not lost, and a pause fills no more than the burst`() {
+    @Test func `fractions of an interval accumulate, and a pause fills at most the burst`() {
         var budget = FrameBudget(burst: 1, perSecond: 10, at: start)
         #expect(budget.take(at: start) == true)
         #expect(budget.take(at: start + .milliseconds(150)) == true)
@@ -27,7 +27,7 @@ import Testing
         #expect(budget.take(at: start + .hours(100)) == false)
     }
 
-    @Test func `a rate of nothing is one frame a second`() {
+    @Test func `a rate of zero counts as one frame per second`() {
         var budget = FrameBudget(burst: 1, perSecond: 0, at: start)
         #expect(budget.take(at: start) == true)
         #expect(budget.take(at: start + .milliseconds(999)) == false)
@@ -63,7 +63,7 @@ extension WebSocketHandlerTests {
         #expect(!bench.channel.isActive, "the client's Close is not waited for")
     }
 
-    @Test func `pings and small fragments at the rate of an honest client go on for ever`() throws {
+    @Test func `pings and small fragments at a normal rate are always permitted`() throws {
         let bench = try Bench(smallBudget())
         for _ in 0..<200 {
             try bench.receive(.ping, [1])
@@ -74,7 +74,7 @@ extension WebSocketHandlerTests {
         #expect(bench.channel.isActive && bench.statistics.counts.refusals.isEmpty)
     }
 
-    @Test func `fragments with something in them and whole messages are not counted`() throws {
+    @Test func `large fragments and whole messages are not counted`() throws {
         let bench = try Bench(smallBudget())
         let piece = Array(repeating: UInt8(ascii: " "), count: 1_024)
         for _ in 0..<50 {
@@ -86,7 +86,7 @@ extension WebSocketHandlerTests {
         #expect(bench.channel.isActive)
     }
 
-    @Test func `a flood behind a Close ends the connection at once`() throws {
+    @Test func `a flood after a Close closes the connection at once`() throws {
         let bench = try Bench(smallBudget())
         try bench.receive(.binary, [1])
         #expect(try bench.close() == .binaryRefused)
@@ -95,7 +95,7 @@ extension WebSocketHandlerTests {
         #expect(bench.statistics.counts.refusals == [.frameFlood: 1])
     }
 
-    @Test func `the slowest WebSocket is closed when too much waits for all together`() throws {
+    @Test func `the slowest WebSocket is closed when the total of unsent bytes exceeds its limit`() throws {
         let statistics = SignalingStatistics()
         let outbound = OutboundBudget(bytesMax: 100_000, statistics: statistics)
         let benches = try (0..<3).map { _ in try Bench(outbound: outbound) }

@@ -99,7 +99,7 @@ import Testing
     ]
 
     @Test(arguments: refused)
-    func `what breaks the protocol ends the WebSocket with its code`(row: Row) throws {
+    func `a protocol violation closes the WebSocket with its code`(row: Row) throws {
         var limits = WebSocketLimits()
         limits.messageBytesMax = 100
         let bench = try Bench(limits)
@@ -113,7 +113,7 @@ import Testing
         #expect(!bench.channel.isActive)
     }
 
-    @Test func `a fragmented message is as bounded as one frame`() throws {
+    @Test func `a fragmented message has the same limit as one frame`() throws {
         var limits = WebSocketLimits()
         limits.messageBytesMax = 100
         let bench = try Bench(limits)
@@ -145,7 +145,7 @@ import Testing
         #expect(!bench.channel.isActive)
     }
 
-    @Test func `the server's Close waits for the client's, and only so long`() throws {
+    @Test func `the server's Close waits for the client's until the timeout`() throws {
         for answers in [true, false] {
             let bench = try Bench()
             bench.channel.writeAndFlush(WebSocketOutput.close(WebSocketClose(1000, "TYPE-DISCONNECT")), promise: nil)
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `a client that reads nothing of little is let go of`() throws {
+    @Test func `a client that reads nothing is closed`() throws {
         let bench = try Bench()
         try bench.channel.pipeline.syncOperations.addHandler(SlowSocket(), position: .first)
         bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 100)), promise: nil)
@@ -178,7 +178,7 @@ import Testing
         #expect(try bench.frame() == nil)
     }
 
-    @Test func `a client that reads what waits in time stays, whatever is written meanwhile`() throws {
+    @Test func `a client that reads its unsent data in time stays connected, whatever is written meanwhile`() throws {
         let bench = try Bench()
         let socket = SlowSocket()
         try bench.channel.pipeline.syncOperations.addHandler(socket, position: .first)
@@ -195,7 +195,7 @@ import Testing
         #expect(bench.channel.isActive, "nothing waits")
     }
 
-    @Test func `a client that reads slowly stays as long as it reads on`() throws {
+    @Test func `a slow client stays connected while it makes progress`() throws {
         let bench = try Bench()
         let encoder = SlowSocket()
         try bench.channel.pipeline.syncOperations.addHandler(encoder, position: .first)
@@ -210,12 +210,12 @@ import Testing
         #expect(!bench.channel.isActive, "too little")
     }
 
-    @Test func `a reason is cut to what a frame carries, between characters`() {
+    @Test func `a close reason is truncated between characters`() {
         let close = WebSocketClose(4490, String(repeating: "é", count: 100))
         #expect(close.reason.utf8.count == 122 && close.reason.allSatisfy { $0 == "é" })
     }
 
-    @Test func `the end of the server and of the client's half are told apart`() throws {
+    @Test func `a shutdown and a half-closed connection are distinguished`() throws {
         let bench = try Bench()
         let counter = ReadCompleteCounter()
         try bench.channel.pipeline.syncOperations.addHandler(counter)
@@ -228,7 +228,7 @@ import Testing
     }
 
     @Test(arguments: [NIOWebSocketError.invalidFrameLength, .fragmentedControlFrame, .multiByteControlFrameLength])
-    func `a frame that cannot be read ends the WebSocket`(error: NIOWebSocketError) throws {
+    func `an invalid frame closes the WebSocket`(error: NIOWebSocketError) throws {
         let bench = try Bench()
         bench.channel.pipeline.fireErrorCaught(error)
         #expect(try bench.close() == (error == .invalidFrameLength ? .tooLong : .protocolError))
@@ -246,7 +246,7 @@ private final class ReadCompleteCounter: ChannelInboundHandler {
     }
 }
 
-/// Holds what is written until it is taken, as a socket does whose other side reads slowly.
+/// Queues writes until they are taken, as a socket with a slow reader does.
 private final class SlowSocket: ChannelOutboundHandler {
     typealias OutboundIn = WebSocketFrame
     typealias OutboundOut = ByteBuffer

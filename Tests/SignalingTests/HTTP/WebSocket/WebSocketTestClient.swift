@@ -22,7 +22,7 @@ struct WebSocketTestClient: Sendable {
     }
 }
 
-/// What the server sends on one WebSocket.
+/// The server's messages on one WebSocket.
 struct WebSocketTestInput {
     var iterator: NIOAsyncChannelInboundStream<WebSocketFrame>.AsyncIterator
 
@@ -71,7 +71,7 @@ enum WebSocketTestError: Error { case refused, closed }
 
 /// Opens a WebSocket for as long as the body runs.
 ///
-/// - Parameter tls: what the server's certificate is checked by; `nil` for a plain connection.
+/// - Parameter tls: The context that verifies the server's certificate; `nil` for a plain connection.
 @concurrent func withWebSocket<Value: Sendable>(
     to port: Int,
     path: String = "/signaling",

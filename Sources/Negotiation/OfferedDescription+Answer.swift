@@ -1,22 +1,21 @@
 import MediaTypes
 import Wire
 
-extension OfferedSession {
-    /// Takes the answer to the outstanding offer.
+extension OfferedDescription {
+    /// Applies the answer to the outstanding offer.
     ///
-    /// A line that the client answers `inactive` or with port 0 gives no slot, now and later; one of its own is not
-    /// received.
-    /// - Throws: `NegotiationError` when the text is no legal answer to the offer, or none was waited for. Then nothing has
-    ///   changed.
+    /// An m-line that the client answers `inactive` or with port 0 gets no slot, also later. If it is the client's own
+    /// m-line, the server does not receive it.
+    /// - Throws: `NegotiationError` when the answer is not legal, or no offer is outstanding. The state is then unchanged.
     public mutating func apply(answer text: String) throws(NegotiationError) -> Outcome {
         guard isOfferOutstanding else {
-            throw .malformed("An answer came that no offer waits for; answer each offer once.")
+            throw .malformed("The answer belongs to no outstanding offer; answer each offer once.")
         }
         let closedLines = Set(sections.indices.filter { sections[$0].isClosed })
         let read = try read(text, closedLines: closedLines)
         try check(read.answer, closedLines: closedLines)
         var next = self
-        let outcome = try next.take(read.answer)
+        let outcome = try next.apply(read.answer)
         next.remember(read)
         self = next
         return outcome
@@ -24,13 +23,13 @@ extension OfferedSession {
 
     private struct ReadAnswer {
         let answer: RemoteDescription
-        /// Of each section's text; empty when all were read because the text cannot be split.
+        /// The hash of each section's text; empty when the text cannot be split and all sections were parsed.
         var digests: [Int] = []
-        /// Those that were read.
+        /// The indices of the parsed sections.
         var isRead: Set<Int> = []
     }
 
-    /// Reads what the client did not answer in the same words before to the same line.
+    /// Parses the sections whose text differs from the previous answer to the same offered m-line.
     private func read(_ text: String, closedLines: Set<Int>) throws(NegotiationError) -> ReadAnswer {
         let shape = DescriptionShape.many(closed: closedLines)
         guard let parts = SDPParts(text), parts.sections.count == sections.count,
@@ -51,7 +50,7 @@ extension OfferedSession {
         var changed = String(parts.session)
         for index in isRead.sorted() { changed += parts.sections[index] }
         guard let session = try? SessionDescription(parsing: changed), session.media.count == isRead.count else {
-            // The fault is named by its line in the whole text.
+            // Parsing the whole text reports the right line number.
             return ReadAnswer(
                 answer: try RemoteDescription(parsing: text, type: .answer, layerDirection: .send, shape: shape)
             )
@@ -69,7 +68,7 @@ extension OfferedSession {
         return ReadAnswer(answer: answer, digests: digests, isRead: isRead)
     }
 
-    /// Keeps what was answered to each line that the answer did not change.
+    /// Stores the parsed answer of each m-line whose offer stays valid.
     private mutating func remember(_ read: ReadAnswer) {
         work.read += read.digests.isEmpty ? read.answer.sections.count : read.isRead.count
         guard read.digests.count == sections.count else { return }
@@ -98,11 +97,11 @@ extension OfferedSession {
         }
         guard let remote, remote.credentials != answer.credentials else { return }
         throw .unsupported(
-            "The answer changes the ICE credentials without being asked to; to begin anew, connect again."
+            "The answer changes the ICE credentials without an ICE restart; connect again for a new transport."
         )
     }
 
-    private mutating func take(_ answer: RemoteDescription) throws(NegotiationError) -> Outcome {
+    private mutating func apply(_ answer: RemoteDescription) throws(NegotiationError) -> Outcome {
         let isFirst = remote == nil
         var added: [NegotiatedSlot] = []
         var removed = closed
@@ -110,17 +109,17 @@ extension OfferedSession {
         var unsupported: [UnsupportedTrack] = []
         for (index, answered) in answer.sections.enumerated() {
             switch sections[index].use {
-            case .own(isRefused: false):
+            case .sentByClient(isRefused: false):
                 if answered.isRejected {
-                    sections[index].use = .own(isRefused: true)
-                } else if isFirst, let track = try ownTrack(in: sections[index], answered) {
+                    sections[index].use = .sentByClient(isRefused: true)
+                } else if isFirst, let track = try clientTrack(in: sections[index], answered) {
                     received.append(track)
                 }
             case .empty:
                 if answered.isRejected { sections[index].use = .free }
             case .playing(let placement):
                 let hadSlot = sections[index].hasSlot
-                if let slot = take(placement, at: index, answered) {
+                if let slot = accept(placement, at: index, answered) {
                     added.append(slot)
                 } else if hadSlot, case .declined = sections[index].use {
                     removed.append(sections[index].mid)
@@ -140,7 +139,7 @@ extension OfferedSession {
             case .parked:
                 if answered.isRejected { sections[index].use = .free }
             case .closing: sections[index].use = .free
-            case .own(isRefused: true), .declined(_, isRefused: true), .free: break
+            case .sentByClient(isRefused: true), .declined(_, isRefused: true), .free: break
             }
         }
         closed = []
@@ -157,8 +156,8 @@ extension OfferedSession {
         )
     }
 
-    /// - Returns: The slot, when the client has accepted the line now.
-    private mutating func take(
+    /// - Returns: The new slot, when this answer accepts the track.
+    private mutating func accept(
         _ placement: OfferedSection.Placement,
         at index: Int,
         _ answered: RemoteSection
@@ -191,12 +190,12 @@ extension OfferedSession {
         )
     }
 
-    /// What the client sends in a line of its own; `nil` when it sends nothing.
-    private func ownTrack(
+    /// The track that the client sends in its own m-line; `nil` when it sends nothing.
+    private func clientTrack(
         in section: OfferedSection,
         _ answered: RemoteSection
     ) throws(NegotiationError) -> ReceiveTrackParameters? {
-        guard answered.direction.sends, let codec = ownCodecs[section.kind] else { return nil }
+        guard answered.direction.sends, let codec = clientCodecs[section.kind] else { return nil }
         let formats = agreed(answered, offered: [codec], flow: .fromPeer)
         guard !formats.codecs.isEmpty else {
             throw .unsupported(
@@ -205,7 +204,7 @@ extension OfferedSession {
             )
         }
         let sent = Set(answered.layers.map(\.attribute.rid))
-        let rids = section.kind == .video ? own.layers.map(\.rid).filter(sent.contains) : []
+        let rids = section.kind == .video ? clientMedia.layers.map(\.rid).filter(sent.contains) : []
         guard rids.isEmpty || formats.extensions[.mid] != nil && formats.extensions[.rtpStreamID] != nil else {
             throw .unsupported(
                 "The \(answered.label) of the answer sends simulcast without the header extensions "
@@ -226,7 +225,7 @@ extension OfferedSession {
         return track
     }
 
-    /// What both sides agree on for a line: nothing that was not offered, under the numbers that were.
+    /// The negotiated formats of an m-line: only offered formats and extensions, with the offered identifiers.
     private func agreed(
         _ answered: RemoteSection,
         offered: [CodecParameters],

@@ -9,9 +9,9 @@ import Wire
 
 @testable import Signaling
 
-@Suite struct SoraSessionTests {
+@Suite struct SoraStateMachineTests {
     @Test(arguments: CapturedExchange.all)
-    func `every captured exchange comes to its end`(exchange: CapturedExchange) throws {
+    func `every captured exchange completes`(exchange: CapturedExchange) throws {
         var bench = SoraBench()
         let offer = try bench.offer(exchange.connect, streams: [SoraBench.stream(SoraBench.other, video: .vp9)])
         // The captured answers are to offers of other codecs and sections where the server offers what is asked for.
@@ -29,19 +29,19 @@ import Wire
         #expect(outcome.remote.localRole == .server)
         let sends = exchange.connect.contains(#""role":"recvonly""#) ? 0 : 2
         #expect(outcome.receive.count == (exchange.name == "sendonly_audio_only" ? 1 : sends))
-        bench.take(bench.session.activated(at: bench.now))
+        bench.take(bench.state.activated(at: bench.now))
         bench.receive(.connected)
         for text in exchange.after { bench.receive(text) }
         #expect(bench.close == .disconnected)
         #expect(bench.left == .left)
     }
 
-    @Test func `a sender comes and goes`() throws {
+    @Test func `a sender joins and leaves`() throws {
         var bench = SoraBench()
         try bench.connected()
         bench.receive(.subscriptionsChanged)
         guard case .findStreams = try bench.request() else { return }
-        bench.take(bench.session.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        bench.take(bench.state.found([SoraBench.stream(SoraBench.other)], at: bench.now))
         let offer = try bench.next()
         #expect(offer["type"] == "re-offer")
         let sdp = try #require(offer["sdp"]?.string)
@@ -52,23 +52,23 @@ import Wire
             return
         }
         #expect(added.map(\.sender) == [SoraBench.other, SoraBench.other] && removed.isEmpty)
-        bench.take(bench.session.slotsChanged(at: bench.now))
+        bench.take(bench.state.slotsChanged(at: bench.now))
 
         bench.now += .seconds(1)
         bench.receive(.subscriptionsChanged)
         _ = try bench.request()
-        bench.take(bench.session.found([], at: bench.now))
+        bench.take(bench.state.found([], at: bench.now))
         bench.answer(try #require(try bench.next()["sdp"]?.string))
         guard case .changeSlots(let none, let gone) = try bench.request() else { return }
         #expect(none.isEmpty && gone == added.map(\.parameters.mid))
     }
 
-    @Test func `one offer is outstanding, and the next carries all that happened`() throws {
+    @Test func `one offer is outstanding, and the next has all changes`() throws {
         var bench = SoraBench()
         try bench.connected()
         bench.receive(.subscriptionsChanged)
         _ = try bench.request()
-        bench.take(bench.session.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        bench.take(bench.state.found([SoraBench.stream(SoraBench.other)], at: bench.now))
         let first = try #require(try bench.next()["sdp"]?.string)
         for _ in 0..<5 { bench.receive(.subscriptionsChanged) }
         #expect(bench.rest.isEmpty && bench.sent.isEmpty, "nothing before the answer")
@@ -77,15 +77,15 @@ import Wire
         for _ in 0..<5 { bench.receive(.subscriptionsChanged) }
         #expect(bench.rest.isEmpty && bench.sent.isEmpty, "nothing before the slots are there")
         bench.now += .seconds(1)
-        bench.take(bench.session.slotsChanged(at: bench.now))
+        bench.take(bench.state.slotsChanged(at: bench.now))
         guard case .findStreams = try bench.request() else { return }
         #expect(bench.rest.isEmpty, "asked once")
         let both = [SoraBench.stream(SoraBench.other), SoraBench.stream(SoraBench.third)]
-        bench.take(bench.session.found(both, at: bench.now))
+        bench.take(bench.state.found(both, at: bench.now))
         #expect(bench.sent.count == 1)
     }
 
-    @Test func `a crowd's newcomers share offers, and one alone waits for nothing`() throws {
+    @Test func `simultaneous joins share an offer, and a single join causes one at once`() throws {
         var bench = SoraBench()
         let crowd = (0..<150).map { number in
             let digits = String(number)
@@ -95,11 +95,11 @@ import Wire
         try bench.connected(streams: crowd)
         let start = bench.now
         bench.receive(.subscriptionsChanged)
-        #expect(bench.rest.isEmpty && bench.session.nextDeadline == start + .seconds(1))
+        #expect(bench.rest.isEmpty && bench.state.nextDeadline == start + .seconds(1))
         let hasWaited = bench.wait(until: start + .seconds(1))
         #expect(hasWaited)
         guard case .findStreams = try bench.request() else { return }
-        bench.take(bench.session.found(crowd, at: bench.now))
+        bench.take(bench.state.found(crowd, at: bench.now))
         bench.now += .seconds(3)
         bench.receive(.subscriptionsChanged)
         guard case .findStreams = try bench.request() else {
@@ -108,24 +108,24 @@ import Wire
         }
     }
 
-    @Test func `what happens while the place is taken is not forgotten`() throws {
+    @Test func `changes during the reservation cause an offer`() throws {
         var bench = SoraBench()
         bench.receive(SoraBench.connect())
         _ = try bench.request()
-        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
         _ = try bench.request()
         bench.receive(.subscriptionsChanged)
-        bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
         bench.answer(try #require(try bench.next()["sdp"]?.string), "answer")
         _ = try bench.request()
-        bench.take(bench.session.activated(at: bench.now))
+        bench.take(bench.state.activated(at: bench.now))
         guard case .findStreams = try bench.request() else {
             Issue.record("not asked")
             return
         }
     }
 
-    @Test func `news wait for the offer that they belong to`() throws {
+    @Test func `notifications follow the offer that they belong to`() throws {
         var bench = SoraBench()
         try bench.connected()
         bench.receive(.subscriptionsChanged)
@@ -137,36 +137,36 @@ import Wire
         bench.receive(.notification(news))
         try bench.expectNext("push")
         #expect(bench.sent.isEmpty)
-        bench.take(bench.session.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        bench.take(bench.state.found([SoraBench.stream(SoraBench.other)], at: bench.now))
         try bench.expectNext("re-offer")
         try bench.expectNext("notify")
         bench.receive(.notification(news))
         try bench.expectNext("notify")
     }
 
-    @Test func `nothing new is not offered`() throws {
+    @Test func `no offer is sent without a change`() throws {
         var bench = SoraBench()
         try bench.connected(streams: [SoraBench.stream(SoraBench.other)])
         bench.now += .seconds(1)
         bench.receive(.subscriptionsChanged)
         _ = try bench.request()
-        bench.take(bench.session.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        bench.take(bench.state.found([SoraBench.stream(SoraBench.other)], at: bench.now))
         #expect(bench.sent.isEmpty && bench.close == nil)
     }
 
-    @Test func `a sender is never told of others' media`() throws {
+    @Test func `a sendonly client gets no offers of remote media`() throws {
         var bench = SoraBench()
         let streams = [SoraBench.stream(SoraBench.other)]
         let offer = try bench.offer(SoraBench.connect(.sendonly), streams: streams)
         #expect(!offer.contains(SoraBench.other.value))
         bench.answer(offer, "answer")
         _ = try bench.request()
-        bench.take(bench.session.activated(at: bench.now))
+        bench.take(bench.state.activated(at: bench.now))
         bench.receive(.subscriptionsChanged)
         #expect(bench.rest.isEmpty)
     }
 
-    @Test func `a receiver that takes no video is offered none`() throws {
+    @Test func `a client without video gets no video m-line`() throws {
         var bench = SoraBench()
         let streams = [SoraBench.stream(SoraBench.other)]
         let offer = try bench.offer(SoraBench.connect(.recvonly, #""video":false"#), streams: streams)
@@ -175,7 +175,7 @@ import Wire
 
     // MARK: Refusals
 
-    @Test func `a track that the client has no codec of is reported, and one that it does not want is not`() throws {
+    @Test func `an unsupported track is reported, and a declined one is not`() throws {
         let video = { (offer: String, sender: ParticipantID) in
             SDPAnswer.sections(offer).filter { $0[0].hasPrefix("m=video") }
                 .filter { SDPAnswer.value("msid", $0)?.hasPrefix(sender.value) == true }
@@ -193,13 +193,13 @@ import Wire
         #expect(tracks.map(\.mid.value) == lacked)
         guard case .activate(let outcome) = try bench.request() else { return }
         #expect(outcome.added.map(\.parameters.kind) == [.audio])
-        bench.take(bench.session.activated(at: bench.now))
+        bench.take(bench.state.activated(at: bench.now))
 
         bench.now += .seconds(1)
         bench.receive(.subscriptionsChanged)
         guard case .findStreams = try bench.request() else { return }
         let streams = [SoraBench.stream(SoraBench.other, video: .h265), SoraBench.stream(SoraBench.third)]
-        bench.take(bench.session.found(streams, at: bench.now))
+        bench.take(bench.state.found(streams, at: bench.now))
         let second = try #require(try bench.next()["sdp"]?.string)
         bench.answer(second, refused: Set(video(second, SoraBench.third)), lacking: Set(lacked))
         guard case .changeSlots = try bench.request() else {
@@ -208,7 +208,7 @@ import Wire
         }
     }
 
-    @Test func `messages out of their order are refused`() throws {
+    @Test func `messages out of order are refused`() throws {
         let answer = #"{"type":"answer","sdp":"v=0"}"#
         for text in [answer, #"{"type":"candidate","candidate":""}"#, #"{"type":"pong"}"#] {
             var bench = SoraBench()
@@ -230,7 +230,7 @@ import Wire
         #expect(late.left == .rejected("INVALID-MESSAGE"))
     }
 
-    @Test func `candidates may come before their time, and unknown messages at any`() throws {
+    @Test func `early candidates and unknown messages are ignored`() throws {
         var bench = SoraBench()
         bench.receive(SoraBench.connect())
         bench.receive(#"{"type":"candidate","candidate":"candidate:1 1 udp 1 x.local 9 typ host"}"#)
@@ -246,9 +246,9 @@ import Wire
         let (decision, reason) = Self.decisions[row]
         var bench = SoraBench()
         bench.receive(SoraBench.connect())
-        bench.take(bench.session.admitted(decision, id: SoraBench.id, at: bench.now))
+        bench.take(bench.state.admitted(decision, id: SoraBench.id, at: bench.now))
         #expect(bench.close?.close == WebSocketClose(4490, reason))
-        #expect(bench.session.hasEnded && bench.sent.isEmpty)
+        #expect(bench.state.hasEnded && bench.sent.isEmpty)
     }
 
     static let ends: [(EndReason, UInt16, String)] = [
@@ -274,7 +274,7 @@ import Wire
     @Test(arguments: [
         (Role.sendonly, "", "VP8"), (.sendonly, #""video":{"codec_type":"AV1"}"#, "AV1"), (.recvonly, "", "VP9"),
     ])
-    func `a sender that does not choose gets what those who are there can play`(
+    func `a sender without a codec choice gets one that all viewers can play`(
         role: Role,
         members: String,
         codec: String
@@ -292,13 +292,13 @@ import Wire
         bench.receive(SoraBench.connect(role, members))
         _ = try bench.request()
         let decoders = model.decoders
-        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, decoders: decoders, at: bench.now))
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, decoders: decoders, at: bench.now))
         _ = try bench.request()
-        bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
         #expect(try bench.next()["video_codec_type"] == .string(codec))
     }
 
-    @Test func `what is granted is in the request for a place, and binds the bundle`() throws {
+    @Test func `grants are in the join request and override bundle_id`() throws {
         var grants = Grants()
         grants.permissions.channelConnectionsMax = 3
         grants.clientID = "alice"
@@ -306,7 +306,7 @@ import Wire
             var bench = SoraBench()
             bench.receive(SoraBench.connect(.sendrecv, #""bundle_id":"b""#))
             _ = try bench.request()
-            bench.take(bench.session.admitted(.allowed(grants), id: SoraBench.id, at: bench.now))
+            bench.take(bench.state.admitted(.allowed(grants), id: SoraBench.id, at: bench.now))
             guard case .reserve(let request) = try bench.request() else { throw SoraClose.stopping }
             return request
         }
@@ -320,45 +320,45 @@ import Wire
         #expect(stranger.bundleID == "b" && stranger.bundleScope == nil, "bound to its network")
     }
 
-    @Test func `rooms that refuse end the connection`() throws {
+    @Test func `a refusal by the rooms closes the connection`() throws {
         for error: RoomError in [
             .channelFull, .nodeFull, .networkFull(.unconnected), .connectionsBlocked, .media("There is no port."),
         ] {
             var bench = SoraBench()
             bench.receive(SoraBench.connect())
-            bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
-            bench.take(bench.session.refused(error, at: bench.now))
+            bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+            bench.take(bench.state.refused(error, at: bench.now))
             #expect(bench.close?.close == WebSocketClose(4490, "INTERNAL-ERROR"))
             #expect(bench.close?.sentence.hasSuffix(".") == true)
         }
     }
 
-    @Test func `a node that stops says so to newcomers`() {
+    @Test func `a node that is shutting down tells new clients`() {
         var bench = SoraBench()
         bench.receive(SoraBench.connect())
-        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
-        bench.take(bench.session.refused(.draining, at: bench.now))
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        bench.take(bench.state.refused(.draining, at: bench.now))
         #expect(bench.close?.close == WebSocketClose(1001, "SERVER-SHUTDOWN"))
     }
 
-    @Test func `a place that comes too late is given back`() throws {
+    @Test func `a late reservation is cancelled`() throws {
         var bench = SoraBench()
         bench.receive(SoraBench.connect())
-        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
-        bench.take(bench.session.socketClosed())
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        bench.take(bench.state.socketClosed())
         #expect(bench.left == .signalingLost)
-        bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
         #expect(bench.sent.isEmpty && bench.left == .signalingLost)
     }
 
-    @Test func `an answer that is none is refused`() throws {
+    @Test func `an invalid answer is refused`() throws {
         var bench = SoraBench()
         _ = try bench.offer()
         bench.receive(#"{"type":"answer","sdp":"nonsense"}"#)
         #expect(bench.close?.close == WebSocketClose(4490, "INVALID-MESSAGE"))
     }
 
-    @Test func `a flood of messages ends its connection`() throws {
+    @Test func `a flood of messages closes its connection`() throws {
         var bench = SoraBench()
         try bench.connected()
         for _ in 0..<900 { bench.receive(#"{"type":"pong"}"#) }
@@ -367,21 +367,21 @@ import Wire
         #expect(bench.close?.close.reason == "INVALID-MESSAGE")
     }
 
-    @Test func `statistics that are not read still say that the client is there`() throws {
+    @Test func `unparsed statistics count as a sign of life`() throws {
         var bench = SoraBench()
         try bench.connected()
         let start = bench.now
         let text = #"{"type":"pong","stats":[{"id":"x"}]}"#
         for second in 1...200 {
             while bench.wait(until: start + .seconds(second)) {}
-            bench.take(bench.session.received(text, isRead: false, at: bench.now))
+            bench.take(bench.state.received(text, isRead: false, at: bench.now))
         }
         #expect(bench.close == nil && bench.rest.isEmpty, "neither too late nor recorded")
-        for _ in 0..<1_100 { bench.take(bench.session.received(text, isRead: false, at: bench.now)) }
-        #expect(bench.close?.sentence.contains("faster") == true, "they count for the client's own budget")
+        for _ in 0..<1_100 { bench.take(bench.state.received(text, isRead: false, at: bench.now)) }
+        #expect(bench.close?.sentence.contains("rate limit") == true, "they count for the client's own budget")
     }
 
-    @Test func `statistics are told by their first or last bytes`() {
+    @Test func `statistics are recognized by their first or last bytes`() {
         let statistics = [
             #"{"type":"pong","stats":[]}"#, #" { "type" : "pong" , "stats": [1]}"#,
             #"{"stats":[{"id":"x"}],"type":"pong"}"#,
@@ -397,17 +397,17 @@ import Wire
         for text in others { #expect(!SoraClientMessage.isStatistics(text), "\(text)") }
     }
 
-    @Test func `messages of many values cost as many messages do`() throws {
+    @Test func `a message with many values costs several messages`() throws {
         var bench = SoraBench()
         try bench.connected()
         let text = #"{"type":"x","a":[1"# + String(repeating: ",1", count: 16_000) + "]}"
         for _ in 0..<3 { bench.receive(text) }
         #expect(bench.close == nil)
         bench.receive(text)
-        #expect(bench.close?.close.reason == "INVALID-MESSAGE" && bench.close?.sentence.contains("faster") == true)
+        #expect(bench.close?.close.reason == "INVALID-MESSAGE" && bench.close?.sentence.contains("rate limit") == true)
     }
 
-    @Test func `a message that is too large for every budget is refused for its size`() throws {
+    @Test func `a message larger than every budget is refused for its size`() throws {
         var bench = SoraBench()
         try bench.connected()
         bench.now += .seconds(10)
@@ -415,7 +415,7 @@ import Wire
         #expect(bench.close?.close.reason == "INVALID-JSON")
     }
 
-    @Test func `a first message is not longer than one can be`() {
+    @Test func `the length of the first message is bounded`() {
         func close(_ length: Int) -> SoraClose? {
             var bench = SoraBench()
             let (start, end) = (#"{"type":"x","a":""#, #""}"#)
@@ -428,33 +428,34 @@ import Wire
 
     // MARK: Time
 
-    @Test func `a socket that says nothing is closed`() {
+    @Test func `a silent WebSocket is closed`() {
         var bench = SoraBench()
         let start = bench.now
         while bench.wait(until: start + .milliseconds(9_999)) {}
         #expect(bench.close == nil)
         while bench.close == nil, bench.wait(until: start + .seconds(10)) {}
         #expect(bench.close?.close == WebSocketClose(4490, "CONNECT-WAIT-TIMEOUT-ERROR"))
-        #expect(bench.session.nextDeadline == nil)
+        #expect(bench.state.nextDeadline == nil)
     }
 
     @Test(arguments: [false, true])
-    func `who gets no place in time is let go of, and one that comes later is given back`(isAdmitted: Bool) throws {
+    func `a client without a timely reservation is closed, and a late reservation is cancelled`(isAdmitted: Bool) throws
+    {
         var bench = SoraBench()
         let start = bench.now
         bench.receive(SoraBench.connect())
         bench.now += .seconds(60)
-        if isAdmitted { bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now)) }
+        if isAdmitted { bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now)) }
         while bench.wait(until: start + .milliseconds(74_999)) {}
         #expect(bench.close == nil)
         while bench.close == nil, bench.wait(until: start + .seconds(75)) {}
         #expect(bench.close?.close == WebSocketClose(4490, "INTERNAL-ERROR") && bench.left != nil)
-        bench.take(bench.session.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
-        bench.take(bench.session.reserved(SoraBench.place, streams: [], at: bench.now))
-        #expect(bench.sent.isEmpty && bench.left == .signalingLost && bench.session.nextDeadline == nil)
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
+        #expect(bench.sent.isEmpty && bench.left == .signalingLost && bench.state.nextDeadline == nil)
     }
 
-    @Test func `an answer that is never carried out ends the connection`() throws {
+    @Test func `an answer that is never applied ends the connection`() throws {
         var bench = SoraBench()
         bench.answer(try bench.offer(), "answer")
         let start = bench.now
@@ -464,7 +465,7 @@ import Wire
         #expect(bench.close?.close == WebSocketClose(4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"))
     }
 
-    @Test func `an offer is answered in time, or the connection ends`() throws {
+    @Test func `an unanswered offer closes the connection`() throws {
         var bench = SoraBench()
         _ = try bench.offer()
         let start = bench.now
@@ -474,11 +475,11 @@ import Wire
         #expect(bench.close?.close == WebSocketClose(4490, "ANSWER-TIMEOUT-ERROR"))
     }
 
-    @Test func `the transport comes up in time, or the connection ends`() throws {
+    @Test func `a transport that does not connect in time closes the connection`() throws {
         var bench = SoraBench()
         bench.answer(try bench.offer(), "answer")
         _ = try bench.request()
-        bench.take(bench.session.activated(at: bench.now))
+        bench.take(bench.state.activated(at: bench.now))
         let start = bench.now
         while bench.wait(until: start + .milliseconds(59_999)) {}
         #expect(bench.close == nil)
@@ -486,7 +487,7 @@ import Wire
         #expect(bench.close?.close == WebSocketClose(4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"))
     }
 
-    @Test func `pings go out every five seconds, and every sixth asks for statistics`() throws {
+    @Test func `pings are sent every five seconds, and every sixth asks for statistics`() throws {
         var bench = SoraBench()
         try bench.connected()
         let start = bench.now
@@ -507,7 +508,7 @@ import Wire
         #expect(pings.map { $0["stats"] == true } == (1...12).map { $0 % 6 == 0 })
     }
 
-    @Test func `pings without an answer end the connection, once it was up`() throws {
+    @Test func `unanswered pings close a connected connection`() throws {
         var bench = SoraBench()
         try bench.connected()
         let start = bench.now
@@ -518,12 +519,12 @@ import Wire
         #expect(bench.left == .rejected("PONG-TIMEOUT-ERROR"))
     }
 
-    @Test func `the end of the node is told as such`() throws {
+    @Test func `a shutdown of the node has its own close code`() throws {
         var bench = SoraBench()
         try bench.connected()
-        bench.take(bench.session.stopping())
+        bench.take(bench.state.stopping())
         #expect(bench.close?.close.code == 1001 && bench.left == .shutdown)
         bench.receive(.ended(.shutdown))
-        #expect(bench.session.hasEnded)
+        #expect(bench.state.hasEnded)
     }
 }

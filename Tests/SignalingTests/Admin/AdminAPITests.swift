@@ -32,7 +32,7 @@ private struct APIBench {
         let server = AdminServer(
             host: "127.0.0.1",
             port: 0,
-            api: OperatorsAPI(
+            api: AdminAPI(
                 rooms: bench.rooms,
                 statistics: statistics,
                 clientStatistics: clientStatistics,
@@ -105,8 +105,8 @@ private struct APIBench {
 }
 
 @Suite(.timeLimit(.minutes(1)))
-struct OperatorsAPITests {
-    @Test func `connections are listed with what they are`() async throws {
+struct AdminAPITests {
+    @Test func `connections are listed with their properties`() async throws {
         try await APIBench.run { api in
             for list in [
                 try await api.call("ListConnections"), try await api.call("GetStatsAllConnections"),
@@ -128,7 +128,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `one connection has a document of its own`() async throws {
+    @Test func `a connection has a document`() async throws {
         try await APIBench.run { api in
             let path = "/api/connections/\(api.publisher)"
             let found = try await api.http.execute(uri: path, method: .get)
@@ -140,7 +140,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `a connection is ended by the API, and everybody of a channel`() async throws {
+    @Test func `the API disconnects a connection and a whole channel`() async throws {
         try await APIBench.run { api in
             try await api.call("DisconnectConnection", api.both, is: api.both)
             try await api.refusal("DisconnectConnection", api.both, is: (404, "CONNECTION-NOT-FOUND"))
@@ -151,7 +151,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `clients and roles are ended apart from others`() async throws {
+    @Test func `the API disconnects clients and roles`() async throws {
         try await APIBench.run { api in
             _ = try await api.call("DisconnectChannelByRole", ["channel_id": "lobby", "role": "recvonly"])
             #expect(await api.bench.rooms.connections(in: nil).map(\.member.id.value) == [api.publisher])
@@ -163,7 +163,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `a message reaches whom it is for`() async throws {
+    @Test func `a pushed message reaches its receivers only`() async throws {
         try await APIBench.run { api in
             let data: JSONValue = ["text": ["hello", 1]]
             let pushes: [(String, [String: JSONValue])] = [
@@ -181,7 +181,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `filters are made, changed with their version, and removed`() async throws {
+    @Test func `filters are created, updated by version, and deleted`() async throws {
         try await APIBench.run { api in
             for (scope, name) in [("Channel", nil), ("Connection", api.viewer)] as [(String, String?)] {
                 var place: [String: JSONValue] = ["channel_id": "lobby"]
@@ -257,7 +257,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `layers and key frames are asked for`() async throws {
+    @Test func `layers and key frames are requested`() async throws {
         try await APIBench.run { api in
             let wish: JSONValue = [
                 "channel_id": "lobby", "receiver_connection_id": .string(api.viewer), "rid": "r1",
@@ -271,7 +271,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `statistics tell of connections, clients and webhooks`() async throws {
+    @Test func `statistics count connections, clients and webhooks`() async throws {
         try await APIBench.run { api in
             let agents = [
                 ("Sora iOS SDK 2025", "sora_ios_sdk"), ("WebRTC Native Client Momo", "webrtc_native_client_momo"),
@@ -298,7 +298,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `what clients report of themselves is passed on, as long as they are there`() async throws {
+    @Test func `statistics of clients are available while they are connected`() async throws {
         try await APIBench.run { api in
             try await api.refusal("GetRtcStats", api.both, is: (404, "RTC-STATS-NOT-FOUND"))
             let id = try #require(ParticipantID(api.publisher))
@@ -329,7 +329,7 @@ struct OperatorsAPITests {
         ("Sora_20151104.DisconnectConnection", #"{"channel_id":"a","connection_id":"x"}"#, 404, "CONNECTION-NOT-FOUND"),
         ("Sora_20201120.DisconnectChannelByRole", #"{"channel_id":"a","role":"host"}"#, 400, "INVALID-PARAMETER"),
     ])
-    func `what cannot be done says why`(target: String?, body: String, status: Int, type: String) async throws {
+    func `a failed operation gives the reason`(target: String?, body: String, status: Int, type: String) async throws {
         try await APIBench.run { api in
             let response = try await api.post(target, body)
             #expect(response.status.code == status)
@@ -339,7 +339,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `pages of other origins are kept out, unless their origin is configured`() async throws {
+    @Test func `pages of other origins are refused unless their origin is configured`() async throws {
         try await APIBench.run(origins: ["https://ops.example"]) { api in
             let target = "Sora_20201013.ListConnections"
             let stranger = try await api.post(target, "", origin: "https://evil.example")
@@ -359,16 +359,16 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `any page may use it where the operator says so`() async throws {
+    @Test func `all origins may use the API with a configured *`() async throws {
         try await APIBench.run(origins: ["*"]) { api in
             let response = try await api.post("Sora_20201013.ListConnections", "", origin: "https://any.example")
             #expect(response.status == .ok && response.headers[.accessControlAllowOrigin] == "*")
         }
     }
 
-    @Test func `a body that stops arriving ends its connection`() async throws {
+    @Test func `a body that stops arriving closes its connection`() async throws {
         let bench = try SignalingBench()
-        let api = OperatorsAPI(
+        let api = AdminAPI(
             rooms: bench.rooms,
             statistics: SignalingStatistics(),
             clientStatistics: ClientStatistics(),
@@ -403,7 +403,7 @@ struct OperatorsAPITests {
         }
     }
 
-    @Test func `over a real port a long body is refused, and the next request is answered`() async throws {
+    @Test func `a long body is refused over TCP, and the next request is answered`() async throws {
         try await APIBench.run(live: true) { api in
             let long = try await api.post("Sora_20160711.PushChannel", String(repeating: "x", count: 1_100_000))
             #expect(long.status.code == 413)

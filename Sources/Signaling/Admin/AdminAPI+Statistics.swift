@@ -4,7 +4,7 @@ import Room
 
 // Lists of connections, and statistics.
 
-extension OperatorsAPI {
+extension AdminAPI {
     func listConnections(_ fields: JSONFields) async throws -> JSONValue {
         .array(await describe(rooms.connections(in: nil)))
     }
@@ -34,7 +34,7 @@ extension OperatorsAPI {
         try await listConnections(fields)
     }
 
-    /// What one connection is and does, for `GET /api/connections/{id}`; `nil` when there is none.
+    /// The document of `GET /api/connections/{id}`; `nil` for an unknown connection.
     func document(of id: ParticipantID) async -> JSONValue? {
         guard let connection = await rooms.connection(of: id) else { return nil }
         return .object(await describe(connection))
@@ -54,7 +54,7 @@ extension OperatorsAPI {
         return members
     }
 
-    // MARK: What clients report
+    // MARK: Statistics of clients
 
     func listRTCStats(_ fields: JSONFields) async throws -> JSONValue { await reports(in: nil) }
 
@@ -88,7 +88,7 @@ extension OperatorsAPI {
         ]
     }
 
-    // MARK: The whole node
+    // MARK: Statistics of the node
 
     func getStatsReport(_ fields: JSONFields) async throws -> JSONValue {
         let counts = statistics.counts

@@ -3,9 +3,9 @@ import JSON
 import MediaTypes
 import Room
 
-// Ending connections, and pushing messages to them.
+// Disconnecting clients, pushing messages to them, and requesting layers and key frames.
 
-extension OperatorsAPI {
+extension AdminAPI {
     func disconnectChannel(_ fields: JSONFields) async throws -> JSONValue {
         let ended = await rooms.end(channel: try fields.channel(), reason: .disconnectedByOperator)
         guard !ended.isEmpty else { throw APIFailure.channelUnknown }
@@ -87,11 +87,11 @@ extension OperatorsAPI {
         return fields.echo("channel_id", "connection_id")
     }
 
-    // MARK: Looking up
+    // MARK: Lookup
 
     static let clientUnknown = APIFailure(404, "CLIENT-NOT-FOUND", "There is no such client in this channel.")
 
-    /// The connection of the channel that both are named.
+    /// The connection with the given ID in the given channel.
     func connection(_ fields: JSONFields, _ name: String = "connection_id") async throws -> Connection {
         let (channel, id) = (try fields.channel(), try fields.connection(name))
         guard let connection = await rooms.connection(of: id), connection.channel == channel else {

@@ -5,7 +5,7 @@ import Room
 
 // Spotlight, forwarding filters, sessions and the node's mode.
 
-extension OperatorsAPI {
+extension AdminAPI {
     func focusSpotlight(_ fields: JSONFields, isFixed: Bool) async throws -> JSONValue {
         let connection = try await connection(fields)
         try await rooms.focus(connection.member.id, in: connection.channel, isFixed: isFixed)
@@ -53,14 +53,14 @@ extension OperatorsAPI {
         return fields.echo("channel_id", "recv_connection_id", "send_connection_id")
     }
 
-    /// Several of ``requestSpotlightRID(_:)``, each in its place of the answer; one that fails does not stop the others.
+    /// Performs several ``requestSpotlightRID(_:)`` operations, with one result each. A failure does not stop the others.
     func batchRequestSpotlightRID(_ fields: JSONFields) async throws -> JSONValue {
         guard let items = try fields.objects("item_list", countMax: 1_000) else {
             throw JSONShapeError("\"item_list\" is missing.")
         }
         var answers: [JSONValue] = []
         for item in items {
-            // What all items have in common may stand beside the list.
+            // Members beside the list apply to all items.
             let members = item.merging(fields.members.filter { $0.key != "item_list" }) { own, _ in own }
             let answer = await answer(
                 target: "Sora_20211215.RequestSpotlightRid",
@@ -83,7 +83,7 @@ extension OperatorsAPI {
         return .array(try await rooms.filters(of: .channel(channel)).map { .object($0.json) })
     }
 
-    /// The version that is named, if one is, has to be the one that the filter has; it gets a new one.
+    /// A given version must equal the filter's version. The filter gets a new version.
     func updateFilter(_ fields: JSONFields, isChannel: Bool) async throws -> JSONValue {
         let scope = try await scope(fields, isChannel: isChannel)
         var filter = try ForwardingFilter(fields.members)
@@ -136,7 +136,7 @@ extension OperatorsAPI {
         return await describe(session)
     }
 
-    /// All, or those of one channel.
+    /// All sessions, or the session of one channel.
     func listSessions(_ fields: JSONFields) async throws -> JSONValue {
         let channel = fields.value("channel_id") == nil ? nil : try fields.channel()
         var list: [JSONValue] = []
@@ -173,7 +173,7 @@ extension OperatorsAPI {
     }
 }
 
-/// Whom the node takes in, by the names that operators use.
+/// The node's mode under its API name.
 private enum APIMode: String, CaseIterable {
     case normal
     case blockNewSessions = "block_new_session"

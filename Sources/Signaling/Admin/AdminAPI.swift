@@ -2,12 +2,12 @@ import Access
 import JSON
 public import Room
 
-/// The API that operators' programs command the node with: `POST /`, the operation in the header `x-sora-target`, arguments
-/// and answer as JSON.
+/// The admin API, compatible with Sora's: `POST /` with the operation in the header `x-sora-target`, and arguments and result
+/// as JSON.
 ///
-/// The date in front of an operation's name is not looked at: there is one version of each.
-public struct OperatorsAPI: Sendable {
-    /// What media loops have carried since the node began, for statistics.
+/// The date before an operation's name is ignored: there is one version of each operation.
+public struct AdminAPI: Sendable {
+    /// The totals of all media loops since the node started.
     public struct MediaTotals: Hashable, Sendable {
         public var packetsReceived: UInt64 = 0
         public var bytesReceived: UInt64 = 0
@@ -40,7 +40,7 @@ public struct OperatorsAPI: Sendable {
         self.media = media
     }
 
-    typealias Operation = @Sendable (OperatorsAPI, JSONFields) async throws -> JSONValue
+    typealias Operation = @Sendable (AdminAPI, JSONFields) async throws -> JSONValue
 
     static let operations: [String: Operation] = [
         "DisconnectChannel": { try await $0.disconnectChannel($1) },
@@ -84,7 +84,7 @@ public struct OperatorsAPI: Sendable {
         "GetMode": { try await $0.getMode($1) },
     ]
 
-    /// What operators know from elsewhere and the node does not do, with what it lacks for it.
+    /// The operations of Sora's API that the node does not support, with the missing feature.
     static let unsupported: [String: String] = [
         "StartRecording": "recording", "StopRecording": "recording", "GetRecording": "recording",
         "StartAudioStreaming": "audio streaming", "StopAudioStreaming": "audio streaming",
@@ -94,16 +94,16 @@ public struct OperatorsAPI: Sendable {
         "ListClusterNodes": "clusters", "RegisterClusterNode": "clusters", "PurgeClusterNode": "clusters",
     ]
 
-    /// Carries out one operation.
+    /// Performs one operation.
     /// - Parameters:
-    ///   - target: the header, as `Sora_20151104.DisconnectChannel`.
-    ///   - body: an object; nothing at all stands for an empty one.
+    ///   - target: The header, such as `Sora_20151104.DisconnectChannel`.
+    ///   - body: A JSON object; an empty body counts as an empty object.
     func answer(target: String?, body: [UInt8]) async -> (status: Int, body: JSONValue) {
         do {
             let operation = try Self.operation(target)
             let isBlank = body.allSatisfy { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
             guard let value = isBlank ? .object([:]) : try? JSONValue(parsing: body) else {
-                throw APIFailure(400, "INVALID-JSON", "The body is no JSON.")
+                throw APIFailure(400, "INVALID-JSON", "The body is not JSON.")
             }
             return (200, try await operation(self, try JSONFields(value)))
         } catch {
@@ -117,7 +117,7 @@ public struct OperatorsAPI: Sendable {
         case let failure as APIFailure: failure
         case let error as JSONShapeError: APIFailure(error)
         case let error as RoomError: APIFailure(error)
-        default: APIFailure(500, "INTERNAL-ERROR", "The node failed at this operation.")
+        default: APIFailure(500, "INTERNAL-ERROR", "The node failed to perform this operation.")
         }
     }
 
@@ -137,7 +137,7 @@ public struct OperatorsAPI: Sendable {
         if let what = unsupported[name] {
             throw APIFailure(400, "UNSUPPORTED-OPERATION", "\(name) is not supported: the node has no \(what).")
         }
-        throw APIFailure(400, "UNKNOWN-OPERATION", "There is no operation of this name.")
+        throw APIFailure(400, "UNKNOWN-OPERATION", "There is no operation of this name; check x-sora-target.")
     }
 }
 
@@ -147,13 +147,13 @@ extension JSONFields {
     func channel(_ name: String = "channel_id") throws -> ChannelName {
         guard let channel = ChannelName(try requiredString(name)) else {
             throw JSONShapeError(
-                "\"\(name)\" has to be 1 to \(ChannelName.bytesMax) bytes of text without control characters."
+                "\"\(name)\" must have 1 to \(ChannelName.bytesMax) bytes of text without control characters."
             )
         }
         return channel
     }
 
-    /// A name that no connection can have is one that does not exist.
+    /// An invalid ID counts as an unknown connection.
     func connection(_ name: String = "connection_id") throws -> ParticipantID {
         guard let id = ParticipantID(try requiredString(name)) else { throw APIFailure.connectionUnknown }
         return id
@@ -175,7 +175,7 @@ extension JSONFields {
         return rid
     }
 
-    /// What an operation was asked, as most answer it: the members of these names that there are.
+    /// The given members of the request, which most operations return.
     func echo(_ names: String...) -> JSONValue {
         .object(members.filter { names.contains($0.key) })
     }

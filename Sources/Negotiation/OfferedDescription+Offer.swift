@@ -1,8 +1,8 @@
 import MediaTypes
 import Wire
 
-extension OfferedSession {
-    /// Whether a new offer would say anything new about what others send. O(tracks).
+extension OfferedDescription {
+    /// Whether a new offer would differ from the previous one in its remote tracks. O(tracks).
     public func wouldChange(_ remote: [RemoteStream]) -> Bool {
         guard version > 0 else { return true }
         var rest = wantedTracks(remote).byName
@@ -13,12 +13,11 @@ extension OfferedSession {
         return rest.values.contains { !withoutFormats.contains($0) && hasRoom(for: $0.track.kind) }
     }
 
-    /// The next description: the lines as they were, changed for what others send now.
+    /// Makes the next offer, for the current remote streams.
     ///
-    /// No offer may be outstanding.
+    /// - Precondition: No offer is outstanding.
     /// - Parameters:
-    ///   - remote: Everything that the client is to receive. Of several streams with one `id` and tracks with one name
-    ///     the first counts.
+    ///   - remote: All streams for the client. Of several tracks with equal stream and MID, the first counts.
     ///   - generator: Chooses SSRCs and names.
     /// - Returns: The SDP.
     public mutating func makeOffer(
@@ -34,8 +33,7 @@ extension OfferedSession {
         return describe()
     }
 
-    /// The tracks to be offered, in order, each once. Formats are compared, but not hashed: those of a track that did not
-    /// change are the same array.
+    /// The tracks to offer, in order, each once. Formats are compared, not hashed: an unchanged track has the same array.
     private func wantedTracks(
         _ remote: [RemoteStream]
     ) -> (order: [OfferedSection.TrackKey], byName: [OfferedSection.TrackName: OfferedSection.TrackKey]) {
@@ -68,7 +66,7 @@ extension OfferedSession {
                 sections[index].use = isHead ? .parked : .closing
             case .declined(_, isRefused: false): sections[index].use = isHead ? .parked : .closing
             case .declined(_, isRefused: true): sections[index].use = .free
-            case .own, .empty, .parked, .closing, .free: break
+            case .sentByClient, .empty, .parked, .closing, .free: break
             }
         }
     }
@@ -88,7 +86,7 @@ extension OfferedSession {
         for key in wanted where !placed.contains(key.name) {
             let kind = key.track.kind
             var codecs: [CodecParameters] = []
-            // Opus first, because redundant audio is of it.
+            // Opus first: RED refers to its payload type.
             for format in key.track.formats where format.name.kind == kind && format.name != .red {
                 guard codecs.count < Self.formatsPerTrackMax else { break }
                 if let numbered = payloadTypes.number(format), !codecs.contains(numbered) { codecs.append(numbered) }
@@ -118,14 +116,14 @@ extension OfferedSession {
                 sections.append(OfferedSection(kind: kind, mid: mids.next(kind), use: use))
                 continue
             }
-            // A line that nobody had yet keeps its name.
+            // An m-line that was never used keeps its MID.
             if case .free = sections[vacancy].use { sections[vacancy].mid = mids.next(kind) }
             sections[vacancy].use = use
         }
     }
 
-    /// The lines that may be given away, first to last. None comes before the head of the bundle, whose place it would
-    /// take.
+    /// The m-lines free for new tracks, in order. Only those after the BUNDLE-tagged m-line: an earlier one would become the
+    /// tagged one.
     private struct Vacancies {
         private var indices: [MediaKind: ArraySlice<Int>]
 

@@ -5,112 +5,112 @@ import Negotiation
 import Room
 import Wire
 
-/// One client's signaling as a state machine: texts, answers of others and instants in, actions out. It does no I/O and
+/// The signaling of one Sora client as a state machine: messages, results and instants in, actions out. It does no I/O and
 /// reads no clock.
 ///
-/// It waits for `connect`, lets it be authorised, takes a place, offers, and goes on to offer as senders come and go: one
-/// offer at a time, the next with everything that happened meanwhile.
-struct SoraSession {
-    /// The place that the rooms gave.
-    struct Place: Sendable {
+/// It waits for `connect`, requests authorization and a reservation, sends an offer, and sends re-offers as remote streams
+/// change: one offer at a time, each with all changes since the last.
+struct SoraStateMachine {
+    /// The participant that the rooms reserved.
+    struct Reservation: Sendable {
         let participant: ParticipantID
         let session: ChannelSessionID
         let local: LocalTransport
     }
 
-    /// What whoever drives the session does, in this order.
+    /// An action of the owner. The owner performs actions in order.
     enum Action {
         case send(String)
-        /// Ends the WebSocket. Nothing is sent afterwards.
+        /// Closes the WebSocket; nothing is sent afterwards.
         case close(SoraClose)
-        /// Answered by ``admitted(_:id:at:)``.
+        /// Completed by ``admitted(_:id:decoders:at:)``.
         case authorize(SoraConnect)
-        /// Answered by ``reserved(_:streams:at:)`` or ``refused(_:at:)``.
+        /// Completed by ``reserved(_:streams:at:)`` or ``refused(_:at:)``.
         case reserve(JoinRequest)
-        /// Answered by ``activated(at:)`` or ``refused(_:at:)``.
-        case activate(OfferedSession.Outcome)
-        /// Answered by ``slotsChanged(at:)`` or ``refused(_:at:)``.
+        /// Completed by ``activated(at:)`` or ``refused(_:at:)``.
+        case activate(OfferedDescription.Outcome)
+        /// Completed by ``slotsChanged(at:)`` or ``refused(_:at:)``.
         case changeSlots(added: [SlotAssignment], removed: [MID])
-        /// Tells the client, and the operator, what it cannot play.
+        /// Reports the tracks that the client cannot play.
         case reportUnsupported([UnsupportedTrack])
-        /// Answered by ``found(_:at:)``.
+        /// Completed by ``found(_:at:)``.
         case findStreams
-        /// What the client reports of itself.
+        /// Stores the client's statistics.
         case record(JSONValue)
-        /// Gives up the place, if there is one.
+        /// Removes the participant, if there is one.
         case leave(EndReason)
     }
 
     private enum Phase {
-        /// Until then a `connect` has to come.
+        /// Waits for `connect` until the deadline.
         case waiting(until: Instant)
-        /// Until then there has to be an offer.
+        /// Waits for the admission; the deadline is that of the first offer.
         case authorizing(SoraConnect, until: Instant)
         case reserving(SoraSettings, until: Instant)
         case running(Running)
         case ended
     }
 
-    /// A session that has a place.
+    /// The state of a connection with a reservation.
     fileprivate struct Running {
         enum Step {
-            /// Until then an answer has to come.
+            /// Waits for an answer until the deadline.
             case offered(until: Instant)
-            /// What was answered is being carried out.
+            /// The owner applies an answer.
             case applying
             case idle
         }
         let settings: SoraSettings
-        let place: Place
-        var description: OfferedSession
+        let reservation: Reservation
+        var description: OfferedDescription
         var step: Step
-        /// Whether the client was asked for its statistics, which did not come yet.
+        /// Whether requested statistics of the client are outstanding.
         var awaitsReports = false
-        /// Set once the first answer was carried out.
+        /// Whether the first answer was applied.
         var isActive = false
-        /// Until then the transport has to be up; `nil` while it is not waited for.
+        /// The deadline for the transport to connect; `nil` when there is none.
         var connectedUntil: Instant?
         var isConnected = false
-        /// Until then no further offer is made, so that one carries all who come or go at about the same time.
+        /// The earliest time of the next offer, so that one offer has all changes of a short period.
         var quietUntil: Instant
-        /// Whether it is being looked at who can be received.
+        /// Whether `findStreams` is outstanding.
         var isFinding = false
-        /// What is sent behind the offer that may come of it.
+        /// Messages to send after the offer that `findStreams` may lead to.
         var held: [String] = []
         var nextPing: Instant?
         var pingCount = 0
     }
 
-    /// How long it may take from `connect` to the offer: longer than any webhook is waited for.
+    /// The time limit from `connect` to the offer: longer than any webhook timeout.
     private static let admissionTimeout = Interval.seconds(75)
 
-    /// How long the next offer waits for each stream of the last: the work of a description grows with them, and in a
-    /// crowd that joins at once there would be one for each newcomer and member.
+    /// The delay of the next offer for each stream of the last one. The cost of an offer grows with its streams, and when
+    /// many clients join at once, each join would otherwise cause an offer to each member.
     private static let quietPerStream = Interval.milliseconds(10)
     private static let quietMax = Interval.seconds(1)
 
-    /// The longest `connect`, in bytes: with the longest metadata it has about half of it.
+    /// The maximum length of `connect`, in bytes: about twice that of the longest metadata.
     private static let connectBytesMax = 128 * 1024
 
-    /// Of `ping`s, one in this many asks for statistics.
+    /// Every so many pings, a `ping` asks for statistics.
     private static let statisticsPeriod = 6
 
     private let configuration: SoraConfiguration
     private var phase: Phase
-    /// Whether senders came or went since they were last looked at.
+    /// Whether remote streams changed since the last `findStreams`.
     private var isStale = false
-    private var lastHeard: Instant
+    private var lastMessage: Instant
     private var budget: MessageBudget
     private var generator = SystemRandomNumberGenerator()
 
     init(configuration: SoraConfiguration, at now: Instant) {
         self.configuration = configuration
         phase = .waiting(until: now + Interval(configuration.connectTimeout))
-        lastHeard = now
+        lastMessage = now
         budget = MessageBudget(at: now)
     }
 
-    /// What the client calls itself; empty before its `connect`.
+    /// The client's name of itself (`sora_client`); empty before `connect`.
     private(set) var client = ""
     private(set) var channel: ChannelName?
 
@@ -118,31 +118,31 @@ struct SoraSession {
         if case .ended = phase { true } else { false }
     }
 
-    /// Whether nobody has let the client in yet: its messages then count for its network too.
-    var isStranger: Bool {
+    /// Whether the client is not admitted yet. Its messages then also count against its network's limit.
+    var isUnadmitted: Bool {
         switch phase {
         case .waiting, .authorizing, .reserving: true
         case .running, .ended: false
         }
     }
 
-    private var limits: JSONLimits { isStranger ? .unauthenticated : .standard }
+    private var limits: JSONLimits { isUnadmitted ? .unauthenticated : .standard }
 }
 
-// MARK: - What the client says
+// MARK: - Messages of the client
 
-extension SoraSession {
-    /// - Parameter isRead: whether more is taken from the message than that the client is there. All messages count for the
+extension SoraStateMachine {
+    /// - Parameter isRead: Whether to parse the message. An unparsed message still counts as a sign of life, and against the
     ///   client's budget.
     mutating func received(_ text: String, isRead: Bool = true, at now: Instant) -> [Action] {
         guard !hasEnded else { return [] }
-        lastHeard = now
+        lastMessage = now
         do throws(SoraClose) {
             if case .waiting = phase, text.utf8.count > Self.connectBytesMax {
                 throw SoraClose(.invalidMessage, "The first message may have at most \(Self.connectBytesMax) bytes.")
             }
             guard budget.take(MessageBudget.cost(of: text), at: now) else {
-                throw SoraClose(.invalidMessage, "The client sends messages faster than any SDK does.")
+                throw SoraClose(.invalidMessage, "The client exceeded the rate limit of messages.")
             }
             guard isRead else { return [] }
             return try handle(try SoraClientMessage(decoding: text, limits: limits), at: now)
@@ -163,12 +163,12 @@ extension SoraSession {
         case (_, .waiting): throw SoraClose(.invalidMessage, "The first message of the client is not \"connect\".")
         case (.answer(let sdp), .running(var running)):
             guard case .offered = running.step else {
-                throw SoraClose(.invalidMessage, "An answer came that no offer waits for.")
+                throw SoraClose(.invalidMessage, "The client sent an answer without an outstanding offer.")
             }
             let actions = try apply(sdp, to: &running, at: now)
             phase = .running(running)
             return actions + (running.step.isIdle ? advance(at: now) : [])
-        case (.answer, _): throw SoraClose(.invalidMessage, "An answer came before the offer.")
+        case (.answer, _): throw SoraClose(.invalidMessage, "The client sent an answer before the offer.")
         case (.pong(let reports?), .running(var running)) where running.awaitsReports:
             running.awaitsReports = false
             phase = .running(running)
@@ -178,7 +178,7 @@ extension SoraSession {
     }
 
     private func apply(_ sdp: String, to running: inout Running, at now: Instant) throws(SoraClose) -> [Action] {
-        let outcome: OfferedSession.Outcome
+        let outcome: OfferedDescription.Outcome
         do {
             outcome = try running.description.apply(answer: sdp)
         } catch {
@@ -198,8 +198,8 @@ extension SoraSession {
         return reports + [.changeSlots(added: Self.assignments(outcome.added), removed: outcome.removed)]
     }
 
-    /// The slots as the rooms know them.
-    static func assignments(_ slots: [OfferedSession.NegotiatedSlot]) -> [SlotAssignment] {
+    /// The slots in the form of the rooms.
+    static func assignments(_ slots: [OfferedDescription.NegotiatedSlot]) -> [SlotAssignment] {
         slots.compactMap { slot in
             ParticipantID(slot.streamID).map {
                 SlotAssignment(sender: $0, track: slot.track, parameters: slot.parameters)
@@ -207,38 +207,38 @@ extension SoraSession {
         }
     }
 
-    /// The WebSocket is gone, with or without a goodbye on its own level.
+    /// The WebSocket closed, with or without a closing handshake.
     mutating func socketClosed() -> [Action] {
         guard !hasEnded else { return [] }
         phase = .ended
         return [.leave(.signalingLost)]
     }
 
-    /// The client broke the WebSocket's protocol, which ends it.
+    /// The client violated the WebSocket protocol, which closes the WebSocket.
     mutating func socketRefused(_ close: WebSocketClose) -> [Action] {
         guard !hasEnded else { return [] }
-        return end(SoraClose(close, "The client broke the WebSocket protocol: \(close.reason)."))
+        return end(SoraClose(close, "The client violated the WebSocket protocol: \(close.reason)."))
     }
 
-    /// More came from the client's network than its limit permits, before anybody let the client in.
+    /// The client's network exceeded its limit of messages before admission.
     mutating func refusedAsTooMany() -> [Action] {
         guard !hasEnded else { return [] }
-        return end(SoraClose(.invalidMessage, "Too many messages came from this address; connect again later."))
+        return end(SoraClose(.invalidMessage, "Too many messages from this address; connect again later."))
     }
 
-    /// The node stops taking part in anything.
+    /// The node is shutting down.
     mutating func stopping() -> [Action] {
         guard !hasEnded else { return [] }
         return end(.stopping, leaving: .shutdown)
     }
 }
 
-// MARK: - What others answer
+// MARK: - Results of actions
 
-extension SoraSession {
+extension SoraStateMachine {
     /// - Parameters:
-    ///   - id: who the client will be.
-    ///   - decoders: what the channel's viewers can play.
+    ///   - id: The client's participant identifier.
+    ///   - decoders: The codecs that the channel's viewers can play.
     mutating func admitted(
         _ decision: AccessDecision,
         id: ParticipantID,
@@ -279,19 +279,19 @@ extension SoraSession {
             return end(
                 SoraClose(
                     .authenticationInternalError,
-                    "Nobody could decide about the connection; is the authentication webhook up, and does it answer "
-                        + "200 with JSON?"
+                    "Authentication failed to decide on the connection; is the authentication webhook up, and does "
+                        + "it answer 200 with JSON?"
                 )
             )
         }
     }
 
-    /// The client has a place: it gets its offer.
-    mutating func reserved(_ place: Place, streams: [VisibleStream], at now: Instant) -> [Action] {
+    /// The rooms reserved the participant: sends the first offer.
+    mutating func reserved(_ reservation: Reservation, streams: [VisibleStream], at now: Instant) -> [Action] {
         guard case .reserving(let settings, _) = phase else { return [.leave(.signalingLost)] }
-        var description = OfferedSession(
-            local: place.local,
-            own: settings.own,
+        var description = OfferedDescription(
+            local: reservation.local,
+            clientMedia: settings.clientMedia,
             receivesMedia: settings.role.watches,
             kinds: settings.kinds,
             using: &generator
@@ -299,15 +299,15 @@ extension SoraSession {
         let sdp = description.makeOffer(Self.remoteStreams(streams), using: &generator)
         let offer = SoraServerMessage.offer(
             settings,
-            place: place,
+            reservation: reservation,
             sdp: sdp,
-            mids: description.ownMIDs,
+            mids: description.clientMIDs,
             configuration: configuration
         )
         phase = .running(
             Running(
                 settings: settings,
-                place: place,
+                reservation: reservation,
                 description: description,
                 step: .offered(until: now + Interval(configuration.answerTimeout)),
                 quietUntil: now + Self.quiet(after: streams)
@@ -316,7 +316,7 @@ extension SoraSession {
         return [.send(offer)]
     }
 
-    /// The media of the first answer is known to the media plane.
+    /// The media of the first answer is active.
     mutating func activated(at now: Instant) -> [Action] {
         guard case .running(var running) = phase else { return [] }
         running.isActive = true
@@ -326,7 +326,7 @@ extension SoraSession {
         return advance(at: now)
     }
 
-    /// What a later answer changed is known to the media plane.
+    /// The slots of a later answer are active.
     mutating func slotsChanged(at now: Instant) -> [Action] {
         guard case .running(var running) = phase else { return [] }
         running.step = .idle
@@ -334,13 +334,13 @@ extension SoraSession {
         return advance(at: now)
     }
 
-    /// The rooms refused what was last asked of them.
+    /// The rooms refused the last action.
     mutating func refused(_ error: RoomError, at now: Instant) -> [Action] {
         guard !hasEnded else { return [] }
         return end(SoraClose(error))
     }
 
-    /// Whom the client may receive now.
+    /// The streams that the client can receive now.
     mutating func found(_ streams: [VisibleStream], at now: Instant) -> [Action] {
         guard case .running(var running) = phase else { return [] }
         running.isFinding = false
@@ -358,12 +358,12 @@ extension SoraSession {
         return [.send(SoraServerMessage.reoffer(sdp: sdp))] + held
     }
 
-    private static func remoteStreams(_ streams: [VisibleStream]) -> [OfferedSession.RemoteStream] {
+    private static func remoteStreams(_ streams: [VisibleStream]) -> [OfferedDescription.RemoteStream] {
         streams.map { stream in
-            OfferedSession.RemoteStream(
+            OfferedDescription.RemoteStream(
                 id: stream.sender.value,
                 tracks: stream.tracks.map {
-                    OfferedSession.RemoteTrack(kind: $0.kind, mid: $0.mid, formats: $0.formats)
+                    OfferedDescription.RemoteTrack(kind: $0.kind, mid: $0.mid, formats: $0.formats)
                 }
             )
         }
@@ -373,7 +373,7 @@ extension SoraSession {
         min(quietMax, quietPerStream * streams.count)
     }
 
-    /// When a further offer may be made; `nil` while there is nothing to offer, or an offer is under way.
+    /// The earliest time of the next offer; `nil` when nothing changed, or an offer is outstanding.
     private var nextOffer: Instant? {
         guard case .running(let running) = phase, case .idle = running.step, isStale, !running.isFinding,
             running.settings.role.watches
@@ -381,7 +381,7 @@ extension SoraSession {
         return running.quietUntil
     }
 
-    /// Looks whether there is something to offer, if it is time.
+    /// Asks for the current streams when the next offer is due.
     private mutating func advance(at now: Instant) -> [Action] {
         guard let nextOffer, now >= nextOffer, case .running(var running) = phase else { return [] }
         isStale = false
@@ -391,9 +391,9 @@ extension SoraSession {
     }
 }
 
-// MARK: - What the rooms report
+// MARK: - Events of the rooms
 
-extension SoraSession {
+extension SoraStateMachine {
     mutating func received(_ event: ParticipantEvent, at now: Instant) -> [Action] {
         if case .subscriptionsChanged = event {
             isStale = true
@@ -407,7 +407,7 @@ extension SoraSession {
         case .connected:
             running.isConnected = true
             running.connectedUntil = nil
-            lastHeard = now
+            lastMessage = now
             phase = .running(running)
             return []
         case .notification(let notification):
@@ -422,10 +422,10 @@ extension SoraSession {
     }
 }
 
-// MARK: - Time
+// MARK: - Timeouts
 
-extension SoraSession {
-    /// When to call ``handleTimeout(at:)`` next; `nil` once it has ended.
+extension SoraStateMachine {
+    /// The time of the next ``handleTimeout(at:)``; `nil` after the end.
     var nextDeadline: Instant? {
         switch phase {
         case .waiting(let until), .authorizing(_, let until), .reserving(_, let until): return until
@@ -447,8 +447,10 @@ extension SoraSession {
             if case .offered(let until) = running.step, now >= until { return end(.answerTimeout) }
             if let until = running.connectedUntil, now >= until { return end(.connectionCreatedWaitTimeout) }
             guard let ping = running.nextPing, now >= ping else { return advance(at: now) }
-            // Some clients answer no ping before their transport is up.
-            if running.isConnected, now - lastHeard >= Interval(configuration.pongTimeout) { return end(.pongTimeout) }
+            // Some clients answer no ping before their transport is connected.
+            if running.isConnected, now - lastMessage >= Interval(configuration.pongTimeout) {
+                return end(.pongTimeout)
+            }
             running.nextPing = now + Interval(configuration.pingInterval)
             running.pingCount &+= 1
             let isAsked = running.settings.grants.userAgentStatistics ?? true
@@ -459,14 +461,14 @@ extension SoraSession {
         }
     }
 
-    /// - Parameter reason: what the rooms are told; by default that the client was rejected.
+    /// - Parameter reason: The reason for the rooms; by default the rejection of the client.
     private mutating func end(_ close: SoraClose, leaving reason: EndReason? = nil) -> [Action] {
         phase = .ended
         return [.close(close), .leave(reason ?? .rejected(close.close.reason))]
     }
 }
 
-extension SoraSession.Running.Step {
+extension SoraStateMachine.Running.Step {
     fileprivate var isIdle: Bool {
         if case .idle = self { true } else { false }
     }

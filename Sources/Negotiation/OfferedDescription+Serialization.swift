@@ -1,8 +1,8 @@
 import MediaTypes
 import Wire
 
-extension OfferedSession {
-    /// The lines as they are now, as text. Those that changed since the last time are described anew.
+extension OfferedDescription {
+    /// The current SDP. Only m-lines that changed are serialized again.
     mutating func describe() -> String {
         let head = head
         let lines = LocalTransportLines(transport: local, setup: .actpass, isLite: true)
@@ -32,10 +32,10 @@ extension OfferedSession {
     private func line(_ section: OfferedSection, isHead: Bool) -> LocalDescription.Section {
         guard !section.isClosed else { return .rejected(closed(section), mid: section.mid) }
         return switch section.use {
-        case .own: .live(ownLine(section))
-        case .playing(let placement): .live(playingLine(section, placement, isHead: isHead))
+        case .sentByClient: .live(clientSection(section))
+        case .playing(let placement): .live(remoteTrackSection(section, placement, isHead: isHead))
         case .empty, .declined, .parked, .closing, .free:
-            .live(makeLine(section, .inactive, codecs: [emptyCodecs[section.kind]].compactMap { $0 }))
+            .live(makeSection(section, .inactive, codecs: [placeholderCodecs[section.kind]].compactMap { $0 }))
         }
     }
 
@@ -44,11 +44,11 @@ extension OfferedSession {
             type: section.kind.rawValue,
             port: 0,
             protocolName: "UDP/TLS/RTP/SAVPF",
-            formats: [emptyCodecs[section.kind]?.payloadType.description ?? "0"]
+            formats: [placeholderCodecs[section.kind]?.payloadType.description ?? "0"]
         )
     }
 
-    private func makeLine(
+    private func makeSection(
         _ section: OfferedSection,
         _ direction: MediaDirection,
         codecs: [CodecParameters],
@@ -63,35 +63,34 @@ extension OfferedSession {
         )
     }
 
-    private func ownLine(_ section: OfferedSection) -> LocalSection {
-        let layers = section.kind == .video ? own.layers : []
-        var line = makeLine(
+    private func clientSection(_ section: OfferedSection) -> LocalSection {
+        let layers = section.kind == .video ? clientMedia.layers : []
+        var line = makeSection(
             section,
             .recvonly,
-            codecs: [ownCodecs[section.kind]].compactMap { $0 },
+            codecs: [clientCodecs[section.kind]].compactMap { $0 },
             hasLayers: !layers.isEmpty
         )
         line.layers = layers.map {
             RemoteLayer(attribute: RIDAttribute(rid: $0.rid, direction: .recv), isPaused: !$0.isActive)
         }
-        if let kbps = section.kind == .audio ? own.audioKbps : own.videoKbps, kbps > 0 {
-            // Browsers read the one or the other (RFC 8866 §5.8 in kbit/s, RFC 3890 §6.2 in bit/s).
+        if let kbps = section.kind == .audio ? clientMedia.audioKbps : clientMedia.videoKbps, kbps > 0 {
             let bits = kbps.multipliedReportingOverflow(by: 1_000)
-            line.bandwidths = ["AS:\(kbps)"] + (bits.overflow ? [] : ["TIAS:\(bits.partialValue)"])
+            line.bandwidths = bits.overflow ? ["AS:\(kbps)"] : LocalSection.bandwidths(bitsPerSecond: bits.partialValue)
         }
         return line
     }
 
-    private func playingLine(
+    private func remoteTrackSection(
         _ section: OfferedSection,
         _ placement: OfferedSection.Placement,
         isHead: Bool
     ) -> LocalSection {
         var codecs = placement.codecs
-        // A client without any of the track's codecs refuses the line, and with the head of the bundle it could lose the
-        // transport. So there is one that it has.
-        if isHead, let usual = emptyCodecs[section.kind], !codecs.contains(usual) { codecs.append(usual) }
-        var line = makeLine(section, .sendonly, codecs: codecs)
+        // A client without the track's codecs rejects the m-line. If that is the BUNDLE-tagged one, it could lose the
+        // transport, so the offer adds a codec that every client has.
+        if isHead, let common = placeholderCodecs[section.kind], !codecs.contains(common) { codecs.append(common) }
+        var line = makeSection(section, .sendonly, codecs: codecs)
         line.msid = (mediaStreamIdentifier(placement.key.streamID), placement.trackID)
         line.cname = placement.cname
         line.streams = [LocalSection.Stream(ssrc: placement.ssrc, rtxSSRC: placement.rtxSSRC)]

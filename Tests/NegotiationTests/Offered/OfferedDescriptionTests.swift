@@ -5,8 +5,8 @@ import Wire
 
 @testable import Negotiation
 
-@Suite struct OfferedSessionTests {
-    @Test func `the client's own lines come first, and the others follow in pairs`() throws {
+@Suite struct OfferedDescriptionTests {
+    @Test func `the client's m-lines come first, and remote tracks follow in pairs`() throws {
         var scene = OfferedScene(OfferedScene.both)
         let offer = try scene.offer([remoteStream("A"), remoteStream("B", video: [])])
         #expect(
@@ -16,8 +16,8 @@ import Wire
         )
         #expect(offer.bundle == offer.mids)
         #expect(Set(offer.mids).count == 5)
-        #expect(scene.session.ownMIDs.audio?.value == offer.mids[0])
-        #expect(scene.session.ownMIDs.video?.value == offer.mids[1])
+        #expect(scene.session.clientMIDs.audio?.value == offer.mids[0])
+        #expect(scene.session.clientMIDs.video?.value == offer.mids[1])
         for (section, mid) in zip(offer.media, offer.mids) {
             #expect(mid.wholeMatch(of: /(audio|video)_[A-Za-z0-9]{6}/)?.output.1 == Substring(section.type))
             #expect(section.protocolName == "UDP/TLS/RTP/SAVPF")
@@ -60,11 +60,11 @@ import Wire
         #expect(video.bandwidths.isEmpty)
     }
 
-    @Test func `layers, bitrates and wishes about Opus stand in the client's own lines`() throws {
+    @Test func `layers, bit rates and Opus parameters are in the client's m-lines`() throws {
         var own = OfferedScene.both
         own.video = .offered(.vp8)
         own.layers = [("r0", true), ("r1", true), ("r2", false)].compactMap { name, isActive in
-            RID(name).map { OfferedSession.Layer(rid: $0, isActive: isActive) }
+            RID(name).map { OfferedDescription.Layer(rid: $0, isActive: isActive) }
         }
         own.audioKbps = 32
         own.videoKbps = 2_500
@@ -123,7 +123,7 @@ import Wire
         let first = try scene.exchange().offer
         #expect(first.shape == ["audio inactive", "video inactive"])
         #expect(first.bundle.count == 2)
-        #expect(scene.session.ownMIDs.audio == nil && scene.session.ownMIDs.video == nil)
+        #expect(scene.session.clientMIDs.audio == nil && scene.session.clientMIDs.video == nil)
         #expect(!scene.session.wouldChange([]))
         #expect(scene.session.wouldChange([remoteStream("A")]))
         let second = try scene.exchange([remoteStream("A"), remoteStream("B")]).offer
@@ -210,9 +210,9 @@ import Wire
 
     @Test func `a client that takes one kind is offered that kind`() throws {
         var generator = SeededGenerator(seed: 5)
-        var session = OfferedSession(
+        var session = OfferedDescription(
             local: NegotiationServer.local,
-            own: .init(),
+            clientMedia: .init(),
             receivesMedia: true,
             kinds: [.video],
             using: &generator
@@ -225,25 +225,25 @@ import Wire
         var scene = OfferedScene(OfferedScene.both)
         let streams = (0..<140).map { remoteStream("stream\($0)") }
         let (offer, outcome) = try scene.exchange(streams)
-        #expect(offer.media.count == OfferedSession.sectionsMax)
-        #expect(outcome.added.count == OfferedSession.sectionsMax - 2)
+        #expect(offer.media.count == OfferedDescription.sectionsMax)
+        #expect(outcome.added.count == OfferedDescription.sectionsMax - 2)
         #expect(!scene.session.wouldChange(streams))
         try scene.exchange(Array(streams.dropFirst(10)))
         #expect(scene.session.wouldChange(Array(streams.dropFirst(10))))
         let filled = try scene.exchange(Array(streams.dropFirst(10)))
         #expect(filled.outcome.added.count == 20)
-        #expect(filled.offer.media.count == OfferedSession.sectionsMax)
-        #expect(Set(filled.offer.bundle).count == OfferedSession.sectionsMax)
+        #expect(filled.offer.media.count == OfferedDescription.sectionsMax)
+        #expect(Set(filled.offer.bundle).count == OfferedDescription.sectionsMax)
     }
 
-    @Test func `names come twice neither in a stream nor in a session`() throws {
+    @Test func `MIDs and track names do not repeat`() throws {
         var scene = OfferedScene()
         var twice = remoteStream("A")
         twice.tracks += twice.tracks
         let offer = try scene.exchange([twice, remoteStream("A", audio: [], video: [.standard(.av1)])]).offer
         #expect(offer.shape == ["audio sendonly A", "video sendonly A"])
         var generator = SeededGenerator(seed: 1)
-        var maker = MIDMaker(using: &generator)
-        #expect(Set((0..<20_000).map { _ in maker.next(.audio) }).count == 20_000)
+        var generated = MIDGenerator(using: &generator)
+        #expect(Set((0..<20_000).map { _ in generated.next(.audio) }).count == 20_000)
     }
 }
