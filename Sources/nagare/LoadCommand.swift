@@ -4,44 +4,45 @@ import Foundation
 import Load
 import Wire
 
-/// `nagare load`: publishes and watches through a server, and measures what arrives.
+/// `nagare load`: the load generator.
 struct LoadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "load",
         abstract: "Measure a server with synthetic publishers and subscribers.",
         discussion: """
-            Speaks WHIP and WHEP, or Sora's signaling, with any server; ICE, DTLS and SRTP are real, the pictures are \
-            not. Every packet is stamped, so that loss, duplicates, order and latency are measured from end to end. \
-            Publishers join first. The measured window begins when everybody is connected. A video frame's packets are sent in one burst, as \
-            encoders send them. One loop, which is one core, drives 500 subscribers of 1.5 Mbit/s.
+            Connects to any server by WHIP and WHEP, or by Sora signaling, with real ICE, DTLS and SRTP and synthetic \
+            media. Every packet has a timestamp, which measures loss, duplicates, order and latency from end to end. \
+            Publishers join first. The measured window starts when all clients are connected. The packets of a video \
+            frame are sent in one burst, as encoders send them. One loop, on one core, drives 500 subscribers of \
+            1.5 Mbit/s.
 
-            --ramp finds how many subscribers a server carries: it lets them join in steps, up to --subscribers, and \
-            measures each step for --duration, until more than --goal-loss is lost or p99 exceeds --goal-p99 twice in \
-            a row, or the generator itself is at its end.
+            --ramp finds the maximum number of subscribers: they join in steps, up to --subscribers, and each step is \
+            measured for --duration, until the loss exceeds --goal-loss or p99 exceeds --goal-p99 twice in a row, or the \
+            load generator is the bottleneck.
 
-            --conference N is a call: each of N members publishes once and watches the N-1 others, each over a \
-            transport of its own. A server that does not name its publishers as Nagare does needs a channel for each:
+            --conference N is a call: each of N members publishes once and watches the N-1 others, with one transport \
+            for each. A server without Nagare's participant names needs one channel for each publisher:
               --whip-path '/whip/{channel}-{publisher}' --whep-path '/whep/{channel}-{publisher}'
 
-            --signaling sora speaks Sora's signaling instead, over a WebSocket for each client: each subscriber gets \
-            every publisher of its channel, and each member of a conference sends and receives, over one transport.
+            --signaling sora uses Sora signaling over one WebSocket for each client: each subscriber gets every publisher \
+            of its channel, and each member of a conference sends and receives, over one transport.
 
-            The exit status is 1 when a client failed to connect, and with --expect-lossless when anything was lost.
+            The exit status is 1 when a client failed to connect, and with --expect-lossless when a packet was lost.
             """
     )
 
-    @Option(help: ArgumentHelp("The server.", valueName: "url"))
+    @Option(help: ArgumentHelp("The server's URL.", valueName: "url"))
     var url = "http://127.0.0.1:8080"
 
     @Option(
         help: ArgumentHelp(
-            "How to speak to it: whip (WHIP and WHEP) or sora (a WebSocket, on which the server offers).",
+            "The signaling protocol: whip (WHIP and WHEP) or sora (Sora signaling over a WebSocket).",
             valueName: "protocol"
         )
     )
     fileprivate var signaling = SignalingName.whip
 
-    @Option(help: ArgumentHelp("Where the WebSocket of --signaling sora is, under the URL.", valueName: "path"))
+    @Option(help: ArgumentHelp("The WebSocket path of --signaling sora.", valueName: "path"))
     var signalingPath = "/signaling"
 
     @Option(help: ArgumentHelp("The channel to publish to and to watch.", valueName: "name"))
@@ -49,18 +50,18 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Spread the publishers over this many channels, NAME-1 to NAME-n; with --conference, a call in each.",
+            "Distribute the publishers over this many channels, NAME-1 to NAME-n; with --conference, one call in each.",
             valueName: "n"
         )
     )
     var channels = 1
 
-    @Option(help: ArgumentHelp("How many clients publish. (default: 1)", valueName: "n"))
+    @Option(help: ArgumentHelp("The number of publishers. (default: 1)", valueName: "n"))
     var publishers: Int?
 
     @Option(
         help: ArgumentHelp(
-            "How many clients watch. With several publishers they share them evenly, or with --signaling sora their "
+            "The number of subscribers, distributed evenly over the publishers, or with --signaling sora over the "
                 + "channels. (default: 1)",
             valueName: "n"
         )
@@ -69,13 +70,13 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Instead of publishers and subscribers: members that each publish and watch all others.",
+            "The number of members that each publish and watch all others, in place of publishers and subscribers.",
             valueName: "members"
         )
     )
     var conference: Int?
 
-    @Option(help: ArgumentHelp("Each publisher's video in kbit/s; 0 for none.", valueName: "kbit/s"))
+    @Option(help: ArgumentHelp("The video bit rate of each publisher; 0 for no video.", valueName: "kbit/s"))
     var videoKbps = 1_500
 
     @Option(help: ArgumentHelp("Video frames per second.", valueName: "n"))
@@ -87,24 +88,24 @@ struct LoadCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The length of the measured window; with --ramp, of each step's.", valueName: "seconds"))
     var duration = 30.0
 
-    @Option(help: ArgumentHelp("How many clients join per second.", valueName: "n"))
+    @Option(help: ArgumentHelp("The number of clients that join per second.", valueName: "n"))
     var joinRate = 20.0
 
-    @Flag(help: "Let subscribers join in steps until the server or the generator gives in.")
+    @Flag(help: "Let subscribers join in steps until the server or the load generator reaches its limit.")
     var ramp = false
 
     @Option(
         help: ArgumentHelp(
-            "Subscribers that join in one step of the ramp. (default: a tenth of --subscribers)",
+            "The number of subscribers that join in one step of the ramp. (default: a tenth of --subscribers)",
             valueName: "n"
         )
     )
     var rampStep: Int?
 
-    @Option(help: ArgumentHelp("The loss that a step of the ramp may have.", valueName: "percent"))
+    @Option(help: ArgumentHelp("The maximum loss of a step of the ramp.", valueName: "percent"))
     var goalLoss = 0.1
 
-    @Option(help: ArgumentHelp("The latency that 99 % of a step's packets must keep to.", valueName: "ms"))
+    @Option(help: ArgumentHelp("The maximum p99 latency of a step of the ramp.", valueName: "ms"))
     var goalP99 = 50.0
 
     @Option(
@@ -118,7 +119,7 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "What encrypts and decrypts here: ipsec-mb, openssl or libsrtp2. (default: the first that there is)",
+            "The SRTP backend of the clients: ipsec-mb, openssl or libsrtp2. (default: the first available)",
             valueName: "name"
         )
     )
@@ -126,7 +127,7 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Threads that the clients are spread over. (default: one for each 1000 clients)",
+            "The number of client threads. (default: one for each 1000 clients)",
             valueName: "n"
         )
     )
@@ -134,7 +135,7 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Present this Bearer token; with --signaling sora, as access_token of the metadata.",
+            "Present this Bearer token; with --signaling sora, as access_token in the metadata.",
             valueName: "token"
         )
     )
@@ -142,7 +143,7 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Where to publish, under the URL; {channel} and {publisher}, the publisher's number from 1, are filled in.",
+            "The path to publish to, with {channel} and {publisher} (the publisher's number from 1) replaced.",
             valueName: "path"
         )
     )
@@ -150,7 +151,7 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Where to watch, under the URL; {participant}, the publisher's Nagare-Participant, too. "
+            "The path to watch, also with {participant} (the publisher's Nagare-Participant) replaced. "
                 + "(default: /whep/{channel}, and with several publishers /whep/{channel}/{participant})",
             valueName: "path"
         )
@@ -159,7 +160,7 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The server's process on this machine, to measure its CPU time and memory.",
+            "The server's process ID on this machine, to measure its CPU time and memory.",
             valueName: "pid"
         )
     )
@@ -167,7 +168,7 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The server's Prometheus page, to measure its CPU time and memory and, of Nagare, what it sent: "
+            "The server's Prometheus metrics, to measure its CPU time and memory and, for Nagare, its sent packets: "
                 + "http://HOST:PORT/metrics.",
             valueName: "url"
         )
@@ -182,7 +183,7 @@ struct LoadCommand: AsyncParsableCommand {
     )
     var json: String?
 
-    @Flag(help: "Exit with status 1 when anything was lost.")
+    @Flag(help: "Exit with status 1 when a packet was lost.")
     var expectLossless = false
 
     /// The plan that the options describe.
@@ -197,7 +198,7 @@ struct LoadCommand: AsyncParsableCommand {
             configuration.publishers = publishers ?? 1
             configuration.subscribers = subscribers ?? 1
             if conference != nil, publishers != nil || subscribers != nil {
-                throw StartupError.usage("--conference stands in place of --publishers and --subscribers.")
+                throw StartupError.usage("--conference replaces --publishers and --subscribers: leave them out.")
             }
             configuration.conferenceMembers = conference
             configuration.videoBitsPerSecond = min(max(videoKbps, -1), 1_000_000) * 1_000

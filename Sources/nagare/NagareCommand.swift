@@ -6,7 +6,7 @@ import Foundation
 struct NagareCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "nagare",
-        abstract: "A WebRTC media server: browsers publish and watch through it.",
+        abstract: "A WebRTC SFU: it forwards media between browsers and other WebRTC clients.",
         version: "nagare \(BuildInformation.version)",
         subcommands: [
             ServeCommand.self, LoadCommand.self, TokenCommand.self, SettingsCommand.self, LimitsCommand.self,

@@ -7,8 +7,8 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve",
         abstract: "Run a node.",
         discussion: """
-            Every option can also be written in the configuration file, as "tls-cert: PATH", or in the environment, as \
-            NAGARE_TLS_CERT=PATH. The command line wins over the environment, and the environment over the file.
+            Every option is also a key of the configuration file, as "tls-cert: PATH", and an environment variable, as \
+            NAGARE_TLS_CERT=PATH. The command line overrides the environment, and the environment overrides the file.
             """
     )
 

@@ -2,10 +2,10 @@ import ArgumentParser
 
 /// The flags of `nagare serve` for one group of settings, made from their declarations.
 ///
-/// The parser finds its options by reflection and decodes them by name; both are given to it here from the table, so that no
-/// setting has a property of its own.
+/// The parser finds options by reflection and decodes them by name. This type provides both from the declarations, so that
+/// settings need no properties.
 struct SettingOptions<let group: Int>: ParsableArguments, CustomReflectable {
-    /// The settings that were given, each with its values.
+    /// The settings on the command line, each with its values.
     let values: [Setting: [String]]
 
     init() { values = [:] }
@@ -29,7 +29,7 @@ struct SettingOptions<let group: Int>: ParsableArguments, CustomReflectable {
         self.values = values
     }
 
-    /// What the parser takes the options from.
+    /// The options for the parser's reflection.
     var customMirror: Mirror {
         let children: [Mirror.Child] = Self.settings.map { (label: $0.rawValue, value: Self.option($0)) }
         return Mirror(self, children: children)

@@ -3,7 +3,7 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Handles SIGTERM and SIGINT: the first begins an orderly shutdown, the second ends the process.
+/// Handles SIGTERM and SIGINT: the first starts a graceful shutdown, the second ends the process.
 struct Shutdown: Sendable {
     let signals: UnixSignalsSequence
     let graceSeconds: Int
@@ -24,7 +24,7 @@ struct Shutdown: Sendable {
         await withTaskGroup { group in
             for await signal in signals {
                 if hasBegun {
-                    logger.warning("second signal: ending at once", metadata: ["signal": "\(signal)"])
+                    logger.warning("second signal: stopping immediately", metadata: ["signal": "\(signal)"])
                     _exit(128 + signal.number)
                 }
                 hasBegun = true
@@ -32,7 +32,7 @@ struct Shutdown: Sendable {
                 await begin()
                 group.addTask {
                     guard (try? await Task.sleep(for: .seconds(graceSeconds))) != nil else { return }
-                    logger.warning("the grace is over: ending with connections open")
+                    logger.warning("the grace period is over: stopping with open connections")
                     _exit(0)
                 }
             }
@@ -46,7 +46,7 @@ extension UnixSignal {
     fileprivate var number: Int32 { self == .sigint ? SIGINT : SIGTERM }
 }
 
-/// The action that begins an orderly shutdown. A signal that arrives before it is set triggers it when it is.
+/// The action that starts a graceful shutdown. After a signal that arrives early, it runs as soon as it is set.
 actor ShutdownTarget {
     private var action: (@Sendable () async -> Void)?
     private var hasBegun = false

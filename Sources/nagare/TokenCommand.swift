@@ -9,11 +9,11 @@ import Signaling
 struct TokenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token",
-        abstract: "Make a token that lets its bearer into one channel.",
+        abstract: "Make a signed token (JWT) for one channel.",
         discussion: """
-            The key is one of those that the node is configured with: the setting jwt-key of the file, NAGARE_JWT_KEY or \
-            --jwt-key. Sora's clients present the token as metadata.access_token, WHIP and WHEP as Bearer token. \
-            Standard output is the token and nothing else.
+            The key comes from --jwt-key, NAGARE_JWT_KEY or jwt-key in the configuration file, as for the node. Sora clients \
+            present the token as metadata.access_token, WHIP and WHEP clients as Bearer token. Standard output has the token \
+            only.
             """
     )
 
@@ -22,7 +22,7 @@ struct TokenCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "What the bearer may do: sendonly, recvonly or sendrecv, which permits each. (default: all)",
+            "The permitted role: sendonly, recvonly, or sendrecv for all roles. (default: all)",
             valueName: "role"
         )
     )
@@ -30,25 +30,25 @@ struct TokenCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How long newcomers may use it: a number with s, m, h or d; never for no end. (default: 1h)",
+            "The time until the token expires for joins: a number with s, m, h or d, or never. (default: 1h)",
             valueName: "time"
         )
     )
     var expires = "1h"
 
-    @Option(help: ArgumentHelp("From when on it may be used, as a time from now.", valueName: "time"))
+    @Option(help: ArgumentHelp("The time until the token becomes valid.", valueName: "time"))
     var notBefore: String?
 
-    @Option(help: ArgumentHelp("The client's id, whatever the client says.", valueName: "id"))
+    @Option(help: ArgumentHelp("The client ID, which overrides the client's own.", valueName: "id"))
     var clientId: String?
 
-    @Option(help: ArgumentHelp("Refuse the bearer when the channel has that many members.", valueName: "n"))
+    @Option(help: ArgumentHelp("Refuse the client when the channel has this many connections.", valueName: "n"))
     var maxChannelConnections: Int?
 
     @Option(help: ArgumentHelp("Further claims and grants, a JSON object.", valueName: "json"))
     var claims: String?
 
-    @Option(help: ArgumentHelp("The id of the key to sign with. (default: the first that can sign)", valueName: "id"))
+    @Option(help: ArgumentHelp("The ID of the signing key. (default: the first key that can sign)", valueName: "id"))
     var keyId: String?
 
     @Option(help: ArgumentHelp("A key: hs256:@FILE, es256:@FILE or eddsa:@FILE. May be repeated.", valueName: "key"))
@@ -69,8 +69,8 @@ struct TokenCommand: ParsableCommand {
 
     /// The token.
     /// - Parameters:
-    ///   - now: seconds since 1970.
-    ///   - id: the token's own name.
+    ///   - now: The time in seconds since 1970.
+    ///   - id: The token's `jti`.
     func token(environment: [String: String], now: Int64, id: String) throws(StartupError) -> String {
         let claims = try claims(now: now, id: id)
         var keys: [JWTKey] = []
@@ -82,8 +82,8 @@ struct TokenCommand: ParsableCommand {
         }
         let able = keys.filter { $0.canSign && (keyId == nil || $0.id == keyId) }
         guard let token = able.first?.token(claims: claims) else {
-            let which = keyId.map { "the id \"\($0)\"" } ?? "a secret or a private part"
-            throw .usage("None of the keys that can sign has \(which): a public key only checks tokens.")
+            let which = keyId.map { "key with the id \"\($0)\"" } ?? "configured key"
+            throw .usage("No \(which) can sign: a public key only verifies tokens.")
         }
         return token
     }
@@ -92,12 +92,12 @@ struct TokenCommand: ParsableCommand {
         var members: [String: JSONValue] = [:]
         if let claims {
             guard let object = (try? JSONValue(parsing: claims))?.object else {
-                throw .usage("--claims is no JSON object: write it as '{\"simulcast\": true}'.")
+                throw .usage("--claims is not a JSON object: write it as '{\"simulcast\": true}'.")
             }
             members = object
         }
         guard let name = ChannelName(channel) else {
-            throw .usage("--channel has to be 1 to \(ChannelName.bytesMax) bytes without control characters.")
+            throw .usage("--channel must have 1 to \(ChannelName.bytesMax) bytes without control characters.")
         }
         members["channel_id"] = .string(name.value)
         if let role {
@@ -128,7 +128,7 @@ struct TokenCommand: ParsableCommand {
         return number * (unit ?? 1)
     }
 
-    /// The keys of the command line, or else of the environment, or else of the file.
+    /// The keys of the command line, the environment or the file, in this order of precedence.
     private func sources(_ environment: [String: String]) throws(StartupError) -> [JWTKeySource] {
         var layers = [
             ConfigurationLayer.commandLine(jwtKey.isEmpty ? [:] : [.jwtKey: jwtKey]), .environment(environment),

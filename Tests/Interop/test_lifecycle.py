@@ -107,7 +107,7 @@ def test_sigterm_during_a_call_stops_the_node_cleanly(
     assert code == 0, node.log_tail()
     assert seconds <= GRACE_SECONDS_MAX, f"it took {seconds:.1f} s"
     log = node.log_tail()
-    assert "stopped" in log and "the grace is over" not in log, log
+    assert "stopped" in log and "the grace period is over" not in log, log
     wait_until(
         lambda: "does not answer" in publisher.status_text(),
         "an error message on the publisher's page",

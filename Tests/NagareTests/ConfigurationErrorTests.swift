@@ -5,7 +5,7 @@ import Wire
 
 @testable import nagare
 
-/// What a wrong start says. Each sentence names the place and the remedy.
+/// The errors of invalid settings. Each sentence names the source and the remedy.
 @Suite struct ConfigurationErrorTests {
     struct Mistake: Sendable, CustomTestStringConvertible {
         var flags: [String] = []
@@ -63,7 +63,7 @@ import Wire
         ),
         Mistake(
             file: "proxy-header: proxy-protocol",
-            sentence: "--proxy-header needs --trusted-proxy beside it."
+            sentence: "--proxy-header needs --trusted-proxy."
         ),
         Mistake(
             flags: ["--srtp-backend", "aes"],
@@ -85,7 +85,10 @@ import Wire
             flags: ["--announce", "example.org"],
             sentence: "--announce is \"example.org\": write an IP address without a port, as 203.0.113.7."
         ),
-        Mistake(flags: ["--announce", "0.0.0.0"], sentence: "--announce is 0.0.0.0, which no client can reach."),
+        Mistake(
+            flags: ["--announce", "0.0.0.0"],
+            sentence: "--announce is 0.0.0.0, which no client can reach: write the address that clients connect to."
+        ),
         Mistake(
             flags: ["--announce", "::1"],
             sentence: "--announce ::1 is an IPv6 address, but no --media address is."
@@ -150,11 +153,11 @@ import Wire
         ),
         Mistake(
             flags: ["--webhook-user", "u", "--webhook-password", "p"],
-            sentence: "--webhook-user needs --auth-webhook-url, --event-webhook-url or --session-webhook-url beside it."
+            sentence: "--webhook-user needs --auth-webhook-url, --event-webhook-url or --session-webhook-url."
         ),
         Mistake(
             flags: ["--auth-webhook-url", "http://a/", "--token", "t"],
-            sentence: "--token and --auth-webhook-url are set: choose one way to decide who may take part."
+            sentence: "--token and --auth-webhook-url are set: choose one method of authentication."
         ),
         Mistake(
             flags: ["--webhook-timeout", "90"],
@@ -180,7 +183,7 @@ import Wire
         ),
         Mistake(
             flags: ["--turn-username", "u"],
-            sentence: "--turn-username and --turn-credential need --turn-url beside them."
+            sentence: "--turn-username and --turn-credential need --turn-url."
         ),
         Mistake(
             flags: ["--video-codec", "theora"],
@@ -199,7 +202,7 @@ import Wire
             sentence: "nagare.yaml has the unknown key \"tls.cert\" (do you mean \"tls-cert\"?)."
         ),
     ])
-    func `a wrong setting is refused with a sentence`(mistake: Mistake) throws {
+    func `an invalid setting is refused with a sentence`(mistake: Mistake) throws {
         #expect(throws: StartupError.usage(mistake.sentence)) { try resolve(mistake) }
     }
 
@@ -216,7 +219,7 @@ import Wire
     @Test(arguments: [
         "loops: [", "\tloops: 1", "just a sentence", "- 1\n- 2", "loops: 1\nloops: 2", "media: [[1]]", "\u{0}",
     ])
-    func `a file that is no YAML of settings is refused in one line`(file: String) throws {
+    func `an invalid configuration file is refused in one line`(file: String) throws {
         let error = #expect(throws: StartupError.self) { try resolve(Mistake(file: file, sentence: "")) }
         let sentence = try #require(error?.sentence)
         #expect(error?.kind == .usage)
@@ -229,14 +232,14 @@ import Wire
         ("/nonexistent/nagare.yaml", "no such file or directory"), ("/", "is a directory"),
         ("/dev/zero", "it is larger than 1048576 bytes"),
     ])
-    func `a file that cannot be read says why`(path: String, reason: String) throws {
+    func `the error for an unreadable file has the reason`(path: String, reason: String) throws {
         let command = try ServeCommand.parse(["--config", path])
         #expect(throws: StartupError.system("\(path) cannot be read: \(reason).")) {
             _ = try command.nodeConfiguration(environment: [:], machine: Self.machine(1))
         }
     }
 
-    @Test func `the environment can name the file, and the command line wins`() throws {
+    @Test func `the environment can name the file, and the command line overrides it`() throws {
         let command = try ServeCommand.parse([])
         #expect(throws: StartupError.system("/nonexistent/a cannot be read: no such file or directory.")) {
             _ = try command.nodeConfiguration(

@@ -20,19 +20,19 @@ import Testing
         .joined(separator: "\n")
     }
 
-    @Test func `it is what nagare settings prints`() throws {
+    @Test func `the example file equals the output of nagare settings`() throws {
         #expect(try contents() == SettingDocuments.exampleFile, "nagare settings > ops/nagare.example.yaml")
     }
 
-    @Test func `it can be used as it is`() throws {
+    @Test func `the example file is valid as it is`() throws {
         let layer = try ConfigurationLayer.file(path: "example", contents: Array(try contents().utf8))
         for setting in Setting.allCases { #expect(try layer.entry(for: setting) == nil) }
     }
 
-    @Test func `it names every setting, and all of them together are valid`() throws {
+    @Test func `the example file has every setting, and all its examples are valid together`() throws {
         let layer = try ConfigurationLayer.file(path: "example", contents: Array(try uncommented().utf8))
         for setting in Setting.allCases { #expect(try layer.entry(for: setting) != nil, "\(setting.rawValue)") }
-        // There is one way to decide who may take part, and the file shows three.
+        // Only one method of authentication may be set, and the file shows three.
         for way in ["token", "jwt-key", "auth-webhook-url"] {
             let ways = ["token:", "jwt-key:", "auth-webhook-url:"].filter { $0 != "\(way):" }
             let text = try uncommented().split(separator: "\n", omittingEmptySubsequences: false)

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)))
 struct LifecycleTests {
     @Test(arguments: [SIGTERM, SIGINT])
-    func `--dev starts, answers, and ends with 0 when asked to`(signal: Int32) async throws {
+    func `--dev starts, answers, and exits with 0 on a signal`(signal: Int32) async throws {
         let node = try RunningNode(["serve", "--dev"] + RunningNode.anyPorts)
         let ports = try await node.ready()
         let page = try Connection.get("/", port: ports.page)
@@ -25,7 +25,7 @@ struct LifecycleTests {
         #expect(throws: (any Error).self) { try Connection(port: ports.page) }
     }
 
-    @Test func `a second node on the same ports says which one is taken and leaves the first alone`() async throws {
+    @Test func `a second node on the same ports names the used port and does not disturb the first`() async throws {
         let node = try RunningNode(["serve", "--dev"] + RunningNode.anyPorts)
         let ports = try await node.ready()
         let second = try RunningNode(
@@ -45,7 +45,7 @@ struct LifecycleTests {
         #expect(await node.exitStatus() == 0)
     }
 
-    @Test func `a node that an operator closed to newcomers is not ready`() async throws {
+    @Test func `a node in block_new_connection mode is not ready`() async throws {
         let node = try RunningNode(["serve", "--dev"] + RunningNode.anyPorts)
         let ports = try await node.ready()
         for (mode, status) in [("block_new_session", 200), ("block_new_connection", 503), ("normal", 200)] {
@@ -110,14 +110,14 @@ struct LifecycleTests {
                 + "choose one of its own, or 0.0.0.0 or [::] for all of them."
         ),
     ])
-    func `a wrong start is one sentence and a status`(refusal: Refusal) async throws {
+    func `a failed start is one sentence and an exit status`(refusal: Refusal) async throws {
         let node = try RunningNode(refusal.arguments, environment: refusal.environment)
         #expect(await node.exitStatus() == refusal.status)
         #expect(await node.errors.all() == [refusal.sentence])
         #expect(await node.output.all().isEmpty)
     }
 
-    @Test func `--version tells the version`() async throws {
+    @Test func `--version prints the version`() async throws {
         let node = try RunningNode(["--version"])
         #expect(await node.exitStatus() == 0)
         #expect(await node.output.all() == ["nagare \(BuildInformation.version)"])
@@ -132,7 +132,7 @@ struct LifecycleTests {
         return connection
     }
 
-    @Test func `a request that never ends does not keep it beyond the grace`() async throws {
+    @Test func `an endless request does not extend the grace period`() async throws {
         let node = try RunningNode(["serve", "--dev", "--grace", "1"] + RunningNode.anyPorts)
         let ports = try await node.ready()
         let request = try hang(ports.page)
@@ -143,7 +143,7 @@ struct LifecycleTests {
         withExtendedLifetime(request) {}
     }
 
-    @Test func `a second signal ends it at once`() async throws {
+    @Test func `a second signal stops the node at once`() async throws {
         let node = try RunningNode(["serve", "--dev", "--grace", "3600"] + RunningNode.anyPorts)
         let ports = try await node.ready()
         let request = try hang(ports.page)

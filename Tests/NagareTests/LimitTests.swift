@@ -38,7 +38,7 @@ import Testing
         for limit in Limit.all { #expect(limit.range.contains(limit.defaultValue), "\(limit.name)") }
     }
 
-    @Test func `a wrong limit is one sentence that says what to write`() throws {
+    @Test func `an invalid limit is one sentence with the expected syntax`() throws {
         #expect(try refusal("channels") == "--limit is \"channels\": write a limit as channels=1000.")
         #expect(try refusal("chanels=5").contains("unknown limit \"chanels\" (do you mean \"channels\"?)"))
         #expect(try refusal("channels=many").hasSuffix("write a whole number from 1 to 10000000."))

@@ -9,7 +9,7 @@ import Wire
         ("169.254.1.1", true), ("169.253.1.1", false), ("fe80::1", true), ("febf::1", true), ("fec0::1", false),
         ("10.0.0.1", false), ("2001:db8::1", false),
     ])
-    func `link-local addresses are told apart`(text: String, isLinkLocal: Bool) throws {
+    func `link-local addresses are recognized`(text: String, isLinkLocal: Bool) throws {
         #expect(NetworkInterfaces.isLinkLocal(try #require(IPAddress(text))) == isLinkLocal)
     }
 
@@ -19,7 +19,7 @@ import Wire
         #expect(addresses.allSatisfy { !$0.isLoopback && !$0.isUnspecified && !NetworkInterfaces.isLinkLocal($0) })
     }
 
-    @Test func `a program's name cannot disturb the reading of its numbers`() throws {
+    @Test func `a program name with parentheses and spaces is parsed`() throws {
         let fields = (3...52).map { String($0) }.joined(separator: " ")
         let stat = try #require(ProcessStat("1234 (a b) S) \(fields)\n"))
         #expect(stat.cpuTicks == 14 + 15)
@@ -29,11 +29,11 @@ import Wire
     }
 
     @Test(arguments: ["", "1 (x", "1 (x) S 4 5", "1 (x) \(String(repeating: "y ", count: 60))"])
-    func `a line that is not the kernel's gives nothing`(text: String) {
+    func `an invalid stat line is refused`(text: String) {
         #expect(ProcessStat(text) == nil)
     }
 
-    @Test func `the process is measured`() throws {
+    @Test func `the process metrics are plausible`() throws {
         let metrics = try #require(ProcessMetrics.current())
         #expect(metrics.residentBytes > 1_000_000)
         #expect(metrics.openFileDescriptors >= 3)

@@ -36,7 +36,7 @@ private func resolve(
 private func address(_ text: String) throws -> TransportAddress { try #require(TransportAddress(text)) }
 
 @Suite struct NodeConfigurationTests {
-    @Test func `--dev needs nothing else and keeps its pages on loopback`() throws {
+    @Test func `--dev needs no other setting and listens on loopback`() throws {
         let configuration = try resolve(["--dev"])
         #expect(configuration.isDevelopment)
         #expect(configuration.http == TransportAddress("127.0.0.1:8080"))
@@ -53,7 +53,10 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.warnings.isEmpty)
     }
 
-    @Test func `without --dev it listens everywhere, announces interfaces and warns that anyone can publish`() throws {
+    @Test
+    func `without --dev it listens on all addresses, announces interfaces and warns about missing authentication`()
+        throws
+    {
         let configuration = try resolve()
         #expect(configuration.http == TransportAddress("0.0.0.0:8080"))
         #expect(configuration.media == [try address("0.0.0.0:7000")])
@@ -103,12 +106,12 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             testDescription: "an empty variable is not set"
         ),
     ])
-    func `the command line wins over the environment, the environment over the file`(source: Source) throws {
+    func `the command line overrides the environment, and the environment overrides the file`(source: Source) throws {
         let configuration = try resolve(["--dev"] + source.flags, environment: source.environment, file: source.file)
         #expect(configuration.loops == source.loops)
     }
 
-    @Test func `a list of a stronger source replaces the list of a weaker one`() throws {
+    @Test func `a list replaces the list of a source with lower precedence`() throws {
         let configuration = try resolve(
             ["--media", "127.0.0.1:7000"],
             environment: ["NAGARE_MEDIA": "127.0.0.1:7100,[::1]:7100", "NAGARE_HTTP": "127.0.0.1:1"]
@@ -180,7 +183,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         warnings: []
     )
 
-    @Test func `the command line, the environment and the file say the same things`() throws {
+    @Test func `the command line, the environment and the file are equivalent`() throws {
         let flags = try resolve([
             "--no-dev", "--http", "[::]:443", "--media", "0.0.0.0:7000", "--media", "[::1]:9000",
             "--announce", "203.0.113.7", "--announce", "::1", "--admin", "localhost:3001", "--loops", "2",
@@ -272,7 +275,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(file == Self.everything)
     }
 
-    @Test func `keys and the authentication webhook come from any source too`() throws {
+    @Test func `keys and the authentication webhook can come from any source`() throws {
         let keys = ["hs256:correct horse battery staple: twice", "es256/k 1:@/etc/jwt.pem"]
         let expected = try keys.map { try JWTKeySource($0, origin: "") }
         #expect(expected.map(\.algorithm) == [.hs256, .es256] && expected.map(\.id) == [nil, "k 1"])
@@ -296,7 +299,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         }
     }
 
-    @Test func `what nobody sets is left to clients and to reason`() throws {
+    @Test func `omitted settings have their defaults`() throws {
         let configuration = try resolve(["--dev"])
         #expect(configuration.sora.turnURLs.isEmpty && configuration.sora.configuration.turn == nil)
         #expect(configuration.sora.videoCodec == .vp9 && configuration.sora.spotlightNumber == 8)
@@ -306,11 +309,11 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
     }
 
     @Test(arguments: ["", "\n\n", "# nothing\n  # here\n"])
-    func `a file that says nothing is fine`(file: String) throws {
+    func `an empty file is valid`(file: String) throws {
         #expect(try resolve(["--dev"], file: file) == resolve(["--dev"]))
     }
 
-    @Test func `a list of one may be written as a value`() throws {
+    @Test func `a list of one element can be written as a value`() throws {
         let configuration = try resolve(["--dev"], file: "media: 127.0.0.1:7100")
         #expect(configuration.media == [try address("127.0.0.1:7100")])
     }
@@ -320,7 +323,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         ["--event-webhook-url", "http://a/", "--webhook-user", "u", "--webhook-password", "s3cret"],
         ["--turn-url", "turn:a:1", "--turn-username", "u", "--turn-credential", "s3cret"],
     ])
-    func `a secret never shows`(flags: [String]) throws {
+    func `a secret is never printed`(flags: [String]) throws {
         let configuration = try resolve(["--dev"] + flags)
         var dumped = ""
         dump(configuration, to: &dumped)
@@ -330,26 +333,26 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         }
     }
 
-    @Test func `a variable that is no setting is a warning`() throws {
+    @Test func `an unknown variable is a warning`() throws {
         let configuration = try resolve(
             ["--dev"],
             environment: ["NAGARE_TOKN": "x", "NAGARE_CONFIG": "", "TOKEN": "y"]
         )
-        #expect(configuration.warnings == ["NAGARE_TOKN is set, but there is no such setting."])
+        #expect(configuration.warnings == ["NAGARE_TOKN is set, but is not a setting."])
     }
 
     @Test(
         arguments: [(nil, .ipsecMB), ("auto", .ipsecMB), ("libsrtp2", .libsrtp2), ("ipsec-mb", .ipsecMB)]
             as [(String?, SRTPBackend)]
     )
-    func `media is encrypted by what is asked for, or by the fastest that there is`(
+    func `the SRTP backend is the configured or the fastest available one`(
         name: String?,
         backend: SRTPBackend
     ) throws {
         #expect(try resolve(["--dev"] + (name.map { ["--srtp-backend", $0] } ?? [])).srtpBackend == backend)
     }
 
-    @Test func `the sockets are opened as the settings say`() throws {
+    @Test func `socket options follow the settings`() throws {
         let options = try resolve(["--dev", "--udp-gso", "off"]).socketOptions
         #expect(!options.usesGSO && options.usesGRO)
     }
@@ -379,7 +382,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             ]
         ),
     ])
-    func `clients are told what is announced, or else the sockets' own`(flags: [String], told: [String]) throws {
+    func `candidates are the announced addresses, or else the sockets' own`(flags: [String], told: [String]) throws {
         let configuration = try resolve(flags + ["--loops", "1"])
         let bound = configuration.mediaAddresses(loop: 0)
         #expect(configuration.candidates(bound: bound).map(\.description) == told)
@@ -391,7 +394,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         (["--http", "[::]:8080", "--tls-cert", "c", "--tls-key", "k"], "https://localhost:8080/"),
         (["--http", "[2001:db8::5]:8080"], "http://[2001:db8::5]:8080/"),
     ])
-    func `the page's address is one that this machine can open`(flags: [String], url: String) throws {
+    func `the page's URL works on this machine`(flags: [String], url: String) throws {
         #expect(try resolve(flags).pageURL(port: 8080) == url)
     }
 }

@@ -4,11 +4,11 @@ import Testing
 
 @testable import nagare
 
-/// The table of settings, and what follows from it.
+/// The declarations of settings, and the documents generated from them.
 @Suite struct SettingTests {
     private static let machine = Machine(cores: 4, addresses: [], srtpBackends: [.openssl, .libsrtp2])
 
-    /// What makes a value valid that is not valid alone.
+    /// Further settings that a setting needs to be valid.
     private static let announced: [Setting: [String]] = [.announce: ["203.0.113.7"]]
 
     @Test(arguments: Setting.allCases)
@@ -37,10 +37,10 @@ import Testing
     }
 
     @Test(arguments: Setting.allCases)
-    func `a declared default is what holds without the setting`(setting: Setting) throws {
+    func `a declared default applies without the setting`(setting: Setting) throws {
         guard case .value(let value) = setting.declaration.defaultValue else { return }
         var flags = Self.announced
-        // This one is only valid beside another.
+        // This setting is valid only with another one.
         if setting == .proxyHeader { flags[.trustedProxy] = ["10.0.0.1"] }
         let without = try NodeConfiguration.resolve([.commandLine(flags)], machine: Self.machine)
         flags[setting] = [value]

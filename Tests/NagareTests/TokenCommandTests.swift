@@ -25,7 +25,7 @@ struct TokenCommandTests {
         return try JSONValue(parsing: Array(bytes))
     }
 
-    @Test func `claims are what was asked for`() throws {
+    @Test func `claims follow the options`() throws {
         let key = ["NAGARE_JWT_KEY": "hs256:\(Self.secret.replacing(",", with: "-"))"]
         #expect(
             try claims(["--channel", "lobby"], environment: key)
@@ -49,18 +49,18 @@ struct TokenCommandTests {
     }
 
     @Test(arguments: [
-        (["--channel", ""], "--channel has to be 1 to 255 bytes without control characters."),
+        (["--channel", ""], "--channel must have 1 to 255 bytes without control characters."),
         (["--channel", "a", "--role", "host"], "--role is \"host\": write one of sendonly, recvonly, sendrecv."),
         (["--channel", "a", "--expires", "soon"], "--expires is \"soon\": write a time as 90s, 15m, 12h or 30d."),
         (["--channel", "a", "--expires=-5s"], "--expires is \"-5s\": write a time as 90s, 15m, 12h or 30d."),
-        (["--channel", "a", "--claims", "[]"], "--claims is no JSON object: write it as '{\"simulcast\": true}'."),
+        (["--channel", "a", "--claims", "[]"], "--claims is not a JSON object: write it as '{\"simulcast\": true}'."),
         (
             ["--channel", "a", "--claims", #"{"simulcast":"yes"}"#],
             "The token would be refused: \"simulcast\" has to be true or false."
         ),
         (
             ["--channel", "a", "--key-id", "k"],
-            "None of the keys that can sign has the id \"k\": a public key only checks tokens."
+            "No key with the id \"k\" can sign: a public key only verifies tokens."
         ),
         (
             ["--channel", "a", "--jwt-key", "hs256:short"],
@@ -68,7 +68,7 @@ struct TokenCommandTests {
         ),
         (["--channel", "a", "--jwt-key", "es256:x"], "--jwt-key is no private or public ES256 key in PEM."),
     ])
-    func `a mistake is one sentence`(arguments: [String], sentence: String) throws {
+    func `an error is one sentence`(arguments: [String], sentence: String) throws {
         let key = ["NAGARE_JWT_KEY": "hs256:\(Self.secret.replacing(",", with: "-"))"]
         let command = try TokenCommand.parse(arguments)
         #expect(throws: StartupError.usage(sentence)) {
@@ -76,7 +76,7 @@ struct TokenCommandTests {
         }
     }
 
-    @Test func `without a key it says where one may be set`() throws {
+    @Test func `the error for a missing key names the settings`() throws {
         let command = try TokenCommand.parse(["--channel", "a"])
         let sentence = "There is no key to sign with: set --jwt-key, NAGARE_JWT_KEY or jwt-key in the file of --config."
         #expect(throws: StartupError.usage(sentence)) {
@@ -84,7 +84,7 @@ struct TokenCommandTests {
         }
     }
 
-    @Test func `the program prints the token alone, and a node with the key takes it`() async throws {
+    @Test func `the program prints only the token, and a node with the key accepts it`() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("nagare-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

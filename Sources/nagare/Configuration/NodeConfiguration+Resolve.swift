@@ -46,7 +46,7 @@ extension NodeConfiguration {
             limits: try reader.limits(),
             logLevel: try reader.logLevel() ?? .info,
             graceSeconds: try reader.integer(.grace, 1...graceSecondsMax) ?? 10,
-            warnings: unknownVariables.map { "\($0) is set, but there is no such setting." }
+            warnings: unknownVariables.map { "\($0) is set, but is not a setting." }
         )
         try configuration.checkAddresses()
         try configuration.checkAccess()
@@ -135,8 +135,8 @@ extension NodeConfiguration {
         announce = (specified + found).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
         let told = announce.map(\.description).joined(separator: ", ")
         warnings.append(
-            "Clients are told the addresses of the network interfaces, \(told): use --announce if they reach this machine "
-                + "by another one."
+            "The node announces the addresses of the network interfaces, \(told): use --announce if clients reach this "
+                + "machine at another address."
         )
     }
 
@@ -148,7 +148,7 @@ extension NodeConfiguration {
         ]
         .filter(\.1).map(\.0.flag)
         guard ways.count > 1 else { return }
-        throw .usage("\(ways.joined(separator: " and ")) are set: choose one way to decide who may take part.")
+        throw .usage("\(ways.joined(separator: " and ")) are set: choose one method of authentication.")
     }
 
     private func exposureWarnings() -> [String] {

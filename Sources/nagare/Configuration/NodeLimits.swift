@@ -85,7 +85,7 @@ extension Limit {
             "address-channels",
             \.rooms.channelsPerNetworkMax,
             many,
-            "channels with participants of one client address, before it opens no more"
+            "channels with participants of one client address; beyond it the address cannot open another"
         ),
         Limit("address-participants", \.rooms.participantsPerNetworkMax, many, "participants of one client address"),
         Limit(
@@ -98,7 +98,7 @@ extension Limit {
             "unanswered-seconds",
             \.rooms.unansweredTimeout,
             1...60,
-            "seconds until a participant that does not answer, or that no path leads to, gives its place back"
+            "seconds until a participant that does not answer or connect is removed"
         ),
         Limit(
             "publish-kbps",
@@ -126,64 +126,64 @@ extension Limit {
             "waiting-bytes",
             \.http.waitingBytesMax,
             bytes,
-            "bytes that wait for clients that read slowly, all together; the slowest is closed first"
+            "unsent bytes of all clients together; beyond it the slowest client is closed first"
         ),
         Limit(
             "address-request-burst",
             \.http.requestBurst,
             0...1_000_000,
-            "requests that one client address may make at once; 0 for no limit"
+            "burst of requests of one client address; 0 for no limit"
         ),
         Limit(
             "address-requests-per-second",
             \.http.requestsPerSecond,
             1...1_000_000,
-            "requests a second of one client address after that"
+            "requests per second of one client address after the burst"
         ),
         Limit(
             "address-message-burst",
             \.http.messageBurst,
             0...1_000_000,
-            "cost of first messages on WebSockets that one client address may send at once, 1 for 64 values or 8 KiB; "
-                + "0 for no limit"
+            "burst of the cost of WebSocket messages of one client address before admission; a message costs 1, and 1 more "
+                + "for each 64 values and each 8 KiB; 0 for no limit"
         ),
         Limit(
             "address-messages-per-second",
             \.http.messagesPerSecond,
             1...1_000_000,
-            "cost a second of first messages of one client address after that"
+            "cost per second of these messages after the burst"
         ),
         Limit(
             "address-member-message-burst",
             \.http.memberMessageBurst,
             0...10_000_000,
-            "cost of statistics that participants of one client address may send at once; those beyond it are dropped"
+            "burst of the cost of statistics of one client address's participants; beyond it they are dropped"
         ),
         Limit(
             "address-member-messages-per-second",
             \.http.memberMessagesPerSecond,
             1...1_000_000,
-            "cost a second of statistics of participants of one client address after that"
+            "cost per second of these statistics after the burst"
         ),
         Limit(
             "socket-cheap-frame-burst",
             \.webSocket.cheapFrameBurst,
             many,
-            "pings, pongs and small fragments that one WebSocket may send at once"
+            "burst of pings, pongs and small fragments of one WebSocket"
         ),
         Limit(
             "socket-cheap-frames-per-second",
             \.webSocket.cheapFramesPerSecond,
             many,
-            "pings, pongs and small fragments a second of one WebSocket after that"
+            "pings, pongs and small fragments per second of one WebSocket after the burst"
         ),
-        Limit("webhook-events", \.webhooks.waitingMax, many, "webhook events that wait to be delivered"),
-        Limit("webhook-questions", \.webhooks.questionsMax, many, "newcomers that wait for the authentication webhook"),
+        Limit("webhook-events", \.webhooks.waitingMax, many, "webhook events in the delivery queue"),
+        Limit("webhook-questions", \.webhooks.questionsMax, many, "clients that wait for the authentication webhook"),
         Limit(
             "address-webhook-questions",
             \.webhooks.questionsPerNetworkMax,
             many,
-            "newcomers of one client address that wait for it"
+            "clients of one client address that wait for the authentication webhook"
         ),
     ]
 

@@ -13,7 +13,7 @@ extension Setting {
                 default: .value("false"),
                 "Listen on loopback only, without authentication or configuration.",
                 notes: """
-                    It is for trying things out on one machine. Media also listens on the machine's first address, because \
+                    For tests on one machine. Media also listens on the machine's first address, because \
                     Firefox never pairs loopback addresses.
                     """
             )
@@ -24,7 +24,7 @@ extension Setting {
                 "host:port",
                 default: .value("0.0.0.0:8080"),
                 "Serve the page, WHIP, WHEP and Sora signaling here.",
-                notes: "IPv6 needs quotation marks: \"[::]:8080\" takes IPv4 too."
+                notes: "IPv6 addresses need quotation marks: \"[::]:8080\" also accepts IPv4."
             )
         case .tlsCertificate:
             SettingDeclaration(
@@ -33,8 +33,8 @@ extension Setting {
                 "file",
                 "Serve HTTPS with this certificate chain, PEM.",
                 notes: """
-                    Browsers give a page camera and microphone only over HTTPS or on localhost: set tls-cert and tls-key, or \
-                    put a proxy that ends TLS in front.
+                    Browsers allow camera and microphone only over HTTPS or on localhost: set tls-cert and tls-key, or \
+                    use a reverse proxy that terminates TLS.
                     """,
                 examples: ["/etc/nagare/fullchain.pem"]
             )
@@ -51,9 +51,9 @@ extension Setting {
                 .http,
                 .list,
                 "ip[/bits]",
-                "Believe what this reverse proxy, or this range of them, says of its clients' addresses.",
+                "Trust the client addresses that this reverse proxy, or range of proxies, reports.",
                 notes: """
-                    Limits are shared by client address. Behind a proxy that is not listed, all clients share the proxy's \
+                    Many limits apply per client address. Behind a proxy that is not listed, all clients share the proxy's \
                     address.
                     """,
                 examples: ["127.0.0.1", "10.0.0.0/8"]
@@ -66,8 +66,8 @@ extension Setting {
                 default: .value("x-forwarded-for"),
                 "How proxies report addresses: x-forwarded-for or proxy-protocol.",
                 notes: """
-                    x-forwarded-for is a field of each request. proxy-protocol is the header of the PROXY protocol in front \
-                    of each connection.
+                    x-forwarded-for is a header field of each request. proxy-protocol is the header of the PROXY protocol at \
+                    the start of each connection.
                     """
             )
         case .media:
@@ -78,8 +78,7 @@ extension Setting {
                 default: .value("0.0.0.0:7000"),
                 "Receive and send media here, UDP; loop i takes port + i.",
                 notes: """
-                    With four loops ports 7000 to 7003 have to be open. One address for IPv4 and one for IPv6 is the usual \
-                    case.
+                    With four loops, ports 7000 to 7003 must be open. Usually there is one address for IPv4 and one for IPv6.
                     """,
                 examples: ["0.0.0.0:7000", "\"[2001:db8::5]:7000\""]
             )
@@ -90,7 +89,7 @@ extension Setting {
                 "ip",
                 default: .described("those of the network interfaces"),
                 "Tell clients this address of the media ports.",
-                notes: "Behind a one-to-one NAT, as cloud machines are, it is the public address.",
+                notes: "Behind a one-to-one NAT, as on most cloud machines, announce the public address.",
                 examples: ["203.0.113.7", "\"2001:db8::7\""]
             )
         case .loops:
@@ -100,7 +99,7 @@ extension Setting {
                 "n",
                 default: .described("one per core"),
                 "Run this many media loops, each on a thread of its own.",
-                notes: "A channel that outgrows one loop spans several.",
+                notes: "A large channel uses several loops.",
                 examples: ["4"]
             )
         case .controlLoops:
@@ -118,7 +117,7 @@ extension Setting {
                 "name",
                 default: .value("auto"),
                 "Encrypt media with libsrtp2, openssl or ipsec-mb; auto takes the fastest available.",
-                notes: "Which of them are available depends on the build and on the processor."
+                notes: "The available ones depend on the build and the processor."
             )
         case .udpGSO:
             SettingDeclaration(
@@ -126,8 +125,8 @@ extension Setting {
                 .value,
                 "on|off",
                 default: .value("on"),
-                "Hand datagrams to one client to the kernel together (UDP GSO).",
-                notes: "This saves most of a system call's cost. Turn it off if a network driver does it wrong."
+                "Pass datagrams for one client to the kernel together (UDP GSO).",
+                notes: "This saves most of the cost of system calls. Turn it off for faulty network drivers."
             )
         case .udpGRO:
             SettingDeclaration(
@@ -135,7 +134,7 @@ extension Setting {
                 .value,
                 "on|off",
                 default: .value("on"),
-                "Take datagrams of one client from the kernel together (UDP GRO)."
+                "Receive datagrams of one client from the kernel together (UDP GRO)."
             )
         case .token:
             SettingDeclaration(
@@ -145,7 +144,7 @@ extension Setting {
                 isSecret: true,
                 "Admit only clients that present this Bearer token.",
                 notes: """
-                    Letters, digits and -._~+/= only. Keep this file readable by the server's user only, or use NAGARE_TOKEN.
+                    Letters, digits and -._~+/= only. Make this file readable for the server's user only, or use NAGARE_TOKEN.
                     """,
                 examples: ["change-me"]
             )
@@ -157,9 +156,9 @@ extension Setting {
                 isSecret: true,
                 "Admit only clients that present a token (JWT) signed with this key: hs256, es256 or eddsa.",
                 notes: """
-                    hs256:@FILE has a secret of at least 32 bytes, es256:@FILE and eddsa:@FILE a private or public key in \
-                    PEM. The key itself may stand in place of @FILE. A key id (kid) follows the algorithm: es256/ID:@FILE. \
-                    Several keys are all valid. WHIP and WHEP clients present the token as "Authorization: Bearer ...", \
+                    hs256:@FILE names a secret of at least 32 bytes, es256:@FILE and eddsa:@FILE a private or public key in \
+                    PEM. The key itself can replace @FILE. A key ID (kid) follows the algorithm: es256/ID:@FILE. \
+                    All keys are valid at the same time. WHIP and WHEP clients present the token as "Authorization: Bearer ...", \
                     Sora clients as metadata.access_token. "nagare token --config FILE --channel NAME" makes one.
                     """,
                 examples: ["hs256:@/etc/nagare/jwt.secret", "es256/2026-01:@/etc/nagare/jwt.pem"]
@@ -171,7 +170,7 @@ extension Setting {
                 "url",
                 "Ask this server whether to admit each client.",
                 notes: """
-                    The server gets JSON by POST and answers {"allowed": true} with grants, or {"allowed": false, \
+                    The server receives JSON by POST and answers {"allowed": true} with grants, or {"allowed": false, \
                     "reason": "..."}.
                     """,
                 examples: ["https://hooks.example.org/auth"]
@@ -198,8 +197,8 @@ extension Setting {
                 .value,
                 "seconds",
                 default: .value("5"),
-                "Wait this long for an answer of a webhook's server.",
-                notes: "A slow server delays new clients and nobody else."
+                "The time limit for a webhook server's answer.",
+                notes: "A slow server delays only new clients."
             )
         case .webhookUser:
             SettingDeclaration(
@@ -250,7 +249,7 @@ extension Setting {
                 .list,
                 "url",
                 "Tell Sora clients this TURN server: turn:HOST:PORT?transport=udp.",
-                notes: "iOS reaches a node only through one, unless the app says otherwise.",
+                notes: "The iOS SDK needs a TURN server, unless the application sets iceTransportPolicy.",
                 examples: ["turn:203.0.113.5:3478?transport=udp", "turns:turn.example.org:443?transport=tcp"]
             )
         case .turnUsername:
@@ -270,7 +269,7 @@ extension Setting {
                 .value,
                 "codec",
                 default: .value("VP9"),
-                "The codec of Sora clients that choose none: VP8, VP9, AV1, H264 or H265."
+                "The video codec of Sora clients that choose none: VP8, VP9, AV1, H264 or H265."
             )
         case .spotlightNumber:
             SettingDeclaration(
@@ -303,7 +302,7 @@ extension Setting {
                 "on|off",
                 default: .value("on"),
                 "Let clients choose their bundle_id.",
-                notes: "Clients with the same bundle_id do not get each other's media."
+                notes: "Clients with the same bundle_id do not receive each other's media."
             )
         case .pingInterval:
             SettingDeclaration(
@@ -320,15 +319,15 @@ extension Setting {
                 "host:port",
                 default: .value("127.0.0.1:3000"),
                 "Serve /metrics, /healthz, /readyz and the admin API here.",
-                notes: "Nothing protects them, and the API ends connections: keep them from the public."
+                notes: "They have no authentication, and the API can end connections: keep this address private."
             )
         case .adminOrigin:
             SettingDeclaration(
                 .admin,
                 .list,
                 "origin",
-                "Let pages of this web origin, or of any with *, use the admin API.",
-                notes: "Without any, browsers keep every page from it.",
+                "Permit pages of this web origin, or of all with *, to use the admin API.",
+                notes: "Without any, browsers permit no page.",
                 examples: ["https://ops.example.org"]
             )
         case .adminHostName:
@@ -338,7 +337,7 @@ extension Setting {
                 "name",
                 "Accept this Host on a loopback admin listener, besides localhost and IP addresses.",
                 notes: """
-                    Others are refused, so that no web page reaches the listener through a name of its own (DNS rebinding).
+                    Other names are refused, which prevents DNS rebinding by web pages.
                     """,
                 examples: ["ops.example.org"]
             )
@@ -364,7 +363,7 @@ extension Setting {
                 .value,
                 "seconds",
                 default: .value("10"),
-                "A shutdown has this long to tell clients and close connections."
+                "The time limit of a graceful shutdown, which notifies clients and closes connections."
             )
         }
     }

@@ -1,5 +1,5 @@
-/// One thing that can be configured. Its raw value is its key in the configuration file; the command line's flag and the
-/// environment variable follow from it, so the three never differ. ``declaration`` says everything else.
+/// A setting. Its raw value is its key in the configuration file, from which the command line's flag and the environment
+/// variable derive. ``declaration`` has everything else.
 enum Setting: String, CaseIterable, Sendable {
     case dev
     case http
@@ -41,10 +41,10 @@ enum Setting: String, CaseIterable, Sendable {
     case logLevel = "log-level"
     case grace
 
-    /// As on the command line: `--tls-cert`.
+    /// The command line's flag: `--tls-cert`.
     var flag: String { "--\(rawValue)" }
 
-    /// As in the environment: `NAGARE_TLS_CERT`.
+    /// The environment variable: `NAGARE_TLS_CERT`.
     var environmentVariable: String { Self.environmentPrefix + rawValue.uppercased().replacing("-", with: "_") }
 
     /// Whether several values may be given: a YAML sequence, a comma-separated variable, a repeated flag.
@@ -53,7 +53,7 @@ enum Setting: String, CaseIterable, Sendable {
     /// Whether the value is never printed.
     var isSecret: Bool { declaration.isSecret }
 
-    /// The text of `--help`: the declaration's sentence, and what follows from the rest of it.
+    /// The text of `--help`.
     var helpText: String {
         var text = declaration.help
         if isList { text += " May be repeated." }
@@ -67,7 +67,7 @@ enum Setting: String, CaseIterable, Sendable {
 
     static let environmentPrefix = "NAGARE_"
 
-    /// The flag and the variable that name the configuration file. This is no setting: a file does not name another.
+    /// The flag and the variable that name the configuration file. This is not a setting: a file cannot name another.
     static let fileVariable = "NAGARE_CONFIG"
     static let fileFlag = "config"
     static let fileHelp = "Read settings from this YAML file."

@@ -1,4 +1,4 @@
-/// Everything about a setting but its key: what the command line's parser and the documentation are made from.
+/// The declaration of a setting, from which the command line's parser and the documentation derive.
 struct SettingDeclaration: Sendable {
     enum Kind: Sendable {
         /// `--dev` and `--no-dev`; `true` and `false` in the environment and the file.
@@ -8,17 +8,17 @@ struct SettingDeclaration: Sendable {
         case list
     }
 
-    /// What holds without the setting.
+    /// The default of a setting.
     enum Default: Equatable, Sendable {
-        /// The node does without.
+        /// No value.
         case none
-        /// As if this had been written.
+        /// This value.
         case value(String)
-        /// Depends on the machine; in words.
+        /// A description of a default that depends on the machine.
         case described(String)
     }
 
-    /// The settings under one heading.
+    /// A group of settings under one heading.
     enum Group: Int, CaseIterable, Sendable {
         case development, http, media, access, sora, admin, operation
 
@@ -34,10 +34,10 @@ struct SettingDeclaration: Sendable {
             }
         }
 
-        /// What the example file says before the group's settings.
+        /// The introduction of the group in the example file.
         var introduction: String? {
             self == .access
-                ? "token, jwt-key or auth-webhook-url decides who is admitted: set one. Without any, everybody is."
+                ? "Set one of token, jwt-key and auth-webhook-url. Without any, all clients are admitted."
                 : nil
         }
 
@@ -47,7 +47,7 @@ struct SettingDeclaration: Sendable {
 
     let group: Group
     let kind: Kind
-    /// What stands for the value in help: `host:port`. Empty for a flag.
+    /// The value's placeholder in help, such as `host:port`. Empty for a flag.
     let placeholder: String
     let defaultValue: Default
     /// Whether the value is never printed.
@@ -56,7 +56,7 @@ struct SettingDeclaration: Sendable {
     let help: String
     /// Further sentences for the example file.
     let notes: String?
-    /// What the example file shows, as YAML; several for a list. Empty where it shows the default.
+    /// The examples in the example file, as YAML; several for a list. Empty to show the default.
     let examples: [String]
 
     init(

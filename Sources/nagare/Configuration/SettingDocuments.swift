@@ -1,4 +1,4 @@
-/// The documents that are made from the settings' declarations. Tests compare them with the files of the repository.
+/// The documents generated from the settings' declarations. Tests compare them with the files of the repository.
 enum SettingDocuments {
     /// The rows of the README's table.
     static var table: [String] {
@@ -35,9 +35,9 @@ enum SettingDocuments {
         lines.append("#")
         lines += comment(
             """
-            Every key is optional; what is commented out shows the default or an example. Each setting is also a flag, as \
-            --log-level debug, and an environment variable, as NAGARE_LOG_LEVEL=debug (a list joined by commas). The command \
-            line wins over the environment, and the environment over this file. An unknown key is an error.
+            Every key is optional; commented-out keys show the default or an example. Each setting is also a flag, such as \
+            --log-level debug, and an environment variable, such as NAGARE_LOG_LEVEL=debug (lists are joined by commas). The \
+            command line overrides the environment, and the environment overrides this file. An unknown key is an error.
             """
         )
         for group in SettingDeclaration.Group.allCases {
@@ -79,6 +79,6 @@ enum SettingDocuments {
 }
 
 extension String {
-    /// `host:port` as `HOST:PORT`; alternatives such as `on|off` and algorithms with their punctuation stay readable too.
+    /// `HOST:PORT` for `host:port`; alternatives such as `on|off` stay in lower case.
     fileprivate var uppercasedPlaceholder: String { contains("|") ? self : uppercased() }
 }

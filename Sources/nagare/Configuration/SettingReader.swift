@@ -4,7 +4,7 @@ import SRTP
 import Signaling
 import Wire
 
-/// Reads settings as values, with a sentence that names the place where a wrong one was written.
+/// Parses settings. Errors name the source of an invalid one.
 struct SettingReader {
     let layers: [ConfigurationLayer]
 
@@ -46,7 +46,7 @@ struct SettingReader {
         return level
     }
 
-    /// The backend that was asked for, or the first of those that there are.
+    /// The configured backend, or the first available one.
     func srtpBackend(_ available: [SRTPBackend]) throws(StartupError) -> SRTPBackend {
         guard let fastest = available.first else { preconditionFailure("libsrtp2 is in every build") }
         guard let entry = try entry(.srtpBackend), entry.value != "auto" else { return fastest }
@@ -77,7 +77,7 @@ struct SettingReader {
             proxies.header = known
         }
         guard let entry = try entry(.trustedProxy) else {
-            guard header == nil else { throw .usage("--proxy-header needs --trusted-proxy beside it.") }
+            guard header == nil else { throw .usage("--proxy-header needs --trusted-proxy.") }
             return proxies
         }
         for value in entry.values {
@@ -118,7 +118,11 @@ struct SettingReader {
             guard let ip = IPAddress(value) else {
                 throw .usage("\(entry.origin) is \"\(value)\": write an IP address without a port, as 203.0.113.7.")
             }
-            guard !ip.isUnspecified else { throw .usage("\(entry.origin) is \(ip), which no client can reach.") }
+            guard !ip.isUnspecified else {
+                throw .usage(
+                    "\(entry.origin) is \(ip), which no client can reach: write the address that clients connect to."
+                )
+            }
             addresses.append(ip)
         }
         try Self.checkList(addresses, entry.origin)

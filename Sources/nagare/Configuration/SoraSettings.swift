@@ -37,7 +37,7 @@ struct SoraSettings: Equatable, Sendable {
         label = try reader.name(.label) ?? label
         let isComplete = turnUsername != nil && turnCredential != nil
         if turnURLs.isEmpty, turnUsername != nil || turnCredential != nil {
-            throw .usage("--turn-username and --turn-credential need --turn-url beside them.")
+            throw .usage("--turn-username and --turn-credential need --turn-url.")
         }
         if !turnURLs.isEmpty, !isComplete {
             throw .usage("--turn-url needs --turn-username and --turn-credential: some clients end without them.")

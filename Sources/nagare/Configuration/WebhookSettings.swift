@@ -32,7 +32,7 @@ struct WebhookSettings: Equatable, Sendable {
         for (setting, isSet) in [(Setting.webhookUser, user != nil), (.webhookCA, certificateAuthorityPath != nil)]
         where isSet && !isUsed {
             throw .usage(
-                "\(setting.flag) needs --auth-webhook-url, --event-webhook-url or --session-webhook-url beside it."
+                "\(setting.flag) needs --auth-webhook-url, --event-webhook-url or --session-webhook-url."
             )
         }
     }

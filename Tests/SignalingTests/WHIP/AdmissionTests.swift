@@ -85,6 +85,18 @@ struct AdmissionTests {
         }
     }
 
+    @Test func `an invalid offer is refused before the client is admitted`() async throws {
+        let hook = Hook(.allowed(Grants()))
+        let bench = try SignalingBench(authorizer: hook)
+        try await bench.test { http in
+            let publisher = try await http.post("/whip/lobby", "v=0", token: "t")
+            let viewer = try await http.post("/whep/lobby", Offers.publish, token: "t")
+            #expect(publisher.status == .badRequest && viewer.status == .badRequest)
+            #expect(hook.asked.isEmpty)
+        }
+        await bench.expectNothingLeft()
+    }
+
     @Test func `with a webhook only the token that opened a session controls it`() async throws {
         let bench = try SignalingBench(authorizer: Hook(.allowed(Grants())))
         try await bench.test { http in
