@@ -101,9 +101,12 @@ public struct ICELiteAgent: Sendable {
         if paths.use(path, generation: validatedBy, keeping: phase.selectedPath, at: now) {
             counters.pathsEvicted &+= 1
         }
-        guard isCurrent, message.useCandidate else { return nil }
-        let event = nominate(path, at: now)
-        if requiresVerification, phase.selectedPath != path { sendCheck(over: path, into: batch) }
+        guard isCurrent else { return nil }
+        let event = message.useCandidate ? nominate(path, at: now) : nil
+        // Checks after the nomination carry no USE-CANDIDATE, and our check or its response may be lost.
+        if requiresVerification, path == nominatedPath, phase.selectedPath != path {
+            sendCheck(over: path, into: batch)
+        }
         return event
     }
 

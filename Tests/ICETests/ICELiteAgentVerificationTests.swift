@@ -60,6 +60,18 @@ struct ICELiteAgentVerificationTests {
         #expect(scene.batch.take().map(\.messageClass) == [.success])
     }
 
+    @Test func `a lost check of a nominated pair is repeated at the peer's next check`() throws {
+        var scene = makeScene()
+        _ = scene.check(2, on: path(2), at: at(1), nominates: true)
+        scene.batch.removeAll()
+        _ = scene.check(3, on: path(2), at: at(5), nominates: false)
+        let response = try answer(to: scene.batch.take())
+        #expect(scene.deliver(response, on: path(2), at: at(5.1)) == .event(.pathSelected(path(2))))
+        // A pair that was never nominated is answered and not checked.
+        _ = scene.check(4, on: path(3), at: at(6), nominates: false)
+        #expect(scene.batch.take().map(\.messageClass) == [.success])
+    }
+
     @Test func `no other response verifies a pair`() throws {
         var scene = makeScene()
         scene.batch.removeAll()
