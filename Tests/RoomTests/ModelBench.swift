@@ -1,4 +1,5 @@
 import MediaTypes
+import RoomTestSupport
 import TestSupport
 import Testing
 import Wire

@@ -1,0 +1,148 @@
+import MediaTypes
+import RoomTestSupport
+import Wire
+
+@testable import Room
+
+extension SynchronousNode {
+    init(limits: RoomLimits = RoomLimits(), loopCount: Int) {
+        self.init(limits: limits, locations: .loops(loopCount))
+    }
+}
+
+// MARK: - Events
+
+extension SynchronousNode {
+    mutating func spotlightLayersRequested(
+        _ layers: (focus: LayerChoice, unfocus: LayerChoice)?,
+        by id: ParticipantID,
+        of sender: ParticipantID?
+    ) throws(RoomError) -> [Effect] {
+        try change(of: id) { model throws(RoomError) in
+            try model.spotlightLayersRequested(layers, by: id, of: sender)
+        }
+    }
+
+    mutating func spotlightNumberChanged(
+        of name: ChannelName,
+        session: ChannelSessionID? = nil,
+        to number: Int
+    ) throws(RoomError) -> [Effect] {
+        try change(name) { model throws(RoomError) in try model.spotlightNumberChanged(session: session, to: number) }
+    }
+
+    mutating func focusRequested(
+        _ id: ParticipantID,
+        in name: ChannelName,
+        isFixed: Bool
+    ) throws(RoomError) -> [Effect] {
+        try change(name) { model throws(RoomError) in try model.focusRequested(id, isFixed: isFixed) }
+    }
+
+    mutating func unfocusRequested(_ id: ParticipantID, in name: ChannelName) throws(RoomError) -> [Effect] {
+        try change(name) { model throws(RoomError) in try model.unfocusRequested(id) }
+    }
+
+    mutating func codecsRefused(
+        by id: ParticipantID,
+        _ refused: [(sender: ParticipantID, codec: CodecName)]
+    ) -> [Effect] {
+        change(of: id) { model in
+            model.codecsRefused(by: id, refused.map { Viewer.RefusedCodec(sender: $0.sender, codec: $0.codec) })
+        }
+    }
+
+    mutating func filterCreated(
+        _ filter: ForwardingFilter,
+        in scope: FilterScope,
+        session: ChannelSessionID? = nil
+    ) throws(RoomError) -> [Effect] {
+        try change(scope.channel) { model throws(RoomError) in
+            try model.filterCreated(filter, in: scope, session: session)
+        }
+    }
+
+    mutating func filterUpdated(
+        _ filter: ForwardingFilter,
+        in scope: FilterScope,
+        expected: String?
+    ) throws(RoomError) -> [Effect] {
+        try change(scope.channel) { model throws(RoomError) in
+            try model.filterUpdated(filter, in: scope, expected: expected)
+        }
+    }
+
+    mutating func filterDeleted(
+        _ name: String,
+        in scope: FilterScope,
+        expected: String?
+    ) throws(RoomError) -> [Effect] {
+        try change(scope.channel) { model throws(RoomError) in
+            try model.filterDeleted(name, in: scope, expected: expected)
+        }
+    }
+
+    mutating func listenerArrived(
+        _ id: ListenerID,
+        at name: ChannelName,
+        from network: ClientNetwork = .unknown
+    ) throws(RoomError) {
+        let isFull = channels[name]?.isFullOfListeners ?? (node.limits.listenersPerChannelMax == 0)
+        try node.listenerArrived(id, at: name, from: network, isChannelFull: isFull)
+        _ = change(name) { model in
+            model.listenerArrived(id)
+            return []
+        }
+    }
+
+    mutating func listenerLeft(_ id: ListenerID, from name: ChannelName) {
+        node.listenerLeft(id)
+        _ = change(name) { model in
+            model.listenerLeft(id)
+            return []
+        }
+    }
+}
+
+// MARK: - Queries
+
+extension SynchronousNode {
+    var mode: NodeMode {
+        get { node.mode }
+        set { node.mode = newValue }
+    }
+    var admissions: AdmissionCounts { node.admissions }
+    var placement: Placement { node.placement }
+    var networks: NetworkShares { node.networks }
+    var counts: RoomCounts { node.counts }
+    var workDone: Int { (retired + channels.values).reduce(0) { $0 + $1.workDone } }
+    var participants: [ParticipantID: Participant] { merged(\.participants) }
+    var viewers: [ParticipantID: Viewer] { merged(\.viewers) }
+
+    private func merged<Value>(_ path: KeyPath<ChannelModel, [ParticipantID: Value]>) -> [ParticipantID: Value] {
+        channels.values.reduce(into: [:]) { $0.merge($1[keyPath: path]) { one, _ in one } }
+    }
+
+    func snapshot(of name: ChannelName) -> ChannelSnapshot? { channels[name]?.snapshot }
+    func session(of name: ChannelName) -> ChannelSession? { channels[name]?.session }
+    func counts(of name: ChannelName) -> ChannelCounts { channels[name]?.counts ?? ChannelCounts() }
+    func memberCount(of name: ChannelName) -> Int { channels[name]?.memberCount ?? 0 }
+    func decoders(in name: ChannelName) -> VideoDecoders { channels[name]?.decoders ?? VideoDecoders() }
+    func connection(of id: ParticipantID) -> Connection? { channel(of: id)?.connection(of: id) }
+
+    func connections(in name: ChannelName?) -> [Connection] {
+        if let name { return channels[name]?.connections ?? [] }
+        let participants = participants
+        return channels.values.flatMap(\.connections).sorted {
+            (participants[$0.member.id]?.order ?? 0) < (participants[$1.member.id]?.order ?? 0)
+        }
+    }
+
+    func members(of name: ChannelName, role: Role? = nil, clientID: String? = nil) -> [ParticipantID] {
+        channels[name]?.members(role: role, clientID: clientID) ?? []
+    }
+
+    func filters(of scope: FilterScope) throws(RoomError) -> [ForwardingFilter] {
+        try (channels[scope.channel] ?? ChannelModel(name: scope.channel)).filters(of: scope)
+    }
+}
