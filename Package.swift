@@ -143,7 +143,7 @@ let package = Package(
         tests("ForwardingTests", ["Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"]),
         tests("EventLoopTests", ["EventLoop", "Wire"]),
         tests("MediaTests", ["Media", "EventLoop", "Forwarding", "MediaTypes", "DTLS", "Metrics", "Wire"]),
-        // The fake media plane of both RoomTests and SignalingTests.
+        // The fake media plane of RoomTests and SignalingTests, and the node without actors of RoomTests and Simulation.
         .target(
             name: "RoomTestSupport",
             dependencies: ["Room", "MediaTypes", "Wire"],
@@ -204,7 +204,13 @@ let package = Package(
                 .product(name: "NIOWebSocket", package: "swift-nio"),
             ]
         ),
-        tests("Simulation", ["Client", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"]),
+        tests(
+            "Simulation",
+            [
+                "Client", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room", "RoomTestSupport", "TestSupport",
+                "Wire",
+            ]
+        ),
         tests("TidyTests", []),
     ]
 )

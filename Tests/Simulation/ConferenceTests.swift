@@ -7,7 +7,7 @@ import Wire
 @testable import Forwarding
 
 /// Calls whose members come and go, over sessions that the node describes.
-@Suite(.timeLimit(.minutes(2))) struct ConferenceTests {
+@Suite(.timeLimit(.minutes(30))) struct ConferenceTests {
     /// Everybody hears and sees everybody else, and nobody another one in their place.
     private func expectAll(_ call: Conference, _ comment: Comment) {
         for member in call.members {

@@ -14,7 +14,7 @@ extension World.Host {
 
 extension World {
     /// The node's side of a host's session.
-    func nodePeer(_ host: Host) -> Peer? { host.client.flatMap { node.core.peer($0.id) } }
+    func nodePeer(_ host: Host) -> Peer? { host.client.flatMap { home(of: host).core.peer($0.id) } }
 
     /// The node's slot of a kind that plays to a host.
     func nodeSlot(_ host: Host, _ kind: MediaKind) -> SendSlot? {

@@ -36,6 +36,9 @@ struct VirtualNetwork {
     var standard = LinkConditions.perfect
     private(set) var sent = 0
     private(set) var lost = 0
+    private(set) var duplicated = 0
+    private(set) var delivered = 0
+    var underWay: Int { heap.count }
 
     init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
@@ -49,12 +52,15 @@ struct VirtualNetwork {
             return
         }
         enqueue(bytes, from, to, at: now + delay(link))
-        if chance(link.duplication) { enqueue(bytes, from, to, at: now + delay(link)) }
+        guard chance(link.duplication) else { return }
+        duplicated += 1
+        enqueue(bytes, from, to, at: now + delay(link))
     }
 
     mutating func popDue(at now: Instant) -> Datagram? {
         guard let first = heap.first, first.deliverAt <= now else { return nil }
         heap.removeFirst()
+        delivered += 1
         return first
     }
 

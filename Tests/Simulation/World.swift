@@ -3,12 +3,18 @@ import DTLS
 import Forwarding
 import MediaTypes
 import Negotiation
+import Room
+import RoomTestSupport
 import TestSupport
 import Wire
 
-/// A node and its clients on a virtual network, in virtual time: the real cores, no clock and no socket.
+/// Nodes and their clients on a virtual network, in virtual time: the real cores and models, no clock and no socket.
+///
+/// Most scenarios have one node and connect slots by hand: ``publish(_:rids:audio:video:layersAscend:bitsPerSecondMax:share:loop:)``,
+/// ``watch(audio:video:hasSlots:share:loop:)``, ``connect(_:to:_:layer:)``. Participants of rooms ``join(_:_:)`` instead, and
+/// the node's models decide.
 final class World {
-    static let nodeAddress = TransportAddress(ip: IPAddress(v4: 0xC633_6401), port: 7000)
+    static let nodeAddress = address(ofNode: 0, loop: 0)
     /// One for all: its key is what takes time, and no rule depends on whose it is.
     private static let sharedCertificate = Result { try DTLSCertificate.generate() }
     private let certificate: DTLSCertificate
@@ -18,10 +24,13 @@ final class World {
         fileprivate(set) var address: TransportAddress
         let core: Forwarder
         let batch = DatagramBatch(capacity: 256)
+        /// Its place in ``World/loops``; `nil` for a client's host.
+        let loop: Int?
         var client: MediaClient?
-        init(address: TransportAddress, core: Forwarder) {
+        init(address: TransportAddress, core: Forwarder, loop: Int? = nil) {
             self.address = address
             self.core = core
+            self.loop = loop
         }
     }
 
@@ -30,17 +39,30 @@ final class World {
     var network: VirtualNetwork
     /// Of the node's loops that cannot do everything at once, by their index.
     var capacities: [Int: LoopCapacity] = [:]
-    /// The node's loops, each a core at a port of its own.
+    /// The loops of all nodes, node by node, each a core at a port of its own.
     let loops: [Host]
     /// The first of them, which is all of the node in most scenarios.
     var node: Host { loops[0] }
-    /// The ways between the loops, by where they come from and where they lead to.
+    let nodes: [SimulatedNode]
+    /// The ways between the loops, by where they come from and where they lead to. Messages between nodes are encoded.
     private(set) var links: [[MemoryLink?]] = []
+    /// The loop of each peer, by its place in ``loops``.
     var homes: [PeerID: Int] = [:]
     private(set) var hosts: [TransportAddress: Host] = [:]
+    /// The hosts in the order of their addresses.
+    private var order: [Host] = []
     private(set) var nodeEvents: [(PeerID, PeerEvent)] = []
+    /// Datagrams that arrived at addresses that nobody has.
+    private(set) var undeliverable = 0
+    /// What was called for later.
+    private var agenda = Agenda()
+    /// When the rooms' deadlines are looked at next; `nil` while all nodes are empty.
+    private var nextTick: Instant?
+    /// Takes down what happens, if it is set.
+    var trace: Trace?
     var generator: SeededGenerator
     private var nextPeer: UInt64 = 1
+    private var nextHost: UInt32 = 1
     /// The negotiated tracks and slots of the node's peers.
     private(set) var published: [PeerID: [ReceiveTrackParameters]] = [:]
     private(set) var slots: [PeerID: [SendTrackParameters]] = [:]
@@ -51,26 +73,45 @@ final class World {
     /// Changes what a host sends, as another implementation in its place would send it.
     var alters: ((TransportAddress, [UInt8]) -> [UInt8])?
 
-    /// - Parameter encodesRelays: loops exchange messages in their encoded form, as nodes do.
-    init(seed: UInt64, loops count: Int = 1, encodesRelays: Bool = false) throws {
+    /// - Parameters:
+    ///   - nodeCount: the nodes.
+    ///   - count: the loops of each.
+    ///   - encodesRelays: loops of one node exchange messages in their encoded form too.
+    init(seed: UInt64, nodes nodeCount: Int = 1, loops count: Int = 1, encodesRelays: Bool = false) throws {
         self.seed = seed
         network = VirtualNetwork(seed: seed)
         generator = SeededGenerator(seed: seed &+ 1)
         let certificate = try Self.sharedCertificate.get()
         self.certificate = certificate
-        loops = (0..<count).map { index in
+        loops = (0..<nodeCount * count).map { index in
             Host(
-                address: TransportAddress(ip: Self.nodeAddress.ip, port: Self.nodeAddress.port + UInt16(index)),
-                core: Self.makeCore(certificate, seed: seed &+ 2 &+ UInt64(index) << 32)
+                address: Self.address(ofNode: index / count, loop: index % count),
+                core: Self.makeCore(certificate, seed: seed &+ 2 &+ UInt64(index) << 32),
+                loop: index
             )
         }
+        nodes = (0..<nodeCount).map { SimulatedNode(number: $0, loops: $0 * count..<($0 + 1) * count) }
+        for node in nodes { node.world = self }
         for loop in loops { attach(loop) }
-        links = (0..<count).map { from in (0..<count).map { $0 == from ? nil : MemoryLink(isEncoded: encodesRelays) } }
-        for from in 0..<count {
-            for to in 0..<count {
+        links = loops.indices.map { from in
+            loops.indices.map { to in
+                from == to ? nil : MemoryLink(isEncoded: encodesRelays || from / count != to / count)
+            }
+        }
+        for from in loops.indices {
+            for to in loops.indices {
                 if let link = links[from][to] { loops[from].core.setLink(link, as: LinkID(rawValue: UInt32(to))) }
             }
         }
+    }
+
+    /// Every second node and its clients have IPv6 addresses.
+    private static func address(ofNode node: Int, loop: Int) -> TransportAddress {
+        let ip =
+            node % 2 == 0
+            ? IPAddress(v4: 0xC633_6401 + UInt32(node))
+            : IPAddress(high: 0x2001_0DB8_0000_0000, low: UInt64(node))
+        return TransportAddress(ip: ip, port: 7000 + UInt16(loop))
     }
 
     private static func makeCore(_ certificate: DTLSCertificate, seed: UInt64) -> Forwarder {
@@ -83,7 +124,7 @@ final class World {
     }
 
     private func attach(_ host: Host) {
-        hosts[host.address] = host
+        setAddress(of: host, to: host.address)
         host.batch.onFull = { [weak self, weak host] batch in
             guard let self, let host else { return }
             host.core.completeBatch()
@@ -91,18 +132,50 @@ final class World {
         }
     }
 
+    /// `nil` takes the host off the network.
+    private func setAddress(of host: Host, to address: TransportAddress?) {
+        hosts[host.address] = nil
+        order.removeAll { $0 === host }
+        guard let address else { return }
+        host.address = address
+        hosts[address] = host
+        let key = address.orderKey
+        order.insert(host, at: order.firstIndex { key < $0.address.orderKey } ?? order.count)
+    }
+
     // MARK: - Sessions
 
     func makeHost() throws -> (Host, PeerID) {
         let id = PeerID(rawValue: nextPeer)
         nextPeer += 1
-        let address = TransportAddress(
-            ip: IPAddress(v4: 0x0A00_0000 + UInt32(id.rawValue)),
-            port: 40_000
+        return (makeHost(ofNode: 0), id)
+    }
+
+    /// A client's host, with an address of the family of its node.
+    func makeHost(ofNode node: Int) -> Host {
+        let ip =
+            node % 2 == 0
+            ? IPAddress(v4: 0x0A00_0000 + nextHost) : IPAddress(high: 0x2001_0DB8_0001_0000, low: UInt64(nextHost))
+        nextHost += 1
+        let host = Host(
+            address: TransportAddress(ip: ip, port: 40_000),
+            core: Self.makeCore(certificate, seed: generator.next())
         )
-        let host = Host(address: address, core: Self.makeCore(certificate, seed: generator.next()))
         attach(host)
-        return (host, id)
+        return host
+    }
+
+    /// Notes what was negotiated for a peer.
+    func note(
+        _ id: PeerID,
+        published tracks: [ReceiveTrackParameters] = [],
+        slots: [SendTrackParameters] = [],
+        client: ICECredentials,
+        node: ICECredentials
+    ) {
+        published[id] = tracks
+        self.slots[id] = slots
+        credentials[id] = (client, node)
     }
 
     /// The loop that a client's peer is on.
@@ -245,7 +318,7 @@ final class World {
             }
             let home = homes[viewerID] ?? 0
             if let track, let origin = homes[track.peer], origin != home {
-                try mirror(track, from: origin, on: home)
+                try relay(track, from: origin, to: home)
             }
             try loops[home].core.connect(
                 slot: TrackID(peer: viewerID, mid: slot.mid),
@@ -257,8 +330,8 @@ final class World {
         for loop in loops { settle(loop) }
     }
 
-    /// Makes a track of one loop known on another, if it is not.
-    private func mirror(_ track: TrackID, from origin: Int, on home: Int) throws {
+    /// Lets a track of one loop cross to another loop, of its node or of another one, unless it does so already.
+    func relay(_ track: TrackID, from origin: Int, to home: Int) throws {
         guard loops[home].core.mirror(of: track) == nil else { return }
         let relay = try loops[home].core.makeRelayID()
         let exported = try loops[origin].core.exportTrack(
@@ -307,23 +380,31 @@ final class World {
         let client = ICECredentials(using: &generator)
         let server = ICECredentials(using: &generator)
         credentials[id] = (client, server)
-        try node.core.restartICE(id, local: server, remote: client, at: now)
+        let home = home(of: host)
+        try home.core.restartICE(id, local: server, remote: client, at: now)
         try host.core.restartICE(id, local: client, remote: server, at: now)
-        settle(node)
+        settle(home)
         settle(host)
     }
 
     /// The client's datagrams come from another address from now on, and only those to it arrive.
-    func move(_ host: Host, to address: TransportAddress) {
-        hosts[host.address] = nil
-        host.address = address
-        hosts[address] = host
-    }
+    func move(_ host: Host, to address: TransportAddress) { setAddress(of: host, to: address) }
 
     /// The client leaves without a word.
-    func vanish(_ host: Host) { hosts[host.address] = nil }
+    func vanish(_ host: Host) { setAddress(of: host, to: nil) }
 
     // MARK: - Time
+
+    /// Calls something later, in the order of the times and then of the calls.
+    func schedule(after delay: Interval, _ body: @escaping () -> Void) { agenda.add(at: now + delay, body) }
+
+    /// The rooms' deadlines are looked at from now on, once a second.
+    func startTicking() {
+        guard nextTick == nil else { return }
+        nextTick = Instant(nanoseconds: (now.nanoseconds / 1_000_000_000 + 1) * 1_000_000_000)
+    }
+
+    var roomTime: RoomTime { RoomTime(instant: now, unixNanoseconds: 1_700_000_000_000_000_000 + now.nanoseconds) }
 
     /// Runs until a condition holds or `limit` has passed; answers whether it held.
     @discardableResult
@@ -341,9 +422,9 @@ final class World {
     }
 
     private var nextInstant: Instant? {
-        var next = network.nextDelivery
+        var next = earliest(earliest(network.nextDelivery, agenda.next), nextTick)
         for capacity in capacities.values { next = earliest(next, capacity.nextSample) }
-        for host in hosts.values {
+        for host in order {
             next = earliest(next, host.core.nextDeadline)
             next = earliest(next, host.client?.nextDeadline)
         }
@@ -351,17 +432,25 @@ final class World {
     }
 
     private func step() {
-        for (index, capacity) in capacities where capacity.nextSample <= now {
-            guard let sample = capacities[index]?.sample(at: now), capacity.isSampled else { continue }
+        for index in capacities.keys.sorted() {
+            guard let capacity = capacities[index], capacity.nextSample <= now,
+                let sample = capacities[index]?.sample(at: now), capacity.isSampled
+            else { continue }
             loops[index].core.noteLoad(sample, at: now)
         }
+        while let body = agenda.popDue(at: now) { body() }
+        if let nextTick, nextTick <= now {
+            for node in nodes { node.tick() }
+            self.nextTick = nodes.allSatisfy(\.rooms.isEmpty) ? nil : nextTick + .seconds(1)
+        }
         while let datagram = network.popDue(at: now) {
-            guard let host = hosts[datagram.to] else { continue }
+            guard let host = hosts[datagram.to] else {
+                undeliverable += 1
+                continue
+            }
             deliver(datagram, to: host)
         }
-        for host in hosts.values.sorted(by: {
-            ($0.address.ip.low, $0.address.port) < ($1.address.ip.low, $1.address.port)
-        }) {
+        for host in order {
             host.client?.handleTimeout(at: now, into: host.batch)
             if let deadline = host.core.nextDeadline, deadline <= now {
                 host.core.handleTimeout(at: now, into: host.batch)
@@ -372,7 +461,7 @@ final class World {
     }
 
     private func deliver(_ datagram: VirtualNetwork.Datagram, to host: Host) {
-        if let loop = loops.firstIndex(where: { $0 === host }), capacities[loop]?.receive(at: now) == false { return }
+        if let loop = host.loop, capacities[loop]?.receive(at: now) == false { return }
         var buffer = datagram.bytes + Array(repeating: 0, count: 64)
         let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: datagram.from)
         unsafe buffer.withUnsafeMutableBytes { buffer in
@@ -428,52 +517,46 @@ final class World {
         host.core.endTurn(at: now, into: host.batch)
         transmit(host.batch, from: host)
         let events = host.core.takeEvents()
-        if loops.contains(where: { $0 === host }) {
+        for (peer, event) in events { trace?.note(event, of: peer, at: now) }
+        if let loop = host.loop {
             nodeEvents += events
+            let node = nodes[loop / nodes[0].loops.count]
+            for (peer, event) in events { node.received(event, from: peer) }
         } else {
             for (_, event) in events { host.client?.handle(event, at: now) }
         }
     }
 
     private func transmit(_ batch: DatagramBatch, from host: Host) {
-        if let loop = loops.firstIndex(where: { $0 === host }) { capacities[loop]?.work(batch.count) }
+        if let loop = host.loop { capacities[loop]?.work(batch.count) }
         for index in 0..<batch.count {
             let (bytes, to) = batch.withDatagram(index) { ($0.array(), $1.remote) }
             onTransmit?(host.address, to, bytes)
+            trace?.note(bytes, from: host.address, to: to, at: now)
             network.send(alters?(host.address, bytes) ?? bytes, from: host.address, to: to, at: now)
         }
         batch.removeAll()
     }
 }
 
-/// A way between two loops of the world, which can be told to lose records.
-final class MemoryLink: RelayLink {
-    private var records: [(RelayRecord, [UInt8])] = []
-    /// Whether a record is lost, asked for each.
-    var loses: (RelayRecord) -> Bool = { _ in false }
-    private(set) var packetsCarried = 0
-    /// Messages cross as bytes, and nothing but these bytes.
-    private let isEncoded: Bool
+extension TransportAddress {
+    /// An order of all addresses.
+    fileprivate var orderKey: (UInt64, UInt64, UInt16) { (ip.high, ip.low, port) }
+}
 
-    init(isEncoded: Bool = false) { self.isEncoded = isEncoded }
+/// Calls that wait for their times.
+private struct Agenda {
+    private var calls: [(at: Instant, body: () -> Void)] = []
 
-    override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
-        guard !loses(record) else { return false }
-        if !record.isControl { packetsCarried += 1 }
-        guard isEncoded else {
-            records.append((record, bytes.array()))
-            return true
-        }
-        let encoded = record.message.encoded(bytes)
-        guard let decoded = try? RelayMessage.decode(unsafe encoded.span.bytes) else {
-            preconditionFailure("what was encoded is read")
-        }
-        records.append((RelayRecord(decoded.message), Array(encoded[decoded.bodyOffset...])))
-        return true
+    var next: Instant? { calls.first?.at }
+
+    mutating func add(at time: Instant, _ body: @escaping () -> Void) {
+        calls.insert((time, body), at: calls.firstIndex { time < $0.at } ?? calls.count)
     }
 
-    func take() -> [(RelayRecord, [UInt8])] {
-        defer { records = [] }
-        return records
+    mutating func popDue(at now: Instant) -> (() -> Void)? {
+        guard let first = calls.first, first.at <= now else { return nil }
+        calls.removeFirst()
+        return first.body
     }
 }

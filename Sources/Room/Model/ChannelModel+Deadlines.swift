@@ -28,7 +28,7 @@ extension ChannelModel {
     }
 
     /// The media plane answers ``Effect/checkTransport(_:_:location:)``. A participant without an ICE path ends.
-    mutating func transportChecked(_ id: ParticipantID, hasPath: Bool) -> [Effect] {
+    package mutating func transportChecked(_ id: ParticipantID, hasPath: Bool) -> [Effect] {
         guard !hasPath, participants[id]?.isConnected == false else { return [] }
         return left(id, reason: .unreachable)
     }
