@@ -12,7 +12,7 @@ private final class Flag: Sendable {
     func set() { value.store(true, ordering: .releasing) }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct LoopExecutorTests {
     @Test func `jobs run in the order in which they were enqueued, with a limit per turn`() async throws {
         let host = try LoopHost()

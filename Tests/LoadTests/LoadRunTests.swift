@@ -5,7 +5,7 @@ import Wire
 
 @testable import Load
 
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct LoadRunTests {
     private func configuration(publishers: Int, subscribers: Int, seconds: Double = 3) -> LoadConfiguration {
         var configuration = LoadConfiguration()

@@ -7,7 +7,7 @@ import Metrics
 import Testing
 import Wire
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct MediaLoopTests {
     @Test(arguments: ["127.0.0.1:0", "[::1]:0"])
     func `a peer connects, and leaves when it is asked to`(text: String) async throws {

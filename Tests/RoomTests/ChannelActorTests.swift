@@ -26,7 +26,7 @@ final class TestControlLoop: SerialExecutor {
     func resume() { queue.resume() }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct ChannelActorTests {
     private static let names = (0..<100).map { ChannelName("channel \($0)")! }
 

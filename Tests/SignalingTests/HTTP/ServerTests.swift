@@ -11,7 +11,7 @@ import Wire
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct PageTests {
     @Test(arguments: [
         ("/", "text/html; charset=utf-8"), ("/index.html", "text/html; charset=utf-8"),
@@ -41,7 +41,7 @@ struct PageTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct ChannelDocumentTests {
     @Test func `a channel shows its publishers with their tracks, and its viewers as a number`() async throws {
         let bench = try SignalingBench()
@@ -66,7 +66,7 @@ struct ChannelDocumentTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct AdminTests {
     @Test func `metrics, health and readiness are served`() async throws {
         let rooms = Rooms(planes: [FakeMediaPlane()])
@@ -130,7 +130,7 @@ struct AdminTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct StartTests {
     @Test func `the error for an unreadable certificate names the file`() {
         let configuration = SignalingConfiguration(

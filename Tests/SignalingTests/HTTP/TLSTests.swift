@@ -12,7 +12,7 @@ import Testing
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct TLSTests {
     /// A self-signed certificate for `localhost`, and its key.
     static let certificate = """

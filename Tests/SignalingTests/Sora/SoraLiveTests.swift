@@ -12,7 +12,7 @@ import Wire
 @testable import Signaling
 
 /// The signaling over real sockets, with a media plane that tests play.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct SoraLiveTests {
     /// Sends `connect` and answers the offer. Returns the offer.
     @concurrent private static func join(

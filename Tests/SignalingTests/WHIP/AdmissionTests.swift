@@ -48,7 +48,7 @@ private final class Hook: Authorizer {
     func admit(_ request: AccessRequest) async -> AccessDecision { await doorkeeper.admit(request) }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct AdmissionTests {
     @Test func `the authorizer decides on WHIP and WHEP clients, and its grants apply`() async throws {
         var grants = Grants()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct AuthorizationTests {
     /// Permits all but publishing.
     struct ViewersOnly: Authorizer {

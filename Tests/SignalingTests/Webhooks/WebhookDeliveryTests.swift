@@ -25,7 +25,7 @@ private final class Script: WebhookTransport {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct WebhookDeliveryTests {
     private static func webhooks(
         _ transport: any WebhookTransport,

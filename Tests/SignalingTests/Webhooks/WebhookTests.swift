@@ -102,7 +102,7 @@ private func ask(
     return (decision, counters)
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(30)))
 struct WebhookAuthorizerTests {
     @Test func `the webhook gets the client's data, and its grants apply`() async throws {
         try await HookServer { _, _ in HookServer.json(#"{"allowed":true,"client_id":"given"}"#) }.run { url, seen in
