@@ -12,9 +12,14 @@ let settings: [SwiftSetting] = [
     .enableExperimentalFeature("Lifetimes"),
 ]
 
+/// `ops/test` sets `NAGARE_TESTING`, so that tests can import the optimised modules with `@testable`.
+let testability: [SwiftSetting] =
+    Context.environment["NAGARE_TESTING"] == nil
+    ? [] : [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+
 /// A module of the product. The order below is the design: a module depends only on those above it.
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
-    .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
+    .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings + testability)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -37,7 +42,7 @@ let package = Package(
     platforms: [.macOS(.v26)],
     products: [
         .executable(name: "nagare", targets: ["nagare"]),
-        // What the fuzz targets, a package of their own, are built from.
+        // For Tests/Fuzz and Benchmarks, which are packages of their own.
         .library(
             name: "NagareCores",
             targets: [
@@ -127,7 +132,7 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: settings
+            swiftSettings: settings + testability
         ),
 
         // What the targets of tests share.
@@ -215,8 +220,8 @@ let package = Package(
     ]
 )
 
-// What is built on the cores alone, Tests/Fuzz and Benchmarks, asks for no more than them. With the whole package as a
-// dependency, the aliases above are applied in an order that changes from run to run, and one run in thirty fails.
+// Tests/Fuzz and Benchmarks set NAGARE_CORES_ONLY, because they depend on the cores only. With the whole package as a
+// dependency, SwiftPM applies the module aliases above in random order, and one build in thirty fails.
 if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
         "Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics", "MediaTypes", "Negotiation", "Forwarding",
