@@ -16,12 +16,14 @@ final class OpenSSLKey: @unchecked Sendable {
     init?(pem: [UInt8], isPrivate: Bool) {
         ERR_clear_error()
         defer { ERR_clear_error() }
-        guard let buffer = unsafe BIO_new_mem_buf(pem, Int32(pem.count)) else { return nil }
-        defer { unsafe BIO_free(buffer) }
-        let read =
-            unsafe isPrivate
-            ? PEM_read_bio_PrivateKey(buffer, nil, Self.noPassword, nil)
-            : PEM_read_bio_PUBKEY(buffer, nil, Self.noPassword, nil)
+        let read = unsafe pem.withUnsafeBytes { bytes -> OpaquePointer? in
+            // The BIO reads these bytes where they are, so they must outlive it.
+            guard let buffer = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return nil }
+            defer { unsafe BIO_free(buffer) }
+            return unsafe isPrivate
+                ? PEM_read_bio_PrivateKey(buffer, nil, Self.noPassword, nil)
+                : PEM_read_bio_PUBKEY(buffer, nil, Self.noPassword, nil)
+        }
         guard let key = unsafe read else { return nil }
         unsafe self.key = key
     }
