@@ -148,6 +148,13 @@ def test_bad_rendering_is_excused_only_by_waits_for_a_processor(changes: dict[st
     assert rendering_faults(playback(BUSY, **changes)) == []
 
 
+def test_concealed_sound_excuses_skew_only_with_waits_for_a_processor() -> None:
+    changes = {"skew": 0.45, "concealed": 24_000}
+    assert any("apart" in one for one in rendering_faults(playback(0, **changes)))
+    assert rendering_faults(playback(0.1, **changes)) == []
+    assert any("apart" in one for one in rendering_faults(playback(0.1, **{**changes, "concealed": 0})))
+
+
 @pytest.mark.parametrize("changes", [{"lost": 3}, {"frames_received": 240}, {"energy": 0.0}, {"unexcused_freezes": 1}])
 def test_no_wait_excuses_missing_media(changes: dict[str, object]) -> None:
     starved = playback(BUSY, **changes)
