@@ -15,8 +15,7 @@ final class Conference {
         /// In its stamps.
         let source: UInt32
         let isSending: Bool
-        fileprivate(set) var session: OfferedDescription
-        fileprivate var answerer: ClientAnswerer
+        fileprivate var descriptions: DescriptionExchange
         /// What it publishes, as the node received it.
         fileprivate(set) var publishes: [ReceiveTrackParameters] = []
         /// Of each line that arrives: whose it is.
@@ -29,16 +28,14 @@ final class Conference {
             _ id: PeerID,
             source: UInt32,
             isSending: Bool,
-            _ session: OfferedDescription,
-            _ answerer: ClientAnswerer
+            _ descriptions: DescriptionExchange
         ) {
             self.name = name
             self.host = host
             self.id = id
             self.source = source
             self.isSending = isSending
-            self.session = session
-            self.answerer = answerer
+            self.descriptions = descriptions
         }
 
         /// What arrives now, by whose it is and the kind.
@@ -80,8 +77,7 @@ final class Conference {
             id,
             source: nextSource,
             isSending: sends,
-            OfferedDescription(local: node, clientMedia: own, receivesMedia: true, using: &world.generator),
-            ClientAnswerer(transport: client, using: &world.generator)
+            DescriptionExchange(node: node, client: client, sending: own, using: &world.generator)
         )
         nextSource += 1
         let (turn, outcome) = try exchange(member)
@@ -113,7 +109,7 @@ final class Conference {
     }
 
     private func tellOthers(than newcomer: Member) throws {
-        for member in members where member !== newcomer && member.session.wouldChange(streams(for: member)) {
+        for member in members where member !== newcomer && member.descriptions.node.wouldChange(streams(for: member)) {
             let (turn, outcome) = try exchange(member)
             try world.node.core.changeSlots(
                 of: member.id,
@@ -142,11 +138,8 @@ final class Conference {
 
     /// An offer and its answer.
     private func exchange(_ member: Member) throws -> (ClientAnswerer.AppliedOffer, OfferedDescription.Outcome) {
-        let offer = member.session.makeOffer(streams(for: member), using: &world.generator)
+        let (offer, turn, outcome) = try member.descriptions.offer(streams(for: member), using: &world.generator)
         member.offers.append(try SessionDescription(parsing: offer))
-        let own = [member.session.clientMIDs.audio, member.session.clientMIDs.video].compactMap { $0 }
-        let turn = try member.answerer.answer(offer: offer, sending: Set(own), using: &world.generator)
-        let outcome = try member.session.apply(answer: turn.answer)
         for mid in turn.removed { member.arrives[mid] = nil }
         for track in turn.added { member.arrives[track.parameters.mid] = track.streamID }
         return (turn, outcome)

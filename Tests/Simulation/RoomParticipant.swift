@@ -40,8 +40,7 @@ final class RoomParticipant {
     /// `nil` while it is there.
     var endReason: EndReason?
     /// Only of one that follows everyone.
-    fileprivate var session: OfferedDescription?
-    fileprivate var answerer: ClientAnswerer?
+    fileprivate var descriptions: DescriptionExchange?
     private var isOfferScheduled = false
     private unowned let world: World
 
@@ -69,7 +68,7 @@ final class RoomParticipant {
 
     /// Others came, went or changed: it is offered what it may see now.
     func streamsChanged() {
-        guard session != nil, !isOfferScheduled else { return }
+        guard descriptions != nil, !isOfferScheduled else { return }
         isOfferScheduled = true
         world.schedule(after: settings.setupDelay) { [self] in
             isOfferScheduled = false
@@ -169,14 +168,8 @@ extension World {
                 own.video = .standard(.vp8)
                 own.layers = settings.rids.map { OfferedDescription.Layer(rid: $0) }
             }
-            participant.session = OfferedDescription(
-                local: node,
-                clientMedia: own,
-                receivesMedia: true,
-                using: &generator
-            )
-            participant.answerer = ClientAnswerer(transport: client, using: &generator)
-            guard let (turn, outcome) = try exchange(participant) else { preconditionFailure("the session is there") }
+            participant.descriptions = DescriptionExchange(node: node, client: client, sending: own, using: &generator)
+            guard let (turn, outcome) = try exchange(participant) else { preconditionFailure("both ends are there") }
             participant.publishes = outcome.receive
             return Negotiated(
                 remote: outcome.remote,
@@ -191,13 +184,8 @@ extension World {
     private func exchange(
         _ participant: RoomParticipant
     ) throws -> (ClientAnswerer.AppliedOffer, OfferedDescription.Outcome)? {
-        let streams = streams(for: participant)
-        guard let offer = participant.session?.makeOffer(streams, using: &generator) else { return nil }
-        let own = participant.session.map { [$0.clientMIDs.audio, $0.clientMIDs.video].compactMap { $0 } } ?? []
-        guard let turn = try participant.answerer?.answer(offer: offer, sending: Set(own), using: &generator),
-            let outcome = try participant.session?.apply(answer: turn.answer)
-        else { return nil }
-        return (turn, outcome)
+        let exchanged = try participant.descriptions?.offer(streams(for: participant), using: &generator)
+        return exchanged.map { ($0.applied, $0.outcome) }
     }
 
     private func streams(for participant: RoomParticipant) -> [OfferedDescription.RemoteStream] {
@@ -256,7 +244,7 @@ extension World {
     func renegotiate(_ participant: RoomParticipant) {
         let (node, name) = (participant.node, participant.channel)
         guard participant.isActive, participant.endReason == nil,
-            participant.session?.wouldChange(streams(for: participant)) == true
+            participant.descriptions?.node.wouldChange(streams(for: participant)) == true
         else { return }
         do {
             guard let (turn, outcome) = try exchange(participant) else { return }

@@ -26,6 +26,8 @@ final class SimulatedNode {
     /// The places of its loops in ``World/loops``.
     let loops: Range<Int>
     let incarnation: NodeIncarnation
+    /// Those of its loops, in their order.
+    private let locations: [MediaLocation]
     private(set) var rooms: SynchronousNode
     /// The participants that are there.
     private(set) var participants: [ParticipantID: RoomParticipant] = [:]
@@ -50,12 +52,11 @@ final class SimulatedNode {
             preconditionFailure("a world has few nodes")
         }
         self.incarnation = incarnation
-        rooms = SynchronousNode(
-            node: incarnation,
-            locations: loops.indices.map { place in
-                MediaLocation(node: incarnation, loop: LoopIndex(rawValue: UInt16(place - loops.lowerBound)))
-            }
-        )
+        let locations = (0..<loops.count).map { index in
+            MediaLocation(node: incarnation, loop: LoopIndex(rawValue: UInt16(index)))
+        }
+        rooms = SynchronousNode(node: incarnation, locations: locations)
+        self.locations = locations
     }
 
     /// The place of a loop in ``World/loops``.
@@ -105,15 +106,11 @@ final class SimulatedNode {
             change(name) { rooms in rooms.change(name) { $0.tick(at: now) } }
         }
         guard let drawLoad else { return }
-        for place in loops {
+        for location in locations {
             var load = drawLoad()
-            load.peers = world.loops[place].core.peerCount
-            rooms.node.loadMeasured(load, of: location(place))
+            load.peers = world.loops[index(of: location)].core.peerCount
+            rooms.node.loadMeasured(load, of: location)
         }
-    }
-
-    private func location(_ place: Int) -> MediaLocation {
-        MediaLocation(node: incarnation, loop: LoopIndex(rawValue: UInt16(place - loops.lowerBound)))
     }
 
     /// Ends a participant, as its signaling or an operator does.
