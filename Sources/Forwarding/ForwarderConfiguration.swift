@@ -1,4 +1,5 @@
 public import DTLS
+public import MediaTypes
 public import SRTP
 
 /// What a forwarding core needs from outside: identity, entropy and the date.
@@ -18,6 +19,8 @@ public struct ForwarderConfiguration {
     /// Bytes that the history of one received video stream may grow to. 0 keeps no packets, for a core that only
     /// receives: it forwards and retransmits nothing then.
     public var historyBytesMax = 2 * 1024 * 1024
+    /// How much peers may be sent.
+    public var sendRate = SendRateSettings()
 
     /// The same entropy in the form that the standard library asks for.
     struct Generator: RandomNumberGenerator {

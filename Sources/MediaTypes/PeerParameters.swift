@@ -64,6 +64,8 @@ public struct PeerParameters: Sendable {
     /// Bit/s that the peer may publish, all its media together; `nil` for no limit. Beyond it layers of video are
     /// dropped, the highest first.
     public var publishBitsPerSecondMax: Int?
+    /// Bit/s that the peer may be sent, all its media together; `nil` for the settings' maximum.
+    public var receiveBitsPerSecondMax: Int?
     /// The fair-queueing group of the peer's media, such as its channel: the capacity of a socket is divided equally
     /// between groups. Any number.
     public var share: UInt64
@@ -75,6 +77,7 @@ public struct PeerParameters: Sendable {
         receive: [ReceiveTrackParameters] = [],
         send: [SendTrackParameters] = [],
         publishBitsPerSecondMax: Int? = nil,
+        receiveBitsPerSecondMax: Int? = nil,
         share: UInt64 = 0
     ) {
         self.id = id
@@ -83,6 +86,7 @@ public struct PeerParameters: Sendable {
         self.receive = receive
         self.send = send
         self.publishBitsPerSecondMax = publishBitsPerSecondMax
+        self.receiveBitsPerSecondMax = receiveBitsPerSecondMax
         self.share = share
     }
 }

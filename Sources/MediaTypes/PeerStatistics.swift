@@ -71,6 +71,12 @@ public struct PeerStatistics: Sendable {
         public var jitter: Interval?
         /// Key frame requests of the peer.
         public var keyFrameRequests: UInt64
+        /// The layers that the receiver wants of the source, if its network carries them; `nil` for none.
+        public var wanted: LayerDescription?
+        /// The layers that the receiver is to be sent; `nil` for none.
+        public var target: LayerDescription?
+        /// The layers that leave at present; `nil` for none.
+        public var current: LayerDescription?
 
         public init(
             mid: MID,
@@ -85,7 +91,10 @@ public struct PeerStatistics: Sendable {
             fractionLost: Double? = nil,
             packetsLost: Int? = nil,
             jitter: Interval? = nil,
-            keyFrameRequests: UInt64 = 0
+            keyFrameRequests: UInt64 = 0,
+            wanted: LayerDescription? = nil,
+            target: LayerDescription? = nil,
+            current: LayerDescription? = nil
         ) {
             self.mid = mid
             self.kind = kind
@@ -100,6 +109,9 @@ public struct PeerStatistics: Sendable {
             self.packetsLost = packetsLost
             self.jitter = jitter
             self.keyFrameRequests = keyFrameRequests
+            self.wanted = wanted
+            self.target = target
+            self.current = current
         }
     }
 
@@ -108,18 +120,22 @@ public struct PeerStatistics: Sendable {
     public var roundTrip: Interval?
     public var received: [Received]
     public var sent: [Sent]
+    /// How much the peer is sent, and why.
+    public var sending: SendingStatistics
 
     public init(
         isConnected: Bool,
         path: NetworkPath? = nil,
         roundTrip: Interval? = nil,
         received: [Received] = [],
-        sent: [Sent] = []
+        sent: [Sent] = [],
+        sending: SendingStatistics = SendingStatistics()
     ) {
         self.isConnected = isConnected
         self.path = path
         self.roundTrip = roundTrip
         self.received = received
         self.sent = sent
+        self.sending = sending
     }
 }

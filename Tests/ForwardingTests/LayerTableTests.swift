@@ -70,8 +70,9 @@ import Wire
         .layer(stream: StreamID(rawValue: stream), spatialID: .max, temporalID: .max)
     }
 
-    private func request(_ cap: LayerChoice, _ table: LayerTable?, priority: Int = 0) -> LayerRequest {
-        LayerRequest(preference: LayerPreference(cap: cap, priority: priority), table: table)
+    private func request(_ cap: LayerChoice, _ table: LayerTable?, importance: SlotImportance = .other) -> LayerRequest
+    {
+        LayerRequest(preference: LayerPreference(cap: cap, importance: importance), table: table)
     }
 
     @Test(
@@ -95,7 +96,7 @@ import Wire
                 request(
                     caps.randomElement(using: &generator) ?? .richest,
                     Bool.random(using: &generator) ? Self.table : LayerTable(),
-                    priority: Int.random(in: -5...5, using: &generator)
+                    importance: SlotImportance.allCases.randomElement(using: &generator) ?? .other
                 )
             }
             let together = allocateLayers(requests, rate: .unlimited)

@@ -1,18 +1,5 @@
-public import MediaTypes
-
-/// What a receiver prefers of one source. Room decides it.
-public struct LayerPreference: Hashable, Sendable {
-    /// The highest simulcast layer that it may get, or ``LayerChoice/nothing``.
-    public var cap: LayerChoice
-    /// Sources of a higher priority get their layers first where the rate does not suffice for all. Any number.
-    public var priority: Int
-
-    /// Without arguments: the richest layer, with no priority over other sources.
-    public init(cap: LayerChoice = .richest, priority: Int = 0) {
-        self.cap = cap
-        self.priority = priority
-    }
-}
+import MediaTypes
+import Wire
 
 /// What a slot is to be sent. It becomes current at a key frame of its stream; until then the slot keeps what it plays.
 enum TargetLayer: Equatable, Sendable {

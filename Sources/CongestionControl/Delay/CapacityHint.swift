@@ -1,0 +1,61 @@
+/// What the bottleneck carries in all, from pairs of packets that left together: the second one arrives later by the time that
+/// the bottleneck took for it, whoever else uses the path.
+///
+/// Wireless links that deliver in batches and shapers with a bucket overstate it, so it is a hint about proportions and never a
+/// rate to send at.
+struct CapacityHint: Sendable {
+    private static let samplesMin = 5
+    private static let bytesMin = 400
+    private static let sendGapMax: Int64 = 200
+    /// The receiver's clock has steps of 250 µs (transport-cc).
+    private static let arrivalGapMin: Int64 = 500
+    private static let arrivalGapMax: Int64 = 200_000
+
+    /// Bits a second.
+    private var samples = Ring(capacity: 16, filler: 0.0)
+    private var sentAt = Int64.min / 2
+    private var arrivedAt: Int64 = 0
+    private var bytes = 0
+    private var hasNewSample = false
+    /// Bits a second.
+    private(set) var rate: Double?
+
+    /// Takes a received packet; packets come in the order of their numbers.
+    mutating func add(_ packet: PacketResult) {
+        defer {
+            sentAt = packet.sentAt
+            arrivedAt = packet.arrivedAt
+            bytes = packet.bytes
+        }
+        guard packet.sentAt &- sentAt <= Self.sendGapMax, packet.bytes >= Self.bytesMin, bytes >= Self.bytesMin else {
+            return
+        }
+        let gap = packet.arrivedAt &- arrivedAt
+        guard gap >= 0, gap <= Self.arrivalGapMax else { return }
+        samples.append(Double(packet.bytes) * 8e6 / Double(max(gap, Self.arrivalGapMin)))
+        hasNewSample = true
+    }
+
+    /// Ends a report.
+    mutating func update() {
+        guard hasNewSample, samples.count >= Self.samplesMin else { return }
+        hasNewSample = false
+        rate = median
+    }
+
+    mutating func reset() { self = CapacityHint() }
+
+    private var median: Double {
+        // The value that half of the others are below; sixteen values make 256 comparisons at most.
+        for index in 0..<samples.count {
+            let value = samples[index]
+            var below = 0
+            var equal = 0
+            for other in 0..<samples.count {
+                if samples[other] < value { below += 1 } else if samples[other] == value { equal += 1 }
+            }
+            if below <= samples.count / 2, below + equal > samples.count / 2 { return value }
+        }
+        return samples[0]
+    }
+}

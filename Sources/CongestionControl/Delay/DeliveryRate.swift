@@ -1,0 +1,46 @@
+/// The rate at which packets arrived within the last 400 ms, in bits a second.
+struct DeliveryRate: Sendable {
+    private struct Group: BitwiseCopyable {
+        var firstAt: Int64
+        var lastAt: Int64
+        var bytes: Int
+    }
+
+    private static let window: Int64 = 400_000
+    /// Arrivals that are closer share an entry, so that 128 entries cover the window at any rate.
+    private static let groupLength: Int64 = 4_000
+    /// Less is no rate.
+    private static let spanMin: Int64 = 50_000
+
+    private var groups = Ring(capacity: 128, filler: Group(firstAt: 0, lastAt: 0, bytes: 0))
+    private var bytes = 0
+
+    /// Takes a received packet.
+    mutating func add(_ packet: PacketResult) {
+        bytes += packet.bytes
+        if let last = groups.last, packet.arrivedAt &- last.firstAt < Self.groupLength {
+            // Packets that overtook each other are counted where they are met.
+            groups[groups.count - 1].bytes += packet.bytes
+            groups[groups.count - 1].lastAt = max(last.lastAt, packet.arrivedAt)
+        } else {
+            if groups.count == 128 { removeFirst() }
+            groups.append(Group(firstAt: packet.arrivedAt, lastAt: packet.arrivedAt, bytes: packet.bytes))
+        }
+    }
+
+    /// Ends a report whose latest arrival is `newest`.
+    /// - Returns: bits a second; 0 while too little has arrived.
+    mutating func update(newest: Int64) -> Double {
+        while !groups.isEmpty, newest &- groups[0].lastAt >= Self.window { removeFirst() }
+        guard groups.count > 1 else { return 0 }
+        let span = max(newest &- groups[0].lastAt, Self.spanMin)
+        return Double(bytes - groups[0].bytes) * 8e6 / Double(span)
+    }
+
+    mutating func reset() { self = DeliveryRate() }
+
+    private mutating func removeFirst() {
+        bytes -= groups[0].bytes
+        groups.removeFirst()
+    }
+}

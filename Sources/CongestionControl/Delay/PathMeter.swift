@@ -1,0 +1,92 @@
+/// What reports say of a path: its standing queue, what it delivers and what its bottleneck carries. Rates are in bits a second.
+struct PathMeter: Sendable {
+    /// The link where no pair of packets tells.
+    private static let linkUnknown = 2_500_000.0
+    /// A hint counts for this many times the delivered rate: in an empty path it says nothing (measured: S13 and 5.5, where five
+    /// senders share, need 8).
+    private static let linkMax = 8.0
+    /// Alone, a sender gets what pairs of packets measure.
+    private static let aloneRatio = 1.25
+    /// Reports may claim no more than what was sent, and the queue that the path delivers on top of it.
+    private static let deliveredMax = 1.25
+    private static let provenSeconds = 30.0
+    /// Arrivals that moved by this against the reports are of another clock (libwebrtc: 3 s).
+    private static let clockJump: Int64 = 3_000_000
+    private static let roundTripLimits: ClosedRange<Int64> = 1_000...10_000_000
+
+    /// Microseconds; 200 ms until it is known.
+    private(set) var roundTrip: Int64 = 200_000
+    /// The rate at which packets arrive.
+    private(set) var delivered = 0.0
+    private(set) var queue = QueueDelayEstimator()
+    private(set) var sent = SentRate()
+    private var delivery = DeliveryRate()
+    private var capacity = CapacityHint()
+    private var newestBefore: Int64?
+    private var proven = 0.0
+
+    /// What pairs of packets tell of the bottleneck.
+    var hint: Double? { capacity.rate }
+
+    /// What the bottleneck carries in all, as far as it is known; at least what is delivered.
+    var link: Double {
+        guard let hint = capacity.rate else { return max(Self.linkUnknown, delivered) }
+        return max(min(hint, max(Self.linkMax * delivered, Self.linkUnknown)), delivered)
+    }
+
+    /// `link`, or more if more was delivered within the last seconds.
+    var wholeLink: Double { max(link, proven) }
+
+    /// Whether the bottleneck carries nothing but this sender's packets.
+    var isAlone: Bool { capacity.rate.map { $0 < Self.aloneRatio * delivered } ?? false }
+
+    /// The queue in milliseconds that the law of control aims at.
+    var goalMS: Double { QueueLaw.goalMS(delivered: delivered, link: link) }
+
+    mutating func packetSent(bytes: Int, at now: Int64) { sent.add(bytes, at: now) }
+
+    /// Takes the standing delay as the path's own.
+    mutating func acceptDelay() { queue.acceptAsBase(leaving: 1) }
+
+    /// Takes a report.
+    /// - Parameter sinceReport: microseconds since the report before.
+    /// - Returns: whether a packet of it arrived.
+    mutating func take(_ report: borrowing FeedbackReport, sinceReport: Int64) -> Bool {
+        let now = report.arrivedAt
+        var newest = Int64.min
+        var least = Int64.max
+        for packet in report.packets where packet.isReceived {
+            newest = max(newest, packet.arrivedAt)
+            least = min(least, packet.arrivedAt &- packet.sentAt)
+        }
+        guard least != .max else { return false }
+        checkClock(newest: newest, sinceReport: sinceReport)
+        var shortest = Int64.max
+        for packet in report.packets where packet.isReceived {
+            shortest = min(shortest, now &- packet.sentAt &- (newest &- packet.arrivedAt))
+            queue.add(packet)
+            delivery.add(packet)
+            capacity.add(packet)
+        }
+        roundTrip = min(max(shortest, Self.roundTripLimits.lowerBound), Self.roundTripLimits.upperBound)
+        capacity.update()
+        queue.update(least: least, newest: newest, at: now)
+        delivered = min(delivery.update(newest: newest), Self.deliveredMax * sent.peak)
+        return true
+    }
+
+    /// Lets the proven rate fade.
+    mutating func prove(elapsed: Double) { proven = max(delivered, proven * (1 - elapsed / Self.provenSeconds)) }
+
+    private mutating func checkClock(newest: Int64, sinceReport: Int64) {
+        if let newestBefore {
+            let jump = newest &- newestBefore &- sinceReport
+            if jump > Self.clockJump || jump < -Self.clockJump {
+                queue.reset()
+                delivery.reset()
+                capacity.reset()
+            }
+        }
+        newestBefore = newest
+    }
+}

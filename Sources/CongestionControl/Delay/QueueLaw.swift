@@ -1,0 +1,136 @@
+/// The law of control by delay: how the target rate follows the standing queue.
+///
+/// After RFC 8698 section 4.3 (NADA), with three differences. The goal of the queue falls with the sender's share of the
+/// bottleneck, and a queue below it raises the rate by an amount that is the same for all senders while a queue above it lowers
+/// the rate in proportion: both pull senders to equal shares (measured: 5.4 Jain's index .85 → .97, S13 .95 → .98). A queue far
+/// above its goal is drained at once (5.1: 1.0 s after the capacity fell to a quarter). Rates are in bits a second.
+struct QueueLaw: Sendable {
+    /// What the law reads of the path.
+    struct Input {
+        var queueMS: Double
+        var jitterMS: Double
+        /// The rate at which packets arrive.
+        var delivered: Double
+        /// What the bottleneck carries in all, as far as it is known.
+        var link: Double
+        /// Microseconds.
+        var roundTrip: Int64
+        /// A loss test is under way, during which the rate does not rise.
+        var isTestingLoss: Bool
+        /// Seconds since the report before.
+        var elapsed: Double
+    }
+
+    /// The goal for a sender that has the whole bottleneck, in milliseconds.
+    private static let goalMinMS = 5.0
+    /// How much higher the goal is for a sender with a vanishing share, in milliseconds (measured: 20 gives 5.4 .90, 30 .97).
+    private static let goalSpanMS = 30.0
+    /// A packet of 1200 bytes is on the link for this many milliseconds times bits a second: half of it counts.
+    private static let packetMSBits = 1_200 * 8e3 / 2
+    /// The gains of distance and change, per second and as a number (RFC 8698: kappa and eta, there 0.5 · rate and 2 · 0.5).
+    private static let distanceGain = 2.5
+    private static let changeGain = 2.0
+    /// No step is larger, as shares of the rate and of the weight.
+    private static let decreaseMax = 0.3
+    private static let increaseMax = 0.05
+    /// No rate more than doubles within a second (measured: W13, where nothing tells that the link is thin).
+    private static let growthMax = 1.0
+    /// A queue this far above its goal is drained.
+    private static let drainMS = 30.0
+    /// A queue of this length more takes the rate to nothing, were it not for the least share.
+    private static let drainScaleMS = 500.0
+    private static let drainShareMin = 0.4
+    /// What of the busy rate is sent when the queue has been drained (measured: W9 .59 → .67 of the capacity used).
+    private static let resumeShare = 0.9
+    private static let calmUS: Int64 = 400_000
+    private static let severePauseUS: Int64 = 500_000
+    private static let busyUS: Int64 = 100_000
+    /// The ramp without a queue (RFC 8698: gamma with QBOUND 50 ms and DFILT 120 ms), in full after 1.6 s without a queue.
+    private static let rampMax = 0.5
+    private static let rampQueue = 0.05
+    private static let rampDelay = 0.22
+    private static let rampSeconds = 1.2
+    private static let rampShareMin = 0.15
+    /// Its step is at most three tenths of the rate, or what the next step of a ladder of rates takes (measured: W13).
+    private static let rampStepMax = 0.3
+    private static let rampStep = 60_000.0
+
+    /// The queue is far too long, or has been and is not calm yet.
+    private(set) var isDraining = false
+    private var previousMS = 0.0
+    private var calmSince: Int64?
+    private var busySince: Int64?
+    private var lastSevereAt = Int64.min / 2
+    private var busyRate = 0.0
+
+    /// The queue in milliseconds that a sender aims at.
+    static func goalMS(delivered: Double, link: Double) -> Double {
+        let share = min(max(delivered / max(link, 1), 0.02), 1)
+        return goalMinMS + goalSpanMS * (1 - share) + min(packetMSBits / max(delivered, 100_000), 30)
+    }
+
+    /// Notes the queue of a report, also of one that another part decides about.
+    mutating func observe(queueMS: Double, jitterMS: Double, goalMS: Double, at now: Int64) {
+        busySince = queueMS > 8 + jitterMS ? busySince ?? now : nil
+        calmSince = queueMS > max(2, 0.3 * goalMS) + 0.5 * jitterMS ? nil : calmSince ?? now
+    }
+
+    /// Skips a report that another part decides about.
+    mutating func skip(queueMS: Double) { previousMS = queueMS }
+
+    mutating func stopDraining() { isDraining = false }
+
+    /// How fast the queue grew since the report before, in milliseconds.
+    func growth(to queueMS: Double) -> Double { queueMS - previousMS }
+
+    /// - Returns: the next target rate.
+    mutating func next(_ target: Double, _ input: Input, at now: Int64) -> Double {
+        let queueMS = input.queueMS
+        defer { previousMS = queueMS }
+        let goalMS = Self.goalMS(delivered: input.delivered, link: input.link)
+        var rate = resumed(target, input)
+        if let calmSince, now &- calmSince >= Self.calmUS, !input.isTestingLoss,
+            now &- lastSevereAt > Self.severePauseUS
+        {
+            isDraining = false
+            let step = ramp(input, calmUS: now &- calmSince)
+            return max(rate, min(input.delivered, rate) + step)
+        }
+        if queueMS > goalMS + Self.drainMS {
+            isDraining = true
+            lastSevereAt = now
+            let share = max(Self.drainShareMin, 1 - (queueMS - goalMS) / Self.drainScaleMS)
+            return min(rate, input.delivered * share)
+        }
+        let weight = queueMS > goalMS ? input.delivered : input.link
+        let distance = Self.distanceGain * input.elapsed * (goalMS - queueMS) / 1e3
+        let change = -Self.changeGain * (queueMS - previousMS) / 1e3
+        let limit = min(Self.increaseMax * weight, Self.growthMax * input.elapsed * rate)
+        let step = min(max(weight * distance + rate * change, -Self.decreaseMax * rate), limit)
+        rate += input.isTestingLoss ? min(step, 0) : step
+        if let busySince, now &- busySince >= Self.busyUS, queueMS > goalMS { rate = min(rate, 1.05 * input.delivered) }
+        return rate
+    }
+
+    /// A queue that has just been drained leaves the path at the rate that it delivered while it was busy.
+    private mutating func resumed(_ target: Double, _ input: Input) -> Double {
+        guard isDraining else { return target }
+        if input.queueMS > 20 {
+            busyRate = input.delivered
+            return target
+        }
+        defer { busyRate = 0 }
+        return input.queueMS < 10 ? max(target, Self.resumeShare * busyRate) : target
+    }
+
+    private func ramp(_ input: Input, calmUS: Int64) -> Double {
+        let seconds = Double(calmUS &- Self.calmUS) / 1e6
+        let scale = min(max(seconds / Self.rampSeconds, Self.rampShareMin), 1)
+        let gain = min(Self.rampMax, Self.rampQueue / (Double(input.roundTrip) / 1e6 + Self.rampDelay))
+        return scale
+            * min(
+                gain * (input.link * input.delivered).squareRoot(),
+                max(Self.rampStepMax * input.delivered, Self.rampStep)
+            )
+    }
+}

@@ -1,0 +1,50 @@
+/// The rate at which packets left within the last half second, and its recent peak, in bits a second: no report may claim that
+/// more arrived.
+struct SentRate: Sendable {
+    private struct Bin: BitwiseCopyable {
+        var slot: Int64
+        var bytes = 0
+    }
+
+    private static let binLength: Int64 = 50_000
+    private static let bins: Int64 = 10
+    private static let spanMin: Int64 = 100_000
+    /// The peak fades by a fifteenth of itself a second.
+    private static let peakSeconds = 15.0
+
+    private var recent = Ring(capacity: 16, filler: Bin(slot: 0))
+    private var bytes = 0
+    private var startedAt: Int64?
+    private var updatedAt: Int64?
+    /// The highest rate of the last seconds, fading.
+    private(set) var peak = 0.0
+
+    mutating func add(_ count: Int, at now: Int64) {
+        let slot = now / Self.binLength
+        if let last = recent.last, last.slot == slot {
+            recent[recent.count - 1].bytes += count
+        } else {
+            if recent.count == 16 { removeFirst() }
+            recent.append(Bin(slot: slot, bytes: count))
+        }
+        bytes += count
+        let startedAt = startedAt ?? now
+        self.startedAt = startedAt
+        fade(at: now)
+        while !recent.isEmpty, slot &- recent[0].slot >= Self.bins { removeFirst() }
+        let span = min(max(now &- startedAt, Self.spanMin), Self.binLength * Self.bins)
+        peak = max(peak, Double(bytes) * 8e6 / Double(span))
+    }
+
+    private mutating func fade(at now: Int64) {
+        if let updatedAt {
+            peak *= max(1 - Double(max(now &- updatedAt, 0)) / (Self.peakSeconds * 1e6), 0)
+        }
+        updatedAt = now
+    }
+
+    private mutating func removeFirst() {
+        bytes -= recent[0].bytes
+        recent.removeFirst()
+    }
+}

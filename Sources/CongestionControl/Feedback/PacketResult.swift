@@ -1,0 +1,56 @@
+/// What a sender knows of one packet after feedback: when it left, and when it arrived, if it did.
+package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
+    /// What a packet was sent for.
+    package enum Purpose: UInt8, BitwiseCopyable, Sendable {
+        case audio, video, retransmission, padding
+    }
+
+    /// The transport-wide sequence number without its wraps.
+    package var sequence: Int64
+    /// Microseconds of the sender's clock.
+    package var sentAt: Int64
+    /// Microseconds of the receiver's clock, whose zero is arbitrary; meaningful while `isReceived`.
+    package var arrivedAt: Int64
+    /// Bytes on the wire, from the IP header on.
+    package var bytes: Int
+    package var purpose: Purpose
+    /// The probe cluster that the packet belongs to; 0 for none.
+    package var cluster: UInt8
+    package var isReceived: Bool
+    /// An earlier report named the packet as lost.
+    package var wasReportedLost: Bool
+
+    package init(
+        sequence: Int64,
+        sentAt: Int64,
+        arrivedAt: Int64?,
+        bytes: Int,
+        purpose: Purpose = .video,
+        cluster: UInt8 = 0,
+        wasReportedLost: Bool = false
+    ) {
+        self.sequence = sequence
+        self.sentAt = sentAt
+        self.arrivedAt = arrivedAt ?? 0
+        self.bytes = bytes
+        self.purpose = purpose
+        self.cluster = cluster
+        isReceived = arrivedAt != nil
+        self.wasReportedLost = wasReportedLost
+    }
+}
+
+/// The packets of one feedback report that say something new, in the order of their numbers.
+package struct FeedbackReport: Sendable {
+    /// When the report arrived, in microseconds of the sender's clock.
+    package var arrivedAt: Int64
+    /// Packets that the report names for the first time, or as received after an earlier report named them as lost.
+    package var packets: ContiguousArray<PacketResult>
+    /// Numbers in the report that were never sent or are no longer known.
+    package var unknownPackets = 0
+
+    package init(arrivedAt: Int64, packets: ContiguousArray<PacketResult> = []) {
+        self.arrivedAt = arrivedAt
+        self.packets = packets
+    }
+}

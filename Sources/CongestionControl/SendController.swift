@@ -1,0 +1,274 @@
+/// Decides how much is sent to one subscriber: the target rate of its media, the rate of its pacer and the probe clusters.
+///
+/// The standing queue of the path leads (`QueueLaw`); loss without a queue is tested (`LossTest`), and so is a queue that stays
+/// (`CompetitionTest`). It knows no clock: times are microseconds of the sender's monotonic clock, which all controllers of a
+/// server share, rates are bits a second from the IP header on.
+package struct SendController: Sendable {
+    // Pacing, as multiples of the target. Twice and more makes a queue of a picture's length at each picture (measured: 5.1 p95
+    // of the queue 66 ms at 2.0, 60 at 1.5); short buffers and policers bear no bursts (W7).
+    private static let pacingStart = 2.5
+    private static let pacing = 1.5
+    private static let pacingSmooth = 1.1
+    /// The target may exceed what the media want, so that a probe is not needed for a little more.
+    private static let demandMargin = 1.1
+    /// The first cluster: three times the usual start rate of 300 kbit/s.
+    private static let firstProbe = 900_000.0
+    /// A saturated cluster says this much of its result at the start, when little is known, and later.
+    private static let probeTrustStart = 0.85
+    private static let probeTrust = 0.5
+    private static let probeQueueMaxMS = 30.0
+    /// What a loss test sends of the delivered rate (measured: .85 costs W1 5 % a tenth of its rate).
+    private static let lossTestShare = 0.92
+    /// A path that nothing is known of starts with half of the rate of the one before.
+    private static let changedPathShare = 0.5
+    /// No report raises the target above this many times what was path.sent.
+    private static let growthMax = 1.5
+
+    /// Bits a second for all media, repairs and padding together.
+    package private(set) var target: Double
+    private let limits: ClosedRange<Double>
+    private var demand = 0.0
+    private var isStarting = true
+    private var isCompeting = false
+    private var hasFeedback = false
+
+    private var path = PathMeter()
+    private var silence: ReportSilence
+    private var law = QueueLaw()
+    private var standing = StandingDelay()
+    private var competition = CompetitionTest()
+    private var competing = CompetingLaw()
+    private var loss = LossTest()
+    private var lossCap = LossCap()
+    private var probes = ProbePlanner()
+    /// - Parameter start: the target before the first report.
+    package init(start: Double = 300_000, limits: ClosedRange<Double> = 5_000...20_000_000, at now: Int64) {
+        self.limits = limits
+        target = min(max(start, limits.lowerBound), limits.upperBound)
+        silence = ReportSilence(at: now)
+    }
+
+    package var phase: Phase {
+        if silence.targetBefore != nil { return .stale }
+        if isCompeting { return .compete }
+        if law.isDraining { return .drain }
+        return isStarting ? .start : .steady
+    }
+
+    package var diagnostics: Diagnostics {
+        Diagnostics(
+            phase: phase,
+            queueMS: path.queue.delayMS,
+            delivered: path.delivered,
+            capacityHint: path.hint,
+            roundTrip: path.roundTrip,
+            lossRatio: loss.ratio,
+            inherentLoss: loss.inherent,
+            lossCap: lossCap.rate
+        )
+    }
+
+    /// The rate of the pacer.
+    package var pacingRate: Double {
+        guard hasFeedback else { return target * Self.pacingStart }
+        let isSmooth = phase == .drain || loss.isTesting || lossCap.rate != nil
+        return target * (isSmooth ? Self.pacingSmooth : Self.pacing)
+    }
+
+    // MARK: - Events
+
+    /// Takes a packet that leaves.
+    package mutating func packetSent(bytes: Int, at now: Int64) {
+        silence.packetSent()
+        path.packetSent(bytes: bytes, at: now)
+    }
+
+    /// Takes what all the media together would send.
+    package mutating func setDemand(_ rate: Double, at now: Int64) {
+        let before = demand
+        demand = rate > 0 ? min(rate, limits.upperBound) : 0
+        if !hasFeedback {
+            guard before == 0 else { return }
+            probes.planNext(min(Self.firstProbe, demandLimit))
+        } else if demand > 1.5 * before, target > 0.8 * before, phase == .steady {
+            // The demand was the limit, so nothing above it is known.
+            isStarting = true
+            probes.planNext(min(max(2 * target, Self.firstProbe), demandLimit))
+        }
+    }
+
+    /// Begins anew on another path, whose reports alone count from now on.
+    package mutating func pathChanged(at now: Int64) {
+        let demand = demand
+        self = SendController(start: Self.changedPathShare * target, limits: limits, at: now)
+        setDemand(demand, at: now)
+    }
+
+    /// - Returns: a probe cluster to send now.
+    package mutating func takeProbe() -> ProbeCluster? { probes.take() }
+
+    /// Takes a tick; one each 25 ms.
+    package mutating func handleTimeout(at now: Int64) {
+        probes.handleTimeout(at: now)
+        target = silence.handleTimeout(target, roundTrip: path.roundTrip, at: now)
+    }
+
+    /// Takes a feedback report.
+    package mutating func received(_ report: borrowing FeedbackReport) {
+        let now = report.arrivedAt
+        let sinceReport = silence.reported(at: now)
+        let elapsed = Double(min(max(sinceReport, 0), 300_000)) / 1e6
+        hasFeedback = true
+        if let before = silence.targetBefore {
+            target = silence.end(target)
+            probes.plan(before, at: now)
+        }
+        for packet in report.packets {
+            loss.add(packet)
+            if packet.isReceived { probes.add(packet, jitterMS: path.queue.jitterMS) }
+        }
+        guard path.take(report, sinceReport: sinceReport) else { return }
+        takeLoss(elapsed: elapsed, at: now)
+        takeOutcome(at: now)
+        guard path.delivered > 0 else { return }
+        control(elapsed: elapsed, at: now)
+        if isStarting, probes.isIdle || law.isDraining { isStarting = false }
+    }
+
+    // MARK: - Loss and probes
+
+    private mutating func takeLoss(elapsed: Double, at now: Int64) {
+        // Loss is the queue's while others fill it, however short it seems to a sender that never saw it empty.
+        let queueMS = isCompeting ? .infinity : path.queue.delayMS
+        switch loss.update(target: target, queueMS: queueMS, roundTrip: path.roundTrip, at: now) {
+        case .none: break
+        case .lower:
+            target = clamp(min(target, max(path.delivered, 0.3 * target)) * Self.lossTestShare)
+            probes.cancel()
+        case .restore(let rate): target = max(target, min(rate, 1.2 * path.delivered))
+        case .inherent(let rate):
+            lossCap.clear()
+            target = max(target, min(rate, 1.2 * path.delivered))
+        case .cap: lossCap.set(target, holds: competition.evidence <= 0.5, at: now)
+        }
+        lossCap.update(target: target, demand: demandLimit, elapsed: elapsed, at: now)
+    }
+
+    private mutating func takeOutcome(at now: Int64) {
+        guard let outcome = probes.outcome(roundTrip: path.roundTrip, at: now) else { return }
+        let isFree = path.queue.delayMS < Self.probeQueueMaxMS
+        if isFree, !outcome.isSaturated, outcome.rate > target {
+            target = clamp(min(outcome.rate, demandLimit))
+            if isStarting, outcome.rate > 0.9 * outcome.clusterRate, target < demandLimit {
+                probes.plan(min(2 * outcome.rate, demandLimit), at: now)
+            }
+            return
+        }
+        if isFree, outcome.rate > 1.2 * target {
+            let trust = isStarting ? Self.probeTrustStart : Self.probeTrust
+            target = clamp(min(target + trust * (outcome.rate - target), demandLimit))
+        }
+        isStarting = false
+    }
+
+    // MARK: - Control
+
+    private mutating func control(elapsed: Double, at now: Int64) {
+        let goalMS = path.goalMS
+        law.observe(queueMS: path.queue.delayMS, jitterMS: path.queue.jitterMS, goalMS: goalMS, at: now)
+        if standing.update(
+            delayMS: path.queue.delayMS,
+            jitterMS: path.queue.jitterMS,
+            target: target,
+            roundTrip: path.roundTrip,
+            at: now
+        ) {
+            path.acceptDelay()
+            target = max(target, min(standing.targetBefore, 1.5 * path.delivered))
+        }
+        let queueMS = path.queue.delayMS
+        path.prove(elapsed: elapsed)
+        let before = target
+        if isCompeting {
+            compete(goalMS: goalMS, elapsed: elapsed, at: now)
+            law.skip(queueMS: queueMS)
+        } else {
+            competition.observe(
+                queueMS: queueMS,
+                growthMS: law.growth(to: queueMS),
+                goalMS: goalMS,
+                delivered: path.delivered,
+                link: path.link,
+                isAlone: path.isAlone,
+                hasLoss: loss.newLosses > 0,
+                elapsed: elapsed,
+                at: now
+            )
+            if test(goalMS: goalMS, at: now) {
+                law.skip(queueMS: queueMS)
+            } else {
+                let input = QueueLaw.Input(
+                    queueMS: queueMS,
+                    jitterMS: path.queue.jitterMS,
+                    delivered: path.delivered,
+                    link: path.link,
+                    roundTrip: path.roundTrip,
+                    isTestingLoss: loss.isTesting,
+                    elapsed: elapsed
+                )
+                target = min(law.next(target, input, at: now), lossCap.rate ?? .infinity)
+            }
+        }
+        target = min(target, max(before, Self.growthMax * path.sent.peak))
+        target = clamp(min(target, demandLimit))
+    }
+
+    /// Lets loss lead while others fill the path.queue.
+    private mutating func compete(goalMS: Double, elapsed: Double, at now: Int64) {
+        if competing.isEmpty(queueMS: path.queue.delayMS, at: now) || path.isAlone {
+            isCompeting = false
+            competition.queueEmptied()
+        } else if !test(goalMS: goalMS, at: now) {
+            target = competing.next(
+                target,
+                loss: loss.ratio - loss.inherent,
+                delivered: path.delivered,
+                link: path.wholeLink,
+                elapsed: elapsed,
+                at: now
+            )
+        }
+    }
+
+    /// - Returns: whether the test of competition decides about the rate.
+    private mutating func test(goalMS: Double, at now: Int64) -> Bool {
+        let step = competition.step(
+            queueMS: path.queue.delayMS,
+            goalMS: goalMS,
+            target: target,
+            delivered: path.delivered,
+            roundTrip: path.roundTrip,
+            isCompeting: isCompeting,
+            at: now
+        )
+        switch step {
+        case .none: return false
+        case .hold(let rate): target = rate
+        case .own:
+            isCompeting = false
+            law.stopDraining()
+            return false
+        case .others(let rate):
+            isCompeting = true
+            isStarting = false
+            competing.begin(at: now)
+            law.stopDraining()
+            lossCap.clear()
+            target = max(target, CompetingLaw.share * path.wholeLink, 0.9 * rate)
+        }
+        return true
+    }
+
+    private var demandLimit: Double { demand * Self.demandMargin }
+    private func clamp(_ rate: Double) -> Double { min(max(rate, limits.lowerBound), limits.upperBound) }
+}
