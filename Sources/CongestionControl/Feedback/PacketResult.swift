@@ -39,18 +39,3 @@ package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
         self.wasReportedLost = wasReportedLost
     }
 }
-
-/// The packets of one feedback report that say something new, in the order of their numbers.
-package struct FeedbackReport: Sendable {
-    /// When the report arrived, in microseconds of the sender's clock.
-    package var arrivedAt: Int64
-    /// Packets that the report names for the first time, or as received after an earlier report named them as lost.
-    package var packets: ContiguousArray<PacketResult>
-    /// Numbers in the report that were never sent or are no longer known.
-    package var unknownPackets = 0
-
-    package init(arrivedAt: Int64, packets: ContiguousArray<PacketResult> = []) {
-        self.arrivedAt = arrivedAt
-        self.packets = packets
-    }
-}

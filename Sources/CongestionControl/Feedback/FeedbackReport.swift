@@ -1,0 +1,27 @@
+/// What one feedback report says that earlier ones did not.
+///
+/// One value serves many reports and peers: a reader fills it, the controller reads it, and its storage stays.
+package struct FeedbackReport: Sendable {
+    /// When the report arrived, in microseconds of the sender's clock.
+    package var arrivedAt: Int64
+    /// Packets that the report names for the first time, or as received after an earlier report named them as lost, in the
+    /// order of their numbers.
+    package var packets: ContiguousArray<PacketResult>
+    /// Statuses of packets that were never sent, are no longer known, or are more than a reader takes from one report.
+    package var unknownPackets = 0
+    /// Reports that were lost between the one before and this one, as far as reports are numbered.
+    package var lostReports = 0
+
+    package init(arrivedAt: Int64 = 0, packets: ContiguousArray<PacketResult> = []) {
+        self.arrivedAt = arrivedAt
+        self.packets = packets
+    }
+
+    /// Empties the report for the next one and keeps its storage.
+    mutating func begin(at now: Int64) {
+        arrivedAt = now
+        packets.removeAll(keepingCapacity: true)
+        unknownPackets = 0
+        lostReports = 0
+    }
+}
