@@ -21,12 +21,17 @@ package struct SendController: Sendable {
     private static let lossTestShare = 0.92
     /// A path that nothing is known of starts with half of the rate of the one before.
     private static let changedPathShare = 0.5
-    /// No report raises the target above this many times what was path.sent.
+    /// 10 Gbit/s.
+    private static let demandMax = 1e10
+    /// A target this close to a bound is limited by it.
+    private static let nearlyAll = 0.98
+    /// No report raises the target above this many times what was sent, but a probe cluster that the path carried.
     private static let growthMax = 1.5
 
     /// Bits a second for all media, repairs and padding together.
     package private(set) var target: Double
-    private let limits: ClosedRange<Double>
+    private let settings: Settings
+    private var maximum: Double
     private var demand = 0.0
     private var isStarting = true
     private var isCompeting = false
@@ -40,12 +45,14 @@ package struct SendController: Sendable {
     private var competing = CompetingLaw()
     private var loss = LossTest()
     private var lossCap = LossCap()
-    private var probes = ProbePlanner()
-    /// - Parameter start: the target before the first report.
-    package init(start: Double = 300_000, limits: ClosedRange<Double> = 5_000...20_000_000, at now: Int64) {
-        self.limits = limits
-        target = min(max(start, limits.lowerBound), limits.upperBound)
+    private var probes: ProbePlanner
+
+    package init(_ settings: Settings = Settings(), at now: Int64) {
+        self.settings = settings
+        maximum = settings.maximum
+        target = min(max(settings.start, settings.minimum), settings.maximum)
         silence = ReportSilence(at: now)
+        probes = ProbePlanner(isEnabled: settings.isProbing)
     }
 
     package var phase: Phase {
@@ -55,9 +62,19 @@ package struct SendController: Sendable {
         return isStarting ? .start : .steady
     }
 
+    /// What keeps the target rate from being higher.
+    package var limit: Limit {
+        if target >= min(demand, maximum) { return demand <= maximum ? .demand : .maximum }
+        if !hasFeedback || silence.targetBefore != nil { return .silence }
+        if isCompeting { return .competition }
+        let isLossLimited = loss.isTesting || lossCap.rate.map { target >= Self.nearlyAll * $0 } ?? false
+        return isLossLimited ? .loss : .delay
+    }
+
     package var diagnostics: Diagnostics {
         Diagnostics(
             phase: phase,
+            limit: limit,
             queueMS: path.queue.delayMS,
             delivered: path.delivered,
             capacityHint: path.hint,
@@ -84,28 +101,46 @@ package struct SendController: Sendable {
     }
 
     /// Takes what all the media together would send.
-    package mutating func setDemand(_ rate: Double, at now: Int64) {
-        let before = demand
-        demand = rate > 0 ? min(rate, limits.upperBound) : 0
+    package mutating func setDemand(_ rate: Double) {
+        let before = wanted
+        demand = rate > 0 ? min(rate, Self.demandMax) : 0
+        wantedChanged(from: before)
+    }
+
+    /// Takes another maximum: that of a grant or of the peer (REMB).
+    package mutating func setMaximum(_ rate: Double) {
+        let before = wanted
+        maximum = rate > 0 ? rate : 0
+        target = min(target, maximum)
+        wantedChanged(from: before)
+    }
+
+    private mutating func wantedChanged(from before: Double) {
         if !hasFeedback {
-            guard before == 0 else { return }
+            guard before == 0, wanted > 0 else { return }
             probes.planNext(min(Self.firstProbe, demandLimit))
-        } else if demand > 1.5 * before, target > 0.8 * before, phase == .steady {
-            // The demand was the limit, so nothing above it is known.
+        } else if wanted > 1.5 * before, target > 0.8 * before, phase == .steady {
+            // What was wanted was the limit, so nothing above it is known.
             isStarting = true
             probes.planNext(min(max(2 * target, Self.firstProbe), demandLimit))
         }
     }
 
-    /// Begins anew on another path, whose reports alone count from now on.
+    /// Begins again on another path. Its reports alone count from now on: readers are told, too.
     package mutating func pathChanged(at now: Int64) {
-        let demand = demand
-        self = SendController(start: Self.changedPathShare * target, limits: limits, at: now)
-        setDemand(demand, at: now)
+        let (demand, maximum) = (demand, maximum)
+        var settings = settings
+        settings.start = min(Self.changedPathShare * target, maximum)
+        self = SendController(settings, at: now)
+        self.maximum = maximum
+        setDemand(demand)
     }
 
+    /// Whether a probe cluster is to be sent now.
+    package var hasProbe: Bool { probes.hasPending }
+
     /// - Returns: a probe cluster to send now.
-    package mutating func takeProbe() -> ProbeCluster? { probes.take() }
+    package mutating func takeProbe(at now: Int64) -> ProbeCluster? { probes.take(at: now) }
 
     /// Takes a tick; one each 25 ms.
     package mutating func handleTimeout(at now: Int64) {
@@ -116,6 +151,15 @@ package struct SendController: Sendable {
     /// Takes a feedback report.
     package mutating func received(_ report: borrowing FeedbackReport) {
         let now = report.arrivedAt
+        var hasArrival = false
+        for packet in report.packets {
+            loss.add(packet)
+            guard packet.isReceived else { continue }
+            hasArrival = true
+            probes.add(packet, jitterMS: path.queue.jitterMS)
+        }
+        // A report that says nothing new, or of lost packets only, is like none.
+        guard hasArrival else { return }
         let sinceReport = silence.reported(at: now)
         let elapsed = Double(min(max(sinceReport, 0), 300_000)) / 1e6
         hasFeedback = true
@@ -123,15 +167,13 @@ package struct SendController: Sendable {
             target = silence.end(target)
             probes.plan(before, at: now)
         }
-        for packet in report.packets {
-            loss.add(packet)
-            if packet.isReceived { probes.add(packet, jitterMS: path.queue.jitterMS) }
-        }
-        guard path.take(report, sinceReport: sinceReport) else { return }
+        let before = target
+        path.take(report, sinceReport: sinceReport)
         takeLoss(elapsed: elapsed, at: now)
-        takeOutcome(at: now)
+        let proven = takeOutcome(at: now)
         guard path.delivered > 0 else { return }
         control(elapsed: elapsed, at: now)
+        target = clamp(min(target, max(before, proven, Self.growthMax * path.sent.peak), demandLimit))
         if isStarting, probes.isIdle || law.isDraining { isStarting = false }
     }
 
@@ -154,21 +196,22 @@ package struct SendController: Sendable {
         lossCap.update(target: target, demand: demandLimit, elapsed: elapsed, at: now)
     }
 
-    private mutating func takeOutcome(at now: Int64) {
-        guard let outcome = probes.outcome(roundTrip: path.roundTrip, at: now) else { return }
+    /// - Returns: the rate that a probe cluster proved; 0 for none.
+    private mutating func takeOutcome(at now: Int64) -> Double {
+        guard let outcome = probes.outcome(roundTrip: path.roundTrip, at: now) else { return 0 }
         let isFree = path.queue.delayMS < Self.probeQueueMaxMS
         if isFree, !outcome.isSaturated, outcome.rate > target {
             target = clamp(min(outcome.rate, demandLimit))
             if isStarting, outcome.rate > 0.9 * outcome.clusterRate, target < demandLimit {
                 probes.plan(min(2 * outcome.rate, demandLimit), at: now)
             }
-            return
+            return target
         }
-        if isFree, outcome.rate > 1.2 * target {
-            let trust = isStarting ? Self.probeTrustStart : Self.probeTrust
-            target = clamp(min(target + trust * (outcome.rate - target), demandLimit))
-        }
-        isStarting = false
+        defer { isStarting = false }
+        guard isFree, outcome.rate > 1.2 * target else { return 0 }
+        let trust = isStarting ? Self.probeTrustStart : Self.probeTrust
+        target = clamp(min(target + trust * (outcome.rate - target), demandLimit))
+        return target
     }
 
     // MARK: - Control
@@ -188,7 +231,6 @@ package struct SendController: Sendable {
         }
         let queueMS = path.queue.delayMS
         path.prove(elapsed: elapsed)
-        let before = target
         if isCompeting {
             compete(goalMS: goalMS, elapsed: elapsed, at: now)
             law.skip(queueMS: queueMS)
@@ -219,8 +261,6 @@ package struct SendController: Sendable {
                 target = min(law.next(target, input, at: now), lossCap.rate ?? .infinity)
             }
         }
-        target = min(target, max(before, Self.growthMax * path.sent.peak))
-        target = clamp(min(target, demandLimit))
     }
 
     /// Lets loss lead while others fill the path.queue.
@@ -269,6 +309,8 @@ package struct SendController: Sendable {
         return true
     }
 
-    private var demandLimit: Double { demand * Self.demandMargin }
-    private func clamp(_ rate: Double) -> Double { min(max(rate, limits.lowerBound), limits.upperBound) }
+    /// What the media would send and may.
+    private var wanted: Double { min(demand, maximum) }
+    private var demandLimit: Double { min(demand * Self.demandMargin, maximum) }
+    private func clamp(_ rate: Double) -> Double { min(max(rate, settings.minimum), maximum) }
 }

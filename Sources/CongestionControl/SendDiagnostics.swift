@@ -12,9 +12,28 @@ extension SendController {
         case stale
     }
 
+    /// What keeps the target rate from being higher.
+    package enum Limit: UInt8, Sendable {
+        /// Nothing: all that is wanted is sent.
+        case demand
+        /// The path's queue would grow, or nothing has shown yet that it would not.
+        case delay
+        /// The path loses packets at a higher rate, or a test finds out whether it does.
+        case loss
+        /// Others keep the path's queue full.
+        case competition
+        /// Reports stay away, or none has come yet.
+        case silence
+        /// The peer's own report of its limit (REMB).
+        case receiver
+        /// The maximum.
+        case maximum
+    }
+
     /// Values of the moment for metrics and tests.
     package struct Diagnostics: Sendable {
         package var phase: Phase
+        package var limit: Limit
         /// The standing queue in milliseconds.
         package var queueMS: Double
         /// The rate at which packets arrive, in bits a second.

@@ -48,10 +48,9 @@ struct PathMeter: Sendable {
     /// Takes the standing delay as the path's own.
     mutating func acceptDelay() { queue.acceptAsBase(leaving: 1) }
 
-    /// Takes a report.
+    /// Takes a report of which a packet arrived.
     /// - Parameter sinceReport: microseconds since the report before.
-    /// - Returns: whether a packet of it arrived.
-    mutating func take(_ report: borrowing FeedbackReport, sinceReport: Int64) -> Bool {
+    mutating func take(_ report: borrowing FeedbackReport, sinceReport: Int64) {
         let now = report.arrivedAt
         var newest = Int64.min
         var least = Int64.max
@@ -59,7 +58,6 @@ struct PathMeter: Sendable {
             newest = max(newest, packet.arrivedAt)
             least = min(least, packet.arrivedAt &- packet.sentAt)
         }
-        guard least != .max else { return false }
         checkClock(newest: newest, sinceReport: sinceReport)
         var shortest = Int64.max
         for packet in report.packets where packet.isReceived {
@@ -72,7 +70,6 @@ struct PathMeter: Sendable {
         capacity.update()
         queue.update(least: least, newest: newest, at: now)
         delivered = min(delivery.update(newest: newest), Self.deliveredMax * sent.peak)
-        return true
     }
 
     /// Lets the proven rate fade.

@@ -33,7 +33,10 @@ struct SentRate: Sendable {
         fade(at: now)
         while !recent.isEmpty, slot &- recent[0].slot >= Self.bins { removeFirst() }
         let span = min(max(now &- startedAt, Self.spanMin), Self.binLength * Self.bins)
-        peak = max(peak, Double(bytes) * 8e6 / Double(span))
+        // At the start the span ends with this packet.
+        let isStart = now &- startedAt < Self.binLength * Self.bins
+        let inSpan = isStart ? bytes - count : bytes
+        peak = max(peak, Double(inSpan) * 8e6 / Double(span))
     }
 
     private mutating func fade(at now: Int64) {

@@ -15,7 +15,7 @@ package struct ProbeCluster: Equatable, Sendable {
     package init(id: UInt8, rate: Double, durationUS: Double = ProbeCluster.durationUS) {
         self.id = id
         self.rate = rate
-        bytesMin = Int(rate * durationUS / 8e6)
+        bytesMin = Int(exactly: (rate * durationUS / 8e6).rounded(.down)) ?? 0
         packetsMin = Self.packets
     }
 }

@@ -5,6 +5,7 @@
 struct ProbePlanner: Sendable {
     private struct Outstanding {
         var cluster: ProbeCluster
+        /// When it was planned, then when it was taken to be sent.
         var startedAt: Int64
         var rate: Double?
         var isSaturated = false
@@ -18,8 +19,9 @@ struct ProbePlanner: Sendable {
         var lastArrivedAt: Int64 = 0
         /// Of all packets after the first one, media between those of the cluster included.
         var bytes = 0
-        /// Of packets after the last one of the cluster so far.
+        /// Of packets after the last one of the cluster so far, and when the last of them left.
         var bytesAfter = 0
+        var afterSentAt = Int64.min
     }
 
     /// What a cluster showed.
@@ -47,16 +49,23 @@ struct ProbePlanner: Sendable {
     private var nextID: UInt8 = 1
     /// The rate of a cluster that waits for the next tick, in bits a second.
     private var waiting: Double?
+    /// Without it no cluster is planned.
+    private let isEnabled: Bool
+
+    init(isEnabled: Bool) { self.isEnabled = isEnabled }
+
+    /// Whether a cluster is to be sent now.
+    var hasPending: Bool { pending != nil }
 
     /// Whether no cluster is under way or planned.
     var isIdle: Bool { pending == nil && outstanding == nil && waiting == nil }
 
     /// Plans a cluster that begins at the next tick, in place of one under way.
-    mutating func planNext(_ rate: Double) { waiting = rate }
+    mutating func planNext(_ rate: Double) { if isEnabled { waiting = rate } }
 
     /// Plans a cluster, unless one is under way.
     mutating func plan(_ rate: Double, at now: Int64) {
-        guard pending == nil, outstanding == nil else { return }
+        guard isEnabled, pending == nil, outstanding == nil else { return }
         let cluster = ProbeCluster(id: nextID, rate: rate)
         nextID = nextID == .max ? 1 : nextID + 1
         estimator.begin(cluster)
@@ -65,6 +74,7 @@ struct ProbePlanner: Sendable {
     }
 
     mutating func handleTimeout(at now: Int64) {
+        if pending != nil, let outstanding, now &- outstanding.startedAt > Self.waitMax { cancel() }
         guard let rate = waiting, pending == nil else { return }
         outstanding = nil
         waiting = nil
@@ -72,8 +82,10 @@ struct ProbePlanner: Sendable {
     }
 
     /// - Returns: the cluster to send now.
-    mutating func take() -> ProbeCluster? {
-        defer { pending = nil }
+    mutating func take(at now: Int64) -> ProbeCluster? {
+        guard let pending else { return nil }
+        self.pending = nil
+        outstanding?.startedAt = now
         return pending
     }
 
@@ -87,7 +99,10 @@ struct ProbePlanner: Sendable {
     mutating func add(_ packet: PacketResult, jitterMS: Double) {
         guard let cluster = outstanding?.cluster else { return }
         guard packet.cluster == cluster.id else {
-            if span.cluster == cluster.id { span.bytesAfter += packet.bytes }
+            if span.cluster == cluster.id, packet.sentAt >= span.lastSentAt {
+                span.bytesAfter += packet.bytes
+                span.afterSentAt = max(span.afterSentAt, packet.sentAt)
+            }
             return
         }
         if packet.cluster != span.cluster {
@@ -99,9 +114,13 @@ struct ProbePlanner: Sendable {
                 lastArrivedAt: packet.arrivedAt
             )
         } else {
-            span.bytes += span.bytesAfter + packet.bytes
-            span.bytesAfter = 0
+            // Packets that left after this one are not between those of the cluster.
+            span.bytes += packet.bytes + (span.afterSentAt <= packet.sentAt ? span.bytesAfter : 0)
+            (span.bytesAfter, span.afterSentAt) = (0, .min)
         }
+        // Reports may name the packets in any order.
+        span.firstSentAt = min(span.firstSentAt, packet.sentAt)
+        span.firstArrivedAt = min(span.firstArrivedAt, packet.arrivedAt)
         span.lastSentAt = max(span.lastSentAt, packet.sentAt)
         span.lastArrivedAt = max(span.lastArrivedAt, packet.arrivedAt)
         guard let result = estimator.add(packet), result.sendRate >= Self.sendShareMin * cluster.rate else { return }
@@ -114,7 +133,7 @@ struct ProbePlanner: Sendable {
 
     /// - Returns: what the cluster under way showed, once all of it can have been reported.
     mutating func outcome(roundTrip: Int64, at now: Int64) -> Outcome? {
-        guard let outstanding else { return nil }
+        guard let outstanding, pending == nil else { return nil }
         let age = now &- outstanding.startedAt
         if let rate = outstanding.rate, age > roundTrip {
             self.outstanding = nil
