@@ -32,6 +32,7 @@ package struct SendController: Sendable {
     package private(set) var target: Double
     private let settings: Settings
     private var maximum: Double
+    private var receiver = ReceiverEstimate()
     private var demand = 0.0
     private var isStarting = true
     private var isCompeting = false
@@ -64,7 +65,7 @@ package struct SendController: Sendable {
 
     /// What keeps the target rate from being higher.
     package var limit: Limit {
-        if target >= min(demand, maximum) { return demand <= maximum ? .demand : .maximum }
+        if target >= wanted { return demand <= cap ? .demand : cap < maximum ? .receiver : .maximum }
         if !hasFeedback || silence.targetBefore != nil { return .silence }
         if isCompeting { return .competition }
         let isLossLimited = loss.isTesting || lossCap.rate.map { target >= Self.nearlyAll * $0 } ?? false
@@ -97,6 +98,7 @@ package struct SendController: Sendable {
     /// Takes a packet that leaves.
     package mutating func packetSent(bytes: Int, at now: Int64) {
         silence.packetSent()
+        receiver.packetSent(at: now)
         path.packetSent(bytes: bytes, at: now)
     }
 
@@ -107,11 +109,19 @@ package struct SendController: Sendable {
         wantedChanged(from: before)
     }
 
-    /// Takes another maximum: that of a grant or of the peer (REMB).
+    /// Takes another maximum: that of a grant, for one.
     package mutating func setMaximum(_ rate: Double) {
         let before = wanted
         maximum = rate > 0 ? rate : 0
         target = min(target, maximum)
+        wantedChanged(from: before)
+    }
+
+    /// Takes the peer's estimate (REMB), which caps the target until it is 5 s old.
+    package mutating func receiverEstimate(_ rate: Double) {
+        let before = wanted
+        receiver.update(rate)
+        target = clamp(target)
         wantedChanged(from: before)
     }
 
@@ -145,6 +155,11 @@ package struct SendController: Sendable {
     /// Takes a tick; one each 25 ms.
     package mutating func handleTimeout(at now: Int64) {
         probes.handleTimeout(at: now)
+        if receiver.isStale(at: now) {
+            let before = wanted
+            receiver.clear()
+            wantedChanged(from: before)
+        }
         target = silence.handleTimeout(target, roundTrip: path.roundTrip, at: now)
     }
 
@@ -310,7 +325,8 @@ package struct SendController: Sendable {
     }
 
     /// What the media would send and may.
-    private var wanted: Double { min(demand, maximum) }
-    private var demandLimit: Double { min(demand * Self.demandMargin, maximum) }
-    private func clamp(_ rate: Double) -> Double { min(max(rate, settings.minimum), maximum) }
+    private var wanted: Double { min(demand, cap) }
+    private var demandLimit: Double { min(demand * Self.demandMargin, cap) }
+    private var cap: Double { min(maximum, receiver.rate ?? .infinity) }
+    private func clamp(_ rate: Double) -> Double { min(max(min(rate, cap), settings.minimum), maximum) }
 }

@@ -44,6 +44,24 @@ struct SendControllerTests {
         #expect(path.controller.limit == .demand)
     }
 
+    @Test func `the peer's own estimate caps the rate while it is repeated`() {
+        var path = SimulatedPath(capacity: 2_500_000, demand: 2_000_000)
+        path.run(seconds: 3)
+        for _ in 0..<5 {
+            path.controller.receiverEstimate(1_000_000)
+            path.run(seconds: 1)
+            #expect(path.controller.target == 1_000_000)
+            #expect(path.controller.limit == .receiver)
+        }
+        path.controller.receiverEstimate(5_000_000)
+        path.run(seconds: 2)
+        #expect(path.controller.target > 1_800_000)
+        path.controller.receiverEstimate(0)
+        #expect(path.controller.target == 5_000)
+        path.run(seconds: 12)
+        #expect(path.controller.target > 1_800_000)
+    }
+
     @Test(arguments: [Double.nan, -1, 0, .infinity, 1e300, .leastNonzeroMagnitude])
     func `no demand or maximum traps`(rate: Double) {
         for isMaximum in [true, false] {
