@@ -113,15 +113,16 @@ struct LayerSelector: Sendable {
             ranking.insert(layer.stream, at: above ?? ranking.endIndex)
         }
         guard !ascends else { return }
-        func bitrate(_ index: Int) -> Double {
-            Double(layers.first { $0.stream == ranking[index] }?.bitrate ?? 0)
-        }
+        func bitrate(_ index: Int) -> Int { layers.first { $0.stream == ranking[index] }?.bitrate ?? 0 }
         for _ in ranking.indices.dropFirst() {
-            for index in ranking.indices.dropLast() where bitrate(index) > bitrate(index + 1) * Self.higherRatio {
+            for index in ranking.indices.dropLast() where Self.ranksAbove(bitrate(index), bitrate(index + 1)) {
                 ranking.swapAt(index, index + 1)
             }
         }
     }
+
+    /// Whether a layer of one bit rate ranks above a layer of another, whatever their places.
+    static func ranksAbove(_ left: Int, _ right: Int) -> Bool { Double(left) > Double(right) * higherRatio }
 
     /// The layers with their ranks. Of two streams of one layer, as after a restart of the source, the one that flows counts.
     private func ranked(_ layers: [Layer]) -> [(rank: Int, layer: Layer)] {

@@ -1,0 +1,84 @@
+import MediaTypes
+import Wire
+
+/// What a slot is to be sent. It becomes current at a key frame of its stream; until then the slot keeps what it plays.
+enum TargetLayer: Equatable, Sendable {
+    case nothing
+    /// The table names no stream yet: the track is a new mirror.
+    case unknown
+    /// A stream of the source with its layers up to these two; `UInt8.max` for all of them.
+    case layer(stream: StreamID, spatialID: UInt8, temporalID: UInt8)
+}
+
+/// What one receiver can be sent.
+enum ReceiverRate: Equatable, Sendable {
+    case unlimited
+    /// For all video of the receiver together.
+    case limited(bitsPerSecond: Int)
+}
+
+/// The allocation's input for one slot of a receiver.
+struct LayerRequest: Sendable {
+    /// The slot's SSRC: what the allocator knows a slot by from call to call.
+    var id = SSRC(rawValue: 0)
+    var preference: LayerPreference
+    /// What the slot's source has; `nil` without a source.
+    var table: LayerTable?
+    /// Whether the receiver has a picture of the source.
+    var isPlaying = false
+    /// Whether the slot waits for a key frame of its target.
+    var isAwaitingKeyFrame = false
+}
+
+/// What the slots of one receiver are to be sent.
+struct LayerAllocation: Equatable, Sendable {
+    /// A target for each request, in their order.
+    var targets: [TargetLayer] = []
+    /// Bit/s that the targets take.
+    var allocated = 0
+    /// The rate in bit/s at which everything that the slots want is allocated.
+    var demand = 0
+    /// The lowest rate in bit/s at which one more step is allocated, which a probe has to prove; `nil` when nothing more is
+    /// wanted.
+    var upgrade: Int?
+    /// When the allocation may change though neither the requests nor the rate do.
+    var retryAt: Instant?
+}
+
+/// What slots are sent without a limit of the rate. The slots are independent then, and requests for those whose
+/// preference or table changed are enough.
+/// - Returns: a target for each request, in their order.
+func allocateLayers(_ requests: [LayerRequest], rate: ReceiverRate) -> [TargetLayer] {
+    requests.map(\.unlimitedTarget)
+}
+
+extension LayerRequest {
+    /// The layers that the preference names while the rate has no limit.
+    var unlimitedTarget: TargetLayer {
+        guard let place = preference.cap.place, let table else { return .nothing }
+        let stream = table.resolution[place]
+        guard stream != 0 else { return .unknown }
+        let named = TargetLayer.layer(stream: StreamID(rawValue: stream), spatialID: .max, temporalID: .max)
+        guard let height = preference.height else { return named }
+        return lowestTarget(ofHeight: height, upTo: stream, table) ?? named
+    }
+
+    /// The lowest layers that fill a height; `nil` when none below those of a stream are known to.
+    private func lowestTarget(ofHeight height: Int, upTo named: UInt64, _ table: LayerTable) -> TargetLayer? {
+        let ranked = RankedEncodings(table, cap: preference.cap)
+        for rank in 0..<ranked.count {
+            let encoding = table.encodings[ranked[rank]]
+            let top = encoding.layers.topSpatialID
+            for spatialID in 0...top {
+                guard let size = encoding.layers.size(ofSpatial: spatialID), size.height >= height else { continue }
+                return .layer(
+                    stream: StreamID(rawValue: encoding.stream),
+                    spatialID: spatialID == top ? .max : UInt8(spatialID),
+                    temporalID: .max
+                )
+            }
+            guard encoding.stream != named else { return nil }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,50 @@
+import Wire
+
+/// Remembers upgrades that the path did not carry, and bars the like of them for a while: 5 s after the first, and twice as
+/// long after each further one, up to a minute.
+struct UpgradeBar: Sendable {
+    /// An upgrade fails when layers are taken away again within this time.
+    static let trial = Interval.seconds(5)
+    private static let calm = Interval.seconds(60)
+    private static let durations: [5 of Interval] = [
+        .seconds(5), .seconds(10), .seconds(20), .seconds(40), .seconds(60),
+    ]
+    /// A rate above that of the failed upgrade by this factor says that the path changed.
+    private static let changedFactor = 1.2
+    /// The part of the failed cost that is still allowed.
+    private static let allowedPart = 0.85
+
+    /// The newest upgrade: when it was, the rate then, and the cost of everything after it.
+    private var upgrade: (at: Instant, rate: Int, cost: Int)?
+    private var failed: (at: Instant, rate: Int, cost: Int)?
+    /// How many durations to skip next time.
+    private var failures = 0
+    private var until: Instant?
+
+    mutating func upgraded(to cost: Int, rate: Int, at now: Instant) { upgrade = (now, rate, cost) }
+
+    /// Layers were taken away because the rate does not suffice for them.
+    mutating func downgraded(from cost: Int, at now: Instant) {
+        guard let upgrade, now - upgrade.at < Self.trial else { return }
+        self.upgrade = nil
+        failures = failuresLeft(at: now)
+        until = now + Self.durations[min(failures, Self.durations.count - 1)]
+        failures = min(failures + 1, Self.durations.count - 1)
+        failed = (now, upgrade.rate, max(upgrade.cost, cost))
+    }
+
+    private func failuresLeft(at now: Instant) -> Int {
+        guard let failed else { return 0 }
+        return failures >> Int(min(16, (now - failed.at).nanoseconds / Self.calm.nanoseconds))
+    }
+
+    /// The highest cost that an upgrade may reach now at a rate; `nil` without a limit.
+    func limit(atRate rate: Int, at now: Instant) -> Int? {
+        guard let until, now < until, let failed, Double(rate) < Double(failed.rate) * Self.changedFactor
+        else { return nil }
+        return Int(Double(failed.cost) * Self.allowedPart)
+    }
+
+    /// When the limit ends; `nil` without one.
+    func end(after now: Instant) -> Instant? { until.flatMap { $0 > now ? $0 : nil } }
+}
