@@ -212,8 +212,8 @@ let package = Package(
         tests(
             "Simulation",
             [
-                "Client", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room", "RoomTestSupport", "TestSupport",
-                "Wire",
+                "Client", "CongestionControl", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room",
+                "RoomTestSupport", "TestSupport", "Wire",
             ]
         ),
         tests("TidyTests", []),

@@ -133,6 +133,7 @@ extension Forwarder {
             tearDown(peer, reason, at: now)
         case .pathChanged:
             counters.pathChanges &+= 1
+            peer.sendPathChanged(at: now)
             schedule.markDirty(peer)
         case nil: if !peer.transport.isConnected { schedule.markDirty(peer) }
         }

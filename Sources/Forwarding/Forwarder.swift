@@ -1,3 +1,4 @@
+import CongestionControl
 import ICE
 public import MediaTypes
 import SRTP
@@ -19,8 +20,12 @@ public final class Forwarder {
     let sending: SendResources
     /// Tracks with packets of this turn that wait to be forwarded; peers and mirrors keep them alive.
     var pending: ContiguousArray<Unretained<ReceivedTrack>> = []
+    /// What peers behind one address share.
+    var pathMemory = PathMemory<UInt64, PeerID>()
     /// Feedback is written here and copied into the batch; one for all, so that it is allocated once.
     var writer = RTCPWriter()
+    /// Transport-wide feedback is read into it; one for all, so that it is allocated once.
+    var feedbackReport = FeedbackReport()
     public internal(set) var counters = ForwarderCounters()
     var overload = OverloadState()
     private var events: [(PeerID, PeerEvent)] = []

@@ -42,7 +42,8 @@ extension Forwarder {
                     jitter: slot.lastReport.map { Interval(ticks: $0.jitter, of: slot.parameters.kind) },
                     keyFrameRequests: slot.keyFrameRequests
                 )
-            }
+            },
+            sending: peer.sendingStatistics(at: now)
         )
     }
 }

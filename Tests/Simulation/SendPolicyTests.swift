@@ -24,7 +24,7 @@ import Wire
         world.run(for: .milliseconds(100))
         let before = recording.packets.count
         let release = world.now + .milliseconds(300)
-        peer.setSendPolicy(SendPolicy { _, now in now < release ? .later(release) : .now }, at: world.now)
+        peer.setSendPolicy(.deciding { _, now in now < release ? .later(release) : .now }, at: world.now)
         let number = egress.nextTransportSequence
         world.run(for: .milliseconds(250))
         #expect(egress.nextTransportSequence == number)
@@ -53,7 +53,7 @@ import Wire
         // One packet a millisecond.
         var next = world.now
         peer.setSendPolicy(
-            SendPolicy { _, now in
+            .deciding { _, now in
                 guard now >= next else { return .later(next) }
                 next = now + .milliseconds(1)
                 return .now
@@ -69,14 +69,14 @@ import Wire
         // Without a policy the plain path comes back when the last one has left.
         peer.setSendPolicy(.immediate, at: world.now)
         world.run(for: .milliseconds(50))
-        #expect(peer.transport.egress.leavesAtOnce)
+        #expect(peer.transport.egress.leavesAtOnce(at: world.now))
     }
 
     @Test func `a retransmission that waits answers when it leaves`() throws {
         let (world, viewer, _, peer) = try call(953)
         let release = world.now + .milliseconds(200)
         peer.setSendPolicy(
-            SendPolicy { request, now in request.kind == .retransmission && now < release ? .later(release) : .now },
+            .deciding { request, now in request.kind == .retransmission && now < release ? .later(release) : .now },
             at: world.now
         )
         world.network.standard = LinkConditions(delay: .milliseconds(10), loss: 0.3)
@@ -95,7 +95,7 @@ import Wire
     @Test func `packets of a slot that goes do not wait on`() throws {
         let (world, viewer, publisher, peer) = try call(954)
         let never = world.now + .seconds(3_600)
-        peer.setSendPolicy(SendPolicy { _, _ in .later(never) }, at: world.now)
+        peer.setSendPolicy(.deciding { _, _ in .later(never) }, at: world.now)
         world.run(for: .milliseconds(500))
         let egress = peer.transport.egress
         let slots = peer.slots.map(\.parameters)
@@ -112,7 +112,7 @@ import Wire
     @Test func `a peer that goes takes its waiting packets along`() throws {
         let (world, viewer, publisher, peer) = try call(955)
         let never = world.now + .seconds(3_600)
-        peer.setSendPolicy(SendPolicy { _, _ in .later(never) }, at: world.now)
+        peer.setSendPolicy(.deciding { _, _ in .later(never) }, at: world.now)
         world.run(for: .milliseconds(500))
         #expect(world.node.core.schedule.waitingPeerCount == 1)
         world.remove(viewer)
@@ -125,7 +125,7 @@ import Wire
     @Test func `the queue is bounded, and what is not kept any more is dropped and counted`() throws {
         let (world, _, _, peer) = try call(956)
         let release = world.now + .seconds(40)
-        peer.setSendPolicy(SendPolicy { _, now in now < release ? .later(release) : .now }, at: world.now)
+        peer.setSendPolicy(.deciding { _, now in now < release ? .later(release) : .now }, at: world.now)
         world.run(for: .seconds(39))
         #expect(peer.transport.egress.waiting.count == PacketQueue.packetsMax)
         let counters = world.node.core.counters

@@ -12,6 +12,10 @@ struct LinkConditions {
     /// Probability that a datagram is held back by `reorderDelay`.
     var reordering = 0.0
     var reorderDelay = Interval.milliseconds(15)
+    /// Bit/s of IP packets that a bottleneck carries; `nil` for no bottleneck.
+    var rate: Int?
+    /// The longest time that a packet waits before the bottleneck; one that would wait longer is lost.
+    var queue = Interval.milliseconds(300)
     /// Every datagram in these times is lost.
     var outages: [Range<Instant>] = []
 
@@ -34,6 +38,12 @@ struct VirtualNetwork {
     /// By the sending host's address, then the receiving one's; else `standard`.
     var conditions: [TransportAddress: LinkConditions] = [:]
     var standard = LinkConditions.perfect
+    /// When each bottleneck has sent what waits, by the host behind it and the direction.
+    private var freeAt: [Bottleneck: Instant] = [:]
+    private struct Bottleneck: Hashable {
+        let host: TransportAddress
+        let isInbound: Bool
+    }
     private(set) var sent = 0
     private(set) var lost = 0
     private(set) var duplicated = 0
@@ -46,15 +56,27 @@ struct VirtualNetwork {
 
     mutating func send(_ bytes: [UInt8], from: TransportAddress, to: TransportAddress, at now: Instant) {
         sent += 1
-        let link = conditions[from] ?? conditions[to] ?? standard
+        let host = conditions[from] == nil ? to : from
+        let link = conditions[host] ?? standard
+        var departure = now
+        if let rate = link.rate {
+            let bottleneck = Bottleneck(host: host, isInbound: host == to)
+            let start = max(now, freeAt[bottleneck] ?? now)
+            guard start - now <= link.queue else {
+                lost += 1
+                return
+            }
+            departure = start + Interval(nanoseconds: Int64(bytes.count + 28) * 8_000_000_000 / Int64(rate))
+            freeAt[bottleneck] = departure
+        }
         if link.outages.contains(where: { $0.contains(now) }) || chance(link.loss) {
             lost += 1
             return
         }
-        enqueue(bytes, from, to, at: now + delay(link))
+        enqueue(bytes, from, to, at: departure + delay(link))
         guard chance(link.duplication) else { return }
         duplicated += 1
-        enqueue(bytes, from, to, at: now + delay(link))
+        enqueue(bytes, from, to, at: departure + delay(link))
     }
 
     mutating func popDue(at now: Instant) -> Datagram? {

@@ -1,10 +1,57 @@
+import MediaTypes
 import Wire
 
 /// Which layers the peer is sent.
 extension Peer {
-    /// Decides again what a slot is sent, after its preference or its source's table changed.
+    /// What audio takes of the rate, for each slot that plays.
+    private static let audioRateMin = 40_000
+    /// IP, UDP and SRTP on top of a packet as it was received.
+    private static let audioOverhead = 20_000
+
+    /// Decides again what a slot is sent, after its preference or its source's table changed. Where the peer's rate is
+    /// limited, its slots are decided together.
     func allocateLayers(to slot: SendSlot, at now: Instant) {
-        let request = LayerRequest(preference: slot.preference, table: slot.source?.table)
-        for target in Forwarding.allocateLayers([request], rate: .unlimited) { slot.setTarget(target, at: now) }
+        if sendRate != nil, slot.parameters.kind == .video {
+            allocateLayers(at: now)
+        } else {
+            let request = LayerRequest(preference: slot.preference, table: slot.source?.table)
+            slot.setTarget(request.unlimitedTarget, at: now)
+        }
+    }
+
+    /// Divides the rate over the video slots. Audio is sent whatever the rate is.
+    func allocateLayers(at now: Instant) {
+        guard let sendRate, !isAllocating else { return }
+        isAllocating = true
+        defer { isAllocating = false }
+        var audio = 0
+        layerRequests.removeAll(keepingCapacity: true)
+        for slot in slots {
+            guard let source = slot.source else { continue }
+            if slot.parameters.kind == .video {
+                layerRequests.append(
+                    LayerRequest(
+                        id: slot.parameters.ssrc,
+                        preference: slot.preference,
+                        table: source.table,
+                        isPlaying: slot.isPlaying,
+                        isAwaitingKeyFrame: slot.playingBeforeSwitch != nil
+                    )
+                )
+            } else if slot.layer != .nothing {
+                audio += max(source.target?.bitrate ?? 0, Self.audioRateMin) + Self.audioOverhead
+            }
+        }
+        let target = sendRate.target
+        let allocation = allocator.allocate(layerRequests, rate: .limited(bitsPerSecond: max(target - audio, 0)), at: now)
+        allocatedRate = target
+        allocatedLayersRate = allocation.allocated + audio
+        allocationDueAt = allocation.retryAt
+        sendRate.setDemand(allocation.demand + audio, at: now)
+        var index = 0
+        for slot in slots where slot.parameters.kind == .video && slot.source != nil {
+            slot.setTarget(allocation.targets[index], at: now)
+            index += 1
+        }
     }
 }

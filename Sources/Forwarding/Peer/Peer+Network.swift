@@ -15,8 +15,10 @@ extension Peer {
             }
         }
         var down = PacketTally()
+        var new = PacketTally()
         for slot in slots {
             slot.reporter.reports.measure(at: now)
+            if slot.reporter.reports.areNew(at: now) { slot.reporter.reports.add(to: &new) }
             guard slot.reporter.reports.areFresh(at: now), let report = slot.reporter.reports.newest else { continue }
             slot.reporter.reports.add(to: &down)
             guard slot.parameters.kind == .audio else { continue }
@@ -24,6 +26,9 @@ extension Peer {
             let inherited = slot.source?.streams.first?.statistics.jitterTicks ?? 0
             let added = report.jitter - min(report.jitter, inherited)
             sample.jitter = max(sample.jitter, Interval(ticks: added, of: .audio))
+        }
+        if new.sent > 0 {
+            sendRate?.receivedReport(lost: new.lost, expected: new.sent, roundTrip: reporting.roundTrip, at: now)
         }
         sample.fractionLost = max(up.fractionLost, down.fractionLost)
         if let roundTripAt = reporting.roundTripAt, now - roundTripAt < SlotReports.ageMax {

@@ -58,8 +58,9 @@ extension Peer {
             core.counters.keyFrameRequestsReceived &+= 1
             var requests = packet.makeFullIntraRequestCursor()
             while let request = requests.next() { requestKeyFrame(of: request.ssrc, at: now) }
-        case .transportFeedback: core.counters.transportFeedbackReceived &+= 1
-        case .remb, .sourceDescription, .goodbye, .applicationDefined, .extendedReport, .other: break
+        case .transportFeedback: receivedTransportFeedback(packet, at: now)
+        case .remb: receivedEstimate(packet, at: now)
+        case .sourceDescription, .goodbye, .applicationDefined, .extendedReport, .other: break
         }
     }
 
@@ -101,8 +102,8 @@ extension Peer {
         let turn = core.makeTurn(at: now)
         var lost = packet.makeLostSequenceCursor()
         while budget > 0, let number = lost.next() {
-            core.counters.note(slot.retransmit(number, turn, into: batch))
             budget -= 1
+            core.counters.note(slot.retransmit(number, turn, into: batch))
         }
     }
 

@@ -18,6 +18,7 @@ extension Peer {
     /// Sends the feedback and reports that are due.
     func handleTimeout(at now: Instant, into batch: DatagramBatch) {
         guard transport.isConnected else { return }
+        handleSendRateTimeout(at: now)
         if !tracks.isEmpty {
             if reporting.takeTick(at: now) { tick(at: now) }
             sendTransportFeedback(at: now, into: batch)

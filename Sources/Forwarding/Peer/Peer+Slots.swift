@@ -29,12 +29,15 @@ extension Peer {
             throw .tooManySlots(limit: SSRCMemory.stretchesMax)
         }
         removeSlots(Set(remove), at: now)
-        for parameters in add { addSlot(parameters, seed: random()) }
+        for parameters in add { addSlot(parameters, seed: random(), at: now) }
         core.schedule.markDirty(self)
     }
 
-    func addSlot(_ parameters: SendTrackParameters, seed: UInt64) {
-        if parameters.extensions[.transportSequenceNumber] != nil { transport.egress.recordSentPackets() }
+    func addSlot(_ parameters: SendTrackParameters, seed: UInt64, at now: Instant) {
+        if parameters.extensions[.transportSequenceNumber] != nil {
+            transport.egress.recordSentPackets()
+        }
+        startSendRate(reportsPackets: parameters.extensions[.transportSequenceNumber] != nil, at: now)
         let slot = unsafe SendSlot(
             id: TrackID(peer: id, mid: parameters.slotName),
             parameters: parameters,

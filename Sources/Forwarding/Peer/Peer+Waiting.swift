@@ -9,13 +9,13 @@ extension Peer {
     }
 
     /// Whether a packet leaves now. Otherwise it waits its turn, or is dropped and counted when too many wait.
-    func mayLeave(_ packet: PacketReference, bytes: Int, at now: Instant) -> Bool {
+    func mayLeave(_ packet: PacketReference, isAudio: Bool, at now: Instant) -> Bool {
         let egress = transport.egress
-        if egress.leavesAtOnce { return true }
-        switch egress.admit(packet, bytes: bytes, at: now) {
+        if egress.leavesAtOnce(at: now) || (isAudio && egress.policy.isPaced) { return true }
+        switch egress.admit(packet, at: now) {
         case .leaves: return true
         case .waits(let wakesAt):
-            if let wakesAt { core.schedule.setSendTime(of: id, to: wakesAt) }
+            if let wakesAt { core.schedule.setSendTime(of: id, to: earliest(wakesAt, probe?.nextAt)) }
             return false
         case .refused:
             core.counters.drop(.sendQueueFull)
@@ -27,6 +27,7 @@ extension Peer {
     func sendWaiting(at now: Instant, into batch: DatagramBatch) {
         let egress = transport.egress
         let turn = core.makeTurn(at: now)
+        let probeAt = sendProbe(turn, into: batch)
         while let packet = egress.waiting.first {
             guard let slot = slotTable.slot(packet.slot), let stream = core.streams[packet.stream] else {
                 egress.removeFirstWaiting()
@@ -34,7 +35,7 @@ extension Peer {
                 continue
             }
             let decision = stream.history.withPacket(packet.sequence) { bytes, description -> SendPolicy.Decision in
-                let decision = egress.decision(packet, bytes: bytes.byteCount, at: now)
+                let decision = egress.decision(packet, at: now)
                 if decision == .now {
                     egress.removeFirstWaiting()
                     slot.sendWaiting(packet, bytes, description, of: stream, turn, into: batch)
@@ -44,20 +45,21 @@ extension Peer {
             switch decision {
             case .now: break
             case .later(let instant):
-                core.schedule.setSendTime(of: id, to: max(instant, now + Interval(nanoseconds: 1)))
+                let next = max(instant, now + Interval(nanoseconds: 1))
+                core.schedule.setSendTime(of: id, to: earliest(next, probeAt))
                 return
             case nil:
                 egress.removeFirstWaiting()
                 core.counters.drop(.expiredInSendQueue)
             }
         }
-        core.schedule.setSendTime(of: id, to: nil)
+        core.schedule.setSendTime(of: id, to: probeAt)
     }
 
     /// Removes the packets of a slot from those that wait.
     func removeWaiting(of slot: SSRC) {
         guard !transport.egress.waiting.isEmpty else { return }
         transport.egress.removeWaiting(of: slot)
-        if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: nil) }
+        if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: probe?.nextAt) }
     }
 }

@@ -43,6 +43,23 @@ package final class Peer {
     /// Every numbered packet goes through it, in one step at a time, so accesses are not checked.
     @exclusivity(unchecked) private var reportSchedule: ReportSchedule
     var network = NetworkQuality()
+    /// What the peer's network carries; `nil` where nothing is estimated.
+    var sendRate: SendRate?
+    /// Bit/s that the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
+    var sendRateMax: Int?
+    /// Divides the rate over the video slots.
+    var allocator = LayerAllocator()
+    /// The input of the allocator; kept so that it is allocated once.
+    var layerRequests: [LayerRequest] = []
+    /// The rate that was divided last.
+    var allocatedRate: Int?
+    /// Bit/s of what was allocated, and of audio. It exceeds the rate where the lowest layer does.
+    var allocatedLayersRate = 0
+    /// When a change of layers that was put off is looked at again.
+    var allocationDueAt: Instant?
+    var isAllocating = false
+    /// The probe cluster that is being sent.
+    var probe: ProbeProgress?
     /// Media may be sent and is accepted.
     @inline(__always)
     var isConnected: Bool { transport.egress.isOpen }
@@ -81,7 +98,8 @@ package final class Peer {
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
         unsafe reportSchedule = ReportSchedule(at: now)
         if extensions[.transportSequenceNumber] != nil { reporting.startTransportFeedback() }
-        for slot in parameters.send { addSlot(slot, seed: random()) }
+        sendRateMax = parameters.receiveBitsPerSecondMax
+        for slot in parameters.send { addSlot(slot, seed: random(), at: now) }
     }
 
     package func track(_ mid: MID) -> ReceivedTrack? { tracks.first { $0.id.mid == mid } }
@@ -90,6 +108,7 @@ package final class Peer {
     var nextDeadline: Instant? {
         guard transport.isConnected else { return transport.nextDeadline }
         var deadline = earliest(transport.nextDeadline, reporting.nextReportAt)
+        deadline = earliest(deadline, sendRate?.nextDeadline)
         guard !tracks.isEmpty else { return deadline }
         deadline = earliest(earliest(deadline, reporting.nextTickAt), reporting.nextFeedbackAt)
         var index = 0
@@ -108,6 +127,7 @@ package final class Peer {
             if let sender { slot.connected(sender) }
             slot.wantKeyFrame(at: now)
         }
+        beginSendRate(at: now)
     }
 
     /// Takes the peer out of everything that it plays and that plays it.

@@ -64,6 +64,8 @@ package final class PeerTransport {
     }
 
     package private(set) var isConnected = false
+    /// The peer has the client's role, so this side is the server.
+    var isServer: Bool { if case .lite = agent { true } else { false } }
 
     /// The pair that ICE selected: where media and RTCP are sent. Kept beside the agent because every packet reads it.
     package private(set) var selectedPath: NetworkPath?

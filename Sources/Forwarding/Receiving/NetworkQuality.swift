@@ -128,5 +128,8 @@ struct SlotReports {
     /// Whether a recent report covered new packets.
     func areFresh(at now: Instant) -> Bool { measuredAt.map { now - $0 < Self.ageMax } ?? false }
 
+    /// Whether the figures were computed now.
+    func areNew(at now: Instant) -> Bool { measuredAt == now }
+
     func add(to tally: inout PacketTally) { tally.add(sent: figures.sent, lost: figures.lost) }
 }

@@ -179,6 +179,12 @@ package final class ReceivedStream {
         }
     }
 
+    /// Bit/s of a stream of video that was not measured yet.
+    static let presumedBitrate = 1_000_000
+
+    /// Bit/s that the stream carries while it flows, as far as that is known.
+    var expectedBitrate: Int { typicalBitrate > 0 ? typicalBitrate : max(rateNow, Self.presumedBitrate) }
+
     /// Media bits a second by the newest measurement, or since then where that says more: a stream may have just begun.
     var rateNow: Int { max(bitrate, Int(truncatingIfNeeded: bytesReceived &- bytesAtMeasure) * 8) }
 

@@ -67,6 +67,7 @@ package final class ReceivedTrack {
     /// Adds a stream. Without simulcast a further SSRC is the restarted source, and plays at once.
     package func add(_ stream: ReceivedStream, at now: Instant) {
         streams.append(stream)
+        if origin == nil, parameters.kind == .video { measureEncodings(at: now) }
         // Which streams of a mirror play is its origin's decision.
         guard origin == nil else { return }
         if stream.rid == nil {
@@ -119,11 +120,21 @@ package final class ReceivedTrack {
         measureEncodings(at: now)
     }
 
-    /// Of a mirror: takes the layers of the track from a message of its origin.
-    func receiveEncodings(_ bytes: RawSpan) {
+    /// Of a mirror: takes the layers of the track from a message of its origin, which names streams by their numbers there.
+    /// - Parameter stream: finds the mirror's stream of a number and a place among the rids, or makes it.
+    func receiveEncodings(_ bytes: RawSpan, stream: (UInt64, Int) -> Unretained<ReceivedStream>?) {
         guard origin != nil, LayerTable.decode(bytes, into: &encodings) else { return }
-        for encoding in encodings {
-            relayedStream(encoding.stream)?.with { $0.noteBitrate(encoding.isFlowing ? encoding.bitrate : 0) }
+        var index = 0
+        while index < encodings.count {
+            guard let stream = stream(encodings[index].stream, encodings[index].place) else {
+                encodings.remove(at: index)
+                continue
+            }
+            stream.with {
+                $0.noteBitrate(encodings[index].isFlowing ? encodings[index].bitrate : 0)
+                encodings[index].stream = $0.id.rawValue
+            }
+            index += 1
         }
     }
 
@@ -139,7 +150,7 @@ package final class ReceivedTrack {
                 LayerTable.Encoding(
                     stream: stream.id.rawValue,
                     place: Int(stream.layer),
-                    bitrate: stream.typicalBitrate,
+                    bitrate: stream.expectedBitrate,
                     isFlowing: now - stream.lastPacketAt < ReceivedStream.silenceMax
                         && newest - stream.lastPacketAt < Self.layerSilenceMax && !stream.shedding.isActive,
                     layers: stream.layers
@@ -190,21 +201,25 @@ package final class ReceivedTrack {
         choice.place.map { resolution.exact.contains(LayerChoices(place: $0)) } ?? true
     }
 
-    /// The choices that slots made.
+    /// The choices by which slots get what they play. A slot that is allocated layers needs those and no choice.
     var choices: LayerChoices {
         var choices: LayerChoices = []
-        for place in 0..<LayerChoice.placesMax where slotCounts[place] > 0 {
-            choices.insert(LayerChoices(place: place))
+        for slot in slots where slot.allocatedStream == nil {
+            if let place = slot.layer.place { choices.insert(LayerChoices(place: place)) }
         }
         return choices
     }
 
-    /// Layers that slots play until they switch to their target.
-    var playingLayers: LayerSet {
+    /// Layers that slots are allocated, or play until they switch to their target.
+    var neededLayers: LayerSet {
         var layers: LayerSet = []
         for slot in slots {
-            guard let playing = slot.playingBeforeSwitch, let stream = stream(playing) else { continue }
-            layers.insert(LayerSet(layer: stream.layer))
+            if let playing = slot.playingBeforeSwitch, let stream = stream(playing) {
+                layers.insert(LayerSet(layer: stream.layer))
+            }
+            if let allocated = slot.allocatedStream, let stream = stream(allocated) {
+                layers.insert(LayerSet(layer: stream.layer))
+            }
         }
         return layers
     }

@@ -170,7 +170,7 @@ extension Forwarder {
         case .packet(let packet):
             receivePacket(packet, record.description, bytes, from: link, at: now, into: batch)
         case .clock(let clock): receiveClock(clock)
-        case .layers(let relay): receiveLayers(of: relay, bytes)
+        case .layers(let relay): receiveLayers(of: relay, bytes, at: now)
         case .keyFrameRequest(let relay, let stream):
             guard let track = relays.exportedTrack(to: relay, over: link) else { return }
             if let stream {
@@ -293,6 +293,19 @@ extension Forwarder {
         to track: ReceivedTrack,
         at now: Instant
     ) -> Unretained<ReceivedStream>? {
+        addRelayedStream(packet.stream, ssrc: packet.ssrc, layer: packet.layer, to: track, at: now)
+    }
+
+    /// - Parameters:
+    ///   - number: the stream's at its origin.
+    ///   - layer: its place among the track's rids.
+    private func addRelayedStream(
+        _ number: UInt64,
+        ssrc: SSRC,
+        layer: UInt8,
+        to track: ReceivedTrack,
+        at now: Instant
+    ) -> Unretained<ReceivedStream>? {
         // The origin evicts streams that went silent; what is left here of them gives way.
         while track.streams.count >= ReceivedTrack.streamsMax {
             guard let silent = track.evictSilentStream(at: now) else { return nil }
@@ -301,13 +314,13 @@ extension Forwarder {
         let layers = track.parameters.rids
         let stream = ReceivedStream(
             id: streams.makeID(),
-            ssrc: packet.ssrc,
-            rid: Int(packet.layer) < layers.count ? layers[Int(packet.layer)] : nil,
+            ssrc: ssrc,
+            rid: Int(layer) < layers.count ? layers[Int(layer)] : nil,
             track: track,
             historyBytesMax: historyBytesMax,
             at: now
         )
-        stream.originID = packet.stream
+        stream.originID = number
         track.add(stream, at: now)
         streams.add(stream)
         return Unretained(stream)
@@ -324,8 +337,13 @@ extension Forwarder {
         }
     }
 
-    private func receiveLayers(of relay: RelayID, _ bytes: RawSpan) {
-        relays.place(of: relay)?.mirror?.with { $0.receiveEncodings(bytes) }
+    private func receiveLayers(of relay: RelayID, _ bytes: RawSpan, at now: Instant) {
+        relays.place(of: relay)?.mirror?.with { track in
+            track.receiveEncodings(bytes) { number, place in
+                track.relayedStream(number)
+                    ?? addRelayedStream(number, ssrc: SSRC(rawValue: 0), layer: UInt8(clamping: place), to: track, at: now)
+            }
+        }
     }
 }
 

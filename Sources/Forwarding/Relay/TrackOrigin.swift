@@ -61,7 +61,7 @@ final class RelayOrigin: TrackOrigin {
     func requestHold(of stream: UInt64) { _ = send(.hold(relay, stream: stream)) }
 
     func subscribe(_ mirror: ReceivedTrack) {
-        let (choices, layers) = (mirror.choices, mirror.playingLayers)
+        let (choices, layers) = (mirror.choices, mirror.neededLayers)
         guard subscribed?.choices != choices || !layers.subtracting(subscribed?.layers ?? []).isEmpty else { return }
         subscribe(choices, layers)
     }
@@ -69,7 +69,7 @@ final class RelayOrigin: TrackOrigin {
     func refreshSubscription(of mirror: ReceivedTrack, at now: Instant) {
         guard now - refreshedAt >= Self.refreshInterval else { return }
         refreshedAt = now
-        subscribe(mirror.choices, mirror.playingLayers)
+        subscribe(mirror.choices, mirror.neededLayers)
     }
 
     private func subscribe(_ choices: LayerChoices, _ layers: LayerSet) {

@@ -71,7 +71,22 @@ package final class Egress {
     }
 
     private func noteMode() {
-        unsafe state.pointee.leavesAtOnce = state.pointee.isSendable && policy.isImmediate && waiting.isEmpty
+        let asks = if case .deciding = policy { true } else { false }
+        unsafe state.pointee.leavesAtOnce = state.pointee.isSendable && !asks && waiting.isEmpty
+    }
+
+    /// Sets the rate at which packets leave; `nil` for no limit.
+    /// - Parameter burst: the time whose bytes may leave at once.
+    func pace(_ bitsPerSecond: Int?, burst: Interval, at now: Instant) {
+        unsafe state.pointee.pacer.set(bitsPerSecond, burst: burst, at: now)
+        if policy.isPaced != (bitsPerSecond != nil) { policy = bitsPerSecond == nil ? .immediate : .paced }
+    }
+
+    /// How long the last of the packets that wait will wait.
+    var queueDelay: Interval {
+        let rate = unsafe state.pointee.pacer.rate
+        guard rate > 0 else { return .zero }
+        return Interval(nanoseconds: Int64(waiting.bytes) * 1_000_000_000 / rate)
     }
 
     // MARK: - Packets that wait
@@ -85,24 +100,32 @@ package final class Egress {
         case refused
     }
 
-    /// Packets leave without being asked about.
+    /// Packets leave now without being asked about.
     @inline(__always)
-    var leavesAtOnce: Bool { unsafe state.pointee.leavesAtOnce }
+    func leavesAtOnce(at now: Instant) -> Bool { unsafe state.pointee.leavesAtOnce(at: now) }
 
     /// Asks whether a packet may leave, and queues it when it may not. Behind one that waits every packet waits, so that the
     /// order is kept.
-    func admit(_ packet: PacketReference, bytes: Int, at now: Instant) -> Admission {
+    func admit(_ packet: PacketReference, at now: Instant) -> Admission {
         var wakesAt: Instant?
         if waiting.isEmpty {
-            guard case .later(let instant) = decision(packet, bytes: bytes, at: now) else { return .leaves }
+            guard case .later(let instant) = decision(packet, at: now) else { return .leaves }
             wakesAt = max(instant, now + Interval(nanoseconds: 1))
         }
         return waiting.append(packet) ? .waits(wakesAt) : .refused
     }
 
     /// What the policy says of a packet.
-    func decision(_ packet: PacketReference, bytes: Int, at now: Instant) -> SendPolicy.Decision {
-        policy.decision(SendPolicy.Request(kind: packet.kind, bytes: bytes), at: now)
+    func decision(_ packet: PacketReference, at now: Instant) -> SendPolicy.Decision {
+        switch policy {
+        case .immediate: return .now
+        case .paced:
+            if unsafe state.pointee.pacer.mayLeave(at: now) { return .now }
+            let wait = unsafe state.pointee.pacer.wait
+            return .later(now + wait)
+        case .deciding(let decide):
+            return decide(SendPolicy.Request(kind: packet.kind, bytes: Int(packet.bytes)), now)
+        }
     }
 
     func removeFirstWaiting() { waiting.removeFirst() }
@@ -160,8 +183,10 @@ struct EgressState {
     var path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: TransportAddress(ip: .anyV4, port: 0))
     /// The peer is connected and has a path.
     var isSendable = false
-    /// It is sendable, and neither does a packet wait nor need one ask the ``SendPolicy``: the plain path.
+    /// It is sendable, and neither does a packet wait nor does a function decide about each of them: the plain path, as far
+    /// as the pacer allows.
     var leavesAtOnce = false
+    var pacer = Pacer()
     /// Set as long as the peer is connected.
     var sender: SRTPSender?
     /// The transport-wide sequence numbers and what was sent with them.
@@ -170,6 +195,10 @@ struct EgressState {
     var unnumberedBytes: UInt64 = 0
 
     init(sentPackets: SentPacketRing) { self.sentPackets = sentPackets }
+
+    /// Packets leave now without being asked about.
+    @inline(__always)
+    mutating func leavesAtOnce(at now: Instant) -> Bool { leavesAtOnce && pacer.mayLeave(at: now) }
 
     /// Writes the header extensions whose values differ from one sending to the next: abs-send-time and the
     /// transport-wide sequence number, which `send` takes.
@@ -200,6 +229,7 @@ struct EgressState {
         index: UInt64,
         isNumbered: Bool,
         kind: SentKind,
+        cluster: UInt8 = 0,
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Int {
@@ -215,11 +245,17 @@ struct EgressState {
         guard length > 0 else { return length }
         if isNumbered {
             sentPackets.record(
-                SentPacket(sentAtMicroseconds: turn.sentAtMicroseconds, bytes: length, kind: kind)
+                SentPacket(
+                    sentAtMicroseconds: turn.sentAtMicroseconds,
+                    bytes: length,
+                    kind: kind,
+                    cluster: cluster
+                )
             )
         } else {
             unnumberedBytes &+= UInt64(truncatingIfNeeded: length)
         }
+        pacer.take(length)
         batch.commit(length, to: path)
         return length
     }

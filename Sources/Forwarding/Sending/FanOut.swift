@@ -73,7 +73,7 @@ extension Forwarder {
             while next < states.count {
                 let state = unsafe states[next]
                 next += 1
-                guard unsafe state.pointee.egress.pointee.leavesAtOnce else {
+                guard unsafe state.pointee.egress.pointee.leavesAtOnce(at: turn.now) else {
                     unsafe sendOrQueue(backlog, count, state, turn, into: batch)
                     continue
                 }

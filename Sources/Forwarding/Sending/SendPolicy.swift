@@ -1,9 +1,7 @@
 package import Wire
 
-/// Decides whether a packet to one peer may leave now.
-///
-/// It decides on media and retransmissions. RTCP and the handshake bypass it and never wait.
-package struct SendPolicy {
+/// Decides whether a media packet or a retransmission to one peer may leave now. RTCP and the handshake never wait.
+package enum SendPolicy {
     package enum Decision: Equatable, Sendable {
         case now
         /// Not before this instant; an earlier one means as soon as possible.
@@ -16,19 +14,15 @@ package struct SendPolicy {
         package let bytes: Int
     }
 
-    private let decide: ((Request, Instant) -> Decision)?
-
     /// Every packet leaves at once, without a decision.
-    package static var immediate: SendPolicy { SendPolicy(decide: nil) }
+    case immediate
+    /// The peer's ``Pacer`` decides. Audio never waits.
+    case paced
+    /// A function decides about each packet, and again about one that waits each time that it is due.
+    case deciding((Request, Instant) -> Decision)
 
-    private init(decide: ((Request, Instant) -> Decision)?) { self.decide = decide }
-
-    /// - Parameter decide: called for each packet, and again for one that waits each time that it is due.
-    package init(_ decide: @escaping (Request, Instant) -> Decision) { self.decide = decide }
-
-    package var isImmediate: Bool { decide == nil }
-
-    package func decision(_ request: Request, at now: Instant) -> Decision { decide?(request, now) ?? .now }
+    package var isImmediate: Bool { if case .immediate = self { true } else { false } }
+    package var isPaced: Bool { if case .paced = self { true } else { false } }
 }
 
 /// A packet that waits to leave: where it is kept, never its bytes. It is numbered and encrypted when it leaves.
@@ -40,67 +34,102 @@ package struct PacketReference: Equatable, Sendable {
     package let sequence: ExtendedSequenceNumber
     /// For a retransmission the outgoing number that the receiver asked for.
     package let retransmits: SequenceNumber?
+    /// Bytes of the packet as it was received.
+    package let bytes: UInt16
 
     package init(
         slot: SSRC,
         stream: StreamID,
         sequence: ExtendedSequenceNumber,
+        bytes: Int,
         retransmits: SequenceNumber? = nil
     ) {
         self.slot = slot
         self.stream = stream
         self.sequence = sequence
+        self.bytes = UInt16(clamping: bytes)
         self.retransmits = retransmits
     }
 
     package var kind: SentKind { retransmits == nil ? .media : .retransmission }
 }
 
-/// The waiting packets of one peer, first in, first out.
+/// The waiting packets of one peer: retransmissions first, then media, each first in, first out.
 package struct PacketQueue: Sendable {
     /// As many as a stream's history finds again; a packet beyond is dropped.
     package static let packetsMax = PacketHistory.packetsMax
 
-    private var packets: ContiguousArray<PacketReference> = []
-    /// Packets before this index have left.
-    private var head = 0
+    private var retransmissions = FIFO()
+    private var media = FIFO()
+    /// Bytes of all packets that wait.
+    package private(set) var bytes = 0
 
     package init() {}
 
-    package var count: Int { packets.count - head }
-    package var isEmpty: Bool { head == packets.count }
-    package var first: PacketReference? { isEmpty ? nil : packets[head] }
+    package var count: Int { retransmissions.count + media.count }
+    package var isEmpty: Bool { retransmissions.isEmpty && media.isEmpty }
+    package var first: PacketReference? { retransmissions.first ?? media.first }
 
     /// - Returns: `false` when the queue is full.
     package mutating func append(_ packet: PacketReference) -> Bool {
         guard count < Self.packetsMax else { return false }
-        if packets.count >= 2 * Self.packetsMax { compact() }
-        packets.append(packet)
+        if packet.retransmits == nil { media.append(packet) } else { retransmissions.append(packet) }
+        bytes += Int(packet.bytes)
         return true
     }
 
     package mutating func removeFirst() {
-        precondition(!isEmpty, "a packet waits")
-        head += 1
-        if isEmpty {
-            packets.removeAll(keepingCapacity: true)
-            head = 0
-        }
+        bytes -= Int((retransmissions.isEmpty ? media.removeFirst() : retransmissions.removeFirst()).bytes)
     }
 
     /// Removes the packets of a slot.
     package mutating func removeAll(of slot: SSRC) {
-        compact()
-        packets.removeAll { $0.slot == slot }
+        bytes -= retransmissions.removeAll { $0.slot == slot } + media.removeAll { $0.slot == slot }
     }
 
-    package mutating func removeAll() {
-        packets.removeAll()
-        head = 0
-    }
+    package mutating func removeAll() { self = PacketQueue() }
 
-    private mutating func compact() {
-        packets.removeFirst(head)
-        head = 0
+    private struct FIFO: Sendable {
+        private var packets: ContiguousArray<PacketReference> = []
+        /// Packets before this index have left.
+        private var head = 0
+
+        var count: Int { packets.count - head }
+        var isEmpty: Bool { head == packets.count }
+        var first: PacketReference? { isEmpty ? nil : packets[head] }
+
+        mutating func append(_ packet: PacketReference) {
+            if packets.count >= 2 * PacketQueue.packetsMax { compact() }
+            packets.append(packet)
+        }
+
+        mutating func removeFirst() -> PacketReference {
+            precondition(!isEmpty, "a packet waits")
+            defer {
+                head += 1
+                if isEmpty {
+                    packets.removeAll(keepingCapacity: true)
+                    head = 0
+                }
+            }
+            return packets[head]
+        }
+
+        /// - Returns: the bytes of the removed packets.
+        mutating func removeAll(where matches: (PacketReference) -> Bool) -> Int {
+            compact()
+            var removed = 0
+            packets.removeAll { packet in
+                guard matches(packet) else { return false }
+                removed += Int(packet.bytes)
+                return true
+            }
+            return removed
+        }
+
+        private mutating func compact() {
+            packets.removeFirst(head)
+            head = 0
+        }
     }
 }

@@ -10,11 +10,13 @@ extension SendSlot {
         _ packet: UnsafePointer<PendingPacket>,
         _ segment: RTPRewriter.Segment,
         _ mapping: PayloadMapping,
-        retransmission: Bool = false,
+        kind: SentKind = .media,
+        cluster: UInt8 = 0,
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Int? {
         guard unsafe state.pointee.egress.pointee.isSendable else { return nil }
+        let retransmission = kind != .media
         let description = unsafe packet.pointee.description
         let outgoing: PayloadType
         var rtx: (payloadType: PayloadType, ssrc: SSRC)?
@@ -62,7 +64,8 @@ extension SendSlot {
             payloadLength: end - header,
             index: rtx == nil ? segment.packetIndex(description.sequence) : UInt64(retransmitter.rtxSequence.rawValue),
             isNumbered: state.pointee.extensions.transportSequenceNumber != 0,
-            kind: retransmission ? .retransmission : .media,
+            kind: kind,
+            cluster: cluster,
             turn,
             into: batch
         )

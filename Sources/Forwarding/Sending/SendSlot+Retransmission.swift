@@ -19,14 +19,18 @@ extension SendSlot {
         else { return .missed }
         return stream.with { stream in
             stream.history.withPacket(sourceSequence) { packet, description -> RetransmissionOutcome in
-                if unsafe !state.pointee.egress.pointee.leavesAtOnce {
+                guard peer.mayRetransmit(packet.byteCount, parameters.kind, at: turn.now) else { return .missed }
+                if unsafe !state.pointee.egress.pointee.leavesAtOnce(at: turn.now) {
                     let reference = PacketReference(
                         slot: parameters.ssrc,
                         stream: segment.stream,
                         sequence: sourceSequence,
+                        bytes: packet.byteCount,
                         retransmits: number
                     )
-                    guard peer.mayLeave(reference, bytes: packet.byteCount, at: turn.now) else { return .deferred }
+                    guard peer.mayLeave(reference, isAudio: parameters.kind == .audio, at: turn.now) else {
+                        return .deferred
+                    }
                 }
                 return resend(packet, description, of: stream, segment, turn, into: batch) ? .sent : .missed
             } ?? .missed
@@ -58,7 +62,7 @@ extension SendSlot {
         }
         guard let mapping else { return false }
         let isSent = unsafe stream.withPending(packet, description) { pending in
-            unsafe send(pending, segment, mapping, retransmission: true, turn, into: batch) != nil
+            unsafe send(pending, segment, mapping, kind: .retransmission, turn, into: batch) != nil
         }
         guard isSent == true else { return false }
         retransmitter.noteSent()

@@ -10,6 +10,8 @@ import Wire
 package final class SendSlot {
     package let id: TrackID
     package let parameters: SendTrackParameters
+    /// The receiver's rate decides about its layers.
+    let isAllocated: Bool
     private unowned(unsafe) let owner: Peer
     /// The peer that the slot is of, which outlives it.
     var peer: Peer { unsafe owner }
@@ -52,6 +54,7 @@ package final class SendSlot {
     ) {
         self.id = id
         self.parameters = parameters
+        isAllocated = parameters.kind == .video && peer.sendRate != nil
         unsafe owner = peer
         self.slab = slab
         let retransmitter = Retransmitter(parameters, isAllowedWithoutRTX: retransmitsWithoutRTX, seed: seed)
@@ -131,13 +134,24 @@ package final class SendSlot {
     }
 
     private func want(_ stream: ReceivedStream, at now: Instant) {
+        let before = unsafe state.pointee.wanted
         unsafe state.pointee.wanted = stream.id.rawValue
+        if before != stream.id.rawValue, isAllocated { stream.track.origin?.subscribe(stream.track) }
         guard parameters.kind == .video, peer.transport.isConnected,
             unsafe state.pointee.playing != stream.id.rawValue
         else { return }
         stream.wantKeyFrame(at: now)
         peer.core.markDirty(stream.track.id.peer)
     }
+
+    /// The stream that the receiver's rate is used for; `nil` where its slots are not allocated, and while nothing is.
+    var allocatedStream: StreamID? {
+        let wanted = unsafe state.pointee.wanted
+        return isAllocated && (wanted != 0 || layer == .nothing) ? StreamID(rawValue: wanted) : nil
+    }
+
+    /// A stream of the source plays.
+    var isPlaying: Bool { unsafe state.pointee.playing != 0 }
 
     /// The stream that plays until the wanted one can begin; `nil` when nothing or the wanted one plays.
     var playingBeforeSwitch: StreamID? {
@@ -215,9 +229,10 @@ package final class SendSlot {
         let reference = unsafe PacketReference(
             slot: parameters.ssrc,
             stream: StreamID(rawValue: streamID),
-            sequence: packet.pointee.description.sequence
+            sequence: packet.pointee.description.sequence,
+            bytes: packet.pointee.length
         )
-        guard unsafe peer.mayLeave(reference, bytes: packet.pointee.length, at: turn.now) else { return }
+        guard peer.mayLeave(reference, isAudio: parameters.kind == .audio, at: turn.now) else { return }
         unsafe forward(packet, turn, into: batch)
     }
 

@@ -1,8 +1,8 @@
 package import Wire
 
-/// Why a datagram was sent.
+/// Why a packet was sent.
 package enum SentKind: UInt8, BitwiseCopyable, Sendable {
-    case media, retransmission, padding, rtcp
+    case media, retransmission, padding
 }
 
 /// One packet that left with a transport-wide sequence number: what a bandwidth estimator matches reports against.
@@ -12,12 +12,15 @@ package struct SentPacket: BitwiseCopyable, Equatable, Sendable {
     /// UDP payload bytes.
     package let bytes: UInt16
     package let kind: SentKind
+    /// The probe cluster that it is of; 0 for none.
+    package let cluster: UInt8
 
     @inline(__always)
-    package init(sentAtMicroseconds: UInt32, bytes: Int, kind: SentKind) {
+    package init(sentAtMicroseconds: UInt32, bytes: Int, kind: SentKind, cluster: UInt8 = 0) {
         self.sentAtMicroseconds = sentAtMicroseconds
         self.bytes = UInt16(truncatingIfNeeded: bytes)
         self.kind = kind
+        self.cluster = cluster
     }
 
     /// An instant as `sentAtMicroseconds` counts it.
@@ -38,7 +41,7 @@ package struct SentPacketRing {
 
     private var records: UnsafeMutablePointer<SentPacket>?
     /// The newest number taken, unwrapped: its low 16 bits are the one on the wire.
-    private var newest: UInt64
+    package private(set) var newest: UInt64
     private let first: UInt64
 
     /// - Parameter first: the number before the first one that is taken.
@@ -82,6 +85,34 @@ package struct SentPacketRing {
         newest &+= 1
         guard let records = unsafe records ?? (isRecording ? allocate() : nil) else { return }
         unsafe records[Int(truncatingIfNeeded: newest) & (Self.capacity - 1)] = packet
+    }
+
+    /// Numbers taken since the first one.
+    package var count: UInt64 { newest - first }
+
+    /// The packet that took a number, counted from 0 for the first one; `nil` when it is overwritten or was not recorded.
+    package subscript(taken index: UInt64) -> SentPacket? { self[number: first &+ 1 &+ index] }
+
+    /// The packet that took an unwrapped number; `nil` when none did, when it is overwritten or was not recorded.
+    package subscript(number number: UInt64) -> SentPacket? {
+        guard let records = unsafe records, number > first, number <= newest,
+            newest - number < UInt64(Self.capacity)
+        else { return nil }
+        return unsafe records[Int(truncatingIfNeeded: number) & (Self.capacity - 1)]
+    }
+
+    /// The share of retransmissions in the bytes that left within a time of at most 71 minutes, 0…1.
+    package func retransmissionShare(since start: Instant, until end: Instant) -> Double {
+        let length = SentPacket.microseconds(end) &- SentPacket.microseconds(start)
+        var (all, retransmitted) = (0, 0)
+        var index = count
+        while index > 0, let packet = self[taken: index - 1] {
+            guard SentPacket.microseconds(end) &- packet.sentAtMicroseconds <= length else { break }
+            all += Int(packet.bytes)
+            if packet.kind == .retransmission { retransmitted += Int(packet.bytes) }
+            index -= 1
+        }
+        return all == 0 ? 0 : Double(retransmitted) / Double(all)
     }
 
     /// The packet that left with a number; `nil` when none did, or so long ago that it is overwritten.

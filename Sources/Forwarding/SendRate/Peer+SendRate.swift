@@ -1,0 +1,188 @@
+import CongestionControl
+import MediaTypes
+import Wire
+
+/// What the peer's network carries decides what the peer is sent.
+extension Peer {
+    /// Frames of a path that carries all that is wanted leave at once, and key frames in a few steps.
+    private static let relaxedBurst = Interval.milliseconds(40)
+    /// On a full path a burst is a queue, so packets leave evenly.
+    private static let tightBurst = Interval.milliseconds(5)
+    /// Between two steps of a probe cluster.
+    private static let probeStep = Interval.milliseconds(2)
+    /// Packets of a cluster that leave in one step at most.
+    private static let probePacketsMax = 64
+
+    /// Starts to estimate what the peer's network carries.
+    /// - Parameter reportsPackets: transport-wide feedback was negotiated.
+    func startSendRate(reportsPackets: Bool, at now: Instant) {
+        guard sendRate == nil, transport.isServer, core.configuration.sendRate.isEstimating else { return }
+        sendRate = SendRate(
+            core.configuration.sendRate,
+            reportsPackets: reportsPackets,
+            maximum: sendRateMax,
+            at: now
+        )
+    }
+
+    /// Takes transport-wide feedback.
+    func receivedTransportFeedback(_ packet: borrowing RTCPPacketView, at now: Instant) {
+        core.counters.transportFeedbackReceived &+= 1
+        guard let sendRate else { return }
+        guard let cursor = packet.makeTransportFeedbackCursor() else {
+            core.counters.drop(.malformedRTCP)
+            return
+        }
+        let isNew = unsafe sendRate.received(
+            cursor,
+            transport.egress.state.pointee.sentPackets,
+            report: &core.feedbackReport,
+            at: now
+        )
+        if isNew { applySendRate(at: now) }
+    }
+
+    /// Takes the peer's own estimate (REMB).
+    func receivedEstimate(_ packet: borrowing RTCPPacketView, at now: Instant) {
+        guard let sendRate, let bitrate = packet.rembBitrate else { return }
+        sendRate.receivedEstimate(bitrate)
+        applySendRate(at: now)
+    }
+
+    /// Sets what the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
+    func setSendRateMax(_ bitsPerSecond: Int?, at now: Instant) {
+        sendRateMax = bitsPerSecond
+        guard let sendRate else { return }
+        sendRate.setMaximum(bitsPerSecond, at: now)
+        if isConnected { applySendRate(at: now) }
+    }
+
+    /// The peer is connected: what it wants may be sent, as far as the start rate goes.
+    func beginSendRate(at now: Instant) {
+        guard let sendRate else { return }
+        sendRate.headerBytes = headerBytes
+        if let address = pathAddress {
+            let start = core.pathMemory.startRate(for: id, at: address, now: SendRate.microseconds(now))
+            sendRate.begin(start: start, at: now)
+        }
+        allocateLayers(at: now)
+        applySendRate(at: now)
+    }
+
+    /// The remote address whose peers may share a path: an IPv4 address or the prefix of an IPv6 one.
+    private var pathAddress: UInt64? {
+        guard let ip = transport.selectedPath?.remote.ip else { return nil }
+        return ip.isV4 ? ip.low : ip.high
+    }
+
+    /// Bytes of the IP and UDP headers on the selected pair.
+    private var headerBytes: Int { transport.selectedPath?.remote.ip.isV4 == false ? 48 : 28 }
+
+    /// The selected pair changed: nothing is known of the new one.
+    func sendPathChanged(at now: Instant) {
+        guard let sendRate else { return }
+        unsafe sendRate.pathChanged(transport.egress.state.pointee.sentPackets, headerBytes: headerBytes, at: now)
+        applySendRate(at: now)
+    }
+
+    /// Does what is due by the clock.
+    func handleSendRateTimeout(at now: Instant) {
+        guard let sendRate, sendRate.nextDeadline <= now else { return }
+        unsafe sendRate.handleTimeout(transport.egress.state.pointee.sentPackets, at: now)
+        if sendRate.isEstimated, let address = pathAddress {
+            let time = SendRate.microseconds(now)
+            core.pathMemory.update(id, at: address, target: Double(sendRate.target), now: time)
+        }
+        allocateLayers(at: now)
+        applySendRate(at: now)
+    }
+
+    /// Puts the controller's answer in force.
+    private func applySendRate(at now: Instant) {
+        guard let sendRate else { return }
+        let egress = transport.egress
+        egress.pace(
+            max(sendRate.pacing, allocatedLayersRate * 5 / 4),
+            burst: sendRate.isRelaxed ? Self.relaxedBurst : Self.tightBurst,
+            at: now
+        )
+        if sendRate.target != allocatedRate || allocationDueAt.map({ $0 <= now }) == true { allocateLayers(at: now) }
+        guard probe == nil, sendRate.hasProbe else { return }
+        // Clusters of two peers on one path would measure each other.
+        if let address = pathAddress {
+            let time = SendRate.microseconds(now)
+            guard core.pathMemory.takeProbeTurn(id, at: address, now: time) else { return }
+        }
+        if let cluster = sendRate.takeProbe(at: now) {
+            probe = ProbeProgress(cluster: cluster, startedAt: now)
+            core.schedule.setSendTime(of: id, to: now)
+        }
+    }
+
+    /// Whether the peer's rate has room for a retransmission, which counts as sending it. Audio always has.
+    func mayRetransmit(_ bytes: Int, _ kind: MediaKind, at now: Instant) -> Bool {
+        guard kind == .video, let sendRate else { return true }
+        return sendRate.retransmissions.take(bytes, target: max(sendRate.target, allocatedLayersRate), at: now)
+    }
+
+    /// How much the peer is sent, and why.
+    func sendingStatistics(at now: Instant) -> SendingStatistics {
+        guard let sendRate else { return SendingStatistics() }
+        return unsafe sendRate.statistics(
+            pacerDelay: transport.egress.queueDelay,
+            retransmissionShare: transport.egress.state.pointee.sentPackets.retransmissionShare(
+                since: now - .seconds(1),
+                until: now
+            )
+        )
+    }
+
+    // MARK: - Probes
+
+    /// Sends what is due of the probe cluster under way.
+    /// - Returns: when the next packets of it are due; `nil` when it is complete.
+    func sendProbe(_ turn: SendTurn, into batch: DatagramBatch) -> Instant? {
+        guard var progress = probe else { return nil }
+        guard turn.now >= progress.nextAt else { return progress.nextAt }
+        guard let slot = slots.first(where: { $0.canProbe && $0.packetsSent > 0 }) ?? slots.first(where: \.canProbe)
+        else {
+            probe = nil
+            return nil
+        }
+        let due = progress.bytesDue(at: turn.now + Self.probeStep)
+        for _ in 0..<Self.probePacketsMax where progress.bytes < due && !progress.isComplete {
+            guard
+                let length = slot.sendProbe(progress.cluster.id, offset: progress.packets, turn, into: batch)
+            else {
+                probe = nil
+                return nil
+            }
+            progress.bytes += length
+            progress.packets += 1
+            sendRate?.paddingBytes &+= UInt64(length)
+        }
+        progress.nextAt = turn.now + Self.probeStep
+        probe = progress.isComplete ? nil : progress
+        return probe?.nextAt
+    }
+}
+
+/// A probe cluster that is being sent.
+struct ProbeProgress {
+    let cluster: ProbeCluster
+    let startedAt: Instant
+    var nextAt: Instant
+    var bytes = 0
+    var packets = 0
+
+    init(cluster: ProbeCluster, startedAt: Instant) {
+        self.cluster = cluster
+        self.startedAt = startedAt
+        nextAt = startedAt
+    }
+
+    var isComplete: Bool { bytes >= cluster.bytesMin && packets >= cluster.packetsMin }
+
+    /// Bytes that are to have left at an instant.
+    func bytesDue(at instant: Instant) -> Int { Int(clamping: cluster.rate * (instant - startedAt).seconds / 8) }
+}

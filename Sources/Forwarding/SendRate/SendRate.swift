@@ -1,0 +1,292 @@
+import CongestionControl
+import MediaTypes
+import Wire
+
+/// Estimates how much one peer can be sent, from what left and what the peer reports of it.
+///
+/// The packets that left are read from the peer's record in steps, so that sending one costs nothing here.
+final class SendRate {
+    private let settings: SendRateSettings
+    /// Of a peer that reports each packet's arrival; `nil` for one that does not.
+    private var controller: SendController?
+    /// Of a peer that reports its own estimate or only its losses.
+    private var fallback: FallbackController
+    private var reader = TransportFeedbackReader(capacity: SentPacketRing.capacity)
+    private(set) var feedback = SendingStatistics.Feedback.none
+    /// Bit/s that the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
+    private(set) var maximum: Int?
+    /// Packets of the record that the controller knows, counted from the first one.
+    private var packetsKnown: UInt64 = 0
+    /// Bit/s of all that is wanted.
+    private(set) var demand = 0
+    private var tickAt: Instant
+    private var ticksOftenUntil: Instant
+    private let startedAt: Instant
+    /// Probe clusters that were sent.
+    private(set) var probes: UInt64 = 0
+    var paddingBytes: UInt64 = 0
+    var retransmissions = RetransmissionBudget()
+
+    /// Between two ticks while a probe is planned, and otherwise.
+    private static let shortTick = Interval.milliseconds(25)
+    private static let longTick = Interval.milliseconds(200)
+    /// A peer that numbers packets but reports none within this time never will.
+    private static let feedbackPatience = Interval.seconds(3)
+
+    /// - Parameter reportsPackets: transport-wide feedback was negotiated.
+    init(_ settings: SendRateSettings, reportsPackets: Bool, maximum: Int?, at now: Instant) {
+        self.settings = settings
+        self.maximum = maximum
+        startedAt = now
+        tickAt = now
+        ticksOftenUntil = now
+        let bounds = Self.bounds(settings)
+        fallback = FallbackController(bounds, at: Self.microseconds(now))
+        if reportsPackets { controller = SendController(bounds, at: Self.microseconds(now)) }
+        setMaximum(maximum, at: now)
+    }
+
+    private static func bounds(_ settings: SendRateSettings, start: Double? = nil) -> SendController.Settings {
+        let minimum = Double(settings.minimum)
+        return SendController.Settings(
+            minimum: minimum,
+            start: max(start ?? Double(settings.start), minimum),
+            maximum: max(Double(settings.maximum), minimum),
+            isProbing: settings.isProbing
+        )
+    }
+
+    static func microseconds(_ now: Instant) -> Int64 { now.nanoseconds / 1_000 }
+
+    // MARK: - What the peer may be sent
+
+    /// Bit/s, audio, retransmissions and padding included.
+    var target: Int { Int(clamping: controller?.target ?? fallback.target) }
+    /// Bit/s at which packets leave.
+    var pacing: Int { Int(clamping: controller?.pacingRate ?? fallback.pacingRate) }
+    /// All that is wanted is sent and the path bears it, so a frame may leave at once.
+    var isRelaxed: Bool { limit == .demand && phase != .drain && phase != .compete }
+    /// The target rate is made of reports, and not a guess.
+    var isEstimated: Bool { feedback != .none }
+
+    private var phase: SendController.Phase { controller?.phase ?? fallback.phase }
+    private var limit: SendController.Limit { controller?.limit ?? fallback.limit }
+
+    /// When the controller is to be looked at again.
+    var nextDeadline: Instant { tickAt }
+
+    /// Bytes of the IP and UDP headers that each packet has on the wire.
+    var headerBytes: Int {
+        get { reader.headerBytes }
+        set { reader.headerBytes = newValue }
+    }
+
+    // MARK: - Events
+
+    /// Begins with what is known of the path, before the first report.
+    func begin(start: Double?, at now: Instant) {
+        guard let start, !isEstimated, controller != nil else { return }
+        controller = SendController(Self.bounds(settings, start: start), at: Self.microseconds(now))
+        setMaximum(maximum, at: now)
+        controller?.setDemand(Double(demand))
+    }
+
+    /// Sets what all the media together would take.
+    func setDemand(_ bitsPerSecond: Int, at now: Instant) {
+        guard bitsPerSecond != demand else { return }
+        demand = bitsPerSecond
+        controller?.setDemand(Double(bitsPerSecond))
+        fallback.setDemand(Double(bitsPerSecond))
+        tickOften(at: now)
+    }
+
+    /// Sets what the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
+    func setMaximum(_ bitsPerSecond: Int?, at now: Instant) {
+        maximum = bitsPerSecond
+        let rate = Double(min(bitsPerSecond ?? .max, max(settings.maximum, settings.minimum)))
+        controller?.setMaximum(rate)
+        fallback.setMaximum(rate)
+        tickOften(at: now)
+    }
+
+    /// Takes transport-wide feedback.
+    /// - Parameter report: scratch memory, which all peers of a core share.
+    /// - Returns: whether it says anything new.
+    func received(
+        _ cursor: borrowing TransportFeedbackCursor,
+        _ sent: SentPacketRing,
+        report: inout FeedbackReport,
+        at now: Instant
+    ) -> Bool {
+        guard controller != nil else { return false }
+        noteSent(sent, at: now)
+        reader.read(
+            cursor,
+            newest: Int64(bitPattern: sent.newest),
+            at: Self.microseconds(now),
+            into: &report
+        ) { number in
+            sent[number: UInt64(bitPattern: number)].map {
+                SentPacketRecord(
+                    sentAt: $0.sentAtMicroseconds,
+                    bytes: $0.bytes,
+                    purpose: $0.kind.purpose,
+                    cluster: $0.cluster
+                )
+            }
+        }
+        guard !report.packets.isEmpty else { return false }
+        feedback = .transportCC
+        controller?.received(report)
+        return true
+    }
+
+    /// Takes the peer's own estimate (REMB).
+    func receivedEstimate(_ bitsPerSecond: UInt64) {
+        let rate = Double(bitsPerSecond)
+        if controller != nil {
+            controller?.receiverEstimate(rate)
+        } else {
+            feedback = .remb
+            fallback.receiverEstimate(rate)
+        }
+    }
+
+    /// Takes what the peer's receiver report says of the packets since the one before.
+    func receivedReport(lost: Int, expected: Int, roundTrip: Interval?, at now: Instant) {
+        guard controller == nil else { return }
+        if feedback == .none { feedback = .receiverReports }
+        fallback.receiverReport(
+            lost: lost,
+            expected: expected,
+            roundTrip: roundTrip.map { $0.nanoseconds / 1_000 },
+            at: Self.microseconds(now)
+        )
+    }
+
+    /// The peer moved to another path.
+    func pathChanged(_ sent: SentPacketRing, headerBytes: Int, at now: Instant) {
+        reader.headerBytes = headerBytes
+        reader.pathChanged(newest: Int64(bitPattern: sent.newest))
+        controller?.pathChanged(at: Self.microseconds(now))
+        fallback.pathChanged(at: Self.microseconds(now))
+    }
+
+    /// Does what is due by the clock.
+    func handleTimeout(_ sent: SentPacketRing, at now: Instant) {
+        guard now >= tickAt else { return }
+        noteSent(sent, at: now)
+        if controller != nil {
+            controller?.handleTimeout(at: Self.microseconds(now))
+            // The peer reports no packets though it negotiated it.
+            if feedback == .none, sent.count > 100, now - startedAt > Self.feedbackPatience { controller = nil }
+        } else {
+            fallback.handleTimeout(at: Self.microseconds(now))
+        }
+        tickAt = now + (now < ticksOftenUntil ? Self.shortTick : Self.longTick)
+    }
+
+    /// Whether a probe cluster is to be sent now.
+    var hasProbe: Bool { controller?.hasProbe ?? fallback.hasProbe }
+
+    /// A probe cluster that is to be sent now.
+    func takeProbe(at now: Instant) -> ProbeCluster? {
+        let cluster =
+            controller == nil
+            ? fallback.takeProbe(at: Self.microseconds(now)) : controller?.takeProbe(at: Self.microseconds(now))
+        if cluster != nil { probes &+= 1 }
+        return cluster
+    }
+
+    private func tickOften(at now: Instant) {
+        ticksOftenUntil = now + Self.longTick
+        tickAt = min(tickAt, now + Self.shortTick)
+    }
+
+    private func noteSent(_ sent: SentPacketRing, at now: Instant) {
+        let count = sent.count
+        packetsKnown = max(packetsKnown, count &- min(count, UInt64(SentPacketRing.capacity)))
+        let newest = Self.microseconds(now)
+        while packetsKnown < count {
+            if let packet = sent[taken: packetsKnown] {
+                let age = UInt32(truncatingIfNeeded: newest) &- packet.sentAtMicroseconds
+                controller?.packetSent(bytes: Int(packet.bytes) + reader.headerBytes, at: newest &- Int64(age))
+            }
+            packetsKnown &+= 1
+        }
+        if controller == nil { fallback.packetSent(at: newest) }
+    }
+
+    // MARK: - Statistics
+
+    /// - Parameters:
+    ///   - pacerDelay: how long packets wait at present.
+    ///   - retransmissionShare: of the bytes of the last second.
+    func statistics(pacerDelay: Interval, retransmissionShare: Double) -> SendingStatistics {
+        var statistics = SendingStatistics(
+            state: isEstimated ? SendingStatistics.State(phase) : .start,
+            limit: SendingStatistics.Limit(limit),
+            feedback: feedback,
+            target: target,
+            demand: demand,
+            pacing: pacing,
+            pacerDelay: pacerDelay,
+            retransmissionShare: retransmissionShare,
+            probes: probes,
+            paddingBytes: paddingBytes
+        )
+        if let values = controller?.diagnostics {
+            statistics.delivered = values.delivered > 0 ? Int(clamping: values.delivered) : nil
+            statistics.queueDelay = Interval(nanoseconds: Int64(Int(clamping: values.queueMS * 1e6)))
+            statistics.lossRatio = values.lossRatio
+        } else {
+            statistics.lossRatio = fallback.lossRatio
+        }
+        return statistics
+    }
+}
+
+extension SentKind {
+    fileprivate var purpose: PacketResult.Purpose {
+        switch self {
+        case .media: .video
+        case .retransmission: .retransmission
+        case .padding: .padding
+        }
+    }
+}
+
+extension SendingStatistics.State {
+    fileprivate init(_ phase: SendController.Phase) {
+        self =
+            switch phase {
+            case .start: .start
+            case .steady: .steady
+            case .drain: .drain
+            case .compete: .compete
+            case .stale: .stale
+            }
+    }
+}
+
+extension SendingStatistics.Limit {
+    fileprivate init(_ limit: SendController.Limit) {
+        self =
+            switch limit {
+            case .demand: .demand
+            case .delay: .delay
+            case .loss: .loss
+            case .competition: .competition
+            case .silence: .silence
+            case .receiver: .receiver
+            case .maximum: .maximum
+            }
+    }
+}
+
+extension Int {
+    /// The nearest integer; 0 for what is not a number.
+    init(clamping value: Double) {
+        self = value.isNaN ? 0 : Int(exactly: value.rounded()) ?? (value < 0 ? .min : .max)
+    }
+}

@@ -1,0 +1,86 @@
+import Client
+import MediaTypes
+import Testing
+import Wire
+
+@testable import Forwarding
+
+/// A subscriber gets what its network carries.
+@Suite struct SendRateTests {
+    private static let rids = ["h", "m", "l"].compactMap { RID($0) }
+
+    /// A simulcast publisher of about 0.5, 0.9 and 1.7 Mbit/s, and a viewer behind a bottleneck.
+    private func call(_ seed: UInt64, rate: Int) throws -> (World, viewer: World.Host, Peer) {
+        let world = try World(seed: seed)
+        let publisher = try world.publish(rids: Self.rids)
+        world.run(for: .seconds(3))
+        let viewer = try world.watch()
+        world.network.conditions[viewer.address] = LinkConditions(delay: .milliseconds(50), rate: rate)
+        try world.connect(viewer, to: publisher)
+        return (world, viewer, try #require(world.nodePeer(viewer)))
+    }
+
+    private func playing(_ peer: Peer) -> String? {
+        peer.slots.first { $0.parameters.kind == .video }?.playingRID?.value
+    }
+
+    @Test(arguments: [(3_000_000, "l"), (1_500_000, "m"), (800_000, "h")], [31, 32] as [UInt64])
+    func `the best layer that fits plays within a second`(_ link: (rate: Int, rid: String), seed: UInt64) throws {
+        let (world, viewer, peer) = try call(seed, rate: link.rate)
+        // The transport connects within five round trips.
+        world.run(for: .milliseconds(500 + 1_000))
+        #expect(playing(peer) == link.rid)
+        world.run(for: .seconds(20))
+        #expect(playing(peer) == link.rid)
+        #expect(viewer.client?.video?.lost == 0)
+        #expect(viewer.client?.video?.longestGap ?? .seconds(9) < .milliseconds(500))
+        let sending = peer.sendingStatistics(at: world.now)
+        #expect(sending.feedback == .transportCC)
+        #expect(sending.queueDelay < .milliseconds(30))
+    }
+
+    @Test func `a link that halves loses no packet, and the picture returns with the link`() throws {
+        let (world, viewer, peer) = try call(41, rate: 3_000_000)
+        world.run(for: .seconds(5))
+        #expect(playing(peer) == "l")
+        world.network.conditions[viewer.address]?.rate = 1_400_000
+        world.run(for: .milliseconds(1_500))
+        #expect(playing(peer) == "m")
+        #expect(peer.sendingStatistics(at: world.now).queueDelay < .milliseconds(50))
+        #expect(viewer.client?.video?.lost == 0)
+        world.run(for: .milliseconds(500))
+        world.network.conditions[viewer.address]?.rate = 3_000_000
+        world.run(for: .seconds(5))
+        #expect(playing(peer) == "l")
+        #expect(viewer.client?.video?.longestGap ?? .seconds(9) < .milliseconds(500))
+    }
+
+    @Test func `an operator's limit takes effect at once and ends with it`() throws {
+        let (world, _, peer) = try call(42, rate: 5_000_000)
+        world.run(for: .seconds(5))
+        #expect(playing(peer) == "l")
+        peer.setSendRateMax(800_000, at: world.now)
+        world.run(for: .seconds(1))
+        #expect(playing(peer) == "h")
+        #expect(peer.sendingStatistics(at: world.now).limit == .maximum)
+        peer.setSendRateMax(nil, at: world.now)
+        world.run(for: .seconds(5))
+        #expect(playing(peer) == "l")
+    }
+
+    @Test func `a viewer on another loop is allocated layers as a local one is`() throws {
+        let world = try World(seed: 43, loops: 2)
+        let publisher = try world.publish(rids: Self.rids)
+        world.run(for: .seconds(3))
+        let viewer = try world.watch(on: 1)
+        world.network.conditions[viewer.address] = LinkConditions(delay: .milliseconds(50), rate: 1_500_000)
+        try world.connect(viewer, to: publisher)
+        world.run(for: .seconds(3))
+        let peer = try #require(world.nodePeer(viewer))
+        #expect(playing(peer) == "m")
+        world.network.conditions[viewer.address]?.rate = 4_000_000
+        world.run(for: .seconds(6))
+        #expect(playing(peer) == "l")
+        #expect(viewer.client?.video?.lost == 0)
+    }
+}
