@@ -72,7 +72,7 @@ import Wire
         let world = try World(seed: 43, loops: 2)
         let publisher = try world.publish(rids: Self.rids)
         world.run(for: .seconds(3))
-        let viewer = try world.watch(on: 1)
+        let viewer = try world.watch(loop: 1)
         world.network.conditions[viewer.address] = LinkConditions(delay: .milliseconds(50), rate: 1_500_000)
         try world.connect(viewer, to: publisher)
         world.run(for: .seconds(3))

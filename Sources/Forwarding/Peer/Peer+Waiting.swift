@@ -35,7 +35,7 @@ extension Peer {
                 continue
             }
             let decision = stream.history.withPacket(packet.sequence) { bytes, description -> SendPolicy.Decision in
-                let decision = egress.decision(packet, at: now)
+                let decision = packet.isLeftOut ? .now : egress.decision(packet, at: now)
                 if decision == .now {
                     egress.removeFirstWaiting()
                     slot.sendWaiting(packet, bytes, description, of: stream, turn, into: batch)

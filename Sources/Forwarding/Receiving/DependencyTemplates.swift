@@ -20,6 +20,10 @@ package final class DependencyTemplates {
     private var chainCount = 0
     /// The packet that brought the structure. What was sent before it refers to another one.
     private var installedBy: ExtendedSequenceNumber?
+    /// The newest packet that named the active decode targets.
+    private var activeNamedBy: ExtendedSequenceNumber?
+    /// What the structure's decode targets are.
+    private(set) var targets = DecodeTargets()
     /// The sizes that the structure names, by spatial layer; empty when it names none.
     private(set) var resolutions: [DependencyStructure.Resolution] = []
 
@@ -54,6 +58,16 @@ package final class DependencyTemplates {
             )
         else { return }
         note(template.spatialID, template.temporalID, dependencies, in: &description)
+        if let active = DependencyDescriptorHeader.activeTargets(data, targetCount: targetCount) {
+            noteActive(active, by: description.sequence)
+        }
+    }
+
+    /// The newest packet that names the targets counts.
+    private func noteActive(_ active: UInt32, by sequence: ExtendedSequenceNumber) {
+        if let activeNamedBy, activeNamedBy > sequence { return }
+        activeNamedBy = sequence
+        targets.active = UInt16(truncatingIfNeeded: active)
     }
 
     private func note(
@@ -79,6 +93,17 @@ package final class DependencyTemplates {
         // A late packet does not bring an older structure back.
         if let installedBy, installedBy >= description.sequence { return }
         install(structure, by: description.sequence)
+        noteActive(descriptor.activeDecodeTargets ?? .max, by: description.sequence)
+    }
+
+    /// Of a mirror, whose packets were parsed at their origin: takes the structure of a key frame.
+    func readStructure(_ data: RawSpan, of sequence: ExtendedSequenceNumber) {
+        if let installedBy, installedBy >= sequence { return }
+        guard let descriptor = try? DependencyDescriptor(data, structure: nil),
+            let structure = descriptor.attachedStructure
+        else { return }
+        install(structure, by: sequence)
+        noteActive(descriptor.activeDecodeTargets ?? .max, by: sequence)
     }
 
     private func install(_ structure: DependencyStructure, by sequence: ExtendedSequenceNumber) {
@@ -99,6 +124,7 @@ package final class DependencyTemplates {
         targetCount = structure.decodeTargetCount
         chainCount = structure.chainCount
         resolutions = structure.resolutions
+        targets = DecodeTargets(structure)
         installedBy = sequence
     }
 }

@@ -185,6 +185,13 @@ package final class ReceivedStream {
     /// Bit/s that the stream carries while it flows, as far as that is known.
     var expectedBitrate: Int { typicalBitrate > 0 ? typicalBitrate : max(rateNow, Self.presumedBitrate) }
 
+    /// Of a mirror's stream: takes the dependency structure of a key frame that its origin parsed.
+    func noteRelayedStructure(_ packet: RawSpan, _ description: PacketDescription) {
+        guard description.dependencyDescriptor.isPresent else { return }
+        let descriptor = packet.extracting(description.dependencyDescriptor.range)
+        dependencyTemplates.readStructure(descriptor, of: description.sequence)
+    }
+
     /// Media bits a second by the newest measurement, or since then where that says more: a stream may have just begun.
     var rateNow: Int { max(bitrate, Int(truncatingIfNeeded: bytesReceived &- bytesAtMeasure) * 8) }
 

@@ -243,6 +243,7 @@ extension Forwarder {
                     at: now
                 )
                 stream.noteArrival(description, bytes: bytes.byteCount, at: now)
+                if description.startsKeyFrame, known != nil { stream.noteRelayedStructure(bytes, description) }
                 _ = track.take(bytes, description, of: stream, core: self, into: batch)
             }
             return track.slots.isEmpty && now - place.createdAt > Self.mirrorPatience

@@ -3,7 +3,7 @@ import Wire
 /// A packet that was received in this turn and waits to be sent on, lying in its stream's history.
 @safe
 struct PendingPacket {
-    let description: PacketDescription
+    var description: PacketDescription
     /// The whole packet, in the history's memory, which stays as it is until the turn's packets were sent on.
     let bytes: UnsafeRawPointer
     let length: Int

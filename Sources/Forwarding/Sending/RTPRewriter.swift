@@ -140,9 +140,9 @@ package struct RTPRewriter: Sendable {
     /// The ones before it, oldest first. It grows as packets are left out, up to `segmentsMax`.
     private var earlier: ContiguousArray<Segment> = []
     private var output: Output?
-    /// The picture of the newest packet that was left out, by its timestamp; `nil` before the first since the source began
-    /// or jumped.
-    private var leftOutPicture: RTPTimestamp?
+    /// The frame of the newest packet that was left out, by its timestamp and spatial layer; `nil` before the first since the
+    /// source began or jumped.
+    private var leftOutFrame: UInt32?
     /// Outgoing numbers that may stay unused now. Each packet sent allows for one more, up to `skippedMax`.
     private var skippable = RTPRewriter.skippedMax
     /// The packets sent when `skippable` was brought up to date.
@@ -167,6 +167,12 @@ package struct RTPRewriter: Sendable {
     /// The timestamp of that packet, and when it was sent.
     package var newestTimestamp: (timestamp: RTPTimestamp, sentAt: Instant)? {
         output.map { ($0.timestamp, $0.sentAt) }
+    }
+
+    /// The timestamp that the newest packet sent has at its source; `nil` unless that still plays.
+    var newestSourceTimestamp: RTPTimestamp? {
+        guard let output, let segment = currentSegment else { return nil }
+        return RTPTimestamp(rawValue: output.timestamp.rawValue &- segment.timestampOffset)
     }
 
     /// Lets `stream` play from this packet on, as the continuation of what was sent before.
@@ -329,20 +335,21 @@ package struct RTPRewriter: Sendable {
 
     /// Leaves a packet of the current stream out, closing the gap for those after it.
     ///
-    /// A picture is left out as a whole: the caller decides at its first packet. Where packets before that one are missing, it
-    /// does better to send the picture, as nobody knows what it is that is missing.
+    /// A frame, one spatial layer of a picture, is left out as a whole. Numbers of packets that are missing before it stay
+    /// reserved, as nobody knows what it is that is missing.
     /// - Returns: `false`, changing nothing, when later packets were sent or left out already. The packet may then go out, or
     ///   `leaveUnused` gives up its number.
     package mutating func leaveOut(_ packet: PacketDescription) -> Bool {
         guard let segment = currentSegment, let newest = output?.sequence, packet.sequence >= segment.sourceStart,
             segment.sequence(packet.sequence) > newest
         else { return false }
-        let isSamePicture = leftOutPicture == packet.timestamp
-        // What is missing between two packets of one picture is of the same picture.
-        let closesMissing = isSamePicture && newest < segment.outputStart
+        let frame = packet.timestamp.rawValue &+ UInt32(packet.spatialID)
+        let isSameFrame = leftOutFrame == frame
+        // What is missing between two packets of one frame is of the same frame.
+        let closesMissing = isSameFrame && newest < segment.outputStart
         let sequence = closesMissing ? segment.outputStart : segment.sequence(packet.sequence)
         let closesPicture =
-            packet.frame.contains(.closesPictureIDs) && packet.pictureIDBits != 0 && !isSamePicture
+            packet.frame.contains(.closesPictureIDs) && packet.pictureIDBits != 0 && !isSameFrame
         append(
             closing(
                 segment,
@@ -352,7 +359,7 @@ package struct RTPRewriter: Sendable {
                 baseLayers: closesPicture && packet.tl0Offset != 0 && packet.temporalID == 0 ? 1 : 0
             )
         )
-        leftOutPicture = packet.timestamp
+        leftOutFrame = frame
         return true
     }
 
@@ -427,7 +434,7 @@ package struct RTPRewriter: Sendable {
             forgetOldest()
         }
         currentSegment = segment
-        leftOutPicture = nil
+        leftOutFrame = nil
     }
 
     private mutating func forgetOldest() {

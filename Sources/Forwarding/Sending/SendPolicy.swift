@@ -36,20 +36,27 @@ package struct PacketReference: Equatable, Sendable {
     package let retransmits: SequenceNumber?
     /// Bytes of the packet as it was received.
     package let bytes: UInt16
+    /// What the slot's layer filter decided when the packet came.
+    package let layer: LayerDecision
 
     package init(
         slot: SSRC,
         stream: StreamID,
         sequence: ExtendedSequenceNumber,
         bytes: Int,
-        retransmits: SequenceNumber? = nil
+        retransmits: SequenceNumber? = nil,
+        layer: LayerDecision = .undecided
     ) {
         self.slot = slot
         self.stream = stream
         self.sequence = sequence
         self.bytes = UInt16(clamping: bytes)
         self.retransmits = retransmits
+        self.layer = layer
     }
+
+    /// The packet is left out when its turn comes, which needs no rate.
+    package var isLeftOut: Bool { layer == .leftOut }
 
     package var kind: SentKind { retransmits == nil ? .media : .retransmission }
 }

@@ -53,7 +53,9 @@ extension SendSlot {
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Bool {
-        guard turn.now - description.receivedAt <= Retransmitter.ageMax else { return false }
+        guard turn.now - description.receivedAt <= Retransmitter.ageMax,
+            let description = asFirstSent(description)
+        else { return false }
         let mapping = stream.owner.with { track -> PayloadMapping? in
             // The payload types of a source that played before are its own.
             track === source

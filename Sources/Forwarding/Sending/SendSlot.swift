@@ -26,6 +26,8 @@ package final class SendSlot {
     package var layer: LayerChoice { preference.cap }
     /// The layer that plays, or did before a pause.
     private(set) var playingRID: RID?
+    /// The highest layers to send of the wanted stream.
+    var targetLayers: (spatialID: UInt8, temporalID: UInt8) = (.max, .max)
     /// Packets that are not plain read it, each in one step, so accesses are not checked.
     @exclusivity(unchecked) private var payloads = PayloadTable()
     let names: HeaderNames
@@ -71,7 +73,10 @@ package final class SendSlot {
         unsafe state.pointee.owner = Unretained(self)
     }
 
-    deinit { unsafe slab.free(state) }
+    deinit {
+        unsafe state.pointee.filter?.deallocate()
+        unsafe slab.free(state)
+    }
 
     var rewriter: RTPRewriter { unsafe state.pointee.rewriter }
     package var packetsSent: UInt32 { unsafe state.pointee.packetsSent }
@@ -115,7 +120,7 @@ package final class SendSlot {
     }
 
     /// Sets what the slot is to be sent. Another stream plays from its next key frame on, and until then the current
-    /// one; ``TargetLayer/nothing`` takes effect at once.
+    /// one. Layers of one stream change at its next frame that allows for it. ``TargetLayer/nothing`` takes effect at once.
     func setTarget(_ target: TargetLayer, at now: Instant) {
         guard let source else { return }
         switch target {
@@ -124,9 +129,11 @@ package final class SendSlot {
             stopPlaying()
             noteLayer(nil, of: source)
         case .unknown: unsafe state.pointee.wanted = 0
-        case .layer(let id, _, _):
+        case .layer(let id, let spatialID, let temporalID):
             if let stream = source.stream(id) {
+                targetLayers = (spatialID, temporalID)
                 want(stream, at: now)
+                limitLayers(of: stream, at: now)
             } else {
                 unsafe state.pointee.wanted = 0
             }
@@ -226,14 +233,18 @@ package final class SendSlot {
     func sendOrQueue(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
         let streamID = unsafe packet.pointee.streamID
         guard unsafe state.pointee.playing == streamID || state.pointee.wanted == streamID else { return }
+        let layer = unsafe decideEarly(packet, turn)
         let reference = unsafe PacketReference(
             slot: parameters.ssrc,
             stream: StreamID(rawValue: streamID),
             sequence: packet.pointee.description.sequence,
-            bytes: packet.pointee.length
+            bytes: layer == .leftOut ? 0 : packet.pointee.length,
+            layer: layer
         )
-        guard peer.mayLeave(reference, isAudio: parameters.kind == .audio, at: turn.now) else { return }
-        unsafe forward(packet, turn, into: batch)
+        // What is left out needs no rate, but keeps the order.
+        let isUnasked = reference.isLeftOut && peer.transport.egress.waiting.isEmpty
+        let mayLeave = isUnasked || peer.mayLeave(reference, isAudio: parameters.kind == .audio, at: turn.now)
+        if mayLeave { unsafe forward(packet, turn, into: batch, decided: layer) }
     }
 
     /// Sends a packet that waited and may leave now.
@@ -254,12 +265,20 @@ package final class SendSlot {
             let isSent = resend(packet, description, of: stream, origin.segment, turn, into: batch)
             peer.core.counters.note(isSent ? .sent : .missed)
         } else {
-            _ = unsafe stream.withPending(packet, description) { unsafe forward($0, turn, into: batch) }
+            _ = unsafe stream.withPending(packet, description) {
+                unsafe forward($0, turn, into: batch, decided: reference.layer)
+            }
         }
     }
 
     /// Forwards one packet of the source that is not a plain one, if the slot plays its stream or can switch to it.
-    func forward(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
+    /// - Parameter decided: what the layer filter decided about it when it came.
+    func forward(
+        _ packet: UnsafePointer<PendingPacket>,
+        _ turn: SendTurn,
+        into batch: DatagramBatch,
+        decided: LayerDecision = .undecided
+    ) {
         let now = turn.now
         let description = unsafe packet.pointee.description
         let streamID = unsafe StreamID(rawValue: packet.pointee.streamID)
@@ -275,11 +294,15 @@ package final class SendSlot {
                 at: now
             )
         }
+        let layer = decideLayer(description, decided, of: stream, at: now)
         guard let segment = unsafe state.pointee.rewriter.segment(of: description.sequence, in: streamID) else {
-            peer.core.counters.drop(.tooOld)
+            if layer != .leftOut { peer.core.counters.drop(.tooOld) }
             return
         }
-        if description.payloadLength == 0, unsafe state.pointee.rewriter.leaveOut(description) { return }
+        if description.payloadLength == 0 || layer == .leftOut {
+            if unsafe state.pointee.rewriter.leaveOut(description) { return }
+            if layer == .leftOut, unsafe state.pointee.rewriter.leaveUnused(description.sequence) == nil { return }
+        }
         let mapping = mapping(of: description.payloadType, in: stream.track)
         if case .unsupported(let codec) = mapping {
             announceUnsupported(codec)
@@ -290,13 +313,30 @@ package final class SendSlot {
             return
         }
         noteMapping(mapping, of: description.payloadType)
+        guard unsafe state.pointee.filter != nil else {
+            unsafe sendNew(packet, segment, mapping, turn, into: batch)
+            return
+        }
+        var changed = unsafe packet.pointee
+        changed.description = description.adapted(to: layer)
+        unsafe withUnsafePointer(to: &changed) { unsafe sendNew($0, segment, mapping, turn, into: batch) }
+    }
+
+    private func sendNew(
+        _ packet: UnsafePointer<PendingPacket>,
+        _ segment: RTPRewriter.Segment,
+        _ mapping: PayloadMapping,
+        _ turn: SendTurn,
+        into batch: DatagramBatch
+    ) {
         guard let length = unsafe send(packet, segment, mapping, turn, into: batch) else { return }
+        let description = unsafe packet.pointee.description
         unsafe state.pointee.rewriter.noteGap(
             before: description.sequence,
             in: segment,
             packetsSent: state.pointee.packetsSent
         )
-        unsafe state.pointee.rewriter.sent(description, in: segment, at: now)
+        unsafe state.pointee.rewriter.sent(description, in: segment, at: turn.now)
         unsafe state.pointee.packetsSent &+= 1
         unsafe state.pointee.octetsSent &+= UInt32(description.payloadLength)
         unsafe state.pointee.bytesSent &+= UInt64(length)
@@ -307,9 +347,9 @@ package final class SendSlot {
     /// Makes packets of this payload type plain, if only its number changes.
     private func noteMapping(_ mapping: PayloadMapping, of payloadType: PayloadType) {
         // A layer's first packets carry its RID, which plain ones do not.
-        guard case .same(let outgoing, _) = mapping, unsafe parameters.rid == nil || !state.pointee.sendsMID else {
-            return
-        }
+        guard case .same(let outgoing, _) = mapping, unsafe state.pointee.filter == nil,
+            unsafe parameters.rid == nil || !state.pointee.sendsMID
+        else { return }
         unsafe state.pointee.sourcePayloadType = payloadType.rawValue
         unsafe state.pointee.outgoingPayloadType = outgoing.rawValue
     }
@@ -339,6 +379,7 @@ package final class SendSlot {
         reporter.sourceBeganAt = now
         unsafe state.pointee.playing = stream.id.rawValue
         unsafe state.pointee.sourcePayloadType = .max
+        beginLayers(at: description, now: now)
         noteLayer(stream.rid, of: stream.track)
         return true
     }

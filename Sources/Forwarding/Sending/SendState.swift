@@ -22,6 +22,8 @@ struct SlotState {
     /// The SRTP stream of `ssrc`; `nil` until the peer is connected.
     var stream: SRTPOutboundStream?
     var rewriter: RTPRewriter
+    /// Decides which layers of the stream go out; `nil` while all do. With it no packet is plain.
+    var filter: UnsafeMutablePointer<LayerFilter>?
     var packetsSent: UInt32 = 0
     var octetsSent: UInt32 = 0
     var bytesSent: UInt64 = 0

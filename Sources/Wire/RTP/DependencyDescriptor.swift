@@ -28,6 +28,19 @@ public struct DependencyDescriptorHeader: Hashable, Sendable {
         frameNumber = data.bigEndianUInt16(at: Self.frameNumberOffset)
         hasStructure = data.byteCount > 3 && data.byte(at: 3) & 0x80 != 0
     }
+
+    /// The decode targets that the sender produces, one bit each, the first one in the lowest; `nil` when a descriptor without
+    /// an attached structure does not name them.
+    /// - Parameter targetCount: the number of decode targets of the structure, 1…32.
+    public static func activeTargets(_ data: RawSpan, targetCount: Int) -> UInt32? {
+        guard data.byteCount > 3 else { return nil }
+        var reader = BitReader(data, at: 3)
+        let flags = reader.bits(5)
+        guard flags & (DescriptorFlags.structure | DescriptorFlags.activeTargets) == DescriptorFlags.activeTargets
+        else { return nil }
+        let mask = reader.bits(targetCount)
+        return reader.isExhausted ? nil : mask
+    }
 }
 
 /// Why a dependency descriptor cannot be read.

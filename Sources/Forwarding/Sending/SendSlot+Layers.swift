@@ -1,0 +1,143 @@
+import MediaTypes
+import SRTP
+import Wire
+
+/// The layers that go out: of one stream, as its layer filter decides.
+extension SendSlot {
+    /// The layers that a slot sends now.
+    struct SentLayers: Equatable, Sendable {
+        let stream: StreamID
+        /// The highest ones; `UInt8.max` while nothing is left out.
+        let spatialID: UInt8
+        let temporalID: UInt8
+    }
+
+    /// What goes out at present; `nil` while no stream plays.
+    var currentLayers: SentLayers? {
+        let playing = unsafe state.pointee.playing
+        guard playing != 0 else { return nil }
+        let (spatialID, temporalID) =
+            unsafe state.pointee.filter.map { unsafe ($0.pointee.spatialID, $0.pointee.temporalID) } ?? (.max, .max)
+        return SentLayers(stream: StreamID(rawValue: playing), spatialID: spatialID, temporalID: temporalID)
+    }
+
+    /// The target's layers changed. They apply to the stream that plays if it is the wanted one, else from its beginning on.
+    func limitLayers(of stream: ReceivedStream, at now: Instant) {
+        guard parameters.kind == .video, unsafe state.pointee.playing == stream.id.rawValue else { return }
+        if let filter = unsafe state.pointee.filter {
+            unsafe filter.pointee.setTarget(spatialID: targetLayers.spatialID, temporalID: targetLayers.temporalID)
+        } else if targetLayers != (.max, .max) {
+            let picture = unsafe state.pointee.rewriter.newestSourceTimestamp
+            addFilter(
+                LayerFilter(
+                    spatialID: targetLayers.spatialID,
+                    temporalID: targetLayers.temporalID,
+                    after: picture,
+                    at: now
+                )
+            )
+        }
+    }
+
+    private func addFilter(_ filter: LayerFilter) {
+        let place = UnsafeMutablePointer<LayerFilter>.allocate(capacity: 1)
+        unsafe place.initialize(to: filter)
+        unsafe place.pointee.decidesAtRelease = !peer.transport.egress.waiting.isEmpty
+        unsafe state.pointee.filter = place
+        unsafe state.pointee.sourcePayloadType = .max
+    }
+
+    /// The wanted stream begins to play.
+    func beginLayers(at packet: PacketDescription, now: Instant) {
+        if unsafe state.pointee.filter == nil {
+            guard parameters.kind == .video, targetLayers != (.max, .max) else { return }
+            addFilter(LayerFilter(spatialID: .max, temporalID: .max, after: nil, at: now))
+        }
+        unsafe state.pointee.filter?.pointee.begin(
+            at: packet.sequence,
+            spatialID: targetLayers.spatialID,
+            temporalID: targetLayers.temporalID
+        )
+    }
+
+    /// Decides about a packet that comes and may have to wait. Packets of a stream that does not play yet, and those behind
+    /// them, are decided when they leave.
+    func decideEarly(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn) -> LayerDecision {
+        guard let filter = unsafe state.pointee.filter, unsafe packet.pointee.description.payloadLength > 0 else {
+            return .undecided
+        }
+        if peer.transport.egress.waiting.isEmpty { unsafe filter.pointee.decidesAtRelease = false }
+        guard unsafe state.pointee.playing == packet.pointee.streamID else {
+            unsafe filter.pointee.decidesAtRelease = true
+            return .undecided
+        }
+        guard unsafe !filter.pointee.decidesAtRelease else { return .undecided }
+        return unsafe decide(packet.pointee.description, filter, of: packet.pointee.stream.object, at: turn.now)
+    }
+
+    /// Decides about a packet that leaves now.
+    /// - Parameter decided: what was decided about it when it came.
+    func decideLayer(
+        _ packet: PacketDescription,
+        _ decided: LayerDecision,
+        of stream: ReceivedStream,
+        at now: Instant
+    ) -> LayerDecision {
+        guard let filter = unsafe state.pointee.filter, packet.payloadLength > 0 else { return .forwarded }
+        let decision = decided == .undecided ? unsafe decide(packet, filter, of: stream, at: now) : decided
+        removeIdleFilter(at: now)
+        return decision
+    }
+
+    private func decide(
+        _ packet: PacketDescription,
+        _ filter: UnsafeMutablePointer<LayerFilter>,
+        of stream: ReceivedStream,
+        at now: Instant
+    ) -> LayerDecision {
+        let decision = unsafe filter.pointee.decide(packet, of: stream.templates, at: now)
+        if unsafe filter.pointee.needsKeyFrame {
+            stream.wantKeyFrame(at: now)
+            peer.core.markDirty(stream.track.id.peer)
+        }
+        return decision
+    }
+
+    /// Frees the filter when nothing is to be left out any more, and no packet that was can come or be asked for again.
+    private func removeIdleFilter(at now: Instant) {
+        guard let filter = unsafe state.pointee.filter, unsafe !filter.pointee.isLimited,
+            unsafe now - filter.pointee.changedAt > Retransmitter.ageMax, peer.transport.egress.waiting.isEmpty
+        else { return }
+        unsafe state.pointee.filter = nil
+        unsafe filter.deallocate()
+    }
+
+    /// A packet as it went out first; `nil` when its frame was left out, or is forgotten.
+    func asFirstSent(_ packet: PacketDescription) -> PacketDescription? {
+        guard let filter = unsafe state.pointee.filter, packet.payloadLength > 0 else { return packet }
+        let decision = unsafe filter.pointee.decision(of: packet)
+        // The same SRTP index never protects two different packets (RFC 7714 §8.4).
+        let isForgotten = unsafe decision == .undecided && filter.pointee.covers(packet)
+        if decision == .leftOut || (isForgotten && retransmitter.retransmitsWithoutRTX) { return nil }
+        return packet.adapted(to: decision)
+    }
+}
+
+extension PacketDescription {
+    /// The packet as it goes out by a decision about its frame. One that is left out is a packet without a payload, which
+    /// takes the number that was reserved for it.
+    func adapted(to decision: LayerDecision) -> PacketDescription {
+        var packet = self
+        switch decision {
+        case .undecided, .forwarded: break
+        case .forwardedLast: if frame.contains(.endsFrame) { packet.marker = true }
+        case .leftOut:
+            packet.payloadLength = 0
+            packet.marker = false
+            packet.dependencyDescriptor = Field()
+            packet.pictureIDBits = 0
+            packet.tl0Offset = 0
+        }
+        return packet
+    }
+}
