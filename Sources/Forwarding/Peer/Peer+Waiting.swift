@@ -19,6 +19,7 @@ extension Peer {
             return false
         case .refused:
             core.counters.drop(.sendQueueFull)
+            slotTable.slot(packet.slot)?.queueOverflowed(at: now)
             return false
         }
     }

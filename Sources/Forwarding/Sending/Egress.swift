@@ -129,6 +129,7 @@ package final class Egress {
     }
 
     func removeFirstWaiting() { waiting.removeFirst() }
+    func leaveOutWaitingMedia(of slot: SSRC) { waiting.leaveOutMedia(of: slot) }
     func removeWaiting(of slot: SSRC) { waiting.removeAll(of: slot) }
 
     // MARK: - RTCP and DTLS

@@ -35,9 +35,9 @@ package struct PacketReference: Equatable, Sendable {
     /// For a retransmission the outgoing number that the receiver asked for.
     package let retransmits: SequenceNumber?
     /// Bytes of the packet as it was received.
-    package let bytes: UInt16
+    package private(set) var bytes: UInt16
     /// What the slot's layer filter decided when the packet came.
-    package let layer: LayerDecision
+    package private(set) var layer: LayerDecision
 
     package init(
         slot: SSRC,
@@ -53,6 +53,12 @@ package struct PacketReference: Equatable, Sendable {
         self.bytes = UInt16(clamping: bytes)
         self.retransmits = retransmits
         self.layer = layer
+    }
+
+    /// The packet is not wanted any more. Its turn comes all the same, because numbers close over it in order.
+    mutating func leaveOut() {
+        layer = .leftOut
+        bytes = 0
     }
 
     /// The packet is left out when its turn comes, which needs no rate.
@@ -96,6 +102,9 @@ package struct PacketQueue: Sendable {
 
     package mutating func removeAll() { self = PacketQueue() }
 
+    /// Gives up the media packets of a slot that wait.
+    package mutating func leaveOutMedia(of slot: SSRC) { bytes -= media.leaveOutAll(of: slot) }
+
     private struct FIFO: Sendable {
         private var packets: ContiguousArray<PacketReference> = []
         /// Packets before this index have left.
@@ -130,6 +139,16 @@ package struct PacketQueue: Sendable {
                 guard matches(packet) else { return false }
                 removed += Int(packet.bytes)
                 return true
+            }
+            return removed
+        }
+
+        /// - Returns: the bytes that need not leave any more.
+        mutating func leaveOutAll(of slot: SSRC) -> Int {
+            var removed = 0
+            for index in head..<packets.count where packets[index].slot == slot {
+                removed += Int(packets[index].bytes)
+                packets[index].leaveOut()
             }
             return removed
         }

@@ -241,10 +241,27 @@ package final class SendSlot {
             bytes: layer == .leftOut ? 0 : packet.pointee.length,
             layer: layer
         )
+        // A key frame makes everything before it needless.
+        if unsafe packet.pointee.description.startsKeyFrame, layer != .leftOut,
+            peer.transport.egress.queueDelay > Self.queueDelayBeforeKeyFrame
+        {
+            peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc)
+        }
         // What is left out needs no rate, but keeps the order.
         let isUnasked = reference.isLeftOut && peer.transport.egress.waiting.isEmpty
         let mayLeave = isUnasked || peer.mayLeave(reference, isAudio: parameters.kind == .audio, at: turn.now)
         if mayLeave { unsafe forward(packet, turn, into: batch, decided: layer) }
+    }
+
+    /// A shorter queue before a key frame still leaves.
+    private static let queueDelayBeforeKeyFrame = Interval.milliseconds(100)
+
+    /// No more packets can wait. The slot goes on with the next key frame.
+    func queueOverflowed(at now: Instant) {
+        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc)
+        guard parameters.kind == .video else { return }
+        stopPlaying()
+        wantKeyFrame(at: now)
     }
 
     /// Sends a packet that waited and may leave now.
