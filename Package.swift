@@ -108,6 +108,17 @@ let package = Package(
                 .embedInCode("Page/index.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
             ]
         ),
+        module("Impairment", ["Wire"]),
+        module(
+            "ImpairmentProxy",
+            [
+                "Wire", "EventLoop", "Impairment",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+            ]
+        ),
         module("Client", ["Wire", "MediaTypes", "Negotiation", "Forwarding"]),
         module(
             "Load",
@@ -125,7 +136,7 @@ let package = Package(
             name: "nagare",
             dependencies: [
                 "Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media", "JSON", "Access",
-                "Room", "Signaling", "Load",
+                "Room", "Signaling", "Impairment", "ImpairmentProxy", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -198,6 +209,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
+        tests("ImpairmentTests", ["Impairment", "Wire"]),
         tests("ClientTests", ["Client", "Wire"]),
         tests(
             "LoadTests",

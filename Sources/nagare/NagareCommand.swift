@@ -9,7 +9,8 @@ struct NagareCommand: AsyncParsableCommand {
         abstract: "A WebRTC SFU: it forwards media between browsers and other WebRTC clients.",
         version: "nagare \(BuildInformation.version)",
         subcommands: [
-            ServeCommand.self, LoadCommand.self, TokenCommand.self, SettingsCommand.self, LimitsCommand.self,
+            ServeCommand.self, LoadCommand.self, ImpairCommand.self, TokenCommand.self, SettingsCommand.self,
+            LimitsCommand.self,
         ]
     )
 

@@ -6,7 +6,7 @@ import Testing
     /// Take bytes and an instant, give decisions: no clock, no input or output, no logging, no unseeded randomness.
     static let sansIOModules = [
         "Wire", "ICE", "DTLS", "SRTP", "Signatures", "CongestionControl", "Metrics", "MediaTypes", "Negotiation",
-        "Forwarding", "Client",
+        "Forwarding", "Impairment", "Client",
     ]
     /// Folders of other modules for which the same holds.
     static let sansIOFolders = ["Sources/Room/Model/"]
@@ -35,6 +35,8 @@ import Testing
         "JSON": [],
         "Access": ["Wire", "Signatures", "MediaTypes", "JSON", "Room"],
         "Signaling": ["Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room"],
+        "Impairment": ["Wire"],
+        "ImpairmentProxy": ["Wire", "EventLoop", "Impairment"],
         "Client": ["Wire", "MediaTypes", "Negotiation", "Forwarding"],
         "Load": ["Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Client"],
     ]
