@@ -92,8 +92,8 @@ private final class ProxiedConnection {
 
     func begin() throws {
         let pipeline = client.pipeline.syncOperations
-        try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes)))
         try pipeline.addHandler(HTTPResponseEncoder())
+        try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes)))
         try pipeline.addHandler(ClientHandler(self))
         ClientBootstrap(group: client.eventLoop)
             .connectTimeout(.seconds(5))
@@ -114,8 +114,8 @@ private final class ProxiedConnection {
     private func connected(_ server: any Channel) throws {
         guard client.isActive else { return server.close(promise: nil) }
         let pipeline = server.pipeline.syncOperations
-        try pipeline.addHandler(ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .forwardBytes)))
         try pipeline.addHandler(HTTPRequestEncoder())
+        try pipeline.addHandler(ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .forwardBytes)))
         try pipeline.addHandler(ServerHandler(self))
         self.server = server
         server.setReading(true)
@@ -131,9 +131,15 @@ private final class ProxiedConnection {
     }
 
     /// Turns both connections from HTTP to a WebSocket, after the server accepted the handshake.
+    ///
+    /// The decoders hold the bytes that follow the handshake and pass them on when they are removed, so the other
+    /// connection must be ready before.
     func upgrade() throws {
         guard let server else { return }
         let (near, far) = (client.pipeline.syncOperations, server.pipeline.syncOperations)
+        try near.addHandler(WebSocketFrameEncoder())
+        near.removeHandler(context: try near.context(handlerType: HTTPResponseEncoder.self), promise: nil)
+
         try far.addHandler(ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: Self.messageBytesMax)))
         try far.addHandler(
             NIOWebSocketFrameAggregator(
@@ -143,17 +149,19 @@ private final class ProxiedConnection {
             )
         )
         try far.addHandler(FrameHandler(self))
-        try near.addHandler(WebSocketFrameEncoder())
-        try near.addHandler(BytesHandler(self))
-        try near.removeHandler(context: near.context(handlerType: HTTPResponseEncoder.self), promise: nil)
-        try far.removeHandler(context: far.context(handlerType: HTTPRequestEncoder.self), promise: nil)
-        try near.removeHandler(context: near.context(handlerType: ClientHandler.self), promise: nil)
-        try far.removeHandler(context: far.context(handlerType: ServerHandler.self), promise: nil)
-        // Last, because they pass on the bytes that they hold.
-        let requests = ByteToMessageHandler<HTTPRequestDecoder>.self
-        let responses = ByteToMessageHandler<HTTPResponseDecoder>.self
-        try near.removeHandler(context: near.context(handlerType: requests), promise: nil)
-        try far.removeHandler(context: far.context(handlerType: responses), promise: nil)
+        far.removeHandler(context: try far.context(handlerType: HTTPRequestEncoder.self), promise: nil)
+        far.removeHandler(context: try far.context(handlerType: ServerHandler.self), promise: nil)
+        let decoder = try far.context(handlerType: ByteToMessageHandler<HTTPResponseDecoder>.self)
+        far.removeHandler(context: decoder).assumeIsolated().whenComplete { _ in
+            do {
+                try near.addHandler(BytesHandler(self))
+                near.removeHandler(context: try near.context(handlerType: ClientHandler.self), promise: nil)
+                let decoder = try near.context(handlerType: ByteToMessageHandler<HTTPRequestDecoder>.self)
+                near.removeHandler(context: decoder, promise: nil)
+            } catch {
+                self.client.close(promise: nil)
+            }
+        }
     }
 }
 

@@ -19,17 +19,18 @@ struct ImpairCommand: AsyncParsableCommand {
             Publish at http://127.0.0.1:8080/ and watch at http://127.0.0.1:8088/.
 
             --down and --up take NAME=VALUE, separated by commas:
-              rate=1M                  bits per second with k, M or G; the bottleneck. Headers of IP and UDP count.
-              rate=3M/600k@20s/3M@40s  steps: 600 kbit/s from second 20 on, 3 Mbit/s again from second 40 on
-              queue=300ms              the queue before the bottleneck (default), or as 64kB or 50p (packets)
-              delay=50ms  jitter=10ms  the delay of each packet, and a further random one
-              loss=2%                  independent losses
-              burst-loss=2%:8          losses in bursts of 8 packets on average
-              policer=1M:32kB          drops what exceeds a token bucket
-              reorder=1%:20ms          packets that others overtake
-              duplicate=0.5%           packets that arrive twice
-              outage=6s@30s            nothing passes for 6 s from second 30 on
-            Seconds count from the first packet of a client. Several outages are separated by /.
+              rate=1M               the bottleneck in bit/s, with k, M or G
+              rate=3M/600k@20s      steps: 600 kbit/s from second 20 on
+              queue=300ms           its queue (default); or as 64kB or 50p (packets)
+              delay=50ms            the delay of each packet
+              jitter=10ms           a further random delay
+              loss=2%               independent losses
+              burst-loss=2%:8       losses in bursts of 8 packets on average
+              policer=1M:32kB       drop what exceeds a token bucket
+              reorder=1%:20ms       hold packets back while others pass
+              duplicate=0.5%        packets that arrive twice
+              outage=6s@30s         nothing passes for 6 s from second 30 on
+            Headers of IP and UDP count. Seconds count from the first packet of a client. Several outages are separated by /.
 
             While it runs, a line on standard input changes the link: "down rate=600k", "up loss=5%", or \
             "down rate=unlimited". Once a second it prints what passes; Ctrl-C prints a summary.
@@ -299,11 +300,14 @@ extension MediaProxy.Status {
         var lines = ["", "In \(Int((elapsed ?? .zero).seconds.rounded())) s:"]
         for (name, link) in [("down", down), ("up", up)] {
             let counts = link.statistics
+            let events = [
+                (counts.queueDrops, "dropped by the full queue"), (counts.policerDrops, "dropped by the policer"),
+                (counts.lost, "lost"), (counts.outageDrops, "lost in outages"), (counts.duplicates, "duplicated"),
+            ]
             lines.append(
-                "  \(name.rightPadded(to: 5)) \(counts.packetsSent) packets sent, \(counts.packetsDelivered) arrived; dropped: "
-                    + "\(counts.queueDrops) by the queue, \(counts.policerDrops) by the policer, \(counts.lost) lost, "
-                    + "\(counts.outageDrops) in outages; \(counts.duplicates) duplicated; "
-                    + "longest queue \(counts.queueDelayMax.milliseconds) ms"
+                "  \(name.rightPadded(to: 5)) \(counts.packetsSent) packets sent, \(counts.packetsDelivered) arrived"
+                    + events.filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
+                    + "; longest queue \(counts.queueDelayMax.milliseconds) ms"
             )
         }
         if elapsed == nil {
