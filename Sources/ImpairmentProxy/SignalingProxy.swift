@@ -95,6 +95,10 @@ private final class ProxiedConnection {
         try pipeline.addHandler(HTTPResponseEncoder())
         try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes)))
         try pipeline.addHandler(ClientHandler(self))
+    }
+
+    /// Connects to the server. The client's requests are read afterwards.
+    func connect() {
         ClientBootstrap(group: client.eventLoop)
             .connectTimeout(.seconds(5))
             .channelOption(.autoRead, value: false)
@@ -106,7 +110,7 @@ private final class ProxiedConnection {
                 } catch {
                     self.hasFailed = true
                 }
-                // The request is read now, and passed on or refused.
+                // A request is now passed on or refused.
                 self.client.setReading(true)
             }
     }
@@ -210,6 +214,7 @@ private final class ClientHandler: ChannelInboundHandler, RemovableChannelHandle
         context.writeAndFlush(Self.wrapOutboundOut(.end(nil))).whenComplete { _ in bound.value.close(promise: nil) }
     }
 
+    func channelActive(context: ChannelHandlerContext) { connection.connect() }
     func channelReadComplete(context: ChannelHandlerContext) { connection.server?.flush() }
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         connection.server?.setReading(context.channel.isWritable)

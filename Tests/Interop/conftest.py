@@ -11,10 +11,12 @@ import pytest
 from playwright.sync_api import Playwright, sync_playwright
 
 from harness.chromium import Chromium, ChromiumPage
-from harness.firefox import Firefox
+from harness.firefox import Firefox, FirefoxPage
+from harness.impair import Link
 from harness.webhooks import WebhookServer
 from harness.members import SoraMember
 from harness.node import BINARY, Node, running
+from harness.page import Page
 from harness.peers import Peer, Program
 from harness.transport import TransportViewer
 
@@ -97,6 +99,26 @@ def open_page(chromium: Chromium) -> Iterator[Callable[..., ChromiumPage]]:
     assert not errors, f"the page raised: {errors}"
 
 
+@pytest.fixture
+def open_firefox(firefox: Firefox) -> Iterator[Callable[[str], FirefoxPage]]:
+    """Opens Firefox pages."""
+    pages: list[FirefoxPage] = []
+
+    def make(origin: str) -> FirefoxPage:
+        pages.append(firefox.page(origin))
+        return pages[-1]
+
+    yield make
+    for page in pages:
+        page.close()
+
+
+@pytest.fixture(params=["chromium", "firefox"])
+def open_viewer(request: pytest.FixtureRequest) -> Callable[[str], Page]:
+    """Opens pages of one browser."""
+    return request.getfixturevalue("open_page" if request.param == "chromium" else "open_firefox")
+
+
 def starting(make: Callable[..., AnyProgram]) -> Iterator[Callable[..., AnyProgram]]:
     """A function that starts programs with `make`; they are killed at the end of the test."""
     programs: list[AnyProgram] = []
@@ -134,6 +156,20 @@ def join(node: Node, channel: str) -> Iterator[Callable[..., SoraMember]]:
         return SoraMember((at or node).signaling, to or channel, role, *flags, **options)
 
     yield from starting(make)
+
+
+@pytest.fixture
+def link(node: Node) -> Iterator[Callable[..., Link]]:
+    """Starts links with a bottleneck, delay or loss in front of the node."""
+    links: list[Link] = []
+
+    def start(*options: str, at: Node | None = None, **conditions: str) -> Link:
+        links.append(Link(at or node, *options, **conditions))
+        return links[-1]
+
+    yield start
+    for one in links:
+        one.close()
 
 
 @pytest.fixture

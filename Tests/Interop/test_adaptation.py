@@ -1,0 +1,123 @@
+"""Viewers of three simulcast layers behind links that cannot always carry the highest: the node adapts to each of them.
+
+The publisher sends 320, 640 and 1280 pixels at up to 150, 500 and 2500 kbit/s. The viewers judge by their own statistics.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import pytest
+
+from harness.chromium import ChromiumPage
+from harness.impair import Link, Timeline
+from harness.node import Node
+from harness.page import Page
+from harness.waiting import wait_until
+
+OpenPage = Callable[..., ChromiumPage]
+StartLink = Callable[..., Link]
+LOW, MIDDLE, HIGH = 320, 640, 1280
+
+
+@pytest.fixture
+def layers(open_page: OpenPage, node: Node, channel: str) -> Page:
+    """A publisher whose three layers flow."""
+    publisher = open_page(node.origin)
+    publisher.open_channel(channel)
+    publisher.publish(codec="VP8", size="1280x720", simulcast=True)
+    near = open_page(node.origin)
+    near.open_channel(channel)
+    wait_for_width(near, HIGH, 30)
+    near.close()
+    return publisher
+
+
+def watch(viewer: Page, channel: str) -> Page:
+    viewer.open_channel(channel)
+    viewer.watched(seconds=20)
+    return viewer
+
+
+def wait_for_width(viewer: Page, width: int, seconds: float) -> None:
+    """Waits until the viewer shows a picture at least so wide."""
+    wait_until(
+        lambda: any((one.get("width") or 0) >= width for one in viewer.sample()["watch"].values()),
+        f"a picture {width} wide",
+        seconds,
+        describe=viewer.stats,
+    )
+
+
+def assert_moves(seen: Timeline, frozen_seconds: float = 0.5, concealed: float = 0.05) -> None:
+    """The picture moves, nearly without freezes, and the sound is the publisher's."""
+    busy = min(0.7, seen.waited / seen.seconds)
+    assert seen.frames_per_second >= 18 * (1 - busy), seen
+    assert seen.grown("freezeSeconds") <= frozen_seconds + seen.waited, seen
+    assert seen.concealed_share <= concealed + busy, f"{seen.concealed_share:.2f} of the sound was concealed\n{seen}"
+
+
+def test_a_viewer_starts_at_one_megabit(
+    layers: Page, open_viewer: Callable[[str], Page], link: StartLink, channel: str
+) -> None:
+    narrow = link(down="rate=1M,delay=30ms,queue=300ms", up="delay=30ms")
+    viewer = watch(open_viewer(narrow.origin), channel)
+    seen = Timeline.watch(viewer.other, 14).last(8)
+    assert_moves(seen)
+    assert max(seen.widths) <= MIDDLE, f"the highest layer does not fit the link\n{seen}"
+    assert seen.kilobits_per_second <= 1_000
+    # Audio and the middle layer fit.
+    assert viewer.other()["width"] >= MIDDLE, seen
+
+
+def test_a_link_that_narrows_and_widens_again(
+    layers: Page, open_viewer: Callable[[str], Page], link: StartLink, channel: str
+) -> None:
+    changing = link(down="rate=3.5M,delay=30ms,queue=300ms", up="delay=30ms")
+    viewer = watch(open_viewer(changing.origin), channel)
+    wait_for_width(viewer, HIGH, 20)
+    changing.change("down", "rate=600k")
+    narrow = Timeline.watch(viewer.other, 14)
+    assert narrow.longest_pause <= 4, narrow
+    assert max(narrow.last(7).widths) <= MIDDLE, narrow
+    assert_moves(narrow.last(7))
+    changing.change("down", "rate=3.5M")
+    wait_for_width(viewer, HIGH, 25)
+    assert_moves(Timeline.watch(viewer.other, 4), frozen_seconds=1)
+
+
+def test_random_loss_alone_does_not_lower_the_layer(
+    layers: Page, open_page: OpenPage, link: StartLink, channel: str
+) -> None:
+    lossy = link(down="rate=6M,delay=20ms,loss=2%", up="delay=20ms")
+    viewer = watch(open_page(lossy.origin), channel)
+    wait_for_width(viewer, HIGH, 20)
+    seen = Timeline.watch(viewer.other, 10)
+    assert_moves(seen, frozen_seconds=1)
+    assert min(seen.widths) >= MIDDLE, seen
+
+
+def test_a_viewer_recovers_from_an_outage(layers: Page, open_page: OpenPage, link: StartLink, channel: str) -> None:
+    broken = link(down="rate=3.5M,delay=30ms,queue=300ms", up="delay=30ms")
+    viewer = watch(open_page(broken.origin), channel)
+    wait_for_width(viewer, HIGH, 20)
+    for direction in ("down", "up"):
+        broken.change(direction, "loss=100%")
+    Timeline.watch(viewer.other, 6)
+    frames = viewer.other()["frames"]
+    for direction in ("down", "up"):
+        broken.change(direction, "loss=0")
+    wait_until(lambda: viewer.other()["frames"] > frames + 20, "the picture's return", 4, describe=viewer.stats)
+    wait_for_width(viewer, HIGH, 25)
+    assert viewer.other()["connections"] == 1, "the viewer had to connect again"
+    assert_moves(Timeline.watch(viewer.other, 4), frozen_seconds=1)
+
+
+def test_two_viewers_share_a_narrow_link(layers: Page, open_page: OpenPage, link: StartLink, channel: str) -> None:
+    shared = link(down="rate=1600k,delay=30ms,queue=300ms", up="delay=30ms")
+    viewers = [watch(open_page(shared.origin), channel) for _ in range(2)]
+    both = [one.last(8) for one in Timeline.watch_all([viewer.other for viewer in viewers], 18)]
+    for seen in both:
+        assert_moves(seen, frozen_seconds=1)
+    rates = sorted(seen.kilobits_per_second for seen in both)
+    assert rates[1] <= 4 * rates[0], f"one viewer takes most of the link: {rates} kbit/s\n{both}"
