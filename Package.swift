@@ -123,7 +123,8 @@ let package = Package(
         module(
             "Load",
             [
-                "Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Client",
+                "Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Impairment",
+                "Client",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

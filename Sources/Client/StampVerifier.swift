@@ -46,6 +46,12 @@ package struct StampVerifier: Sendable {
     package private(set) var lastDecodedAt: Instant?
     /// The longest time between two decoded frames.
     package private(set) var longestGap = Interval.zero
+    /// Frames that came 150 ms later than usual and after three times the usual time (W3C webrtc-stats, `freezeCount`).
+    package private(set) var freezes = 0
+    /// The time between these frames and the ones before them.
+    package private(set) var freezeTime = Interval.zero
+    /// The usual time between two frames, of the last 30 or so; `nil` before the second frame.
+    private var usualGap: Interval?
 
     package init() {}
 
@@ -210,7 +216,17 @@ package struct StampVerifier: Sendable {
         lastDecoded = assembly.frame
         framesDecoded += 1
         if assembly.isKeyFrame { keyFramesDecoded += 1 }
-        if let lastDecodedAt { longestGap = max(longestGap, now - lastDecodedAt) }
+        if let lastDecodedAt { noteGap(now - lastDecodedAt) }
         lastDecodedAt = now
+    }
+
+    private mutating func noteGap(_ gap: Interval) {
+        longestGap = max(longestGap, gap)
+        let usual = usualGap ?? gap
+        if gap > max(usual * 3, usual + .milliseconds(150)) {
+            freezes += 1
+            freezeTime = freezeTime + gap
+        }
+        usualGap = Interval(nanoseconds: usual.nanoseconds &+ (gap.nanoseconds &- usual.nanoseconds) / 30)
     }
 }

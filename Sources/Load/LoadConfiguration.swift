@@ -1,4 +1,5 @@
 internal import Foundation
+package import Impairment
 internal import SRTP
 package import Wire
 
@@ -54,6 +55,13 @@ package struct LoadConfiguration: Sendable {
     package var videoBitsPerSecond = 1_500_000
     package var framesPerSecond = 30
     package var sendsAudio = false
+    /// Whether publishers send three layers, each with half the bit rate of the one above. Over WHIP only.
+    package var sendsSimulcast = false
+    /// The link from the server to each subscriber, and the one back. With either, each subscriber is reported.
+    package var viewerLink: LinkConditions?
+    package var viewerUplink: LinkConditions?
+    /// The seed of the links' random decisions.
+    package var linkSeed: UInt64 = 1
     /// The length of a measured window, which starts when all clients are connected; with a ramp, the window of each
     /// step.
     package var durationSeconds = 30.0
@@ -107,6 +115,15 @@ package struct LoadConfiguration: Sendable {
                 "A conference has no subscribers to ramp; leave out --ramp or --conference."
             )
         }
+        try require(
+            !sendsSimulcast || signaling == .whip,
+            "Over Sora's signaling the server decides about simulcast: leave out --simulcast."
+        )
+        try require(!sendsSimulcast || videoBitsPerSecond > 0, "Simulcast needs video: leave out --simulcast.")
+        try require(
+            !shapesViewers || conferenceMembers == nil,
+            "The members of a conference have no viewer links: leave out --viewer-link or --conference."
+        )
         try require(!srtpProfiles.isEmpty, "Offer at least one SRTP profile.")
         let backends = SRTPBackend.available.map(\.rawValue)
         try require(
@@ -167,6 +184,8 @@ extension LoadConfiguration {
     /// Subscribers that are clients of their own. Over Sora's signaling the members of a conference are publishers with
     /// one transport.
     var joiningSubscribers: Int { signaling == .sora && conferenceMembers != nil ? 0 : subscriberCount }
+    /// Whether subscribers receive through links of their own.
+    var shapesViewers: Bool { viewerLink != nil || viewerUplink != nil }
     var clientCount: Int { publisherCount + joiningSubscribers }
     var loopCount: Int { max(loops ?? 1, (clientCount + LoadLoop.clientsMax - 1) / LoadLoop.clientsMax) }
 

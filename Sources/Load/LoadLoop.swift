@@ -2,6 +2,7 @@ import Client
 import DTLS
 import EventLoop
 import Forwarding
+import Impairment
 import MediaTypes
 import Negotiation
 import SRTP
@@ -44,6 +45,11 @@ actor LoadLoop {
     private let forwarder: Forwarder
     private let batch = DatagramBatch()
     private var clients: [PeerID: MediaClient] = [:]
+    /// The subscribers' links, by socket; empty when no subscriber has one.
+    private var links: [SocketIndex: ViewerLink] = [:]
+    /// What the batch holds for clients without a link, when others have one.
+    private let unshaped = DatagramBatch()
+    private let configuration: LoadConfiguration
     private var publishers: [(source: UInt32, client: MediaClient)] = []
     private var waiting: [PeerID: CheckedContinuation<PeerCloseReason?, Never>] = [:]
     private var nextMediaAt: Instant?
@@ -61,6 +67,7 @@ actor LoadLoop {
     // MARK: Lifecycle
 
     private init(_ configuration: LoadConfiguration, certificate: DTLSCertificate, number: Int) {
+        self.configuration = configuration
         eventLoop = EventLoop(name: "load-\(number)", socketsMax: Self.clientsMax)
         var settings = ForwarderConfiguration(
             certificate: certificate,
@@ -95,6 +102,10 @@ actor LoadLoop {
 
     private func begin() {
         eventLoop.onDatagram = { [self] datagram, length, path, readAt in
+            if !links.isEmpty, let socket = path.local.socket, let link = links[socket] {
+                link.receive(datagram.bytes.extracting(0..<length), from: path, at: readAt)
+                return
+            }
             forwarder.receive(&datagram, length: length, path: path, at: readAt, into: batch)
         }
         eventLoop.onTimer = { [self] now in timerFired(at: now) }
@@ -105,7 +116,7 @@ actor LoadLoop {
         }
         batch.onFull = { [unowned self] _ in
             forwarder.completeBatch()
-            eventLoop.send(batch)
+            sendBatch(at: EventLoop.now())
         }
     }
 
@@ -121,7 +132,21 @@ actor LoadLoop {
     // MARK: Clients
 
     /// Opens a socket for one client.
-    func open(wantsV6: Bool) throws(LoadError) -> Endpoint {
+    /// - Parameter viewer: the number of a subscriber that has a link of its own, from 0.
+    func open(wantsV6: Bool, viewer: Int?) throws(LoadError) -> Endpoint {
+        let endpoint = try open(wantsV6: wantsV6)
+        guard let viewer else { return endpoint }
+        links[endpoint.socket] = ViewerLink(
+            viewer: viewer,
+            down: configuration.viewerLink ?? LinkConditions(),
+            up: configuration.viewerUplink ?? LinkConditions(),
+            seed: configuration.linkSeed &+ UInt64(viewer) &* 2,
+            at: EventLoop.now()
+        )
+        return endpoint
+    }
+
+    private func open(wantsV6: Bool) throws(LoadError) -> Endpoint {
         do throws(EventLoopError) {
             if wantsV6 {
                 do throws(EventLoopError) {
@@ -174,6 +199,7 @@ actor LoadLoop {
                 using: &generator
             )
             clients[id] = client
+            links[endpoint.socket]?.client = client
             if !answer.send.isEmpty { publishers.append((media.source, client)) }
         } catch {
             throw .failed(error.description)
@@ -291,12 +317,26 @@ actor LoadLoop {
         tally.lateness = lateness
         tally.busy = busy
         tally.batchDrops = batch.overflowed
+        for link in links.values {
+            var viewer = ViewerTally()
+            viewer.link = link.statistics
+            for receiver in link.client?.receivers ?? [] {
+                viewer.bytes += receiver.verifier.bytes
+                guard receiver.kind == .video else { continue }
+                viewer.framesDecoded += receiver.verifier.framesDecoded
+                viewer.freezes += receiver.verifier.freezes
+                viewer.freezeTime = viewer.freezeTime + receiver.verifier.freezeTime
+                viewer.switches += receiver.verifier.switches
+            }
+            tally.viewers[link.viewer] = viewer
+        }
         return tally
     }
 
     // MARK: The turn
 
     private func timerFired(at now: Instant) {
+        deliverLinks(at: now)
         if let due = nextMediaAt, due <= now {
             for (_, client) in publishers {
                 guard let deadline = client.nextDeadline, deadline <= now else { continue }
@@ -316,10 +356,52 @@ actor LoadLoop {
     }
 
     private func endTurn(at now: Instant) {
+        deliverLinks(at: now)
         forwarder.endTurn(at: now, into: batch)
-        eventLoop.send(batch)
+        sendBatch(at: now)
         for (id, event) in forwarder.takeEvents() { handle(event, of: id, at: now) }
-        eventLoop.setTimer(at: earliest(forwarder.nextDeadline, nextMediaAt))
+        var deadline = earliest(forwarder.nextDeadline, nextMediaAt)
+        for link in links.values { deadline = earliest(deadline, link.nextDeadline) }
+        eventLoop.setTimer(at: deadline)
+    }
+
+    /// Gives the core what has come through the subscribers' links.
+    private func deliverLinks(at now: Instant) {
+        for link in links.values {
+            link.deliver(at: now) { bytes, path in
+                let length = bytes.count
+                var span = bytes.mutableSpan
+                var raw = unsafe span.mutableBytes
+                forwarder.receive(&raw, length: length, path: path, at: now, into: batch)
+            }
+        }
+    }
+
+    /// Sends the batch, the datagrams of subscribers with a link through it.
+    private func sendBatch(at now: Instant) {
+        guard !links.isEmpty else {
+            eventLoop.send(batch)
+            return
+        }
+        for index in 0..<batch.count {
+            batch.withDatagram(index) { bytes, path in
+                if let socket = path.local.socket, let link = links[socket] {
+                    link.send(bytes, to: path, at: now)
+                } else {
+                    append(bytes, to: path)
+                }
+            }
+        }
+        batch.removeAll()
+        for link in links.values {
+            link.depart(at: now) { [self] bytes, path in unsafe append(bytes.span.bytes, to: path) }
+        }
+        eventLoop.send(unshaped)
+    }
+
+    private func append(_ bytes: RawSpan, to path: NetworkPath) {
+        if unshaped.count == unshaped.capacity { eventLoop.send(unshaped) }
+        unshaped.append(to: path, copying: bytes)
     }
 
     private func handle(_ event: PeerEvent, of id: PeerID, at now: Instant) {

@@ -59,6 +59,10 @@ extension LoadReport {
                 step.goalsMissed?.isEmpty ?? true ? "met" : "missed",
             ])
         }
+        return columns(rows)
+    }
+
+    private static func columns(_ rows: [[String]]) -> [String] {
         let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
             zip(row, widths).map { String(repeating: " ", count: $1 - $0.count + 2) + $0 }.joined()
@@ -120,7 +124,26 @@ extension LoadReport {
             "  generator    busy \(decimal(generator.busyShare * 100, 0)) %\(waiting ?? "")\(turns ?? ""), dropped "
                 + "\(generator.sendDrops) out, \(generator.receiveDrops) in"
         )
+        if let viewers = window.viewers { lines += Self.rows(viewers) }
         return lines
+    }
+
+    /// The most viewers in the table. The JSON report has all.
+    private static let viewersMax = 20
+
+    private static func rows(_ viewers: [Viewer]) -> [String] {
+        var rows = [
+            ["viewer", "kbit/s", "frames/s", "freezes", "frozen s", "layer changes", "link drops", "queue max ms"]
+        ]
+        for viewer in viewers.prefix(viewersMax) {
+            rows.append([
+                "\(viewer.number)", decimal(viewer.kilobitsPerSecond, 0), decimal(viewer.framesPerSecond, 1),
+                "\(viewer.freezes)", decimal(viewer.freezeSeconds, 1), "\(viewer.layerChanges)", "\(viewer.linkDrops)",
+                decimal(viewer.queueMillisecondsMax, 0),
+            ])
+        }
+        let more = viewers.count - viewersMax
+        return ["", "Viewers"] + columns(rows) + (more > 0 ? ["  … and \(more) more: --json lists all."] : [])
     }
 
     private static func line(_ times: Times) -> String {

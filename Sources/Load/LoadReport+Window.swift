@@ -1,5 +1,6 @@
 import Client
 import EventLoop
+import Impairment
 import Wire
 
 extension LoadReport.Times {
@@ -103,6 +104,25 @@ extension LoadReport.Media {
             longestGapMilliseconds: Double(received.longestGap.nanoseconds) / 1e6,
             latencyMilliseconds: LoadReport.Times(received.delays)
         )
+    }
+}
+
+extension LoadReport {
+    /// What each subscriber with a link received between two moments.
+    static func viewers(from start: [Int: ViewerTally], to end: [Int: ViewerTally], seconds: Double) -> [Viewer] {
+        end.sorted { $0.key < $1.key }.map { number, end in
+            let start = start[number] ?? ViewerTally()
+            return Viewer(
+                number: number + 1,
+                kilobitsPerSecond: Double(end.bytes - start.bytes) * 8 / seconds / 1e3,
+                framesPerSecond: Double(end.framesDecoded - start.framesDecoded) / seconds,
+                freezes: end.freezes - start.freezes,
+                freezeSeconds: (end.freezeTime - start.freezeTime).seconds,
+                layerChanges: end.switches - start.switches,
+                linkDrops: end.link.packetsDropped - start.link.packetsDropped,
+                queueMillisecondsMax: end.link.queueDelayMax.seconds * 1e3
+            )
+        }
     }
 }
 

@@ -75,6 +75,24 @@ package struct LoadReport: Codable, Sendable {
         /// Datagrams that the kernel dropped because its sockets' buffers were full.
         package var receiveDrops: Int
     }
+    /// A subscriber behind a link of its own.
+    package struct Viewer: Codable, Sendable {
+        /// From 1.
+        package var number: Int
+        /// The payload that it received.
+        package var kilobitsPerSecond: Double
+        package var framesPerSecond: Double
+        /// Frames that came 150 ms later than usual and after three times the usual time.
+        package var freezes: Int
+        /// The time between these frames and the ones before them.
+        package var freezeSeconds: Double
+        /// Changes of the simulcast layer or of the publisher.
+        package var layerChanges: Int
+        /// Packets to it that its link dropped or lost.
+        package var linkDrops: Int
+        /// The longest time that a packet to it waited in the queue of its link, since it joined.
+        package var queueMillisecondsMax: Double
+    }
     /// A measured period.
     package struct Window: Codable, Sendable {
         package var seconds: Double
@@ -94,6 +112,8 @@ package struct LoadReport: Codable, Sendable {
         package var generator: Generator
         /// The goals that a step of a ramp missed, as text.
         package var goalsMissed: [String]?
+        /// Each subscriber, if they have links of their own.
+        package var viewers: [Viewer]?
 
         package var packetsLost: Int { (video?.packetsLost ?? 0) + (audio?.packetsLost ?? 0) }
         package var subscribersSilent: Int { (video?.subscribersSilent ?? 0) + (audio?.subscribersSilent ?? 0) }

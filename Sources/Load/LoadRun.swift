@@ -201,7 +201,10 @@ package actor LoadRun {
     func prepareClient(_ role: Role, _ number: Int) async throws(LoadError) -> PendingClient {
         let index = role == .publisher ? number : configuration.publisherCount + number
         let loop = loops[index % loops.count]
-        let endpoint = try await loop.open(wantsV6: !configuration.hostIsV4)
+        let endpoint = try await loop.open(
+            wantsV6: !configuration.hostIsV4,
+            viewer: role == .subscriber && configuration.shapesViewers ? number : nil
+        )
         var generator = SystemRandomNumberGenerator()
         var media = LoadLoop.Media(source: firstSource &+ UInt32(number), hasAudio: configuration.sendsAudio)
         if configuration.videoBitsPerSecond > 0 {
@@ -232,7 +235,13 @@ package actor LoadRun {
         let video: [CodecParameters] = configuration.videoBitsPerSecond > 0 ? [.standard(.vp8)] : []
         let offer =
             role == .publisher
-            ? ClientOffer.publish(transport: transport, audio: audio, video: video, using: &generator)
+            ? ClientOffer.publish(
+                transport: transport,
+                audio: audio,
+                video: video,
+                rids: configuration.sendsSimulcast ? ["r0", "r1", "r2"].compactMap { RID($0) } : [],
+                using: &generator
+            )
             : ClientOffer.watch(transport: transport, audio: audio, video: video, using: &generator)
         let resource = try await negotiate(offer.text, role, number)
         resources.append(resource)
@@ -310,7 +319,7 @@ package actor LoadRun {
         try? await Task.sleep(for: .seconds(configuration.durationSeconds))
         let end = await snapshot()
         let settled = await Task { await settle(stopping: isLast) }.value
-        return LoadReport.Window(
+        var window = LoadReport.Window(
             from: start,
             to: end,
             settled: settled,
@@ -322,6 +331,9 @@ package actor LoadRun {
                 serverBefore: serverBefore
             )
         )
+        guard configuration.shapesViewers else { return window }
+        window.viewers = LoadReport.viewers(from: start.tally.viewers, to: end.tally.viewers, seconds: window.seconds)
+        return window
     }
 
     private func snapshot() async -> LoadSnapshot {

@@ -1,5 +1,6 @@
 import Client
 import EventLoop
+import Impairment
 import Wire
 
 /// What the clients of one loop, or of all loops, have sent and received of one kind of media.
@@ -58,6 +59,17 @@ struct MediaTally: Sendable {
     }
 }
 
+/// What one subscriber behind a link of its own has received.
+struct ViewerTally: Sendable {
+    var bytes = 0
+    var framesDecoded = 0
+    var freezes = 0
+    var freezeTime = Interval.zero
+    /// Changes of the source that plays: of the simulcast layer or of the publisher.
+    var switches = 0
+    var link = LinkStatistics()
+}
+
 /// The counts of one loop, or of all loops.
 struct LoadTally: Sendable {
     var takenAt = Instant(nanoseconds: 0)
@@ -76,6 +88,8 @@ struct LoadTally: Sendable {
     var busy = Interval.zero
     /// Datagrams dropped because the batch was full.
     var batchDrops = 0
+    /// Subscribers behind links of their own, by number.
+    var viewers: [Int: ViewerTally] = [:]
 
     var packets: Int { video.packets + audio.packets }
     var bytes: Int { video.bytes + audio.bytes }
@@ -100,6 +114,7 @@ struct LoadTally: Sendable {
         turns.merge(other.turns)
         lateness.merge(other.lateness)
         busy = busy + other.busy
+        viewers.merge(other.viewers) { $1 }
     }
 
     func since(_ earlier: Self) -> Self {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Dispatch
 import Foundation
+import Impairment
 import Load
 import Wire
 
@@ -84,6 +85,24 @@ struct LoadCommand: AsyncParsableCommand {
 
     @Flag(help: "Publish and watch audio too.")
     var audio = false
+
+    @Flag(help: "Publish three simulcast layers, each with half the bit rate of the one above; WHIP only.")
+    var simulcast = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Give each subscriber a link of its own, as rate=1M,delay=50ms,queue=300ms, and report each; nagare impair "
+                + "--help lists what a link takes. Seconds count from the subscriber's join.",
+            valueName: "link"
+        )
+    )
+    var viewerLink: String?
+
+    @Option(help: ArgumentHelp("The link from each subscriber back to the server.", valueName: "link"))
+    var viewerUplink: String?
+
+    @Option(help: ArgumentHelp("The seed of the links' random decisions.", valueName: "n"))
+    var linkSeed: UInt64 = 1
 
     @Option(help: ArgumentHelp("The length of the measured window; with --ramp, of each step's.", valueName: "seconds"))
     var duration = 30.0
@@ -204,6 +223,10 @@ struct LoadCommand: AsyncParsableCommand {
             configuration.videoBitsPerSecond = min(max(videoKbps, -1), 1_000_000) * 1_000
             configuration.framesPerSecond = fps
             configuration.sendsAudio = audio
+            configuration.sendsSimulcast = simulcast
+            configuration.viewerLink = try viewerLink.map { try ImpairCommand.conditions($0, "--viewer-link") }
+            configuration.viewerUplink = try viewerUplink.map { try ImpairCommand.conditions($0, "--viewer-uplink") }
+            configuration.linkSeed = linkSeed
             configuration.durationSeconds = duration
             configuration.joinRate = joinRate
             configuration.token = token

@@ -38,7 +38,9 @@ import Testing
         "Impairment": ["Wire"],
         "ImpairmentProxy": ["Wire", "EventLoop", "Impairment"],
         "Client": ["Wire", "MediaTypes", "Negotiation", "Forwarding"],
-        "Load": ["Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Client"],
+        "Load": [
+            "Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Impairment", "Client",
+        ],
     ]
 
     static let files = SourceTree.swiftFiles(under: "Sources")
