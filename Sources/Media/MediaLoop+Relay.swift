@@ -53,16 +53,20 @@ extension MediaLoop {
     // MARK: Control
 
     /// Lets a track play into a slot of a peer of this loop from its next key frame on, or with `nil` nothing. With the
-    /// track that plays there already only the layer changes.
+    /// track that plays there already only the preference changes.
     /// - Throws: `ForwarderError` when a peer or a track is gone, or the location is none of the linked loops;
     ///   `EventLoopError.stopped` when a loop was shut down.
-    public func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice = .richest) async throws {
+    public func connect(
+        slot: TrackID,
+        to source: PlacedTrack?,
+        preference: LayerPreference = LayerPreference()
+    ) async throws {
         if let source, source.location != location {
             try beginCall()
             guard let origin = loops[source.location] else { throw ForwarderError.unknownLocation(source.location) }
-            try await connect(slot: slot, to: source.track, of: origin, layer: layer)
+            try await connect(slot: slot, to: source.track, of: origin, preference: preference)
         } else {
-            try connect(slot: slot, to: source?.track, layer: layer)
+            try connect(slot: slot, to: source?.track, preference: preference)
         }
     }
 
@@ -73,13 +77,13 @@ extension MediaLoop {
         slot: TrackID,
         to track: TrackID,
         of origin: MediaLoop,
-        layer: LayerChoice = .richest
+        preference: LayerPreference = LayerPreference()
     ) async throws {
         // The first call for a track makes its mirror; the others wait for that.
         while true {
             try beginCall()
             if forwarder.mirror(of: track) != nil {
-                try forwarder.connect(slot: slot, to: track, layer: layer, at: EventLoop.now())
+                try forwarder.connect(slot: slot, to: track, preference: preference, at: EventLoop.now())
                 return
             }
             guard arriving[track] != nil else { break }
@@ -100,7 +104,7 @@ extension MediaLoop {
         let now = EventLoop.now()
         forwarder.addMirror(relayed, as: relay, from: link, at: now)
         do {
-            try forwarder.connect(slot: slot, to: track, layer: layer, at: now)
+            try forwarder.connect(slot: slot, to: track, preference: preference, at: now)
         } catch {
             // The slot went meanwhile. Those who waited for the track make a mirror of their own.
             forwarder.removeUnusedMirror(of: track)

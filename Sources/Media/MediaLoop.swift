@@ -220,10 +220,16 @@ public actor MediaLoop: MediaPlane {
     }
 
     /// Lets a track of a peer of this loop play into a slot from its next key frame on, or with `nil` nothing. With the
-    /// track that plays there already only the layer changes.
-    public func connect(slot: TrackID, to track: TrackID?, layer: LayerChoice = .richest) throws {
+    /// track that plays there already only the preference changes.
+    public func connect(slot: TrackID, to track: TrackID?, preference: LayerPreference = LayerPreference()) throws {
         try beginCall()
-        try forwarder.connect(slot: slot, to: track, layer: layer, at: EventLoop.now())
+        try forwarder.connect(slot: slot, to: track, preference: preference, at: EventLoop.now())
+    }
+
+    /// Limits the rate at which a peer is sent media. Does nothing when the peer is not here.
+    /// - Parameter bitsPerSecond: of all its media together, from the IP header on; `nil` for the settings' maximum.
+    public func limitSending(to peer: PeerID, bitsPerSecond: Int?) {
+        forwarder.limitSending(to: peer, bitsPerSecond: bitsPerSecond, at: EventLoop.now())
     }
 
     /// Asks a peer for a key frame of every video stream that it sends now; does nothing when it is not here.

@@ -5,7 +5,7 @@ import Forwarding
 ///
 /// Each loop has a ring to each other one. A track that a slot of another loop plays is sent there once, however many
 /// slots play it; key frame requests come back the same way. The rings are for media only: which track goes where is
-/// arranged by calls between the loops (``MediaLoop/connect(slot:to:layer:)``).
+/// arranged by calls between the loops (``MediaLoop/connect(slot:to:preference:)``).
 public struct MediaLoops: Sendable {
     /// In the order in which they were given; at most 65,536.
     public let loops: [MediaLoop]

@@ -13,7 +13,7 @@ public enum SlotImportance: UInt8, Hashable, Sendable, Codable, CaseIterable, Co
 }
 
 /// What a receiver prefers of one source. Room decides it.
-public struct LayerPreference: Hashable, Sendable {
+public struct LayerPreference: Hashable, Sendable, Codable {
     /// The highest simulcast layer that it may get, or ``LayerChoice/nothing``.
     public var cap: LayerChoice
     /// Sources of a higher importance get their layers first where the rate does not suffice for all.

@@ -49,9 +49,14 @@ public protocol MediaPlane: Sendable {
     func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) async throws
 
     /// Connects a slot of a peer on this loop to a source on any loop, or to none. The slot plays from the source's
-    /// next key frame on. With the present source only the layer changes, at a key frame of the new layer. Fails for an
-    /// unknown peer or track.
-    func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws
+    /// next key frame on. With the present source only the preference changes; a new layer starts at its key frame.
+    /// Fails for an unknown peer or track.
+    func connect(slot: TrackID, to source: PlacedTrack?, preference: LayerPreference) async throws
+
+    /// Limits the rate at which a peer is sent media. Does nothing for an unknown peer.
+    ///
+    /// - Parameter bitsPerSecond: of all its media together, from the IP header on; `nil` for the settings' maximum.
+    func limitSending(to peer: PeerID, bitsPerSecond: Int?) async
 
     /// Requests a key frame of every video stream that the peer sends at present. Does nothing for an unknown peer.
     func requestKeyFrame(of peer: PeerID) async

@@ -8,8 +8,10 @@ package actor FakeMediaPlane: MediaPlane {
     package nonisolated let location: MediaLocation
     package private(set) var peers: [PeerID: PeerParameters] = [:]
     package private(set) var sources: [TrackID: PlacedTrack] = [:]
-    /// The layer of each slot's source.
-    package private(set) var layers: [TrackID: LayerChoice] = [:]
+    /// What each slot's receiver prefers of its source.
+    package private(set) var preferences: [TrackID: LayerPreference] = [:]
+    /// The limits that peers were given, in order.
+    package private(set) var sendLimits: [(peer: PeerID, bitsPerSecond: Int?)] = []
     /// The peers that were asked for key frames, in order.
     package private(set) var keyFrameRequests: [PeerID] = []
     package private(set) var connectCount = 0
@@ -44,7 +46,7 @@ package actor FakeMediaPlane: MediaPlane {
         guard peers.removeValue(forKey: peer) != nil else { return }
         removed.append(peer)
         sources = sources.filter { $0.key.peer != peer && $0.value.track.peer != peer }
-        layers = layers.filter { sources[$0.key] != nil }
+        preferences = preferences.filter { sources[$0.key] != nil }
         figures[peer] = nil
     }
 
@@ -62,16 +64,20 @@ package actor FakeMediaPlane: MediaPlane {
         peers[peer]?.send += add
         for mid in remove {
             sources[TrackID(peer: peer, mid: mid)] = nil
-            layers[TrackID(peer: peer, mid: mid)] = nil
+            preferences[TrackID(peer: peer, mid: mid)] = nil
         }
     }
 
-    package func connect(slot: TrackID, to source: PlacedTrack?, layer: LayerChoice) async throws {
+    package func connect(slot: TrackID, to source: PlacedTrack?, preference: LayerPreference) async throws {
         connectCount += 1
         if let source, source.location == gatedLocation { await passGate() }
         guard peers[slot.peer]?.send.contains(where: { $0.mid == slot.mid }) == true else { throw Refusal() }
         sources[slot] = source
-        layers[slot] = source == nil ? nil : layer
+        preferences[slot] = source == nil ? nil : preference
+    }
+
+    package func limitSending(to peer: PeerID, bitsPerSecond: Int?) {
+        if peers[peer] != nil { sendLimits.append((peer, bitsPerSecond)) }
     }
 
     package func requestKeyFrame(of peer: PeerID) {

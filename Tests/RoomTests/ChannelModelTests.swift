@@ -23,6 +23,7 @@ struct ChannelModelTests {
                 .connect(
                     slot: bench.track(viewer, ModelBench.video),
                     to: bench.placed(publisher, ModelBench.video),
+                    preference: LayerPreference(importance: .stage),
                     location: 0
                 ),
                 .channelChanged(ModelBench.channel),
@@ -205,6 +206,7 @@ struct ChannelModelTests {
                 .connect(
                     slot: bench.track(far, ModelBench.video),
                     to: bench.placed(publisher, ModelBench.video),
+                    preference: LayerPreference(importance: .stage),
                     location: 1
                 )
             )

@@ -88,7 +88,8 @@ struct FilterListTests {
                 peer: PeerID(rawValue: 1),
                 location: 0,
                 publications: [],
-                isFocused: false
+                isFocused: false,
+                isSpeaker: false
             )
         }
         var visited = 0

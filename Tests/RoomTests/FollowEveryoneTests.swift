@@ -56,7 +56,7 @@ struct FollowEveryoneTests {
                 .connect(
                     slot: slots.video,
                     to: bench.placed(sender, ModelBench.video),
-                    layer: .level(0),
+                    preference: LayerPreference(cap: .level(0)),
                     location: location
                 ),
             ]
@@ -290,6 +290,11 @@ struct CostTests {
         #expect(bench.model.workDone - last <= 3)
         last = bench.model.workDone
         _ = bench.model.received(.speech(mid: ModelBench.audio, isSpeaking: true), from: bench.peers[ids[0]]!)
-        #expect(bench.model.workDone == last, "without spotlight speech is nothing to anybody")
+        #expect(bench.model.workDone - last <= 3 * receivers, "a new speaker's slots")
+        last = bench.model.workDone
+        for id in [ids[0], ids[1]] {
+            _ = bench.model.received(.speech(mid: ModelBench.audio, isSpeaking: true), from: bench.peers[id]!)
+        }
+        #expect(bench.model.workDone == last, "a known speaker, and another one too soon")
     }
 }

@@ -48,7 +48,7 @@ struct PropertyWorld {
     var peers: [ParticipantID: PeerID] = [:]
     var locations: [PeerID: MediaLocation] = [:]
     var sessions: [ChannelName: Session] = [:]
-    var played: [TrackID: (source: PlacedTrack, layer: LayerChoice)] = [:]
+    var played: [TrackID: (source: PlacedTrack, preference: LayerPreference)] = [:]
     var step = 0
     var midNext = 1
     var second: Int64 = 100
@@ -134,7 +134,7 @@ extension PropertyWorld {
         _ id: ParticipantID,
         _ seen: Seen,
         _ focus: [ChannelName: [ParticipantID]]
-    ) -> (source: PlacedTrack, layer: LayerChoice)? {
+    ) -> (source: PlacedTrack, preference: LayerPreference)? {
         guard let person = people[id], let sender = people[seen.sender], sender.isLive, let peer = peers[seen.sender],
             sender.request.channel == person.request.channel, bundle(seen.sender) != bundle(id),
             let track = sender.publications.first(where: { $0.mid == seen.track && $0.kind == seen.kind }),
@@ -153,7 +153,25 @@ extension PropertyWorld {
         }
         guard layer != .nothing else { return nil }
         let source = PlacedTrack(track: TrackID(peer: peer, mid: track.mid), location: locations[peer]!)
-        return (source, track.isSimulcast ? layer : .richest)
+        let importance = seen.kind == .video ? importance(of: seen.sender, to: person, focus) : .other
+        return (source, LayerPreference(cap: track.isSimulcast ? layer : .richest, importance: importance))
+    }
+
+    private func importance(
+        of sender: ParticipantID,
+        to person: Person,
+        _ focus: [ChannelName: [ParticipantID]]
+    ) -> SlotImportance {
+        let name = person.request.channel
+        let isFocused = focus[name]?.contains(sender) == true
+        let usesSpotlight = person.request.spotlight != nil || person.spotlights[sender] != nil
+        if usesSpotlight, isFocused { return .stage }
+        if !usesSpotlight, let requested = person.layers[sender] {
+            let order: [LayerChoice] = [.nothing, .level(0), .level(1), .richest]
+            let isHigher = order.firstIndex(of: requested)! > order.firstIndex(of: person.request.layer)!
+            if isHigher || requested == .richest { return .stage }
+        }
+        return model.channels[name]?.state.session?.recentSpeakers.contains(sender) == true ? .speaker : .other
     }
 
     mutating func check() {
@@ -164,7 +182,7 @@ extension PropertyWorld {
                 let slot = TrackID(peer: peers[id]!, mid: mid)
                 let expected = expected(id, seen, focus)
                 expect(played[slot]?.source == expected?.source, "\(slot) plays \(seen)")
-                expect(played[slot]?.layer == expected?.layer, "the layer of \(slot)")
+                expect(played[slot]?.preference == expected?.preference, "the preference of \(slot)")
             }
             expect(Set(model.slots(of: id)?.map(\.mid) ?? []) == Set(person.slots.keys), "the slots of \(id)")
         }
@@ -206,11 +224,11 @@ extension PropertyWorld {
     mutating func perform(_ effects: [ChannelModel.Effect]) {
         for effect in effects {
             switch effect {
-            case .connect(let slot, let source, let layer, let location):
+            case .connect(let slot, let source, let preference, let location):
                 expect(location == locations[slot.peer], "the location of \(slot)")
-                let isSame = played[slot]?.source == source && (source == nil || played[slot]?.layer == layer)
+                let isSame = played[slot]?.source == source && (source == nil || played[slot]?.preference == preference)
                 expect(!isSame, "nothing is decided twice")
-                played[slot] = source.map { ($0, layer) }
+                played[slot] = source.map { ($0, preference) }
             case .streamsChanged(let id): told.insert(id)
             case .ended(let id, _): forget(id)
             case .notify(let content, let ids): checkNews(content, ids)

@@ -83,7 +83,7 @@ struct RoomsSignalingTests {
         let slot = TrackID(peer: viewer.peer, mid: MID("x")!)
         let source = PlacedTrack(track: TrackID(peer: sender.peer, mid: RoomsBench.mid), location: 0)
         #expect(await bench.plane.sources == [slot: source])
-        #expect(await bench.plane.layers == [slot: .richest], "the sender has one layer")
+        #expect(await bench.plane.preferences == [slot: LayerPreference()], "the sender has one layer")
         #expect(await bench.plane.peers[viewer.peer]?.send.map(\.mid.value) == ["x", "y"])
         try await bench.rooms.changeSlots(of: viewer.id, add: [], remove: [MID("x")!])
         await bench.rooms.settle()

@@ -154,7 +154,7 @@ struct SpotlightTests {
         #expect(full.allSatisfy { bench.slot($0.audio)?.source != nil && bench.slot($0.video)?.layer == .richest })
     }
 
-    @Test func `without simulcast focus changes audio only, and layer none sends no video`() throws {
+    @Test func `without simulcast focus changes audio and importance, and layer none sends no video`() throws {
         var bench = ModelBench()
         let sender = try bench.member(.sendonly, isSimulcast: false)
         let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
@@ -171,6 +171,12 @@ struct SpotlightTests {
                     location: bench.location(viewer)
                 ),
                 .connect(
+                    slot: seen.video,
+                    to: bench.placed(sender, ModelBench.video),
+                    preference: LayerPreference(importance: .stage),
+                    location: bench.location(viewer)
+                ),
+                .connect(
                     slot: unseen.audio,
                     to: bench.placed(sender, ModelBench.audio),
                     location: bench.location(blind)
@@ -178,6 +184,7 @@ struct SpotlightTests {
                 .connect(
                     slot: unseen.video,
                     to: bench.placed(sender, ModelBench.video),
+                    preference: LayerPreference(importance: .stage),
                     location: bench.location(blind)
                 ),
             ]

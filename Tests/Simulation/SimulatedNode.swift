@@ -124,9 +124,9 @@ final class SimulatedNode {
         for effect in effects {
             world.trace?.note(effect, at: world.now)
             switch effect {
-            case .connect(let slot, let source, let layer, let location):
+            case .connect(let slot, let source, let preference, let location):
                 let queue = Queue(channel: name, location: location)
-                let target = MediaCommandQueue.Target(source: source, layer: layer)
+                let target = MediaCommandQueue.Target(source: source, preference: preference)
                 if commands[queue, default: MediaCommandQueue()].setTarget(target, for: slot) {
                     enqueue(.connect(slot), at: queue)
                 }
@@ -186,12 +186,12 @@ final class SimulatedNode {
                 }
                 if let source = target.source, source.location != queue.location {
                     crossLoopConnects.insert(slot)
-                    connectAcrossLoops(slot, source, target.layer, home: home) { [self] in
+                    connectAcrossLoops(slot, source, target.preference, home: home) { [self] in
                         crossLoopConnects.remove(slot)
                         if commands[queue]?.hasTarget(for: slot) == true { enqueue(.connect(slot), at: queue) }
                     }
                 } else {
-                    connect(slot, to: target.source?.track, target.layer, home: home)
+                    connect(slot, to: target.source?.track, target.preference, home: home)
                 }
             }
         }
@@ -199,32 +199,32 @@ final class SimulatedNode {
         world.schedule(after: delay) { [self] in sendCommands(queue) }
     }
 
-    private func connect(_ slot: TrackID, to track: TrackID?, _ layer: LayerChoice, home: Int) {
+    private func connect(_ slot: TrackID, to track: TrackID?, _ preference: LayerPreference, home: Int) {
         do {
-            try world.loops[home].core.connect(slot: slot, to: track, layer: layer, at: world.now)
+            try world.loops[home].core.connect(slot: slot, to: track, preference: preference, at: world.now)
         } catch {
             refusedConnections += 1
         }
     }
 
-    /// `MediaLoop.connect(slot:to:of:layer:)`: one call a track brings it to the slot's loop, the others wait for that.
+    /// `MediaLoop.connect(slot:to:of:preference:)`: one call a track brings it to the slot's loop, the others wait for that.
     private func connectAcrossLoops(
         _ slot: TrackID,
         _ source: PlacedTrack,
-        _ layer: LayerChoice,
+        _ preference: LayerPreference,
         home: Int,
         _ completion: @escaping () -> Void
     ) {
         let (core, track, arrival) = (world.loops[home].core, source.track, Arrival(track: source.track, home: home))
         if core.mirror(of: track) != nil {
-            connect(slot, to: track, layer, home: home)
+            connect(slot, to: track, preference, home: home)
             world.settle(world.loops[home])
             completion()
             return
         }
         if arriving[arrival] != nil {
             arriving[arrival]?.append { [self] in
-                connectAcrossLoops(slot, source, layer, home: home, completion)
+                connectAcrossLoops(slot, source, preference, home: home, completion)
             }
             return
         }
@@ -246,7 +246,7 @@ final class SimulatedNode {
             world.settle(origin)
             world.schedule(after: delay) { [self] in
                 core.addMirror(track, as: relay, from: LinkID(rawValue: UInt32(origin.loop ?? 0)), at: world.now)
-                connect(slot, to: track.id, layer, home: home)
+                connect(slot, to: track.id, preference, home: home)
                 core.removeUnusedMirror(of: track.id)
                 world.settle(world.loops[home])
                 finish()

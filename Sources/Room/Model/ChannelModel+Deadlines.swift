@@ -23,6 +23,7 @@ extension ChannelModel {
                 effects += left(id, reason: .unanswered)
             }
         }
+        updateRecentSpeakers(into: &effects)
         for id in updateDeadlines.due(through: now.second) { update(id, into: &effects) }
         return effects
     }

@@ -22,15 +22,33 @@ extension ChannelModel {
         guard participant.isLive, let speaks = participants[id].map({ !$0.speaking.isEmpty }) else { return }
         if isSpeaking {
             state.session?.speakers.startedSpeaking(id)
+            if participant.publications.contains(where: { $0.kind == .video }) {
+                state.session?.recentSpeakers.startedSpeaking(id)
+            }
         } else if !speaks {
             state.session?.speakers.stoppedSpeaking(id)
         }
+        let changed = state.session?.recentSpeakers.update(at: now.second) ?? []
         updateFocus(into: &effects)
+        updateSlots(ofViewersOf: changed, into: &effects)
+    }
+
+    /// Changes the recent speakers if a change had to wait until now.
+    mutating func updateRecentSpeakers(into effects: inout [Effect]) {
+        updateSlots(ofViewersOf: state.session?.recentSpeakers.update(at: now.second) ?? [], into: &effects)
+    }
+
+    /// Updates the slots of single senders' tracks. Who follows one publisher sees nobody beside it.
+    private mutating func updateSlots(ofViewersOf senders: [ParticipantID], into effects: inout [Effect]) {
+        for sender in senders {
+            for viewer in state.followersOfEveryone { updateSlots(of: viewer, from: sender, into: &effects) }
+        }
     }
 
     /// A sender left the channel.
     mutating func removeSpeaker(_ participant: Participant, into effects: inout [Effect]) {
         state.session?.speakers.remove(participant.id)
+        state.session?.recentSpeakers.remove(participant.id)
         updateFocus(into: &effects)
     }
 

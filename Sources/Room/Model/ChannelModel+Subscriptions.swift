@@ -40,7 +40,10 @@ extension ChannelModel {
     /// `nil` unless the participant is active.
     mutating func source(_ id: ParticipantID) -> Source? {
         guard let participant = participants[id], participant.isActive else { return nil }
-        var source = participant.source(isFocused: state.session?.speakers.isFocused(id) ?? false)
+        var source = participant.source(
+            isFocused: state.session?.speakers.isFocused(id) ?? false,
+            isSpeaker: state.session?.recentSpeakers.contains(id) ?? false
+        )
         source.channelVerdict = channelVerdict(on: source)
         return source
     }

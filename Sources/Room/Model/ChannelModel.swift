@@ -17,7 +17,12 @@ package struct ChannelModel: Sendable, Codable {
     /// What the owner of the model has to do, in the order of the list.
     package enum Effect: Hashable, Sendable {
         /// `location` is the slot's; the source has its own.
-        case connect(slot: TrackID, to: PlacedTrack?, layer: LayerChoice = .richest, location: MediaLocation)
+        case connect(
+            slot: TrackID,
+            to: PlacedTrack?,
+            preference: LayerPreference = LayerPreference(),
+            location: MediaLocation
+        )
         /// The peer is still up and has to be ended.
         case removePeer(PeerID, location: MediaLocation)
         /// ``ChannelModel/visibleStreams(to:)`` has changed.
@@ -74,7 +79,10 @@ package struct ChannelModel: Sendable, Codable {
             publishers: state.publishers.count,
             viewers: state.activeViewerCount,
             connections: state.counts,
-            nextDeadlineSecond: [updateDeadlines, lifetimeDeadlines, setupDeadlines].compactMap(\.earliest).min()
+            nextDeadlineSecond: [
+                updateDeadlines.earliest, lifetimeDeadlines.earliest, setupDeadlines.earliest,
+                state.session?.recentSpeakers.deadlineSecond,
+            ].compactMap(\.self).min()
         )
     }
 }

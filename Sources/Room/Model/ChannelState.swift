@@ -11,6 +11,7 @@ struct ChannelState: Sendable, Codable {
         /// The cached verdict of ``filters`` on each publisher.
         var verdicts: [ParticipantID: FilterVerdict] = [:]
         var speakers = ActiveSpeakers()
+        var recentSpeakers = RecentSpeakers()
     }
     var session: Session?
     var members = ParticipantList()

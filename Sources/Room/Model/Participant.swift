@@ -96,14 +96,15 @@ struct Participant: Sendable, Codable {
         member.sendsVideo = announcedVideo ?? publications.contains { $0.kind == .video }
     }
 
-    func source(isFocused: Bool) -> Source {
+    func source(isFocused: Bool, isSpeaker: Bool) -> Source {
         Source(
             id: id,
             clientID: member.clientID,
             peer: peer,
             location: location,
             publications: publications,
-            isFocused: isFocused
+            isFocused: isFocused,
+            isSpeaker: isSpeaker
         )
     }
 

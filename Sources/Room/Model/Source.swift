@@ -10,6 +10,8 @@ struct Source: Sendable {
     let publications: [Publication]
     /// Whether it is in focus; `false` without spotlight.
     let isFocused: Bool
+    /// Whether it speaks, or was among the last that spoke: see ``RecentSpeakers``.
+    let isSpeaker: Bool
     /// The verdict of the channel's filters on it.
     var channelVerdict = FilterVerdict()
 }
@@ -18,7 +20,7 @@ struct Source: Sendable {
 struct Playing: Hashable, Sendable {
     let track: TrackID
     let location: MediaLocation
-    let layer: LayerChoice
+    let preference: LayerPreference
     /// The layer as it was requested, before ``Publication/ranked(_:)``.
     let requestedLayer: LayerChoice
 }

@@ -145,6 +145,45 @@ extension Viewer {
     }
 }
 
+// MARK: - Importance
+
+extension Viewer {
+    /// A request for one sender's highest layer, or for a higher one than of the other senders, is for the picture that
+    /// the receiver looks at.
+    private func importance(of publication: Publication, _ source: Source) -> SlotImportance {
+        guard following == .everyone else { return .stage }
+        let sender = senders[source.id]
+        if (sender?.spotlight ?? spotlight) != nil {
+            if source.isFocused { return .stage }
+        } else if let requested = sender?.layer,
+            requested.number > layer.number || requested.number >= publication.highestNumber
+        {
+            return .stage
+        }
+        return source.isSpeaker ? .speaker : .other
+    }
+}
+
+extension LayerChoice {
+    /// A higher one stands for a higher layer.
+    fileprivate var number: Int {
+        switch self {
+        case .nothing: -1
+        case .level(let number): number
+        case .richest: .max
+        }
+    }
+}
+
+extension Publication {
+    /// The least number in requests for its highest layer. Receivers do not know who sends several layers, so it is
+    /// `r2` of those who do not.
+    fileprivate var highestNumber: Int {
+        guard isSimulcast else { return 2 }
+        return (0...2).first { ranked(.level($0)) == .level(rids.count - 1) } ?? rids.count - 1
+    }
+}
+
 // MARK: - Sources of slots
 
 extension Viewer {
@@ -251,10 +290,12 @@ extension Viewer {
             }
         }
         after.source = playing?.track
-        after.layer = playing?.layer ?? .richest
+        after.preference = playing?.preference ?? LayerPreference()
         after.requestedLayer = playing?.requestedLayer ?? .richest
-        guard after.source != slot.source || after.layer != slot.layer else { return after }
-        after.awaitsRequestedLayer = layerWasRequested && after.source != nil
+        guard after.source != slot.source || after.preference != slot.preference else { return after }
+        if after.source != slot.source || after.layer != slot.layer {
+            after.awaitsRequestedLayer = layerWasRequested && after.source != nil
+        }
         if after.source != slot.source { after.rid = nil }
         if layerWasRequested, receivesNotifications, after.source == nil, let source, publication?.isSimulcast == true {
             // The media plane does not report a switch to nothing.
@@ -272,7 +313,7 @@ extension Viewer {
             .connect(
                 slot: TrackID(peer: peer, mid: slot.mid),
                 to: playing.map { PlacedTrack(track: $0.track, location: $0.location) },
-                layer: after.layer,
+                preference: after.preference,
                 location: location
             )
         )
@@ -285,7 +326,10 @@ extension Viewer {
         return Playing(
             track: TrackID(peer: source.peer, mid: publication.mid),
             location: source.location,
-            layer: publication.isSimulcast ? publication.ranked(layer) : .richest,
+            preference: LayerPreference(
+                cap: publication.isSimulcast ? publication.ranked(layer) : .richest,
+                importance: publication.kind == .video ? importance(of: publication, source) : .other
+            ),
             requestedLayer: publication.isSimulcast ? layer : .richest
         )
     }

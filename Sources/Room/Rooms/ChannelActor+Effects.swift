@@ -28,9 +28,9 @@ extension ChannelActor {
 
     private func perform(_ effect: ChannelModel.Effect, _ slowConsumers: inout [ParticipantID]) {
         switch effect {
-        case .connect(let slot, let source, let layer, let location):
+        case .connect(let slot, let source, let preference, let location):
             // Replaces a queued target of the slot.
-            let target = MediaCommandQueue.Target(source: source, layer: layer)
+            let target = MediaCommandQueue.Target(source: source, preference: preference)
             if commands[location, default: MediaCommandQueue()].setTarget(target, for: slot) {
                 enqueue(.connect(slot), at: location)
             }
@@ -141,7 +141,7 @@ extension ChannelActor {
             for (slot, target) in batch {
                 group.addTask {
                     do {
-                        try await plane.connect(slot: slot, to: target.source, layer: target.layer)
+                        try await plane.connect(slot: slot, to: target.source, preference: target.preference)
                         return nil
                     } catch {
                         return (slot, "\(error)")
@@ -165,7 +165,7 @@ extension ChannelActor {
 
     private func connect(_ slot: TrackID, _ target: MediaCommandQueue.Target, at location: MediaLocation) async {
         do {
-            try await context.plane(at: location).connect(slot: slot, to: target.source, layer: target.layer)
+            try await context.plane(at: location).connect(slot: slot, to: target.source, preference: target.preference)
         } catch {
             context.onEvent(.subscriptionFailed(slot: slot, "\(error)"))
         }

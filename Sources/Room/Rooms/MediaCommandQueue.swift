@@ -7,10 +7,10 @@ struct MediaCommandQueue {
         case connect(TrackID)
         case remove(PeerID)
     }
-    /// The source and layer that a slot is to play.
+    /// The source that a slot is to play, and what its receiver prefers of it.
     struct Target {
         var source: PlacedTrack?
-        var layer: LayerChoice
+        var preference: LayerPreference
     }
     private var commands: [Command] = []
     private var targets: [TrackID: Target] = [:]

@@ -7,8 +7,10 @@ public struct Slot: Hashable, Sendable, Codable {
     public let kind: MediaKind
     /// The track that it plays; `nil` while there is none, or it is blocked.
     public internal(set) var source: TrackID?
-    /// The layer of its source to play, as a rank among the negotiated layers.
-    public internal(set) var layer = LayerChoice.richest
+    /// What the viewer prefers of its source. The layer is a rank among the negotiated ones.
+    public internal(set) var preference = LayerPreference()
+    /// The highest layer of its source to play.
+    public var layer: LayerChoice { preference.cap }
     /// The layer as it was requested.
     var requestedLayer = LayerChoice.richest
     /// The track of its sender that it was negotiated for; `nil` for the next one of its kind.
