@@ -11,6 +11,7 @@ extension Grants {
     package static let audioKbpsMax = 510
     package static let videoKbpsMax = 100_000
     package static let publishKbpsMax = 1_000_000
+    package static let receiveKbpsMax = 1_000_000
 
     /// Parses the grants of an authentication webhook's answer or a token's claims. Unknown members are ignored.
     /// - Throws: a sentence that names the first invalid member.
@@ -37,6 +38,8 @@ extension Grants {
         permissions.lifetime = try fields.integer("connection_lifetime", 1...Self.lifetimeSecondsMax)
             .map { .seconds($0) }
         permissions.publishBitsPerSecondMax = try fields.integer("publish_bit_rate", 1...Self.publishKbpsMax)
+            .map { $0 * 1_000 }
+        permissions.receiveBitsPerSecondMax = try fields.integer("receive_bit_rate", 1...Self.receiveKbpsMax)
             .map { $0 * 1_000 }
         if audio.isEnabled == false { permissions.kinds.remove(.audio) }
         if video.isEnabled == false { permissions.kinds.remove(.video) }

@@ -23,6 +23,7 @@ extension Grants {
         if let forwardingFilters { request.filters = request.role.watches ? forwardingFilters : [] }
         if let lifetime = permissions.lifetime { request.lifetime = lifetime }
         if let most = permissions.publishBitsPerSecondMax { request.publishBitsPerSecondMax = most }
+        if let most = permissions.receiveBitsPerSecondMax { request.receiveBitsPerSecondMax = most }
         if let most = permissions.channelConnectionsMax { request.channelConnectionsMax = most }
     }
 }

@@ -31,6 +31,8 @@ public struct Permissions: Hashable, Sendable {
     public var lifetime: Duration?
     /// Bit/s that it may publish, audio and video together; `nil` for the node's limit.
     public var publishBitsPerSecondMax: Int?
+    /// Bit/s that it may be sent, all media together; `nil` for the node's maximum.
+    public var receiveBitsPerSecondMax: Int?
     /// The most members of the channel, the participant included; `nil` for the node's limit.
     public var channelConnectionsMax: Int?
 

@@ -21,6 +21,7 @@ import Testing
              "simulcast_encodings":[{"rid":"r0","scaleResolutionDownBy":4.0},{"rid":"r1","active":false}],
              "simulcast_rpc_rids":["none","r2"],"spotlight":true,"spotlight_number":3,"spotlight_focus_rid":"r2",
              "spotlight_unfocus_rid":"none","user_agent_stats":true,"connection_lifetime":3600,"publish_bit_rate":4000,
+             "receive_bit_rate":1500,
              "rpc_methods":["2025.2.0/RequestSimulcastRid"],"turn_tcp_only":false,"turn_tls_only":true,
              "forwarding_filters":[{"name":"f","priority":1,"action":"block",
                 "rules":[[{"field":"kind","operator":"is_in","values":["audio"]}]]}],
@@ -41,7 +42,7 @@ import Testing
         #expect(grants.permissions.publishBitsPerSecondMax == 4_000_000)
         var join = JoinRequest(channel: ChannelName("a")!, role: .sendonly)
         grants.apply(to: &join)
-        #expect(join.publishBitsPerSecondMax == 4_000_000)
+        #expect(join.publishBitsPerSecondMax == 4_000_000 && join.receiveBitsPerSecondMax == 1_500_000)
         #expect(grants.permissions.lifetime == .seconds(3_600) && grants.userAgentStatistics == true)
         #expect(grants.turnTCPOnly == false && grants.turnTLSOnly == true)
         let filter = try #require(grants.forwardingFilters?.first)
@@ -84,6 +85,7 @@ import Testing
         (#"{"audio":true,"audio_codec_type":"PCMU"}"#, #""audio_codec_type" has to be "OPUS"."#),
         (#"{"audio":true,"audio_bit_rate":5}"#, #""audio_bit_rate" has to be a whole number from 6 to 510."#),
         (#"{"publish_bit_rate":0}"#, #""publish_bit_rate" has to be a whole number from 1 to 1000000."#),
+        (#"{"receive_bit_rate":0}"#, #""receive_bit_rate" has to be a whole number from 1 to 1000000."#),
         (#"{"connection_lifetime":0}"#, #""connection_lifetime" has to be a whole number from 1 to 2592000."#),
         (#"{"connection_lifetime":1.5}"#, #""connection_lifetime" has to be a whole number from 1 to 2592000."#),
         (#"{"spotlight_number":9}"#, #""spotlight_number" has to be a whole number from 1 to 8."#),

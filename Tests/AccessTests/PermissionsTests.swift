@@ -18,6 +18,7 @@ import Wire
         for role in [AccessRole.publisher, .viewer, .member] { #expect(permissions.permits(role)) }
         for kind in MediaKind.allCases { #expect(permissions.permits(kind)) }
         #expect(permissions.lifetime == nil && permissions.publishBitsPerSecondMax == nil)
+        #expect(permissions.receiveBitsPerSecondMax == nil)
     }
 
     @Test func `a role permits only itself`() {

@@ -41,7 +41,9 @@ struct FollowCurrentPropertyTests {
                 case .removePeer(let peer, let location):
                     #expect(location == bench.locations[peer])
                     #expect(plane.remove(peer) != nil, "each peer is removed once")
-                case .ended, .channelChanged, .streamsChanged, .connected, .notify, .report, .checkTransport: break
+                case .limitSending, .ended, .channelChanged, .streamsChanged, .connected, .notify, .report,
+                    .checkTransport:
+                    break
                 }
             }
         }

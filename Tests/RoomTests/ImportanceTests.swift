@@ -53,6 +53,33 @@ struct ImportanceTests {
         }
     }
 
+    @Test func `the height of the picture is that of the join, or of a request for all or one sender`() throws {
+        var bench = ModelBench()
+        let senders = [try bench.member(.sendonly), try bench.member(.sendonly)]
+        let viewer = try bench.member(.recvonly) { $0.videoHeight = 180 }
+        let slots = try senders.map { try bench.see($0, by: viewer) }
+        let heights = { (bench: ModelBench) in slots.map { bench.slot($0.video)?.preference.height } }
+        let request = { (bench: inout ModelBench, height: Int?, sender: ParticipantID?) in
+            try bench.model.change(of: viewer) { model throws(RoomError) in
+                try model.heightRequested(height, by: viewer, of: sender)
+            }
+            .connects.count
+        }
+        #expect(heights(bench) == [180, 180])
+        #expect(bench.slot(slots[0].audio)?.preference == LayerPreference())
+        #expect(try request(&bench, 720, senders[0]) == 1 && heights(bench) == [720, 180])
+        #expect(try request(&bench, 720, senders[0]) == 0)
+        #expect(try request(&bench, 360, nil) == 1 && heights(bench) == [720, 360])
+        #expect(try request(&bench, nil, nil) == 1 && heights(bench) == [720, nil])
+        #expect(try request(&bench, nil, senders[0]) == 1 && heights(bench) == [nil, nil])
+        #expect(throws: RoomError.participantUnknown) { try request(&bench, 90, viewer) }
+        #expect(throws: RoomError.participantUnknown) {
+            try bench.model.change(of: senders[0]) { model throws(RoomError) in
+                try model.heightRequested(90, by: senders[0], of: nil)
+            }
+        }
+    }
+
     @Test func `a sender in focus is on stage, and the layers stay its caps`() throws {
         var bench = ModelBench()
         let senders = [try bench.member(.sendonly), try bench.member(.sendonly)]

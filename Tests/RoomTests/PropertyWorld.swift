@@ -232,7 +232,7 @@ extension PropertyWorld {
             case .streamsChanged(let id): told.insert(id)
             case .ended(let id, _): forget(id)
             case .notify(let content, let ids): checkNews(content, ids)
-            case .removePeer, .channelChanged, .connected, .report, .checkTransport: break
+            case .limitSending, .removePeer, .channelChanged, .connected, .report, .checkTransport: break
             }
         }
     }

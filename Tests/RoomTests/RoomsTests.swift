@@ -100,6 +100,27 @@ struct RoomsTests {
         #expect(peers[plain.peer]?.share != peers[stranger.peer]?.share)
     }
 
+    @Test func `a grant and an operator limit what a participant is sent`() async throws {
+        let bench = RoomsBench()
+        var request = JoinRequest(channel: RoomsBench.channel, role: .recvonly)
+        request.receiveBitsPerSecondMax = 2_000_000
+        let granted = try await bench.activate(try await bench.rooms.reserve(request), .recvonly)
+        let (_, publisher) = try await bench.join(.sendonly)
+        #expect(await bench.plane.peers[granted.peer]?.receiveBitsPerSecondMax == 2_000_000)
+        #expect(await bench.plane.peers[publisher.peer]?.receiveBitsPerSecondMax == nil)
+        let id = granted.participant
+        for limit in [3_000_000, 500_000, 500_000, nil, nil] as [Int?] {
+            try await bench.rooms.limitSending(to: id, bitsPerSecond: limit)
+            await bench.rooms.settle()
+        }
+        #expect(await bench.plane.sendLimits.map(\.peer) == [granted.peer, granted.peer, granted.peer])
+        #expect(await bench.plane.sendLimits.map(\.bitsPerSecond) == [3_000_000, 500_000, 2_000_000])
+        #expect(await bench.rooms.connection(of: id)?.receiveBitsPerSecondMax == 2_000_000)
+        await #expect(throws: RoomError.participantUnknown) {
+            try await bench.rooms.limitSending(to: publisher.participant, bitsPerSecond: 1)
+        }
+    }
+
     @Test func `effects reach the media plane, and the source follows the publisher`() async throws {
         let bench = RoomsBench()
         let (_, viewer) = try await bench.join(.recvonly)

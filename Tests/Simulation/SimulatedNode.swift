@@ -130,6 +130,9 @@ final class SimulatedNode {
                 if commands[queue, default: MediaCommandQueue()].setTarget(target, for: slot) {
                     enqueue(.connect(slot), at: queue)
                 }
+            case .limitSending(let peer, let bitsPerSecond, let location):
+                let queue = Queue(channel: name, location: location)
+                enqueue(.limitSending(peer, bitsPerSecond: bitsPerSecond), at: queue)
             case .removePeer(let peer, let location):
                 enqueue(.remove(peer), at: Queue(channel: name, location: location))
             case .streamsChanged(let id): participants[id]?.streamsChanged()
@@ -180,6 +183,8 @@ final class SimulatedNode {
             switch command {
             case .remove(let peer):
                 world.loops[home].core.removePeer(peer, at: world.now, into: world.loops[home].batch)
+            case .limitSending(let peer, let bitsPerSecond):
+                world.loops[home].core.limitSending(to: peer, bitsPerSecond: bitsPerSecond, at: world.now)
             case .connect(let slot):
                 guard !crossLoopConnects.contains(slot), let target = commands[queue]?.takeTarget(for: slot) else {
                     continue

@@ -171,6 +171,45 @@ extension ChannelModel {
         return updateSlots(afterRequestBy: id, of: sender)
     }
 
+    /// A receiver, or an operator for it, requests video of another height.
+    ///
+    /// - Parameters:
+    ///   - height: in pixels; `nil` for as high as there is, or of one sender as of all.
+    ///   - sender: the sender of the video; `nil` for all senders without a request of their own.
+    /// - Throws: as ``layerRequested(_:by:of:)`` does.
+    package mutating func heightRequested(
+        _ height: Int?,
+        by id: ParticipantID,
+        of sender: ParticipantID?
+    ) throws(RoomError) -> [Effect] {
+        try checkReceiver(id, of: sender)
+        viewers[id]?.requestHeight(height, of: sender)
+        var effects: [Effect] = []
+        if let sender {
+            updateSlots(of: id, from: sender, into: &effects)
+        } else {
+            updateSlots(of: id, into: &effects)
+        }
+        return effects
+    }
+
+    /// An operator limits the rate at which a participant is sent media.
+    ///
+    /// - Parameter bitsPerSecond: in place of its grant's limit; `nil` for that again.
+    /// - Throws: ``RoomError/participantUnknown`` when `id` is not active or does not watch.
+    package mutating func sendingLimited(
+        to id: ParticipantID,
+        bitsPerSecond: Int?
+    ) throws(RoomError) -> [Effect] {
+        guard let participant = participants[id], participant.isActive, participant.role.watches else {
+            throw .participantUnknown
+        }
+        let limit = bitsPerSecond ?? participant.grantedReceiveBitsPerSecondMax
+        guard limit != participant.receiveBitsPerSecondMax else { return [] }
+        participants[id]?.receiveBitsPerSecondMax = limit
+        return [.limitSending(participant.peer, bitsPerSecond: limit, location: participant.location)]
+    }
+
     func checkReceiver(_ id: ParticipantID, of sender: ParticipantID?) throws(RoomError) {
         guard viewers[id] != nil else { throw .participantUnknown }
         guard let sender else { return }

@@ -23,6 +23,8 @@ package struct ChannelModel: Sendable, Codable {
             preference: LayerPreference = LayerPreference(),
             location: MediaLocation
         )
+        /// The rate at which the peer may be sent media has changed.
+        case limitSending(PeerID, bitsPerSecond: Int?, location: MediaLocation)
         /// The peer is still up and has to be ended.
         case removePeer(PeerID, location: MediaLocation)
         /// ``ChannelModel/visibleStreams(to:)`` has changed.

@@ -25,6 +25,10 @@ struct Participant: Sendable, Codable {
     let agent: ClientAgent
     let eventMetadataJSON: String?
     let lifetimeSeconds: Int64?
+    /// Bit/s that its grant lets it be sent; `nil` for the node's maximum.
+    let grantedReceiveBitsPerSecondMax: Int?
+    /// Bit/s that it may be sent at present: those of its grant, or an operator's choice.
+    var receiveBitsPerSecondMax: Int?
     let createdAt: RoomTime
     /// Whether its media is known to the media plane.
     var isActive = false
@@ -81,6 +85,8 @@ struct Participant: Sendable, Codable {
         agent = request.agent
         eventMetadataJSON = request.eventMetadataJSON
         lifetimeSeconds = request.lifetime.map { max($0.components.seconds, 0) }
+        grantedReceiveBitsPerSecondMax = request.receiveBitsPerSecondMax
+        receiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         createdAt = now
     }
 
@@ -121,7 +127,8 @@ struct Participant: Sendable, Codable {
             isSimulcast: isSimulcast || publications.contains(where: \.isSimulcast),
             spotlight: spotlight,
             publications: publications,
-            eventMetadataJSON: eventMetadataJSON
+            eventMetadataJSON: eventMetadataJSON,
+            receiveBitsPerSecondMax: receiveBitsPerSecondMax
         )
     }
 

@@ -8,9 +8,11 @@ struct Viewer: Sendable, Codable {
         var slots: [Slot] = []
         /// The layer that was requested of this sender; `nil` for the layer of all.
         var layer: LayerChoice?
+        /// The height that was requested of this sender; `nil` for the height of all.
+        var height: Int?
         var spotlight: SpotlightLayers?
 
-        var isUnused: Bool { slots.isEmpty && layer == nil && spotlight == nil }
+        var isUnused: Bool { slots.isEmpty && layer == nil && height == nil && spotlight == nil }
     }
     struct SpotlightLayers: Hashable, Sendable, Codable {
         var focus: LayerChoice
@@ -34,6 +36,8 @@ struct Viewer: Sendable, Codable {
     /// Codecs that its first description refused, until it can be notified: at most one for each m-line.
     var refusedCodecs: [RefusedCodec] = []
     private var layer: LayerChoice
+    /// The height in pixels at which it shows video; `nil` for as high as there is.
+    private var height: Int?
     /// `nil` for a viewer that joined without spotlight.
     private let spotlightJoined: SpotlightLayers?
     private var spotlight: SpotlightLayers?
@@ -49,6 +53,7 @@ struct Viewer: Sendable, Codable {
         following = request.following
         self.filters = filters
         layer = request.layer
+        height = request.videoHeight
         spotlightJoined = request.spotlight.map { SpotlightLayers(focus: $0.focus, unfocus: $0.unfocus) }
         spotlight = spotlightJoined
     }
@@ -95,6 +100,7 @@ extension Viewer {
         verdicts[sender] = nil
         guard senders[sender] != nil else { return }
         senders[sender]?.layer = nil
+        senders[sender]?.height = nil
         senders[sender]?.spotlight = nil
         dropIfUnused(sender)
     }
@@ -114,6 +120,22 @@ extension Viewer {
             return
         }
         senders[sender, default: Sender()].layer = layer
+    }
+
+    /// - Parameters:
+    ///   - height: `nil` for as high as there is; with a sender, for the height of all.
+    ///   - sender: `nil` for all senders without a request of their own.
+    mutating func requestHeight(_ height: Int?, of sender: ParticipantID?) {
+        guard let sender else {
+            self.height = height
+            return
+        }
+        if let height {
+            senders[sender, default: Sender()].height = height
+        } else {
+            senders[sender]?.height = nil
+            dropIfUnused(sender)
+        }
     }
 
     /// - Parameters:
@@ -323,13 +345,15 @@ extension Viewer {
     private func playing(_ publication: Publication, of source: Source) -> Playing? {
         let layer = requestedLayer(publication.kind, of: source)
         guard layer != .nothing else { return nil }
+        var preference = LayerPreference(cap: publication.isSimulcast ? publication.ranked(layer) : .richest)
+        if publication.kind == .video {
+            preference.importance = importance(of: publication, source)
+            preference.height = senders[source.id]?.height ?? height
+        }
         return Playing(
             track: TrackID(peer: source.peer, mid: publication.mid),
             location: source.location,
-            preference: LayerPreference(
-                cap: publication.isSimulcast ? publication.ranked(layer) : .richest,
-                importance: publication.kind == .video ? importance(of: publication, source) : .other
-            ),
+            preference: preference,
             requestedLayer: publication.isSimulcast ? layer : .richest
         )
     }

@@ -34,6 +34,8 @@ extension ChannelActor {
             if commands[location, default: MediaCommandQueue()].setTarget(target, for: slot) {
                 enqueue(.connect(slot), at: location)
             }
+        case .limitSending(let peer, let bitsPerSecond, let location):
+            enqueue(.limitSending(peer, bitsPerSecond: bitsPerSecond), at: location)
         case .removePeer(let peer, let location):
             enqueue(.remove(peer), at: location)
         case .streamsChanged(let id):
@@ -103,6 +105,8 @@ extension ChannelActor {
                 case .remove(let peer):
                     await connect(&connections, at: location)
                     await context.plane(at: location).removePeer(peer)
+                case .limitSending(let peer, let bitsPerSecond):
+                    await context.plane(at: location).limitSending(to: peer, bitsPerSecond: bitsPerSecond)
                 case .connect(let slot):
                     // The next target of a slot waits until its connection to another loop is done.
                     guard crossLoopConnects[slot] == nil, let target = commands[location]?.takeTarget(for: slot)

@@ -46,6 +46,7 @@ extension ChannelActor {
             ),
             location: place.location,
             publishBitsPerSecondMax: request.publishBitsPerSecondMax ?? context.limits.publishBitsPerSecondMax,
+            receiveBitsPerSecondMax: request.receiveBitsPerSecondMax,
             share: number
         )
     }
@@ -76,6 +77,7 @@ extension ChannelActor {
             receive: media.receive,
             send: media.send + media.slots.map(\.parameters),
             publishBitsPerSecondMax: reservation.publishBitsPerSecondMax,
+            receiveBitsPerSecondMax: reservation.receiveBitsPerSecondMax,
             share: reservation.share
         )
         beginCall()

@@ -5,6 +5,7 @@ import Wire
 struct MediaCommandQueue {
     enum Command {
         case connect(TrackID)
+        case limitSending(PeerID, bitsPerSecond: Int?)
         case remove(PeerID)
     }
     /// The source that a slot is to play, and what its receiver prefers of it.

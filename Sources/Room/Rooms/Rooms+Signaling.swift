@@ -93,6 +93,34 @@ extension Rooms {
         }
     }
 
+    /// Requests video of another height for a receiver.
+    ///
+    /// - Parameters:
+    ///   - height: in pixels, one of ``JoinRequest/videoHeights``; `nil` for as high as there is, or of one sender as of
+    ///     all.
+    ///   - sender: the live sender of the video; `nil` for all senders without a request of their own.
+    /// - Throws: ``RoomError/participantUnknown`` when `receiver` does not watch, or `sender` is not a live sender of
+    ///   its channel.
+    public func requestHeight(
+        _ height: Int?,
+        receiver: ParticipantID,
+        sender: ParticipantID?
+    ) async throws(RoomError) {
+        try await channel(of: receiver).change { model throws(RoomError) in
+            try model.heightRequested(height, by: receiver, of: sender)
+        }
+    }
+
+    /// Limits the rate at which an active receiver is sent media.
+    ///
+    /// - Parameter bitsPerSecond: in place of its grant's limit; `nil` for that again.
+    /// - Throws: ``RoomError/participantUnknown`` when `id` is not active or does not watch.
+    public func limitSending(to id: ParticipantID, bitsPerSecond: Int?) async throws(RoomError) {
+        try await channel(of: id).change { model throws(RoomError) in
+            try model.sendingLimited(to: id, bitsPerSecond: bitsPerSecond)
+        }
+    }
+
     /// Requests key frames of all video of an active participant.
     public func requestKeyFrame(of id: ParticipantID) async throws(RoomError) {
         try await channel(of: id).requestKeyFrame(of: id)

@@ -16,6 +16,8 @@ public final class Rooms: Sendable {
         let location: MediaLocation
         /// Bit/s that it may publish; `nil` for no limit.
         let publishBitsPerSecondMax: Int?
+        /// Bit/s that it may be sent; `nil` for the node's maximum.
+        let receiveBitsPerSecondMax: Int?
         /// See ``PeerParameters/share``. Unique to the channel.
         let share: UInt64
     }

@@ -72,6 +72,8 @@ public struct Connection: Hashable, Sendable {
     public let publications: [Publication]
     /// JSON text for event webhooks.
     public let eventMetadataJSON: String?
+    /// Bit/s that it may be sent, by its grant or an operator; `nil` for the node's maximum.
+    public let receiveBitsPerSecondMax: Int?
     /// Whether its transport is up.
     public var isConnected: Bool { connectedAt != nil }
 }

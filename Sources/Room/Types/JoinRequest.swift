@@ -50,6 +50,13 @@ public struct JoinRequest: Sendable {
     public var channelConnectionsMax: Int?
     /// Bit/s that it may publish, audio and video together; `nil` for the node's limit.
     public var publishBitsPerSecondMax: Int?
+    /// Bit/s that it may be sent, all media together; `nil` for the node's maximum.
+    public var receiveBitsPerSecondMax: Int?
+    /// The height in pixels at which it shows video, one of ``videoHeights``; `nil` for as high as there is.
+    public var videoHeight: Int?
+
+    /// The permitted heights of video.
+    public static let videoHeights = 1...4_320
 
     public init(
         channel: ChannelName,
@@ -76,7 +83,9 @@ public struct JoinRequest: Sendable {
         network: ClientNetwork = .unknown,
         lifetime: Duration? = nil,
         channelConnectionsMax: Int? = nil,
-        publishBitsPerSecondMax: Int? = nil
+        publishBitsPerSecondMax: Int? = nil,
+        receiveBitsPerSecondMax: Int? = nil,
+        videoHeight: Int? = nil
     ) {
         self.channel = channel
         self.role = role
@@ -103,6 +112,8 @@ public struct JoinRequest: Sendable {
         self.lifetime = lifetime
         self.channelConnectionsMax = channelConnectionsMax
         self.publishBitsPerSecondMax = publishBitsPerSecondMax
+        self.receiveBitsPerSecondMax = receiveBitsPerSecondMax
+        self.videoHeight = videoHeight
     }
 }
 

@@ -3,7 +3,7 @@ import JSON
 import MediaTypes
 import Room
 
-// Disconnecting clients, pushing messages to them, and requesting layers and key frames.
+// Disconnecting clients, pushing messages to them, requesting layers and key frames, and limiting rates.
 
 extension AdminAPI {
     func disconnectChannel(_ fields: JSONFields) async throws -> JSONValue {
@@ -79,6 +79,23 @@ extension AdminAPI {
         let sender = try fields.optionalConnection("sender_connection_id")
         try await rooms.requestLayer(rid.layer, receiver: receiver.member.id, sender: sender)
         return fields.echo("channel_id", "receiver_connection_id", "rid", "sender_connection_id")
+    }
+
+    /// Without `height` as high as there is, or of one sender as of all.
+    func requestVideoHeight(_ fields: JSONFields) async throws -> JSONValue {
+        let receiver = try await connection(fields, "receiver_connection_id")
+        let height = try fields.integer("height", JoinRequest.videoHeights)
+        let sender = try fields.optionalConnection("sender_connection_id")
+        try await rooms.requestHeight(height, receiver: receiver.member.id, sender: sender)
+        return fields.echo("channel_id", "receiver_connection_id", "height", "sender_connection_id")
+    }
+
+    /// Without `receive_bit_rate`, in kbit/s, the limit of the connection's grant applies again.
+    func limitConnection(_ fields: JSONFields) async throws -> JSONValue {
+        let connection = try await connection(fields)
+        let kbps = try fields.integer("receive_bit_rate", 1...Grants.receiveKbpsMax)
+        try await rooms.limitSending(to: connection.member.id, bitsPerSecond: kbps.map { $0 * 1_000 })
+        return fields.echo("channel_id", "connection_id", "receive_bit_rate")
     }
 
     func requestKeyFrame(_ fields: JSONFields) async throws -> JSONValue {

@@ -69,6 +69,8 @@ public struct AdminAPI: Sendable {
         "ResetSpotlightRid": { try await $0.resetSpotlightRID($1) },
         "BatchRequestSpotlightRid": { try await $0.batchRequestSpotlightRID($1) },
         "RequestSimulcastRid": { try await $0.requestSimulcastRID($1) },
+        "RequestVideoHeight": { try await $0.requestVideoHeight($1) },
+        "LimitConnection": { try await $0.limitConnection($1) },
         "RequestKeyFrame": { try await $0.requestKeyFrame($1) },
         "ListForwardingFilters": { try await $0.listFilters($1) },
         "CreateChannelForwardingFilter": { try await $0.createFilter($1, isChannel: true) },

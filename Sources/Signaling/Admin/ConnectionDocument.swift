@@ -28,6 +28,7 @@ extension Connection {
             let name = "\(publication.kind.rawValue)_codec_type"
             if let codec = publication.codec { members[name] = .string(codec.rawValue.uppercased()) }
         }
+        members["receive_bit_rate"] = receiveBitsPerSecondMax.map { .integer($0 / 1_000) }
         members["display_name"] = displayName.map { .string($0) }
         members["event_metadata"] = eventMetadataJSON.flatMap { try? JSONValue(parsing: $0) }
         members["setup_time_msec"] = setupTime.map { .double(($0 / .milliseconds(1)).rounded()) }

@@ -83,9 +83,11 @@ final class PublicResponder: HTTPResponder {
             let endpoint = EndpointRequest.publish(displayName: try displayName(of: target))
             return try await authorizedEndpoint(endpoint, request, channel, context)
         case .whep(let channel):
-            return try await authorizedEndpoint(.watch(.currentPublisher), request, channel, context)
+            let endpoint = EndpointRequest.watch(.currentPublisher, height: try videoHeight(of: target))
+            return try await authorizedEndpoint(endpoint, request, channel, context)
         case .whepParticipant(let channel, let participant):
-            return try await authorizedEndpoint(.watch(.participant(participant)), request, channel, context)
+            let endpoint = EndpointRequest.watch(.participant(participant), height: try videoHeight(of: target))
+            return try await authorizedEndpoint(endpoint, request, channel, context)
         case .session(let id):
             return try await session(request, id)
         case .channel(let channel):
@@ -177,6 +179,16 @@ final class PublicResponder: HTTPResponder {
             throw HTTPFailure(.badRequest, "A name has at most 64 characters, none of them a control character.")
         }
         return name
+    }
+
+    /// - Throws: 400 for an invalid height.
+    private func videoHeight(of target: RequestTarget) throws(HTTPFailure) -> Int? {
+        guard let text = target.queryValue("height") else { return nil }
+        guard let height = Int(text), JoinRequest.videoHeights.contains(height) else {
+            let bounds = "\(JoinRequest.videoHeights.lowerBound) to \(JoinRequest.videoHeights.upperBound)"
+            throw HTTPFailure(.badRequest, "The height has to be a whole number of pixels from \(bounds).")
+        }
+        return height
     }
 }
 

@@ -8,7 +8,8 @@ import Wire
 /// A request at a WHIP or WHEP endpoint.
 enum EndpointRequest: Sendable {
     case publish(displayName: String?)
-    case watch(Following)
+    /// `height` is that of the shown video in pixels; `nil` for as high as there is.
+    case watch(Following, height: Int?)
 
     var role: Role {
         switch self {
@@ -28,7 +29,9 @@ enum EndpointRequest: Sendable {
     func apply(to join: inout JoinRequest) {
         switch self {
         case .publish(let displayName): join.displayName = displayName
-        case .watch(let following): join.following = following
+        case .watch(let following, let height):
+            join.following = following
+            join.videoHeight = height
         }
     }
 }

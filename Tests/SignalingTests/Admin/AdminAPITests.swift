@@ -271,6 +271,39 @@ struct AdminAPITests {
         }
     }
 
+    @Test func `the height of a viewer's video and the rate to a connection are set and lifted`() async throws {
+        try await APIBench.run { api in
+            let viewer: JSONValue = ["channel_id": "lobby", "receiver_connection_id": .string(api.viewer)]
+            let with = { (object: JSONValue, name: String, value: JSONValue) in
+                JSONValue.object((object.object ?? [:]).merging([name: value]) { $1 })
+            }
+            let plane = api.bench.plane
+            let heights = {
+                await api.bench.rooms.settle()
+                return await plane.preferences.values.filter { $0.importance == .stage }.map(\.height)
+            }
+            let wish = with(viewer, "height", 360)
+            try await api.call("RequestVideoHeight", wish, is: wish)
+            #expect(await heights() == [360])
+            try await api.call("RequestVideoHeight", viewer, is: viewer)
+            #expect(await heights() == [nil])
+            try await api.refusal("RequestVideoHeight", with(viewer, "height", 0), is: (400, "INVALID-PARAMETER"))
+
+            let connection: JSONValue = ["channel_id": "lobby", "connection_id": .string(api.viewer)]
+            let limit = with(connection, "receive_bit_rate", 800)
+            try await api.call("LimitConnection", limit, is: limit)
+            #expect(try await api.call("GetStatsConnection", connection)["receive_bit_rate"] == 800)
+            try await api.call("LimitConnection", connection, is: connection)
+            #expect(try await api.call("GetStatsConnection", connection)["receive_bit_rate"] == nil)
+            await api.bench.rooms.settle()
+            #expect(await plane.sendLimits.map(\.bitsPerSecond) == [800_000, nil])
+            let tooMuch = with(connection, "receive_bit_rate", 1_000_001)
+            try await api.refusal("LimitConnection", tooMuch, is: (400, "INVALID-PARAMETER"))
+            let publisher: JSONValue = ["channel_id": "lobby", "connection_id": .string(api.publisher)]
+            try await api.refusal("LimitConnection", publisher, is: (404, "CONNECTION-NOT-FOUND"))
+        }
+    }
+
     @Test func `statistics count connections, clients and webhooks`() async throws {
         try await APIBench.run { api in
             let agents = [

@@ -26,7 +26,8 @@ enum RoomFixtures {
             isSimulcast: false,
             spotlight: nil,
             publications: [],
-            eventMetadataJSON: #"{"k":1}"#
+            eventMetadataJSON: #"{"k":1}"#,
+            receiveBitsPerSecondMax: nil
         )
     }
 

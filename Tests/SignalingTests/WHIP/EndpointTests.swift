@@ -118,6 +118,10 @@ struct EndpointTests {
         ),
         Refusal("display name too long", .post, "/whip/a?name=" + String(repeating: "x", count: 65), is: .badRequest),
         Refusal("control character in a display name", .post, "/whip/a?name=%07", is: .badRequest),
+        Refusal("a height that is none", .post, "/whep/a?height=small", is: .badRequest),
+        Refusal("no height", .post, "/whep/a?height=", is: .badRequest),
+        Refusal("a height of nothing", .post, "/whep/a?height=0", is: .badRequest),
+        Refusal("a height too large", .post, "/whep/a/0123456789ABCDEFGHJKMNPQRS?height=4321", is: .badRequest),
     ]
 
     @Test(arguments: refusals)
@@ -190,6 +194,22 @@ struct EndpointTests {
             let publisher = try await http.publish()
             _ = try await http.watch("/whep/lobby/\(publisher.participant)")
             #expect(try await http.post("/whep/other/\(publisher.participant)", Offers.watch).status == .notFound)
+        }
+    }
+
+    @Test func `a viewer says at which height it shows video`() async throws {
+        let bench = try SignalingBench()
+        try await bench.test { http in
+            _ = try await http.publish()
+            _ = try await http.watch("/whep/lobby?height=360")
+            _ = try await http.watch("/whep/lobby")
+            await bench.report(.connected)
+            await bench.rooms.settle()
+            let video = await bench.plane.preferences.filter { $0.value.importance == .stage }
+            let ordered = video.sorted { $0.key.peer.rawValue < $1.key.peer.rawValue }.map(\.value.height)
+            #expect(ordered == [360, nil])
+            let refusal = try await http.post("/whep/lobby?height=4.5", Offers.watch)
+            #expect(refusal.text.contains("a whole number of pixels from 1 to 4320"))
         }
     }
 
