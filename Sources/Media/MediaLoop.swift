@@ -95,6 +95,7 @@ public actor MediaLoop: MediaPlane {
             random: configuration.random
         )
         core.srtpBackend = configuration.srtpBackend
+        core.sendRate = configuration.sendRate
         forwarder = Forwarder(core)
     }
 

@@ -18,6 +18,8 @@ public struct MediaLoopConfiguration: Sendable {
     public var socketOptions: SocketOptions
     /// What encrypts and decrypts media; one of `SRTPBackend.available`.
     public var srtpBackend: SRTPBackend
+    /// How much peers may be sent.
+    public var sendRate: SendRateSettings
     /// The host candidates of the loop, most preferred first, for the addresses that its sockets are bound to.
     public var candidates: @Sendable (_ bound: [TransportAddress]) -> [TransportAddress]
     /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
@@ -30,6 +32,7 @@ public struct MediaLoopConfiguration: Sendable {
         peersMax: Int = 10_000,
         socketOptions: SocketOptions = SocketOptions(),
         srtpBackend: SRTPBackend = .preferred,
+        sendRate: SendRateSettings = SendRateSettings(),
         candidates: @escaping @Sendable (_ bound: [TransportAddress]) -> [TransportAddress] = { $0 },
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) {
@@ -39,6 +42,7 @@ public struct MediaLoopConfiguration: Sendable {
         self.peersMax = peersMax
         self.socketOptions = socketOptions
         self.srtpBackend = srtpBackend
+        self.sendRate = sendRate
         self.candidates = candidates
         self.random = random
     }

@@ -78,6 +78,7 @@ struct Node {
                             location: MediaLocation(node: incarnation, loop: LoopIndex(rawValue: UInt16(index))),
                             socketOptions: configuration.socketOptions,
                             srtpBackend: configuration.srtpBackend,
+                            sendRate: configuration.sendRate,
                             candidates: configuration.candidates(bound:)
                         ),
                         listeningOn: configuration.mediaAddresses(loop: index),

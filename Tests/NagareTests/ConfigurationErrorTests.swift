@@ -74,6 +74,31 @@ import Wire
             sentence: "NAGARE_SRTP_BACKEND is \"ipsec-mb\", which this build or this processor does not have: write "
                 + "one of auto, openssl, libsrtp2."
         ),
+        Mistake(
+            flags: ["--send-rate-max", "4"],
+            sentence: "--send-rate-max is \"4\": write a whole number from 5 to 1000000."
+        ),
+        Mistake(
+            environment: ["NAGARE_SEND_RATE_START": "1M"],
+            sentence: "NAGARE_SEND_RATE_START is \"1M\": write a whole number from 5 to 1000000."
+        ),
+        Mistake(
+            flags: ["--send-rate-min", "900"],
+            file: "send-rate-max: 800",
+            sentence: "--send-rate-min 900 is above --send-rate-max 800."
+        ),
+        Mistake(
+            flags: ["--send-rate-start", "900", "--send-rate-max", "800"],
+            sentence: "--send-rate-start 900 is above --send-rate-max 800."
+        ),
+        Mistake(
+            flags: ["--send-rate-start", "20", "--send-rate-min", "40"],
+            sentence: "--send-rate-min 40 is above --send-rate-start 20."
+        ),
+        Mistake(
+            file: "bandwidth-probing: maybe",
+            sentence: "bandwidth-probing in nagare.yaml is \"maybe\": write true or false."
+        ),
         Mistake(file: "udp-gso: maybe", sentence: "udp-gso in nagare.yaml is \"maybe\": write true or false."),
         Mistake(file: "grace: -1", sentence: "grace in nagare.yaml is \"-1\": write a whole number from 1 to 3600."),
         Mistake(file: "dev: maybe", sentence: "dev in nagare.yaml is \"maybe\": write true or false."),

@@ -2,6 +2,7 @@ import Access
 import ArgumentParser
 import EventLoop
 import Logging
+import MediaTypes
 import Room
 import SRTP
 import Signaling
@@ -158,6 +159,16 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         return sora
     }()
 
+    static let sendRate: SendRateSettings = {
+        var settings = SendRateSettings()
+        settings.minimum = 50_000
+        settings.start = 900_000
+        settings.maximum = 4_000_000
+        settings.isEstimating = false
+        settings.isProbing = false
+        return settings
+    }()
+
     static let everything = NodeConfiguration(
         isDevelopment: false,
         http: TransportAddress(ip: .anyV6, port: 443),
@@ -169,6 +180,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         srtpBackend: .openssl,
         usesGSO: false,
         usesGRO: false,
+        sendRate: sendRate,
         tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
         proxies: proxies,
         token: Token(secret: "s3cret="),
@@ -183,12 +195,27 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         warnings: []
     )
 
+    @Test func `a default rate gives way to the rates that are set`() throws {
+        let rates = { (flags: [String]) in
+            let settings = try resolve(["--dev"] + flags).sendRate
+            return [settings.minimum, settings.start, settings.maximum].map { $0 / 1_000 }
+        }
+        #expect(try rates([]) == [30, 600, 20_000])
+        #expect(try rates(["--send-rate-max", "400"]) == [30, 400, 400])
+        #expect(try rates(["--send-rate-max", "20"]) == [20, 20, 20])
+        #expect(try rates(["--send-rate-min", "800"]) == [800, 800, 20_000])
+        #expect(try rates(["--send-rate-min", "30000"]) == [30_000, 30_000, 30_000])
+        #expect(try rates(["--send-rate-start", "25000"]) == [30, 25_000, 25_000])
+        #expect(try rates(["--send-rate-start", "10"]) == [10, 10, 20_000])
+    }
+
     @Test func `the command line, the environment and the file are equivalent`() throws {
         let flags = try resolve([
             "--no-dev", "--http", "[::]:443", "--media", "0.0.0.0:7000", "--media", "[::1]:9000",
             "--announce", "203.0.113.7", "--announce", "::1", "--admin", "localhost:3001", "--loops", "2",
             "--control-loops", "3", "--srtp-backend", "openssl", "--udp-gso", "off", "--udp-gro", "off", "--tls-cert",
-            "/etc/c.pem",
+            "/etc/c.pem", "--bandwidth-estimation", "off", "--bandwidth-probing", "no", "--send-rate-min", "50",
+            "--send-rate-start", "900", "--send-rate-max", "4000",
             "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG", "--grace", "3",
             "--event-webhook-url", "https://hooks.example/events", "--session-webhook-url",
             "http://127.0.0.1:9000/sessions?a=b", "--webhook-timeout", "7", "--webhook-user", "node",
@@ -205,7 +232,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         let environment = try resolve(environment: [
             "NAGARE_DEV": "no", "NAGARE_HTTP": "[::]:443", "NAGARE_MEDIA": "0.0.0.0:7000, [::1]:9000",
             "NAGARE_ANNOUNCE": "203.0.113.7,::1", "NAGARE_ADMIN": "127.0.0.1:3001", "NAGARE_LOOPS": "2",
-            "NAGARE_CONTROL_LOOPS": "3",
+            "NAGARE_CONTROL_LOOPS": "3", "NAGARE_BANDWIDTH_ESTIMATION": "off", "NAGARE_BANDWIDTH_PROBING": "off",
+            "NAGARE_SEND_RATE_MIN": "50", "NAGARE_SEND_RATE_START": "900", "NAGARE_SEND_RATE_MAX": "4000",
             "NAGARE_SRTP_BACKEND": "openssl", "NAGARE_UDP_GSO": "off", "NAGARE_UDP_GRO": "false",
             "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
             "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
@@ -239,6 +267,11 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 srtp-backend: openssl
                 udp-gso: off
                 udp-gro: no
+                bandwidth-estimation: false
+                bandwidth-probing: off
+                send-rate-min: 50
+                send-rate-start: 900
+                send-rate-max: 4000
                 tls-cert: /etc/c.pem
                 tls-key: /etc/k.pem
                 token: s3cret=

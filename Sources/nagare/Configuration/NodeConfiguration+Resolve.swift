@@ -35,6 +35,7 @@ extension NodeConfiguration {
             srtpBackend: try reader.srtpBackend(machine.srtpBackends),
             usesGSO: try reader.boolean(.udpGSO) ?? true,
             usesGRO: try reader.boolean(.udpGRO) ?? true,
+            sendRate: try reader.sendRate(),
             tls: try tls(reader),
             proxies: try reader.proxies(),
             token: try reader.token(),

@@ -1,5 +1,6 @@
 import EventLoop
 import Logging
+import MediaTypes
 import SRTP
 import Signaling
 import Wire
@@ -40,6 +41,8 @@ struct NodeConfiguration: Equatable, Sendable {
     var usesGSO: Bool
     /// Whether the kernel may hand over several datagrams of one client as one (UDP generic receive offload).
     var usesGRO: Bool
+    /// How much a viewer is sent, and whether that is estimated.
+    var sendRate = SendRateSettings()
     /// HTTPS, when given.
     var tls: TLSFiles?
     /// The reverse proxies in front of the public listener.

@@ -136,6 +136,53 @@ extension Setting {
                 default: .value("on"),
                 "Receive datagrams of one client from the kernel together (UDP GRO)."
             )
+        case .bandwidthEstimation:
+            SettingDeclaration(
+                .media,
+                .value,
+                "on|off",
+                default: .value("on"),
+                "Estimate what the network of each viewer carries, and send the best layers that fit.",
+                notes: """
+                    When off, each viewer is sent the layers that it asks for, whether its network carries them or not.
+                    """
+            )
+        case .bandwidthProbing:
+            SettingDeclaration(
+                .media,
+                .value,
+                "on|off",
+                default: .value("on"),
+                "Send short bursts of padding or copies to find out whether a viewer's network carries a better layer.",
+                notes: "When off, the estimate rises only with the media that is sent."
+            )
+        case .sendRateMin:
+            SettingDeclaration(
+                .media,
+                .value,
+                "kbit/s",
+                default: .value("30"),
+                "The lowest estimate for one viewer, however bad its network is."
+            )
+        case .sendRateStart:
+            SettingDeclaration(
+                .media,
+                .value,
+                "kbit/s",
+                default: .value("600"),
+                "The estimate for a viewer whose network is not known yet."
+            )
+        case .sendRateMax:
+            SettingDeclaration(
+                .media,
+                .value,
+                "kbit/s",
+                default: .value("20000"),
+                "The most that one viewer is sent, all its media together.",
+                notes: """
+                    receive_bit_rate of a grant and LimitConnection of the admin API set lower limits for single viewers.
+                    """
+            )
         case .token:
             SettingDeclaration(
                 .access,

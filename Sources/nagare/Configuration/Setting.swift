@@ -14,6 +14,11 @@ enum Setting: String, CaseIterable, Sendable {
     case srtpBackend = "srtp-backend"
     case udpGSO = "udp-gso"
     case udpGRO = "udp-gro"
+    case bandwidthEstimation = "bandwidth-estimation"
+    case bandwidthProbing = "bandwidth-probing"
+    case sendRateMin = "send-rate-min"
+    case sendRateStart = "send-rate-start"
+    case sendRateMax = "send-rate-max"
     case token
     case jwtKey = "jwt-key"
     case authWebhookURL = "auth-webhook-url"
