@@ -108,6 +108,8 @@ public struct ForwarderCounters: Sendable {
     /// Datagrams of handshakes that were not sent because too little came from the peer.
     public var handshakeDatagramsHeld: UInt64 = 0
     public var peersAdded: UInt64 = 0
+    /// What peers are sent, and why not more.
+    public internal(set) var sending = SendingCounters()
     private var closed: [6 of UInt64] = .init(repeating: 0)
     private var drops: [48 of UInt64] = .init(repeating: 0)
     private var throttledKeyFrames: [3 of UInt64] = .init(repeating: 0)

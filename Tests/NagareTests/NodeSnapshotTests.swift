@@ -6,6 +6,7 @@ import Metrics
 import SRTP
 import Signaling
 import Testing
+import Wire
 
 @testable import Media
 @testable import nagare
@@ -51,7 +52,8 @@ import Testing
             if name.hasPrefix("sora_") { continue }
             #expect(name.hasPrefix("nagare_") || name.hasPrefix("process_"), "\(name)")
             #expect((kind == "counter") == name.hasSuffix("_total"), "\(name)")
-            if kind == "histogram" { #expect(name.hasSuffix("_seconds") || name.hasSuffix("_datagrams"), "\(name)") }
+            let units = ["_seconds", "_datagrams", "_ratio", "_bits_per_second"]
+            if kind == "histogram" { #expect(units.contains { name.hasSuffix($0) }, "\(name)") }
         }
     }
 
@@ -81,6 +83,45 @@ import Testing
             #expect(text.contains("\n\(name)_bucket{loop=\"0\",le=\"\(bound)\"} \(count)\n"))
         }
         #expect(text.contains("\n\(name)_sum{loop=\"0\"} 82\n"))
+    }
+
+    @Test func `what viewers are sent is counted by state and limit, with the shares of their rates`() {
+        var snapshot = Self.snapshot()
+        var statistics = SendingStatistics(
+            state: .steady,
+            limit: .delay,
+            target: 800_000,
+            demand: 2_500_000,
+            delivered: 720_000,
+            queueDelay: .milliseconds(15),
+            pacerDelay: .milliseconds(2),
+            lossRatio: 0.02,
+            retransmissionShare: 0.004
+        )
+        snapshot.loops[0].forwarder.noteSending(statistics, probes: 2, paddingBytes: 9_000)
+        snapshot.loops[0].forwarder.noteSending(statistics, probes: 0, paddingBytes: 0)
+        // Nothing is known of a peer without estimation.
+        statistics = SendingStatistics(lossRatio: .nan)
+        snapshot.loops[0].forwarder.noteSending(statistics, probes: 0, paddingBytes: 0)
+        let text = snapshot.page.text
+        for line in [
+            "state_seconds_total{loop=\"0\",state=\"steady\"} 2",
+            "state_seconds_total{loop=\"0\",state=\"unlimited\"} 1",
+            "limit_seconds_total{limit=\"delay\",loop=\"0\"} 2", "limit_seconds_total{limit=\"demand\",loop=\"0\"} 1",
+            "limit_seconds_total{limit=\"loss\",loop=\"0\"} 0", "probes_total{loop=\"0\"} 2",
+            "padding_bytes_total{loop=\"0\"} 9000",
+            "target_bits_per_second_bucket{loop=\"0\",le=\"500000\"} 0",
+            "target_bits_per_second_bucket{loop=\"0\",le=\"1000000\"} 2",
+            "target_bits_per_second_sum{loop=\"0\"} 1600000", "delivered_ratio_bucket{loop=\"0\",le=\"0.9\"} 2",
+            "demand_ratio_bucket{loop=\"0\",le=\"0.3\"} 0", "demand_ratio_bucket{loop=\"0\",le=\"0.4\"} 2",
+            "queue_delay_seconds_bucket{loop=\"0\",le=\"0.01\"} 1",
+            "queue_delay_seconds_bucket{loop=\"0\",le=\"0.02\"} 3",
+            "pacer_delay_seconds_bucket{loop=\"0\",le=\"0.005\"} 3", "loss_ratio_bucket{loop=\"0\",le=\"0.02\"} 2",
+            "loss_ratio_count{loop=\"0\"} 2", "retransmission_ratio_bucket{loop=\"0\",le=\"0.005\"} 3",
+            "retransmission_ratio_bucket{loop=\"0\",le=\"0\"} 1",
+        ] {
+            #expect(text.contains("\nnagare_send_\(line)\n"), "\(line)")
+        }
     }
 
     @Test func `connections, clients and webhooks have the metric names of Sora's exporter`() {
