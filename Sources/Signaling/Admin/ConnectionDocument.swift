@@ -44,6 +44,7 @@ extension PeerStatistics {
             "connected": .bool(isConnected),
             "received": .array(received.map(\.json)),
             "sent": .array(sent.map(\.json)),
+            "sending": sending.json,
             "received_bits_per_second": .integer(received.reduce(into: 0) { $0 &+= $1.bitsPerSecond }),
             "sent_bits_per_second": .integer(sent.reduce(into: 0) { $0 &+= $1.bitsPerSecond }),
             "total_received_byte_size": .integer(received.reduce(into: UInt64(0)) { $0 &+= $1.bytes }),
@@ -82,10 +83,6 @@ extension PeerStatistics.Sent {
         members["fraction_lost"] = fractionLost.map { .double($0) }
         members["packets_lost"] = packetsLost.map { .integer($0) }
         members["jitter_msec"] = jitter?.milliseconds
-        return .object(members)
+        return .object(members.merging(layers) { $1 })
     }
-}
-
-extension Interval {
-    fileprivate var milliseconds: JSONValue { .double((Double(nanoseconds) / 1e4).rounded() / 100) }
 }

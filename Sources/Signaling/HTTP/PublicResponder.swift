@@ -90,6 +90,8 @@ final class PublicResponder: HTTPResponder {
             return try await authorizedEndpoint(endpoint, request, channel, context)
         case .session(let id):
             return try await session(request, id)
+        case .sessionStatistics(let id):
+            return try await sessionStatistics(request, id)
         case .channel(let channel):
             try await authorizeReader(of: channel, request, context)
             return await self.channel(channel, isHead: request.method == .head)
@@ -198,7 +200,7 @@ extension Route {
     /// The permitted methods, for `Allow`.
     var methods: [HTTPRequest.Method] {
         switch self {
-        case .asset, .channel, .channelEvents, .signaling: [.get, .head, .options]
+        case .asset, .sessionStatistics, .channel, .channelEvents, .signaling: [.get, .head, .options]
         case .whip, .whep, .whepParticipant: [.post, .get, .head, .options]
         case .session: [.patch, .delete, .get, .head, .options]
         }
@@ -214,7 +216,7 @@ extension PublicResponder {
         switch route {
         case .whip, .whep, .whepParticipant: headers[.acceptPost] = ContentType.sdp.rawValue
         case .session: headers[.acceptPatch] = ContentType.fragment.rawValue
-        case .asset, .channel, .channelEvents, .signaling: break
+        case .asset, .sessionStatistics, .channel, .channelEvents, .signaling: break
         }
         return Response(status: .ok, headers: headers)
     }

@@ -9,6 +9,8 @@ enum Route: Hashable, Sendable {
     case whepParticipant(ChannelName, ParticipantID)
     /// A WHIP or WHEP session; `nil` for an invalid identifier.
     case session(ResourceID?)
+    /// What a session is sent; `nil` for an invalid identifier.
+    case sessionStatistics(ResourceID?)
     case channel(ChannelName)
     case channelEvents(ChannelName)
     /// The WebSocket path of Sora signaling.
@@ -34,6 +36,7 @@ enum Route: Hashable, Sendable {
             self = .whepParticipant(channel, participant)
         case ("signaling", 1): self = .signaling
         case ("sessions", 2): self = .session(ResourceID(segments[1]))
+        case ("sessions", 3) where segments[2] == "statistics": self = .sessionStatistics(ResourceID(segments[1]))
         case ("api", 3) where segments[1] == "channels": self = .channel(try Self.channel(segments[2]))
         case ("api", 4) where segments[1] == "channels" && segments[3] == "events":
             self = .channelEvents(try Self.channel(segments[2]))

@@ -79,6 +79,15 @@ function start() {
     busy: () => 'The camera is in use by another program, or the system denies access to it.',
     cannotPlay: (codec) => `This browser cannot play ${codec}, the codec of this video. Use another browser, or ask ` +
       'the publisher to choose another codec.',
+    /** Why a picture is small: the session's own part of the server's statistics. */
+    sending: ({ state, limit, target_bits_per_second: target, demand_bits_per_second: demand } = {}) => {
+      if (!state || state === 'unlimited' || limit === 'demand' || !(target < demand)) return '';
+      const share = `${(target / 1e6).toFixed(1)} of ${(demand / 1e6).toFixed(1)} Mbit/s`;
+      if (limit === 'receiver') return `Your browser accepts ${share}.`;
+      if (limit === 'maximum') return `The server sends you at most ${share}.`;
+      if (limit === 'silence') return `Your network reports nothing: the server sends ${share}.`;
+      return `Your network carries ${share}.`;
+    },
     codecAnswer: () => 'The server does not support this codec. Choose Auto or another codec.',
   };
 
@@ -565,6 +574,20 @@ function start() {
     if (session.history.length > historyMax) session.history.shift();
   }
 
+  const sendingSecondsMin = 5;
+  /** Asks the server now and then what it sends in a watched session, and why not more. */
+  async function askSending(session) {
+    const { location: address } = session;
+    const now = Date.now();
+    if (session.state !== 'live' || !address || document.hidden || now < (session.askAt ?? 0)) return;
+    session.askAt = now + sendingSecondsMin * 1000;
+    const response = await fetch(`${address}/statistics`, {
+      headers: authorization(), signal: AbortSignal.timeout(requestMilliseconds),
+    });
+    if (address !== session.location) return;
+    session.sending = response.ok ? (await response.json()).sending : undefined;
+  }
+
   function drawSpark(canvas, history) {
     const pen = canvas.getContext('2d');
     const { width, height } = canvas;
@@ -671,6 +694,9 @@ function start() {
       if (this.own) put('last', { none: 'nothing', cpu: 'processor', bandwidth: 'network' }[numbers.limit] ?? '–');
       else put('last', known(numbers.freezes, String), tone(numbers.freezes, 1, 5));
       drawSpark(this.find('.spark'), session.history);
+      const why = this.find('.why');
+      why.textContent = session.state === 'live' ? words.sending(session.sending) : '';
+      why.hidden = !why.textContent;
     }
 
     close() {
@@ -1007,6 +1033,7 @@ function start() {
 
   setInterval(async () => {
     await Promise.all(sessions().map((session) => measure(session, session.kind === 'publish').catch(() => {})));
+    for (const session of sessions()) if (session.kind === 'watch') askSending(session).catch(() => {});
     for (const { tile, session } of everyone()) tile.draw(session);
   }, 1000);
 
@@ -1014,7 +1041,7 @@ function start() {
 
   const describe = (session, tile) => ({
     state: session.state, text: session.text, lacking: tile.lacking ?? null, connections: session.connections, connectedAt: session.connectedAt,
-    firstFrameAt: tile.firstFrameAt, ...session.numbers,
+    firstFrameAt: tile.firstFrameAt, sending: session.sending, why: words.sending(session.sending), ...session.numbers,
   });
 
   window.nagare = {

@@ -1,6 +1,7 @@
 import Access
 import HTTPTypes
 import Hummingbird
+import JSON
 import MediaTypes
 import Negotiation
 import Room
@@ -74,12 +75,7 @@ extension PublicResponder {
 
 extension PublicResponder {
     func session(_ request: Request, _ id: ResourceID?) async throws -> Response {
-        guard let id, let session = await rooms.resource(id) else {
-            // A client without a valid token does not learn which sessions exist.
-            try await authorize(.probe, credential(of: request))
-            throw HTTPFailure.sessionUnknown
-        }
-        try await authorize(.control(session.channel), credential(of: request), owner: session.owner)
+        let (id, _) = try await authorizedSession(request, id)
         switch request.method {
         case .patch: return try await patch(request, id)
         case .delete:
@@ -87,6 +83,31 @@ extension PublicResponder {
             return Response(status: .ok)
         default: return Response(status: .noContent)
         }
+    }
+
+    /// `GET /sessions/{id}/statistics`.
+    func sessionStatistics(_ request: Request, _ id: ResourceID?) async throws -> Response {
+        let (_, session) = try await authorizedSession(request, id)
+        guard let statistics = await rooms.statistics(of: session.participant) else { throw HTTPFailure.sessionUnknown }
+        let response = Response(
+            status: .ok,
+            headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: statistics.sendingDocument.bytes))
+        )
+        return request.method == .head ? response.createHeadResponse() : response
+    }
+
+    private func authorizedSession(
+        _ request: Request,
+        _ id: ResourceID?
+    ) async throws -> (id: ResourceID, session: Rooms.Resource) {
+        guard let id, let session = await rooms.resource(id) else {
+            // A client without a valid token does not learn which sessions exist.
+            try await authorize(.probe, credential(of: request))
+            throw HTTPFailure.sessionUnknown
+        }
+        try await authorize(.control(session.channel), credential(of: request), owner: session.owner)
+        return (id, session)
     }
 
     /// Trickle and ICE restart (RFC 9725 §4.3).

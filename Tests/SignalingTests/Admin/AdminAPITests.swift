@@ -128,6 +128,23 @@ struct AdminAPITests {
         }
     }
 
+    @Test func `statistics say what a connection is sent, and why not more`() async throws {
+        try await APIBench.run { api in
+            let viewer = PeerID(rawValue: 2)
+            let layer = LayerDescription(rid: RID("r1"), height: 360, bitsPerSecond: 500_000)
+            let slot = PeerStatistics.Sent(mid: MID("1")!, kind: .video, ssrc: SSRC(rawValue: 1), wanted: layer)
+            let sending = SendingStatistics(state: .drain, limit: .loss, target: 1, demand: 2, delivered: 3, probes: 4)
+            let statistics = PeerStatistics(isConnected: true, sent: [slot], sending: sending)
+            await api.bench.plane.setStatistics(statistics, of: viewer)
+            let arguments: JSONValue = ["channel_id": "lobby", "connection_id": .string(api.viewer)]
+            let stats = try #require(try await api.call("GetStatsConnection", arguments)["stats"])
+            #expect(stats["sending"]?["state"] == "drain" && stats["sending"]?["limit"] == "loss")
+            #expect(stats["sending"]?["delivered_bits_per_second"] == 3 && stats["sending"]?["probes"] == 4)
+            #expect(stats["sent"]?.array?.first?["wanted"]?["height"] == 360)
+            #expect(stats["sent"]?.array?.first?["target"] == nil)
+        }
+    }
+
     @Test func `a connection has a document`() async throws {
         try await APIBench.run { api in
             let path = "/api/connections/\(api.publisher)"

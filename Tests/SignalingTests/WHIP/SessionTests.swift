@@ -1,5 +1,7 @@
+import Access
 import HTTPTypes
 import HummingbirdTesting
+import JSON
 import MediaTypes
 import NIOCore
 import Room
@@ -161,6 +163,62 @@ struct SessionTests {
             let post = try await http.post(session.path, Offers.publish)
             #expect(post.status == .methodNotAllowed)
             #expect(post.headers[.allow] == "PATCH, DELETE, GET, HEAD, OPTIONS")
+        }
+    }
+
+    @Test func `a viewer learns what it is sent and why not more, and nobody else does`() async throws {
+        let bench = try SignalingBench(authorizer: StaticTokenAuthorizer(token: "t")!)
+        try await bench.test { http in
+            let created = try OpenSession(await http.post("/whep/lobby", Offers.watch, token: "t"))
+            let path = "\(created.path)/statistics"
+            let peer = PeerID(rawValue: 1)
+            let layer = LayerDescription(rid: RID("r0"), temporalID: 1, height: 180, bitsPerSecond: 150_000)
+            let statistics = PeerStatistics(
+                isConnected: true,
+                sent: [
+                    PeerStatistics.Sent(
+                        mid: try #require(MID("1")),
+                        kind: .video,
+                        ssrc: SSRC(rawValue: 1),
+                        wanted: LayerDescription(spatialID: 2, temporalID: 2),
+                        target: layer,
+                        current: nil
+                    )
+                ],
+                sending: SendingStatistics(
+                    state: .steady,
+                    limit: .delay,
+                    feedback: .transportCC,
+                    target: 800_000,
+                    demand: 2_500_000,
+                    queueDelay: .milliseconds(12),
+                    lossRatio: 0.25
+                )
+            )
+            #expect(try await http.send(.get, path, token: "t").status == .notFound, "without statistics")
+            await bench.plane.setStatistics(statistics, of: peer)
+            let answer = try await http.send(.get, path, token: "t")
+            #expect(answer.status == .ok && answer.headers[.cacheControl] == "no-store")
+            let document = try JSONValue(parsing: answer.text)
+            let sending = try #require(document["sending"])
+            #expect(sending["state"] == "steady" && sending["limit"] == "delay")
+            #expect(sending["feedback"] == "transport-cc" && sending["delivered_bits_per_second"] == nil)
+            #expect(sending["target_bits_per_second"] == 800_000 && sending["demand_bits_per_second"] == 2_500_000)
+            #expect(sending["queue_delay_msec"]?.double == 12 && sending["loss"]?.double == 0.25)
+            let slot = try #require(document["slots"]?.array?.first)
+            #expect(slot["mid"] == "1" && slot["kind"] == "video" && slot["playing"] == false)
+            #expect(slot["wanted"] == ["spatial_id": 2, "temporal_id": 2, "bits_per_second": 0])
+            #expect(
+                slot["target"]
+                    == ["rid": "r0", "spatial_id": 0, "temporal_id": 1, "height": 180, "bits_per_second": 150_000]
+            )
+            #expect(slot["current"] == nil)
+            #expect(try await http.send(.head, path, token: "t").body.readableBytes == 0)
+            #expect(try await http.send(.get, path).status == .unauthorized)
+            #expect(try await http.send(.get, path, token: "x").status == .unauthorized)
+            #expect(try await http.send(.delete, path, token: "t").status == .methodNotAllowed)
+            let id = String(repeating: "0", count: 26)
+            #expect(try await http.send(.get, "/sessions/\(id)/statistics", token: "t").status == .notFound)
         }
     }
 
