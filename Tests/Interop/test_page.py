@@ -225,3 +225,22 @@ def test_a_codec_that_the_browser_cannot_play_is_named_on_the_tile(
     publisher.publish("VP8", source="synthetic")
     viewer.watched()
     assert "cannot play" not in viewer.status_text()
+
+
+def test_a_tile_says_why_its_picture_is_small(open_page: OpenPage, node: Node, channel: str) -> None:
+    viewer, other, publisher = (open_page(node.origin) for _ in range(3))
+    rates = {"target_bits_per_second": 800_000, "demand_bits_per_second": 2_500_000}
+    answer = {"sending": {"state": "steady", "limit": "delay", **rates}}
+    viewer.tab.route("**/sessions/*/statistics", lambda route: route.fulfill(json=answer))
+    for page in (viewer, other, publisher):
+        page.open_channel(channel)
+    publisher.publish(source="synthetic")
+    viewer.watched()
+    why = "document.querySelector('.tile .why:not([hidden])')?.textContent ?? ''"
+    sentence = "Your network carries 0.8 of 2.5 Mbit/s."
+    wait_until(lambda: viewer.evaluate(why) == sentence, "the sentence", 10, describe=viewer.status_text)
+    answer["sending"]["limit"] = "demand"
+    wait_until(lambda: viewer.evaluate(why) == "", "the end of the sentence", 15, describe=viewer.status_text)
+    other.watched()
+    state = "Object.values(window.nagare.stats().watch)[0]?.sending?.state ?? ''"
+    wait_until(lambda: other.evaluate(state) != "", "the node's own answer", 10, describe=other.status_text)
