@@ -7,6 +7,8 @@ extension Forwarder {
     ///
     /// - Parameter bitsPerSecond: of all its media together, from the IP header on; `nil` for the settings' maximum.
     public func limitSending(to id: PeerID, bitsPerSecond: Int?, at now: Instant) {
-        peer(id)?.sendRateMax = bitsPerSecond
+        guard let peer = peer(id) else { return }
+        peer.setSendRateMax(bitsPerSecond, at: now)
+        schedule.markDirty(peer)
     }
 }

@@ -40,7 +40,10 @@ extension Forwarder {
                     fractionLost: slot.lastReport.map { Double($0.fractionLost) / 256 },
                     packetsLost: slot.lastReport.map { Int($0.cumulativeLost) },
                     jitter: slot.lastReport.map { Interval(ticks: $0.jitter, of: slot.parameters.kind) },
-                    keyFrameRequests: slot.keyFrameRequests
+                    keyFrameRequests: slot.keyFrameRequests,
+                    wanted: slot.wantedLayers,
+                    target: slot.allocatedLayers,
+                    current: slot.sentLayers
                 )
             },
             sending: peer.sendingStatistics(at: now)

@@ -83,7 +83,7 @@ import Wire
             // A packet leaves every 9 ms, which lets the queue grow with all layers and empty with two.
             var next = call.world.now
             call.world.nodePeer(call.viewer)?.setSendPolicy(
-                SendPolicy { _, now in
+                .deciding { _, now in
                     guard now >= next else { return .later(next) }
                     next = now + .milliseconds(9)
                     return .now

@@ -119,6 +119,7 @@ extension Peer {
             core.relayLayers(of: track)
         }
         rateNetwork(at: now)
+        noteSending(at: now)
         guard !blocks.isEmpty else { return }
         core.writer.removeAll()
         core.writer.appendReceiverReport(sender: feedbackSSRC, blocks: blocks)

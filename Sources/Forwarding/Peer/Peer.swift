@@ -24,8 +24,6 @@ package final class Peer {
     @exclusivity(unchecked) private var limiter: PublishLimiter
     /// Whose media the peer's is, where what can be sent is shared.
     let share: UInt64
-    /// Bit/s that the peer may be sent, all its media together; `nil` for the settings' maximum.
-    var sendRateMax: Int?
     let clock: PeerClock
     /// Our SSRC in feedback to this peer.
     let feedbackSSRC: SSRC
@@ -60,6 +58,8 @@ package final class Peer {
     /// When a change of layers that was put off is looked at again.
     var allocationDueAt: Instant?
     var isAllocating = false
+    /// Probe clusters and bytes of padding that the core's counters include.
+    var sendingCounted: (probes: UInt64, paddingBytes: UInt64) = (0, 0)
     /// The probe cluster that is being sent.
     var probe: ProbeProgress?
     /// Media may be sent and is accepted.
@@ -97,7 +97,6 @@ package final class Peer {
         unsafe negotiatedExtensions = extensions
         unsafe limiter = PublishLimiter(bitsPerSecondMax: parameters.publishBitsPerSecondMax)
         share = parameters.share
-        sendRateMax = parameters.receiveBitsPerSecondMax
         feedbackSSRC = parameters.send.first?.ssrc ?? SSRC(rawValue: UInt32(truncatingIfNeeded: random()) | 1)
         unsafe reportSchedule = ReportSchedule(at: now)
         if extensions[.transportSequenceNumber] != nil { reporting.startTransportFeedback() }

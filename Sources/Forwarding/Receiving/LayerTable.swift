@@ -70,6 +70,15 @@ struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
         return sum
     }
 
+    /// The highest temporal layer of the spatial layers up to this one; 0 when none is known.
+    func topTemporalID(upToSpatial spatialID: Int) -> Int {
+        var top = 0
+        for index in 0..<(min(spatialID + 1, Self.spatialMax) * Self.temporalMax) where rates[index] > 0 {
+            top = max(top, index % Self.temporalMax)
+        }
+        return top
+    }
+
     static func == (left: Self, right: Self) -> Bool {
         for index in 0..<(spatialMax * temporalMax) where left.rates[index] != right.rates[index] { return false }
         for index in 0..<spatialMax where left.sizes[index] != right.sizes[index] { return false }

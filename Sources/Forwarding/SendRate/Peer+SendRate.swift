@@ -137,6 +137,18 @@ extension Peer {
         )
     }
 
+    /// Counts the second that has passed.
+    func noteSending(at now: Instant) {
+        guard !slots.isEmpty else { return }
+        let statistics = sendingStatistics(at: now)
+        core.counters.noteSending(
+            statistics,
+            probes: statistics.probes &- sendingCounted.probes,
+            paddingBytes: statistics.paddingBytes &- sendingCounted.paddingBytes
+        )
+        sendingCounted = (statistics.probes, statistics.paddingBytes)
+    }
+
     // MARK: - Probes
 
     /// Sends what is due of the probe cluster under way.

@@ -157,6 +157,12 @@ package final class SendSlot {
         return isAllocated && (wanted != 0 || layer == .nothing) ? StreamID(rawValue: wanted) : nil
     }
 
+    /// The stream that is to play; `nil` for none.
+    var wantedStream: StreamID? {
+        let wanted = unsafe state.pointee.wanted
+        return wanted == 0 ? nil : StreamID(rawValue: wanted)
+    }
+
     /// A stream of the source plays.
     var isPlaying: Bool { unsafe state.pointee.playing != 0 }
 
