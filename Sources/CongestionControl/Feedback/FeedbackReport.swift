@@ -24,4 +24,22 @@ package struct FeedbackReport: Sendable {
         unknownPackets = 0
         lostReports = 0
     }
+
+    /// Puts the packets in the order of their numbers: those of one stream are in it already. In place, by Shell's method, as
+    /// `sort` would allocate.
+    mutating func sortPackets() {
+        var gap = packets.count / 2
+        while gap > 0 {
+            defer { gap /= 2 }
+            for index in gap..<packets.count {
+                let packet = packets[index]
+                var hole = index
+                while hole >= gap, packets[hole - gap].sequence > packet.sequence {
+                    packets[hole] = packets[hole - gap]
+                    hole -= gap
+                }
+                packets[hole] = packet
+            }
+        }
+    }
 }

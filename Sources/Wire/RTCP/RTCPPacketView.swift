@@ -14,6 +14,8 @@ public enum RTCPKind: Hashable, Sendable {
     case nack
     /// Transport-wide congestion control feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1).
     case transportFeedback
+    /// Congestion control feedback (RFC 8888 §3.1).
+    case congestionControlFeedback
     /// Picture loss indication (RFC 4585 §6.3.1).
     case pictureLoss
     /// Full intra request (RFC 5104 §4.3.1).
@@ -90,6 +92,7 @@ public struct RTCPPacketView: ~Escapable {
         case (RTCPPacketType.extendedReport, _): .extendedReport
         case (RTCPPacketType.transportFeedback, RTCPFormat.nack): .nack
         case (RTCPPacketType.transportFeedback, RTCPFormat.transportCC): .transportFeedback
+        case (RTCPPacketType.transportFeedback, RTCPFormat.congestionControl): .congestionControlFeedback
         case (RTCPPacketType.payloadFeedback, RTCPFormat.pictureLoss): .pictureLoss
         case (RTCPPacketType.payloadFeedback, RTCPFormat.fullIntraRequest): .fullIntraRequest
         case (RTCPPacketType.payloadFeedback, RTCPFormat.applicationLayer)
@@ -107,7 +110,8 @@ public struct RTCPPacketView: ~Escapable {
         guard bytes.byteCount >= 8, kind != .sourceDescription else { return nil }
         return SSRC(rawValue: bytes.bigEndianUInt32(at: 4))
     }
-    /// The SSRC of the media source of a feedback packet (RFC 4585 §6.1); 0 in FIR and REMB.
+    /// The SSRC of the media source of a feedback packet (RFC 4585 §6.1); 0 in FIR and REMB, that of the first stream in
+    /// congestion control feedback.
     public var mediaSSRC: SSRC? {
         let isFeedback = (RTCPPacketType.transportFeedback...RTCPPacketType.payloadFeedback).contains(packetType)
         guard isFeedback, bytes.byteCount >= 12 else { return nil }
@@ -133,10 +137,11 @@ enum RTCPPacketType {
     static let extendedReport: UInt8 = 207
 }
 
-/// Feedback message types, FMT (RFC 4585 §6.2, §6.3; RFC 5104 §4.3; draft-holmer-rmcat-transport-wide-cc-extensions-01
-/// §3.1).
+/// Feedback message types, FMT (RFC 4585 §6.2, §6.3; RFC 5104 §4.3; RFC 8888 §3.1;
+/// draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1).
 enum RTCPFormat {
     static let nack: UInt8 = 1
+    static let congestionControl: UInt8 = 11
     static let transportCC: UInt8 = 15
     static let pictureLoss: UInt8 = 1
     static let fullIntraRequest: UInt8 = 4

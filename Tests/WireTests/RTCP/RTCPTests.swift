@@ -15,6 +15,7 @@ enum RTCPTestValue: Equatable {
     case extended(ExtendedReportItem)
     case feedback(base: UInt16, count: Int, reference: Int, number: UInt8)
     case status(UInt16, Int?)
+    case packet(CongestionControlFeedbackStatus)
     case other(UInt8)
 }
 
@@ -49,6 +50,9 @@ private func readRTCP(_ packet: borrowing RTCPPacketView, into values: inout [RT
     while let source = sources.next() { values.append(.source(source)) }
     var extended = packet.makeExtendedReportCursor()
     while let item = extended.next() { values.append(.extended(item)) }
+    if var packets = packet.makeCongestionControlFeedbackCursor() {
+        while let status = packets.next() { values.append(.packet(status)) }
+    }
     guard var statuses = packet.makeTransportFeedbackCursor() else { return }
     values.append(
         .feedback(

@@ -44,6 +44,12 @@ func walk(_ packet: borrowing RTCPPacketView) -> Int {
         require(statuses == feedback.statusCount, "every packet has a status")
         items += statuses
     }
+    if var feedback = packet.makeCongestionControlFeedbackCursor() {
+        var statuses = 0
+        while feedback.next() != nil { statuses += 1 }
+        require(2 * statuses <= packet.bytes.byteCount, "every status has its bytes")
+        items += statuses
+    }
     return items
 }
 
@@ -174,6 +180,11 @@ func sampleRTCP(media: SSRC) -> [(name: String, bytes: [UInt8])] {
                 }
                 writer.appendTransportFeedback(sender: sender, media: media, feedbackCount: 1, encoder)
             }
+        ),
+        (
+            "ccfb",
+            [0x8B, 205, 0, 9, 0, 0, 0, 1, 0, 0, 0, 2, 0xFF, 0xFE, 0, 3, 0x80, 0x00, 0x00, 0x00, 0xFF, 0xFE, 0, 0]
+                + [0, 0, 0, 3, 0, 9, 0, 2, 0xBF, 0xFF, 0x9F, 0xFD, 0x12, 0x34, 0x56, 0x78]
         ),
         ("app", [0x80, 204, 0, 3, 0, 0, 0, 1, 0x74, 0x65, 0x73, 0x74, 1, 2, 3, 4]),
         (
