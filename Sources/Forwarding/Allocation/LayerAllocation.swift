@@ -68,7 +68,7 @@ extension LayerRequest {
         let ranked = RankedEncodings(table, cap: preference.cap)
         for rank in 0..<ranked.count {
             let encoding = table.encodings[ranked[rank]]
-            let top = encoding.layers.topSpatialID
+            let top = encoding.layers.spatials.top
             for spatialID in 0...top {
                 guard let size = encoding.layers.size(ofSpatial: spatialID), size.height >= height else { continue }
                 return .layer(

@@ -12,24 +12,28 @@ struct LayerDivision: Sendable {
     private var entries: [Entry] = []
 
     /// One step of one slot.
-    private struct Entry {
+    private struct Entry: BitwiseCopyable {
         /// Lower ones are funded first.
-        let group: Int
-        /// Of one group higher ones are funded first.
-        let merit: Double
-        let importance: SlotImportance
-        let slot: Int
-        let step: Int
+        let key: UInt64
         let id: UInt32
+        let slot: UInt32
+        let step: UInt32
+        /// One bit for each importance.
+        let importanceBit: UInt32
         /// On top of the step below.
         let cost: Int
 
         static func precedes(_ left: Self, _ right: Self) -> Bool {
-            if left.group != right.group { return left.group < right.group }
-            if left.merit != right.merit { return left.merit > right.merit }
-            if left.importance != right.importance { return left.importance > right.importance }
-            if left.step != right.step { return left.step < right.step }
-            return left.id < right.id
+            left.key != right.key ? left.key < right.key : left.id < right.id
+        }
+
+        /// - Parameters:
+        ///   - group: 0…15; lower ones are funded first.
+        ///   - merit: above 0; of one group higher ones are funded first.
+        ///   - rank: of the importance, 0 for the highest.
+        static func key(group: Int, merit: Double, rank: Int, step: Int) -> UInt64 {
+            // The bits of floating-point numbers above 0 have their order.
+            UInt64(group) << 40 | UInt64(~Float(merit).bitPattern) << 8 | UInt64(rank) << 6 | UInt64(step)
         }
     }
 
@@ -50,24 +54,24 @@ struct LayerDivision: Sendable {
             var below = 0
             for step in 0..<ladder.steps.count {
                 let layers = ladders.steps[ladder.steps.lowerBound + step]
-                var group = rank
-                var merit = -Double(layers.cost)
+                let group: Int
+                var merit: Double
                 if step == 0 {
-                    if heldCount > 0 { merit += 1e12 }
+                    group = 2 * rank + (heldCount > 0 ? 0 : 1)
+                    merit = 1 / Double(max(1, layers.cost))
                 } else {
                     let isMinimum = step < ladder.minimum
-                    group = isMinimum ? 4 + rank : 8
+                    group = isMinimum ? 8 + rank : 12
                     merit = layers.slope * (isMinimum ? 1 : LayerUtility.weight(of: ladder.importance))
                     if step < heldCount { merit *= Self.heldFactor }
                 }
                 entries.append(
                     Entry(
-                        group: group,
-                        merit: merit,
-                        importance: ladder.importance,
-                        slot: slot,
-                        step: step,
+                        key: Entry.key(group: group, merit: merit, rank: rank, step: step),
                         id: ladder.id.rawValue,
+                        slot: UInt32(slot),
+                        step: UInt32(step),
+                        importanceBit: 1 << UInt32(ladder.importance.rawValue),
                         cost: layers.cost - below
                     )
                 )
@@ -84,16 +88,16 @@ struct LayerDivision: Sendable {
         funded.removeAll(keepingCapacity: true)
         for _ in 0..<count { funded.append(0) }
         var remaining = budget
-        var ended: UInt8 = 0
+        var ended: UInt32 = 0
         for index in entries.indices {
             let entry = entries[index]
-            let bit: UInt8 = 1 << entry.importance.rawValue
-            guard funded[entry.slot] == entry.step, entry.step == 0 || ended & bit == 0 else { continue }
+            let slot = Int(entry.slot)
+            guard funded[slot] == entry.step, entry.step == 0 || ended & entry.importanceBit == 0 else { continue }
             if entry.cost <= remaining || index == 0 {
-                funded[entry.slot] += 1
+                funded[slot] += 1
                 remaining = max(0, remaining - entry.cost)
             } else {
-                ended |= bit
+                ended |= entry.importanceBit
             }
         }
     }
@@ -101,12 +105,11 @@ struct LayerDivision: Sendable {
     /// The cost of the cheapest step that comes next on top of those that the slots have; `nil` when they have all.
     func nextCost(above funded: [Int]) -> Int? {
         var cost: Int?
-        var ended: UInt8 = 0
+        var ended: UInt32 = 0
         for index in entries.indices {
             let entry = entries[index]
-            let bit: UInt8 = 1 << entry.importance.rawValue
-            guard funded[entry.slot] == entry.step, ended & bit == 0 else { continue }
-            ended |= bit
+            guard funded[Int(entry.slot)] == entry.step, ended & entry.importanceBit == 0 else { continue }
+            ended |= entry.importanceBit
             cost = min(cost ?? .max, entry.cost)
         }
         return cost

@@ -97,8 +97,9 @@ struct LayerLadders: Sendable {
         levels.removeAll(keepingCapacity: true)
         for rank in 0..<ranked.count {
             let encoding = table.encodings[ranked[rank]]
-            let top = encoding.layers.topSpatialID
-            for spatialID in 0...top where spatialID == top || encoding.layers.hasSpatial(spatialID) {
+            let spatials = encoding.layers.spatials
+            let top = spatials.top
+            for spatialID in 0...top where spatials.contains(spatialID) {
                 let size = encoding.layers.size(ofSpatial: spatialID)
                 levels.append(
                     Level(
@@ -207,6 +208,16 @@ struct LayerLadders: Sendable {
             kept += 1
         }
         steps.removeSubrange(kept...)
+        removeDetours(from: start)
+    }
+
+    /// Removes steps from which the next one up would go back to a lower spatial layer.
+    private mutating func removeDetours(from start: Int) {
+        var lowest = UInt16.max
+        for index in (start..<steps.count).reversed() {
+            let level = steps[index].order >> 4
+            if level > lowest { steps.remove(at: index) } else { lowest = level }
+        }
     }
 
     /// Sets the slopes of the concave hull over the steps.
@@ -252,22 +263,36 @@ struct TemporalLayers: BitwiseCopyable, Sendable {
     }
 }
 
+/// Spatial layers of a stream that are measured.
+struct SpatialLayers: BitwiseCopyable, Sendable {
+    private var bits: UInt8 = 0
+
+    mutating func insert(_ spatialID: Int) { bits |= 1 << UInt8(spatialID) }
+
+    /// The highest one; 0 without any.
+    var top: Int { bits == 0 ? 0 : 7 - bits.leadingZeroBitCount }
+
+    func contains(_ spatialID: Int) -> Bool { spatialID == top || bits >> UInt8(spatialID) & 1 != 0 }
+}
+
 extension EncodingLayers {
     /// The part of a stream below which a layer is taken for one that ended: the measurement of a layer fades slowly.
     private static let partMin = 64
 
-    private func rate(ofSpatial spatialID: Int) -> Int {
-        var sum = 0
-        for temporalID in 0..<Self.temporalMax { sum += self[spatialID * Self.temporalMax + temporalID] }
-        return sum
+    /// The spatial layers that are measured; the lowest one without any.
+    var spatials: SpatialLayers {
+        var rates: [4 of Int] = .init(repeating: 0)
+        var total = 0
+        for spatialID in 0..<Self.spatialMax {
+            for temporalID in 0..<Self.temporalMax {
+                rates[spatialID] += self[spatialID * Self.temporalMax + temporalID]
+            }
+            total += rates[spatialID]
+        }
+        var layers = SpatialLayers()
+        for spatialID in 0..<Self.spatialMax where rates[spatialID] > total / Self.partMin { layers.insert(spatialID) }
+        return layers
     }
-
-    private var total: Int { bitrate(upToSpatial: Self.spatialMax - 1, temporal: Self.temporalMax - 1) }
-
-    func hasSpatial(_ spatialID: Int) -> Bool { rate(ofSpatial: spatialID) > total / Self.partMin }
-
-    /// The highest spatial layer that is measured; 0 without any.
-    var topSpatialID: Int { (0..<Self.spatialMax).last { hasSpatial($0) } ?? 0 }
 
     /// The temporal layers that are measured in the spatial ones up to one.
     func temporals(upToSpatial spatialID: Int) -> TemporalLayers {

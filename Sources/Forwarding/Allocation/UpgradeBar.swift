@@ -1,7 +1,7 @@
 import Wire
 
 /// Remembers upgrades that the path did not carry, and bars the like of them for a while: 5 s after the first, and twice as
-/// long after each further one, up to a minute.
+/// long after each further one, up to a minute. Each minute of calm halves that.
 struct UpgradeBar: Sendable {
     /// An upgrade fails when layers are taken away again within this time.
     static let trial = Interval.seconds(5)
@@ -16,7 +16,7 @@ struct UpgradeBar: Sendable {
 
     /// The newest upgrade: when it was, the rate then, and the cost of everything after it.
     private var upgrade: (at: Instant, rate: Int, cost: Int)?
-    private var failed: (at: Instant, rate: Int, cost: Int)?
+    private var failed: (rate: Int, cost: Int)?
     /// How many durations to skip next time.
     private var failures = 0
     private var until: Instant?
@@ -30,12 +30,12 @@ struct UpgradeBar: Sendable {
         failures = failuresLeft(at: now)
         until = now + Self.durations[min(failures, Self.durations.count - 1)]
         failures = min(failures + 1, Self.durations.count - 1)
-        failed = (now, upgrade.rate, max(upgrade.cost, cost))
+        failed = (upgrade.rate, max(upgrade.cost, cost))
     }
 
     private func failuresLeft(at now: Instant) -> Int {
-        guard let failed else { return 0 }
-        return failures >> Int(min(16, (now - failed.at).nanoseconds / Self.calm.nanoseconds))
+        guard let until, now > until else { return failures }
+        return max(0, failures - Int((now - until).nanoseconds / Self.calm.nanoseconds))
     }
 
     /// The highest cost that an upgrade may reach now at a rate; `nil` without a limit.
