@@ -155,14 +155,13 @@ import Wire
         }
     }
 
-    @Test func `of several importances the most important one never gets less when the budget rises`() {
+    @Test func `when the budget rises a slot gets less only for one of another importance`() {
         var generator = SeededGenerator(seed: 4)
         for _ in 0..<Self.cases {
             let requests = Self.requests(using: &generator)
             let budget = Self.budget(using: &generator)
             let poorer = Division(requests, budget)
             let richer = Division(requests, budget + Self.budget(using: &generator))
-            // Whoever gets less gives it to somebody whose steps come first.
             guard zip(poorer.funded, richer.funded).contains(where: >) else { continue }
             #expect(zip(poorer.funded, richer.funded).contains(where: <))
             let lowered = requests.indices.filter { richer.funded[$0] < poorer.funded[$0] }
