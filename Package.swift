@@ -204,18 +204,20 @@ let package = Package(
         tests(
             "NagareTests",
             [
-                "nagare", "Access", "EventLoop", "Forwarding", "JSON", "Media", "MediaTypes", "Metrics", "Room", "SRTP",
+                "nagare", "Access", "EventLoop", "Forwarding", "Impairment", "ImpairmentProxy", "JSON", "Media",
+                "MediaTypes", "Metrics", "Room", "SRTP",
                 "Signaling", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
         tests("ImpairmentTests", ["Impairment", "Wire"]),
+        tests("ImpairmentProxyTests", ["ImpairmentProxy", "EventLoop", "Impairment", "Wire"]),
         tests("ClientTests", ["Client", "Wire"]),
         tests(
             "LoadTests",
             [
-                "Load", "Client", "DTLS", "EventLoop", "Media", "MediaTypes", "Negotiation", "Wire",
+                "Load", "Client", "DTLS", "EventLoop", "Impairment", "Media", "MediaTypes", "Negotiation", "Wire",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

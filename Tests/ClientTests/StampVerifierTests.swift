@@ -154,6 +154,17 @@ import Wire
         #expect(verifier.longestGap == .zero)
     }
 
+    @Test func `a frame that comes much later than usual ends a freeze`() {
+        var verifier = StampVerifier()
+        // Usual are 33 ms. Frames 10 and 20 come 100 ms and 400 ms later.
+        for frame in 0..<30 {
+            let milliseconds = frame * 33 + (frame >= 10 ? 100 : 0) + (frame >= 20 ? 400 : 0)
+            for packet in frame * 3..<frame * 3 + 3 { give(stamp(UInt32(packet)), to: &verifier, at: milliseconds) }
+        }
+        #expect(verifier.freezes == 1)
+        #expect(verifier.freezeTime == .milliseconds(433))
+    }
+
     @Test(arguments: [0, 1, 31, 32, 64])
     func `a packet without a stamp is unreadable`(count: Int) {
         var verifier = StampVerifier()

@@ -33,19 +33,36 @@ def watch(viewer: Page, channel: str) -> Page:
     return viewer
 
 
-def test_a_viewer_plays_through_a_link_with_delay_and_loss(
+def assert_plays(seen: Timeline, frozen_seconds: float = 0.5, concealed: float = 0.05) -> None:
+    busy = min(0.7, seen.waited / seen.seconds)
+    assert seen.frames_per_second >= 20 * (1 - busy), seen
+    assert seen.grown("freezeSeconds") <= frozen_seconds + seen.waited, seen
+    assert seen.concealed_share <= concealed + busy, seen
+
+
+def test_a_viewer_plays_through_a_slow_link(
     open_page: OpenPage, open_viewer: Callable[[str], Page], link: StartLink, node: Node, channel: str
 ) -> None:
-    slow = link(down="rate=3M,delay=40ms,loss=2%", up="delay=40ms")
+    slow = link(down="rate=3M,delay=40ms,jitter=5ms", up="delay=40ms")
     publish(open_page, node, channel)
     viewer = watch(open_viewer(slow.origin), channel)
     time.sleep(2)
+    seen = Timeline.watch(viewer.other, 5)
+    # Firefox reports the round trip after its first consent check.
+    wait_until(lambda: viewer.other()["rtt"] >= 75, "the link's round trip time", 10, describe=viewer.stats)
+    assert_plays(seen)
+
+
+def test_retransmissions_pass_through_a_lossy_link(
+    open_page: OpenPage, link: StartLink, node: Node, channel: str
+) -> None:
+    lossy = link(down="rate=3M,delay=40ms,loss=2%", up="delay=40ms")
+    publish(open_page, node, channel)
+    viewer = watch(open_page(lossy.origin), channel)
+    time.sleep(2)
     seen = Timeline.watch(viewer.other, 8)
-    assert viewer.other()["rtt"] >= 75, "the media passed by the link"
-    assert seen.frames_per_second >= 20 * max(0.3, 1 - seen.waited / seen.seconds), seen
-    assert seen.grown("freezeSeconds") <= 1 + seen.waited, seen
-    assert seen.concealed_share <= 0.08 + seen.waited / seen.seconds, seen
-    assert sum(second["down_dropped"] for second in slow.seconds()) > 0, slow.output()
+    assert sum(second["down_dropped"] for second in lossy.seconds()) > 0, lossy.output()
+    assert_plays(seen, frozen_seconds=1, concealed=0.08)
 
 
 def test_media_continues_after_an_outage(open_page: OpenPage, link: StartLink, node: Node, channel: str) -> None:
@@ -69,7 +86,7 @@ def test_two_viewers_share_one_link(open_page: OpenPage, link: StartLink, node: 
     viewers = [watch(open_page(shared.origin), channel) for _ in range(2)]
     time.sleep(2)
     for seen in Timeline.watch_all([one.other for one in viewers], 5):
-        assert seen.frames_per_second >= 20 * max(0.3, 1 - seen.waited / seen.seconds), seen
+        assert_plays(seen)
     assert all("2 clients" in line for line in shared.lines[-3:]), shared.output()
 
 

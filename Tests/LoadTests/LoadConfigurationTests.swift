@@ -1,3 +1,4 @@
+import Impairment
 import Testing
 import Wire
 
@@ -30,6 +31,28 @@ import Wire
             {
                 $0.ramp = LoadConfiguration.Ramp(step: 1)
                 $0.conferenceMembers = 3
+            }
+        ),
+        (
+            "links of a conference",
+            {
+                $0.viewerLink = LinkConditions()
+                $0.conferenceMembers = 3
+            }
+        ),
+        (
+            "simulcast over Sora's signaling",
+            {
+                $0.sendsSimulcast = true
+                $0.signaling = .sora
+            }
+        ),
+        (
+            "simulcast without video",
+            {
+                $0.sendsSimulcast = true
+                $0.sendsAudio = true
+                $0.videoBitsPerSecond = 0
             }
         ),
         ("a conference of one", { $0.conferenceMembers = 1 }),

@@ -141,6 +141,18 @@ import Wire
         window.generator.cpuMicrosecondsPerPacket = 1
         window.generator.waitingShare = 0
         window.generator.latenessMilliseconds = window.generator.turnMilliseconds
+        window.viewers = [
+            .init(
+                number: 1,
+                kilobitsPerSecond: 1,
+                framesPerSecond: 1,
+                freezes: 0,
+                freezeSeconds: 0,
+                layerChanges: 0,
+                linkDrops: 0,
+                queueMillisecondsMax: 0
+            )
+        ]
         report.window = window
         let data = try JSONEncoder().encode(report)
         let object = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
@@ -162,6 +174,16 @@ import Wire
             try keys("window") == [
                 "seconds", "subscribers", "packetsPerSecond", "megabitsPerSecond", "lossPercent", "video", "audio",
                 "packetsRequestedAgain", "copiesDropped", "keyFrameRequests", "server", "generator", "goalsMissed",
+                "viewers",
+            ]
+        )
+        let windowObject = try #require(object["window"] as? [String: Any])
+        let viewer = try #require((windowObject["viewers"] as? [[String: Any]])?.first)
+        #expect(
+            Set(viewer.keys) == [
+                "number", "kilobitsPerSecond", "framesPerSecond", "freezes", "freezeSeconds", "layerChanges",
+                "linkDrops",
+                "queueMillisecondsMax",
             ]
         )
         #expect(

@@ -1,4 +1,5 @@
 import Glibc
+import Impairment
 import Synchronization
 import Testing
 import Wire
@@ -60,6 +61,34 @@ struct LoadRunTests {
         let audio = try #require(report.window?.audio)
         // Each of the three sources goes to two subscribers.
         #expect(audio.packetsReceived >= audio.packetsSent * 2)
+        await node.shutdown()
+    }
+
+    @Test func `each subscriber receives through a link of its own`() async throws {
+        let node = try await InProcessNode.start()
+        var configuration = configuration(publishers: 1, subscribers: 2, seconds: 2)
+        configuration.viewerLink = try LinkConditions(parsing: "rate=300k,delay=20ms,queue=200ms")
+        configuration.viewerUplink = try LinkConditions(parsing: "delay=20ms")
+        let report = try await LoadRun(configuration, signaling: node).run()
+        let viewers = try #require(report.window?.viewers)
+        #expect(viewers.map(\.number) == [1, 2])
+        for viewer in viewers {
+            #expect(viewer.kilobitsPerSecond > 100 && viewer.kilobitsPerSecond < 300, "\(report.table)")
+            #expect(viewer.linkDrops > 0)
+            #expect(viewer.queueMillisecondsMax > 100 && viewer.queueMillisecondsMax < 250, "\(report.table)")
+        }
+        #expect(try #require(report.window?.audio?.latencyMilliseconds).p50 >= 20)
+        #expect(report.table.contains("queue max ms"))
+        await node.shutdown()
+    }
+
+    @Test func `a link that is wide enough loses nothing`() async throws {
+        let node = try await InProcessNode.start()
+        var configuration = configuration(publishers: 1, subscribers: 2, seconds: 1)
+        configuration.viewerLink = try LinkConditions(parsing: "rate=10M,delay=10ms")
+        let report = try await LoadRun(configuration, signaling: node).run()
+        #expect(report.isLossless, "\(report.table)")
+        #expect(report.window?.viewers?.allSatisfy { $0.linkDrops == 0 && $0.freezes == 0 } == true, "\(report.table)")
         await node.shutdown()
     }
 
