@@ -54,11 +54,11 @@ def test_a_viewer_plays_through_a_slow_link(
 
 
 def test_retransmissions_pass_through_a_lossy_link(
-    open_page: OpenPage, link: StartLink, node: Node, channel: str
+    open_page: OpenPage, open_viewer: Callable[[str], Page], link: StartLink, node: Node, channel: str
 ) -> None:
     lossy = link(down="rate=3M,delay=40ms,loss=2%", up="delay=40ms")
     publish(open_page, node, channel)
-    viewer = watch(open_page(lossy.origin), channel)
+    viewer = watch(open_viewer(lossy.origin), channel)
     time.sleep(2)
     seen = Timeline.watch(viewer.other, 8)
     assert sum(second["down_dropped"] for second in lossy.seconds()) > 0, lossy.output()

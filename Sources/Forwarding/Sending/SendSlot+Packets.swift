@@ -83,8 +83,9 @@ extension SendSlot {
         isRTX: Bool,
         to writer: inout HeaderWriter
     ) -> Int {
-        // Nobody reports on an RTX stream, so all of its packets name the layer that they repeat (RFC 8852 §3.3).
-        if unsafe state.pointee.sendsMID || retransmitter.retransmitsWithoutRTX || (isRTX && parameters.rid != nil) {
+        // Nobody reports on an RTX stream, so all of its packets have the MID and name the layer that they repeat (RFC 8852
+        // §3.3). Firefox ignores an SSRC whose MID it has not seen.
+        if unsafe state.pointee.sendsMID || retransmitter.retransmitsWithoutRTX || isRTX {
             names.append(to: &writer, isRTX: isRTX)
         }
         let extensions = unsafe state.pointee.extensions
