@@ -78,7 +78,7 @@ extension PropertyWorld {
 
     mutating func advance(using generator: inout SeededGenerator) throws {
         begin()
-        switch Int.random(in: 0..<29, using: &generator) {
+        switch Int.random(in: 0..<30, using: &generator) {
         case 0...3: join(using: &generator)
         case 4...7: try activate(using: &generator)
         case 8...11: connect(using: &generator)
@@ -90,6 +90,7 @@ extension PropertyWorld {
         case 23...25: changeFilters(using: &generator)
         case 26: requestLayer(using: &generator)
         case 27: requestSpotlightLayers(using: &generator)
+        case 28: requestHeight(using: &generator)
         default: pass(using: &generator)
         }
     }
@@ -310,6 +311,18 @@ extension PropertyWorld {
         let isForAll = Bool.random(using: &generator)
         guard let effects = try? model.layerRequested(layer, by: id, of: isForAll ? nil : sender) else { return }
         if isForAll { people[id]?.request.layer = layer } else { people[id]?.layers[sender] = layer }
+        perform(effects)
+    }
+
+    private mutating func requestHeight(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator), let sender = pick(using: &generator) else { return }
+        let height = [nil, 180, 720].randomElement(using: &generator)!
+        let isForAll = Bool.random(using: &generator)
+        let effects = try? model.change(of: id) { model throws(RoomError) in
+            try model.heightRequested(height, by: id, of: isForAll ? nil : sender)
+        }
+        guard let effects else { return }
+        if isForAll { people[id]?.request.videoHeight = height } else { people[id]?.heights[sender] = height }
         perform(effects)
     }
 

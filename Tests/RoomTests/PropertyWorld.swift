@@ -22,6 +22,7 @@ struct PropertyWorld {
         var endSecond: Int64?
         var slots: [MID: Seen] = [:]
         var layers: [ParticipantID: LayerChoice] = [:]
+        var heights: [ParticipantID: Int] = [:]
         var spotlights: [ParticipantID: Spotlight] = [:]
         /// What it was told last that it may see.
         var visible: [ParticipantID] = []
@@ -153,8 +154,12 @@ extension PropertyWorld {
         }
         guard layer != .nothing else { return nil }
         let source = PlacedTrack(track: TrackID(peer: peer, mid: track.mid), location: locations[peer]!)
-        let importance = seen.kind == .video ? importance(of: seen.sender, to: person, focus) : .other
-        return (source, LayerPreference(cap: track.isSimulcast ? layer : .richest, importance: importance))
+        var preference = LayerPreference(cap: track.isSimulcast ? layer : .richest)
+        if seen.kind == .video {
+            preference.importance = importance(of: seen.sender, to: person, focus)
+            preference.height = person.heights[seen.sender] ?? person.request.videoHeight
+        }
+        return (source, preference)
     }
 
     private func importance(
@@ -187,8 +192,11 @@ extension PropertyWorld {
             expect(Set(model.slots(of: id)?.map(\.mid) ?? []) == Set(person.slots.keys), "the slots of \(id)")
         }
         for (id, viewer) in model.viewers {
-            let asked = [people[id]?.layers.keys.map { $0 }, people[id]?.spotlights.keys.map { $0 }]
-            let kept = Set(people[id]?.slots.values.map(\.sender) ?? []).union(asked.flatMap { $0 ?? [] })
+            let person = people[id]
+            let asked = [
+                person?.layers.keys.map { $0 }, person?.heights.keys.map { $0 }, person?.spotlights.keys.map { $0 },
+            ]
+            let kept = Set(person?.slots.values.map(\.sender) ?? []).union(asked.flatMap { $0 ?? [] })
             expect(Set(viewer.senders.keys) == kept, "what is kept for \(id)")
         }
         for (id, person) in people {
@@ -243,6 +251,7 @@ extension PropertyWorld {
         for mid in person.slots.keys { played[TrackID(peer: peers[id]!, mid: mid)] = nil }
         for other in people.keys {
             people[other]?.layers[id] = nil
+            people[other]?.heights[id] = nil
             people[other]?.spotlights[id] = nil
         }
         sessions[name]?.turns.append(.dismissed(id))
