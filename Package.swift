@@ -231,6 +231,8 @@ let package = Package(
                 "RoomTestSupport", "TestSupport", "Wire",
             ]
         ),
+        // The bounds of the congestion controller, in virtual time.
+        tests("Scorecard", ["CongestionControl", "TestSupport"]),
         tests("TidyTests", []),
     ]
 )

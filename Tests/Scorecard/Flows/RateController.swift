@@ -1,0 +1,39 @@
+import CongestionControl
+
+/// What a flow of the testbed asks its congestion controller. Times are microseconds, rates bits a second.
+protocol RateController {
+    var target: Double { get }
+    var pacingRate: Double { get }
+    mutating func packetSent(bytes: Int, at now: Int64)
+    mutating func received(_ report: FeedbackReport)
+    /// Takes a tick; one each 25 ms.
+    mutating func handleTimeout(at now: Int64)
+    /// Takes what all the media together would send.
+    mutating func setDemand(_ rate: Double, at now: Int64)
+    mutating func takeProbe(at now: Int64) -> ProbeCluster?
+}
+
+/// The product's controller.
+struct ProductController: RateController {
+    private var controller: SendController
+
+    init(at now: Int64) { controller = SendController(at: now) }
+
+    var target: Double { controller.target }
+    var pacingRate: Double { controller.pacingRate }
+    mutating func packetSent(bytes: Int, at now: Int64) { controller.packetSent(bytes: bytes, at: now) }
+    mutating func received(_ report: FeedbackReport) { controller.received(report) }
+    mutating func handleTimeout(at now: Int64) { controller.handleTimeout(at: now) }
+    mutating func setDemand(_ rate: Double, at now: Int64) { controller.setDemand(rate, at: now) }
+    mutating func takeProbe(at now: Int64) -> ProbeCluster? { controller.takeProbe() }
+}
+
+/// A controller of the scorecard and how a flow gets one.
+struct ControllerKind: Sendable {
+    let name: String
+    /// Makes the controller of the flow with an index, which starts at a time.
+    let make: @Sendable (_ flow: Int, _ start: Int64) -> any RateController
+
+    static let product = ControllerKind(name: "Nagare") { _, start in ProductController(at: start) }
+    static let reference = ControllerKind(name: "GCC") { _, start in ReferenceController(at: start) }
+}
