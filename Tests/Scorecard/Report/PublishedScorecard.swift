@@ -10,7 +10,10 @@ enum PublishedScorecard {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Benchmarks/scorecard")
 
-    static var isUpdateRequested: Bool { ProcessInfo.processInfo.environment[variable] == "update" }
+    /// Never in an unoptimised build, which runs one seed only.
+    static var isUpdateRequested: Bool {
+        ProcessInfo.processInfo.environment[variable] == "update" && ScorecardCase.seeds.count > 1
+    }
 
     static func read() throws -> String {
         try String(contentsOf: folder.appendingPathComponent("README.md"), encoding: .utf8)
@@ -64,7 +67,7 @@ enum PublishedScorecard {
             ## Pictures
 
             Blue is Nagare, orange GCC, the grey area the capacity. Thick lines are the media that arrived, thin
-            ones the target rate. Below is the queue of the bottleneck. All are runs of seed 1.
+            ones the target rate; each subscriber has its own. Below is the queue of the bottleneck. All are runs of seed 1.
 
 
             """
@@ -112,8 +115,8 @@ enum PublishedScorecard {
         40 on.
 
         Not here: simulcast layers and screens, whose steps are larger and whose key frames come in bursts, because
-        these cases test the controller alone; ECN, which the controller does not read; weights of flows, which it does
-        not have (case 6.1 shows that).
+        these cases test the controller alone; ECN, which the controller does not read; REMB, which it does not take;
+        weights of flows, which it does not have (case 6.1 shows that).
 
         | column | |
         | --- | --- |
