@@ -70,6 +70,15 @@ struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
         return sum
     }
 
+    /// The highest spatial layer that is measured; 0 without any.
+    var topSpatialID: Int {
+        (0..<Self.spatialMax).last { bitrate(upToSpatial: $0, temporal: Self.temporalMax - 1) > belowSpatial($0) } ?? 0
+    }
+
+    private func belowSpatial(_ spatialID: Int) -> Int {
+        spatialID == 0 ? 0 : bitrate(upToSpatial: spatialID - 1, temporal: Self.temporalMax - 1)
+    }
+
     /// The highest temporal layer of the spatial layers up to this one; 0 when none is known.
     func topTemporalID(upToSpatial spatialID: Int) -> Int {
         var top = 0

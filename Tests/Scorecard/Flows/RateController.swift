@@ -24,8 +24,8 @@ struct ProductController: RateController {
     mutating func packetSent(bytes: Int, at now: Int64) { controller.packetSent(bytes: bytes, at: now) }
     mutating func received(_ report: FeedbackReport) { controller.received(report) }
     mutating func handleTimeout(at now: Int64) { controller.handleTimeout(at: now) }
-    mutating func setDemand(_ rate: Double, at now: Int64) { controller.setDemand(rate, at: now) }
-    mutating func takeProbe(at now: Int64) -> ProbeCluster? { controller.takeProbe() }
+    mutating func setDemand(_ rate: Double, at now: Int64) { controller.setDemand(rate) }
+    mutating func takeProbe(at now: Int64) -> ProbeCluster? { controller.takeProbe(at: now) }
 }
 
 /// A controller of the scorecard and how a flow gets one.
