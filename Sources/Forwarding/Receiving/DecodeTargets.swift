@@ -42,10 +42,12 @@ struct DecodeTargets: BitwiseCopyable {
 
     /// The active target with the highest layers that do not exceed these; where there is none, the one with the lowest layers.
     /// `nil` without a structure.
-    func best(spatialID: UInt8, temporalID: UInt8) -> UInt8? {
+    /// - Parameter only: of one spatial layer.
+    func best(spatialID: UInt8, temporalID: UInt8, in only: UInt8? = nil) -> UInt8? {
         var best: Int?
         var lowest: Int?
         for target in 0..<count where active & (1 << UInt16(target)) != 0 {
+            if let only, spatialIDs[target] != only { continue }
             if lowest.map({ rank(target) < rank($0) }) ?? true { lowest = target }
             guard spatialIDs[target] <= spatialID, temporalIDs[target] <= temporalID else { continue }
             if best.map({ rank(target) > rank($0) }) ?? true { best = target }

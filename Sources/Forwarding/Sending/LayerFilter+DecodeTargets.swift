@@ -3,26 +3,23 @@ import Wire
 /// Decode targets of codecs with a dependency descriptor (AV1 RTP specification, A.8).
 extension LayerFilter {
     /// Decides about a frame by the decode target that is sent.
-    mutating func decide(_ packet: PacketDescription, by targets: DecodeTargets, isLate: Bool) -> LayerDecision {
+    mutating func decide(_ packet: PacketDescription, by targets: DecodeTargets) -> LayerDecision {
         if picture.timestamp != packet.timestamp {
-            if isLate {
-                let isBefore = packet.sequence.rawValue < switchedSequence
-                return decision(packet, by: targets, for: isBefore ? decodeTargetBefore : decodeTarget)
-            }
-            picture = Picture(timestamp: packet.timestamp)
+            noteBeginning(of: packet)
             picture.isUnknown = packet.dependencies.targetCount == 0
         }
         // Frames before the structure that they refer to go out whole pictures at a time.
         guard !picture.isUnknown, packet.dependencies.targetCount > 0 else { return .forwarded }
-        if !isLate { switchTarget(at: packet, targets) }
-        let decision = decision(packet, by: targets, for: decodeTarget)
+        if picture.isOrderly { switchTarget(at: packet, targets) }
+        let decision = decision(packet, by: targets, for: state.decodeTarget)
         if decision == .forwardedLast { picture.isMarked = true }
         picture.isBegun = true
         // A receiver needs the structure of each key frame.
         return decision == .leftOut && packet.startsKeyFrame ? .forwarded : decision
     }
 
-    private func decision(
+    /// What a decode target says about a frame.
+    func decision(
         _ packet: PacketDescription,
         by targets: DecodeTargets,
         for target: UInt8
@@ -32,27 +29,35 @@ extension LayerFilter {
         return packet.spatialID == targets.layers(of: target).spatialID ? .forwardedLast : .forwarded
     }
 
-    /// Changes to the wanted decode target where that decodes: at a key frame, with a frame that is sent and a switch indication
-    /// for the wanted one, or where all frames of that were sent until now.
+    /// Changes to the wanted decode target where that decodes, and until then to the one of the current spatial layer.
     private mutating func switchTarget(at packet: PacketDescription, _ targets: DecodeTargets) {
-        guard let wanted = targets.best(spatialID: targetSpatialID, temporalID: targetTemporalID) else { return }
-        guard wanted != decodeTarget || packet.startsKeyFrame else {
-            needsKeyFrame = false
-            return
+        let temporalID = state.targetTemporalID
+        guard let wanted = targets.best(spatialID: targetSpatialID, temporalID: temporalID) else { return }
+        let spatialID = targets.layers(of: wanted).spatialID
+        needsKeyFrame = false
+        if canSwitch(to: wanted, at: packet, targets) {
+            setDecodeTarget(wanted, targets)
+        } else if state.spatialID != spatialID {
+            needsKeyFrame = true
+            let interim = targets.best(spatialID: state.spatialID, temporalID: temporalID, in: state.spatialID)
+            if let interim, canSwitch(to: interim, at: packet, targets) { setDecodeTarget(interim, targets) }
         }
-        let isPart = decodeTarget == .max || targets.isPart(wanted, of: decodeTarget)
-        let isSent = decodeTarget == .max || packet.dependencies.indication(for: Int(decodeTarget)) != .notPresent
-        let isSwitch = isSent && packet.dependencies.indication(for: Int(wanted)) == .switchable
-        if packet.startsKeyFrame || (isPart && !picture.isBegun) || (isSwitch && !picture.isMarked) {
-            decodeTargetBefore = decodeTarget
-            decodeTarget = wanted
-            switchedSequence = packet.sequence.rawValue
-            needsKeyFrame = false
-            let layers = targets.layers(of: wanted)
-            spatialID = layers.spatialID
-            openTemporal = UInt8(truncatingIfNeeded: (2 << UInt16(min(layers.temporalID, 7))) &- 1)
-        } else {
-            needsKeyFrame = targets.layers(of: wanted).spatialID != targets.layers(of: decodeTarget).spatialID
-        }
+    }
+
+    /// Whether a decode target decodes from here on: at a key frame, with a frame that is sent and a switch indication for the
+    /// target, or where all frames of the target were sent until now.
+    private func canSwitch(to target: UInt8, at packet: PacketDescription, _ targets: DecodeTargets) -> Bool {
+        if packet.startsKeyFrame || state.decodeTarget == .max { return true }
+        guard target != state.decodeTarget else { return true }
+        if targets.isPart(target, of: state.decodeTarget), !picture.isBegun { return true }
+        return !picture.isMarked && packet.dependencies.indication(for: Int(target)) == .switchable
+            && packet.dependencies.indication(for: Int(state.decodeTarget)) != .notPresent
+    }
+
+    private mutating func setDecodeTarget(_ target: UInt8, _ targets: DecodeTargets) {
+        let layers = targets.layers(of: target)
+        state.decodeTarget = target
+        state.spatialID = layers.spatialID
+        state.openTemporal = Self.mask(upTo: layers.temporalID)
     }
 }

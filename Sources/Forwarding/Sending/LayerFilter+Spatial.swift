@@ -3,65 +3,85 @@ import Wire
 /// Spatial and temporal layers of VP9 (RFC 9628).
 extension LayerFilter {
     /// Decides about a frame whose payload descriptor names layers.
-    mutating func decideVP9(_ packet: PacketDescription, isLate: Bool) -> LayerDecision {
-        if picture.timestamp != packet.timestamp {
-            if isLate { return decideLateVP9(packet) }
-            beginPicture(packet)
-        }
+    mutating func decideVP9(_ packet: PacketDescription) -> LayerDecision {
+        if picture.timestamp != packet.timestamp { beginPicture(packet) }
         spatialIDSeen = max(spatialIDSeen, packet.spatialID)
         if picture.isLeftOut { return .leftOut }
         let bit = Self.bit(ofSpatial: packet.spatialID)
         let refersToEarlier = packet.frame.contains(.refersToEarlier)
-        if startsUpperLayer(packet) { switchSpatial(to: packet.spatialID, at: packet) }
-        if packet.spatialID > spatialID || isSkipped(packet, in: spatialID) {
+        if startsUpperLayer(packet) {
+            state.spatialID = packet.spatialID
+            needsKeyFrame = state.spatialID != targetSpatialID
+        }
+        if packet.spatialID > state.spatialID || isSkipped(packet, in: state.spatialID) {
             openSpatial &= ~bit
             return .leftOut
         }
         if !refersToEarlier { openSpatial |= bit }
-        picture.highestForwarded = max(picture.highestForwarded, packet.spatialID)
-        guard packet.spatialID == spatialID else { return .forwarded }
+        if refersToEarlier, packet.spatialID > 0 {
+            usesLowerLayers = packet.frame.contains(.refersToLowerLayer)
+            // The lower layers are not sent with this one, whether they were seen or not.
+            if !usesLowerLayers { openSpatial &= ~(bit &- 1) }
+        }
+        picture.highestForwarded = max(picture.highestForwarded, Int8(clamping: packet.spatialID))
+        guard packet.spatialID == state.spatialID else { return .forwarded }
         picture.isMarked = true
         return .forwardedLast
     }
 
+    /// Notes which spatial layers the source sends, by the end of a picture. A layer may skip some pictures.
+    mutating func notePictureEnd(_ spatialID: UInt8) {
+        guard spatialID < spatialIDSeen else {
+            picturesWithoutHighest = 0
+            return
+        }
+        picturesWithoutHighest &+= 1
+        guard picturesWithoutHighest >= Self.skippedPicturesMax else { return }
+        spatialIDSeen = spatialID
+        picturesWithoutHighest = 0
+    }
+
+    private static let skippedPicturesMax: UInt8 = 8
+
     private static func bit(ofSpatial spatialID: UInt8) -> UInt8 { 1 << min(spatialID, 7) }
 
-    /// Whether the layers up to `highest` do not need a frame of a lower one. The scalability structure comes with the frames
-    /// of a key picture, which are sent all.
+    /// Whether the layers up to `highest` do not need a frame of a lower one. The scalability structure comes with the
+    /// frames of a key picture, which are sent all.
     private func isSkipped(_ packet: PacketDescription, in highest: UInt8) -> Bool {
-        packet.spatialID < highest && packet.frame.contains([.refersToEarlier, .isUnusedAbove])
+        packet.spatialID < min(highest, spatialIDSeen)
+            && packet.frame.contains([.refersToEarlier, .isUnusedAbove])
     }
 
     /// Whether the next layer of the target can begin here, within a picture.
     private func startsUpperLayer(_ packet: PacketDescription) -> Bool {
-        guard packet.spatialID > spatialID, packet.spatialID <= targetSpatialID, !picture.isMarked,
-            !packet.frame.contains(.refersToEarlier)
+        guard packet.spatialID > state.spatialID, packet.spatialID <= targetSpatialID, picture.isOrderly,
+            !picture.isMarked, !packet.frame.contains(.refersToEarlier)
         else { return false }
-        return !packet.frame.contains(.refersToLowerLayer) || packet.spatialID == picture.highestForwarded &+ 1
-    }
-
-    private mutating func switchSpatial(to layer: UInt8, at packet: PacketDescription) {
-        guard layer != spatialID else { return }
-        spatialIDBefore = spatialID
-        spatialID = layer
-        switchedSequence = packet.sequence.rawValue
-        needsKeyFrame = spatialID != targetSpatialID
+        return !packet.frame.contains(.refersToLowerLayer)
+            || Int8(clamping: packet.spatialID) == picture.highestForwarded + 1
     }
 
     /// A picture begins: the layers change to those of the target, as far as they can.
     private mutating func beginPicture(_ packet: PacketDescription) {
-        picture = Picture(timestamp: packet.timestamp)
-        if packet.spatialID == 0, !packet.frame.contains(.refersToEarlier) {
-            switchSpatial(to: targetSpatialID, at: packet)
-            openSpatial = 0
+        noteBeginning(of: packet)
+        // What is missing may be frames that are not sent.
+        if !isNext, !usesLowerLayers {
+            openSpatial &= ~(Self.bit(ofSpatial: min(state.spatialID, spatialIDSeen)) &- 1)
+        }
+        if picture.isOrderly, packet.spatialID == 0, !packet.frame.contains(.refersToEarlier) {
+            state.spatialID = targetSpatialID
+            openSpatial = Self.mask(upTo: targetSpatialID)
             spatialIDSeen = 0
-            open(.max, at: packet)
+            state.open(.max)
             needsKeyFrame = false
-        } else {
-            let isSame = min(spatialID, spatialIDSeen) == min(targetSpatialID, spatialIDSeen)
-            let isBelow = targetSpatialID < spatialID && openSpatial & Self.bit(ofSpatial: targetSpatialID) != 0
-            if isSame || isBelow { switchSpatial(to: targetSpatialID, at: packet) }
-            needsKeyFrame = spatialID != targetSpatialID
+        } else if picture.isOrderly {
+            let isSame = min(state.spatialID, spatialIDSeen) == min(targetSpatialID, spatialIDSeen)
+            let isOpen = openSpatial & Self.bit(ofSpatial: targetSpatialID) != 0
+            if isSame || (targetSpatialID < state.spatialID && isOpen) { state.spatialID = targetSpatialID }
+            // Without the layers above, the highest one that there is cannot be decoded when its frames were not sent.
+            let highest = min(state.spatialID, spatialIDSeen)
+            needsKeyFrame =
+                state.spatialID != targetSpatialID || openSpatial & Self.bit(ofSpatial: highest) == 0
         }
         picture.isLeftOut = !decideTemporalLayerVP9(packet)
     }
@@ -73,26 +93,26 @@ extension LayerFilter {
         let switchesUp = packet.frame.contains(.switchesUp)
         let isFlexible = packet.frame.contains(.isFlexible)
         // In the flexible mode libwebrtc sets U on a picture that refers to lower temporal layers only.
-        let startsLayer = isFlexible && switchesUp && layer > 0 && isOpen(upTo: layer &- 1)
-        guard layer == 0 || (layer <= targetTemporalID && (isOpen(upTo: layer) || startsLayer)) else {
-            openTemporal &= ~(1 << layer)
+        let startsLayer = isFlexible && switchesUp && layer > 0 && state.isOpen(upTo: layer &- 1)
+        guard layer == 0 || (layer <= state.targetTemporalID && (state.isOpen(upTo: layer) || startsLayer)) else {
+            state.openTemporal &= ~(1 << layer)
             return false
         }
-        if startsLayer { open(1 << layer, at: packet) }
+        if startsLayer { state.open(1 << layer) }
         // Later pictures of higher temporal layers refer to none of those layers from before (RFC 9628 §4.2, U).
-        if switchesUp, !isFlexible || layer == 0 { open(.max << layer, at: packet) }
+        if switchesUp, !isFlexible || layer == 0 { state.open(.max << layer) }
         return true
     }
 
-    /// A frame of a picture after which others came.
-    private func decideLateVP9(_ packet: PacketDescription) -> LayerDecision {
+    /// Decides about a frame of a picture after which others came.
+    /// - Parameter state: what was sent at its place.
+    mutating func decideLateVP9(_ packet: PacketDescription, _ state: State) -> LayerDecision {
         let layer = min(packet.temporalID, 7)
-        let sequence = packet.sequence.rawValue
-        guard layer == 0 || (layer <= targetTemporalID && isOpen(upTo: layer) && sequence > openedSequence) else {
+        guard layer == 0 || (layer <= state.targetTemporalID && state.isOpen(upTo: layer)) else { return .leftOut }
+        guard packet.spatialID <= state.spatialID, !isSkipped(packet, in: state.spatialID) else {
+            openSpatial &= ~Self.bit(ofSpatial: packet.spatialID)
             return .leftOut
         }
-        let highest = sequence < switchedSequence ? spatialIDBefore : spatialID
-        if packet.spatialID > highest || isSkipped(packet, in: highest) { return .leftOut }
-        return packet.spatialID == highest ? .forwardedLast : .forwarded
+        return packet.spatialID == state.spatialID ? .forwardedLast : .forwarded
     }
 }

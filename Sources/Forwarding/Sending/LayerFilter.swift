@@ -15,24 +15,39 @@ package enum LayerDecision: UInt8, BitwiseCopyable, Sendable {
 /// A frame, which is one spatial layer of a picture, is decided at the first packet of it that comes. The decision is kept, so
 /// that late packets and retransmissions of the frame follow it. Only a slot that was limited once has a filter.
 struct LayerFilter: BitwiseCopyable {
-    /// The highest layers to send; `.max` for all.
+    /// What is sent. A frame that comes late is decided by what was sent at its place.
+    struct State: BitwiseCopyable {
+        /// The highest temporal layer of the target; `.max` for all.
+        var targetTemporalID: UInt8
+        /// The temporal layers that a decoder can go on with: of which each frame was forwarded since one that refers to no other
+        /// frame of its layer. Bit 0 is always set.
+        var openTemporal = UInt8.max
+        /// The highest spatial layer that is sent, in a stream whose packets name one; `.max` while all are.
+        var spatialID = UInt8.max
+        /// With a dependency descriptor: the decode target that is sent; `.max` for all.
+        var decodeTarget = UInt8.max
+
+        /// Whether all temporal layers from 1 up to this one are open.
+        func isOpen(upTo temporalID: UInt8) -> Bool {
+            let needed = LayerFilter.mask(upTo: temporalID)
+            return openTemporal & needed == needed
+        }
+
+        /// Adds layers that a decoder can go on with from here on. Those above the target are not sent.
+        mutating func open(_ layers: UInt8) { openTemporal |= layers & LayerFilter.mask(upTo: targetTemporalID) }
+    }
+
+    /// The highest spatial layer to send; `.max` for all.
     private(set) var targetSpatialID: UInt8
-    private(set) var targetTemporalID: UInt8
-    /// The highest spatial layer that is sent, in a stream whose packets name one; `.max` while all are.
-    var spatialID = UInt8.max
-    /// The one before, and from where on the other is sent.
-    var spatialIDBefore = UInt8.max
-    var switchedSequence = Int64.min
-    /// With a dependency descriptor: the decode target that is sent, and the one before; `.max` for all.
-    var decodeTarget = UInt8.max
-    var decodeTargetBefore = UInt8.max
-    /// The temporal layers of which each frame since the last one that refers to no other of its layer was forwarded: those
-    /// that a decoder can go on with. Bit 0 is always set.
-    var openTemporal = UInt8.max
+    var state: State
     /// The spatial layers of which each frame was forwarded since a key frame.
     var openSpatial = UInt8.max
-    /// The highest spatial layer of the source since its last key frame.
+    /// The highest spatial layer that the source sends.
     var spatialIDSeen: UInt8 = 0
+    /// Pictures of the source in a row that ended below that layer.
+    var picturesWithoutHighest: UInt8 = 0
+    /// Frames of upper layers refer to the lower ones of their picture, not in key pictures only.
+    var usesLowerLayers = false
     /// The target cannot be reached without a key frame.
     var needsKeyFrame = false
     /// The picture that is being decided.
@@ -43,19 +58,28 @@ struct LayerFilter: BitwiseCopyable {
     /// The last time that something was left out or marked.
     private(set) var changedAt: Instant
 
-    private var firstSequence: Int64?
+    /// Packets up to this one went out, or were dropped, before the filter was there.
+    private var sequenceBefore: Int64
     /// The newest packet that was decided.
     private(set) var newestSequence = Int64.min
-    /// Where a temporal layer was opened last.
-    var openedSequence = Int64.min
+    /// No packet is missing before the one that is being decided.
+    private(set) var isNext = false
     /// The picture that began to go out before the filter was there. All of it does.
     private var pictureBefore: RTPTimestamp?
 
     /// Frames that are remembered: as many as a source sends in two seconds, at 30 pictures a second in four spatial layers.
     static let framesMax = 256
-    private var frames: [256 of UInt32] = .init(repeating: 0)
-    private var decisions: [256 of LayerDecision] = .init(repeating: .undecided)
+    private var frames: [256 of Frame]
     private var newestFrame: UInt8 = 0
+
+    private struct Frame: BitwiseCopyable {
+        var key: UInt32 = 0
+        /// The first packet of it that came, by the low bits of its number.
+        var sequence: UInt32 = 0
+        var decision = LayerDecision.undecided
+        /// What was sent when it was decided.
+        var state: State
+    }
 
     /// One picture of a stream with spatial layers.
     struct Picture: BitwiseCopyable {
@@ -64,79 +88,114 @@ struct LayerFilter: BitwiseCopyable {
         var isLeftOut = false
         /// A frame of it came whose dependency structure is not known.
         var isUnknown = false
+        /// Its beginning was seen. Spatial layers change in such a picture only: none of its frames can come late and belong
+        /// before others.
+        var isOrderly = false
         /// A frame of it was decided.
         var isBegun = false
         /// A frame of it has the marker.
         var isMarked = false
-        /// The highest spatial layer of it that was forwarded.
-        var highestForwarded: UInt8 = 0
+        /// The highest spatial layer of it that was forwarded; -1 before the first one.
+        var highestForwarded: Int8 = -1
     }
 
     /// A filter of a stream of which all layers went out until now.
-    /// - Parameter picture: the one that went out last.
-    init(spatialID: UInt8, temporalID: UInt8, after picture: RTPTimestamp?, at now: Instant) {
+    /// - Parameters:
+    ///   - sequence: the newest packet that went out.
+    ///   - picture: its picture.
+    init(
+        spatialID: UInt8,
+        temporalID: UInt8,
+        after sequence: ExtendedSequenceNumber,
+        of picture: RTPTimestamp?,
+        at now: Instant
+    ) {
         targetSpatialID = spatialID
-        targetTemporalID = temporalID
+        state = State(targetTemporalID: .max)
+        frames = .init(repeating: Frame(state: state))
+        sequenceBefore = sequence.rawValue
         pictureBefore = picture
         changedAt = now
+        setTarget(spatialID: spatialID, temporalID: temporalID)
     }
 
     /// Sets what is to be sent of the stream that plays.
     mutating func setTarget(spatialID: UInt8, temporalID: UInt8) {
         targetSpatialID = spatialID
-        targetTemporalID = temporalID
+        state.targetTemporalID = temporalID
+        state.openTemporal &= Self.mask(upTo: temporalID)
     }
 
     /// A stream begins to play, with a key frame. Packets of the one before keep their decisions.
     mutating func begin(at sequence: ExtendedSequenceNumber, spatialID: UInt8, temporalID: UInt8) {
+        state = State(targetTemporalID: temporalID)
         setTarget(spatialID: spatialID, temporalID: temporalID)
-        self.spatialID = spatialID
-        spatialIDBefore = spatialID
-        switchedSequence = .min
-        decodeTarget = .max
-        decodeTargetBefore = .max
-        openTemporal = .max
+        state.spatialID = spatialID
         openSpatial = 0
         spatialIDSeen = 0
         needsKeyFrame = false
         picture = Picture()
-        firstSequence = sequence.rawValue
+        sequenceBefore = sequence.rawValue &- 1
         newestSequence = .min
-        openedSequence = .min
         pictureBefore = nil
     }
 
-    var isLimited: Bool { targetSpatialID != .max || targetTemporalID != .max }
+    var isLimited: Bool { targetSpatialID != .max || state.targetTemporalID != .max }
 
     /// The highest temporal layer that is sent; `.max` when all are.
     var temporalID: UInt8 {
-        let highestOpen = UInt8(truncatingIfNeeded: (~openTemporal).trailingZeroBitCount &- 1)
-        return openTemporal == .max ? targetTemporalID : min(targetTemporalID, highestOpen)
+        let wanted = Self.mask(upTo: state.targetTemporalID)
+        guard state.openTemporal & wanted != wanted else { return state.targetTemporalID }
+        return UInt8(truncatingIfNeeded: (~state.openTemporal).trailingZeroBitCount &- 1)
+    }
+
+    /// One bit for each temporal layer up to one.
+    static func mask(upTo temporalID: UInt8) -> UInt8 {
+        UInt8(truncatingIfNeeded: (2 << UInt16(min(temporalID, 7))) &- 1)
     }
 
     // MARK: - Decisions
 
-    private static func frame(of packet: PacketDescription) -> UInt32 {
+    /// A picture begins with a packet of it.
+    mutating func noteBeginning(of packet: PacketDescription) {
+        picture = Picture(timestamp: packet.timestamp)
+        picture.isOrderly = packet.frame.contains(.startsFrame) && (packet.spatialID == 0 || isNext)
+    }
+
+    private static func key(of packet: PacketDescription) -> UInt32 {
         // The timestamps of two pictures are further apart than the spatial layers of one.
         packet.timestamp.rawValue &+ UInt32(packet.spatialID)
     }
 
     /// What was decided about a packet's frame.
-    func decision(of packet: PacketDescription) -> LayerDecision {
-        let frame = Self.frame(of: packet)
+    /// - Parameter count: how many of the last frames to look at.
+    func decision(of packet: PacketDescription, among count: Int = framesMax) -> LayerDecision {
+        let key = Self.key(of: packet)
         var index = newestFrame
-        repeat {
-            let decision = decisions[Int(index)]
+        for _ in 0..<count {
+            let decision = frames[Int(index)].decision
             guard decision != .undecided else { return .undecided }
-            if frames[Int(index)] == frame { return decision }
+            if frames[Int(index)].key == key { return decision }
             index &-= 1
-        } while index != newestFrame
+        }
         return .undecided
     }
 
     /// The packet came after the filter was made, so its frame had a decision.
-    func covers(_ packet: PacketDescription) -> Bool {
-        firstSequence.map { packet.sequence.rawValue >= $0 } ?? false
+    func covers(_ packet: PacketDescription) -> Bool { packet.sequence.rawValue > sequenceBefore }
+
+    /// What was sent at a packet's place: in its picture, or else before it.
+    private func state(at packet: PacketDescription) -> State {
+        let sequence = UInt32(truncatingIfNeeded: packet.sequence.rawValue)
+        var nearest: (distance: UInt32, state: State)?
+        for index in 0..<Self.framesMax where frames[index].decision != .undecided {
+            if frames[index].key &- packet.timestamp.rawValue <= UInt32(UInt8.max) { return frames[index].state }
+            let distance = sequence &- frames[index].sequence
+            guard distance < 0x8000_0000, distance < nearest?.distance ?? .max else { continue }
+            nearest = (distance, frames[index].state)
+        }
+        // Before the first frame that was decided all went out.
+        return nearest?.state ?? State(targetTemporalID: .max)
     }
 
     /// Decides about a packet of the stream that plays, by its frame.
@@ -148,44 +207,45 @@ struct LayerFilter: BitwiseCopyable {
     ) -> LayerDecision {
         let sequence = packet.sequence.rawValue
         let isLate = sequence < newestSequence
+        isNext = sequence == newestSequence &+ 1
         newestSequence = max(newestSequence, sequence)
-        let known = decision(of: packet)
+        if packet.marker, !isLate { notePictureEnd(packet.spatialID) }
+        // A packet in order is of one of the frames of its picture.
+        let known = decision(of: packet, among: isLate ? Self.framesMax : 8)
         if known != .undecided { return known }
-        if firstSequence == nil { firstSequence = sequence }
         if packet.timestamp == pictureBefore || !covers(packet) { return .forwarded }
-        let decision = decideFrame(packet, templates, isLate: isLate)
+        let isOfEarlierPicture = isLate && packet.timestamp != picture.timestamp
+        var placed = isOfEarlierPicture ? state(at: packet) : state
+        let decision = decideFrame(packet, templates, isOfEarlierPicture ? placed : nil)
+        if !isOfEarlierPicture { placed = state }
         if decision == .leftOut || (decision == .forwardedLast && isLimited) { changedAt = now }
         newestFrame &+= 1
-        frames[Int(newestFrame)] = Self.frame(of: packet)
-        decisions[Int(newestFrame)] = decision
+        frames[Int(newestFrame)] = Frame(
+            key: Self.key(of: packet),
+            sequence: UInt32(truncatingIfNeeded: sequence),
+            decision: decision,
+            state: placed
+        )
         return decision
     }
 
-    /// - Parameter isLate: packets of later frames came before.
+    /// - Parameter placed: what was sent at the packet's place, if later pictures came before it.
     private mutating func decideFrame(
         _ packet: PacketDescription,
         _ templates: Unretained<DependencyTemplates>,
-        isLate: Bool
+        _ placed: State?
     ) -> LayerDecision {
         if packet.hasFrameNumber {
             let targets = templates.with { $0.targets }
-            if targets.count > 0 { return decide(packet, by: targets, isLate: isLate) }
+            if targets.count > 0 {
+                return placed.map { decision(packet, by: targets, for: $0.decodeTarget) } ?? decide(packet, by: targets)
+            }
         }
         if packet.pictureIDBits != 0, !packet.frame.contains(.closesPictureIDs) {
-            return decideVP9(packet, isLate: isLate)
+            guard let placed else { return decideVP9(packet) }
+            return decideLateVP9(packet, placed)
         }
-        return decideTemporalLayer(packet, isLate: isLate) ? .forwarded : .leftOut
-    }
-
-    /// Whether all temporal layers from 1 up to this one are open.
-    func isOpen(upTo temporalID: UInt8) -> Bool {
-        let needed = UInt8(truncatingIfNeeded: (2 << UInt16(min(temporalID, 7))) &- 1)
-        return openTemporal & needed == needed
-    }
-
-    mutating func open(_ layers: UInt8, at packet: PacketDescription) {
-        guard openTemporal & layers != layers else { return }
-        openTemporal |= layers
-        openedSequence = packet.sequence.rawValue
+        let isForwarded = placed.map { forwardsLate(packet, $0) } ?? decideTemporalLayer(packet)
+        return isForwarded ? .forwarded : .leftOut
     }
 }

@@ -169,10 +169,13 @@ package struct RTPRewriter: Sendable {
         output.map { ($0.timestamp, $0.sentAt) }
     }
 
-    /// The timestamp that the newest packet sent has at its source; `nil` unless that still plays.
-    var newestSourceTimestamp: RTPTimestamp? {
+    /// The newest packet that was sent, as its source numbers it; `nil` before the first one.
+    var newestSource: (sequence: ExtendedSequenceNumber, timestamp: RTPTimestamp)? {
         guard let output, let segment = currentSegment else { return nil }
-        return RTPTimestamp(rawValue: output.timestamp.rawValue &- segment.timestampOffset)
+        return (
+            segment.source(output.sequence),
+            RTPTimestamp(rawValue: output.timestamp.rawValue &- segment.timestampOffset)
+        )
     }
 
     /// Lets `stream` play from this packet on, as the continuation of what was sent before.

@@ -16,8 +16,9 @@ extension SendSlot {
     var currentLayers: SentLayers? {
         let playing = unsafe state.pointee.playing
         guard playing != 0 else { return nil }
-        let (spatialID, temporalID) =
-            unsafe state.pointee.filter.map { unsafe ($0.pointee.spatialID, $0.pointee.temporalID) } ?? (.max, .max)
+        let filter = unsafe state.pointee.filter
+        let spatialID = unsafe filter?.pointee.state.spatialID ?? .max
+        let temporalID = unsafe filter?.pointee.temporalID ?? .max
         return SentLayers(stream: StreamID(rawValue: playing), spatialID: spatialID, temporalID: temporalID)
     }
 
@@ -27,12 +28,13 @@ extension SendSlot {
         if let filter = unsafe state.pointee.filter {
             unsafe filter.pointee.setTarget(spatialID: targetLayers.spatialID, temporalID: targetLayers.temporalID)
         } else if targetLayers != (.max, .max) {
-            let picture = unsafe state.pointee.rewriter.newestSourceTimestamp
+            let newest = unsafe state.pointee.rewriter.newestSource
             addFilter(
                 LayerFilter(
                     spatialID: targetLayers.spatialID,
                     temporalID: targetLayers.temporalID,
-                    after: picture,
+                    after: newest?.sequence ?? ExtendedSequenceNumber(rawValue: .min),
+                    of: newest?.timestamp,
                     at: now
                 )
             )
@@ -51,7 +53,7 @@ extension SendSlot {
     func beginLayers(at packet: PacketDescription, now: Instant) {
         if unsafe state.pointee.filter == nil {
             guard parameters.kind == .video, targetLayers != (.max, .max) else { return }
-            addFilter(LayerFilter(spatialID: .max, temporalID: .max, after: nil, at: now))
+            addFilter(LayerFilter(spatialID: .max, temporalID: .max, after: packet.sequence, of: nil, at: now))
         }
         unsafe state.pointee.filter?.pointee.begin(
             at: packet.sequence,
