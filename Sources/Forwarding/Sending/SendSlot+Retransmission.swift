@@ -53,9 +53,23 @@ extension SendSlot {
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Bool {
-        guard turn.now - description.receivedAt <= Retransmitter.ageMax,
-            let description = asFirstSent(description)
-        else { return false }
+        guard turn.now - description.receivedAt <= Retransmitter.ageMax else { return false }
+        guard unsafe state.pointee.filter != nil else {
+            return sendAgain(packet, description, of: stream, segment, turn, into: batch)
+        }
+        guard let sent = asFirstSent(description) else { return false }
+        return sendAgain(packet, sent, of: stream, segment, turn, into: batch)
+    }
+
+    @inline(__always)
+    private func sendAgain(
+        _ packet: RawSpan,
+        _ description: PacketDescription,
+        of stream: ReceivedStream,
+        _ segment: RTPRewriter.Segment,
+        _ turn: SendTurn,
+        into batch: DatagramBatch
+    ) -> Bool {
         let mapping = stream.owner.with { track -> PayloadMapping? in
             // The payload types of a source that played before are its own.
             track === source
