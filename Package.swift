@@ -227,8 +227,8 @@ let package = Package(
         tests(
             "Simulation",
             [
-                "Client", "CongestionControl", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room",
-                "RoomTestSupport", "TestSupport", "Wire",
+                "Client", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room", "RoomTestSupport", "TestSupport",
+                "Wire",
             ]
         ),
         // The bounds of the congestion controller, in virtual time.

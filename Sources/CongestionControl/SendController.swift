@@ -47,6 +47,7 @@ package struct SendController: Sendable {
     private var loss = LossTest()
     private var lossCap = LossCap()
     private var probes: ProbePlanner
+    private var upgrade = UpgradeProbe()
 
     package init(_ settings: Settings = Settings(), at now: Int64) {
         self.settings = settings
@@ -109,6 +110,9 @@ package struct SendController: Sendable {
         wantedChanged(from: before)
     }
 
+    /// Takes the rate that the next better layers need, which a probe has to show; `nil` when nothing better is wanted.
+    package mutating func setUpgrade(_ rate: Double?) { upgrade.set(rate) }
+
     /// Takes another maximum: that of a grant, for one.
     package mutating func setMaximum(_ rate: Double) {
         let before = wanted
@@ -146,14 +150,26 @@ package struct SendController: Sendable {
         setDemand(demand)
     }
 
+    /// Whether a probe cluster is planned, or under way and not reported.
+    package var isProbing: Bool { !probes.isIdle }
+
     /// Whether a probe cluster is to be sent now.
     package var hasProbe: Bool { probes.hasPending }
 
     /// - Returns: a probe cluster to send now.
     package mutating func takeProbe(at now: Int64) -> ProbeCluster? { probes.take(at: now) }
 
+    /// Media that are far below the rate of the next layers never show that the path carries those, so a probe does.
+    private mutating func planUpgrade(at now: Int64) {
+        guard hasFeedback, settings.isProbing, phase == .steady, !loss.isTesting, lossCap.rate == nil, probes.isIdle,
+            path.queue.delayMS < path.goalMS, let rate = upgrade.take(target: target, at: now)
+        else { return }
+        probes.planNext(min(rate, demandLimit))
+    }
+
     /// Takes a tick; one each 25 ms.
     package mutating func handleTimeout(at now: Int64) {
+        planUpgrade(at: now)
         probes.handleTimeout(at: now)
         if receiver.isStale(at: now) {
             let before = wanted

@@ -11,7 +11,7 @@ import Wire
 
     /// A simulcast publisher of about 0.5, 0.9 and 1.7 Mbit/s, and a viewer behind a bottleneck.
     private func call(_ seed: UInt64, rate: Int) throws -> (World, viewer: World.Host, Peer) {
-        let world = try World(seed: seed)
+        let world = try World(seed: seed, estimates: true)
         let publisher = try world.publish(rids: Self.rids)
         world.run(for: .seconds(3))
         let viewer = try world.watch()
@@ -69,7 +69,7 @@ import Wire
     }
 
     @Test func `a viewer on another loop is allocated layers as a local one is`() throws {
-        let world = try World(seed: 43, loops: 2)
+        let world = try World(seed: 43, loops: 2, estimates: true)
         let publisher = try world.publish(rids: Self.rids)
         world.run(for: .seconds(3))
         let viewer = try world.watch(loop: 1)
@@ -82,5 +82,35 @@ import Wire
         world.run(for: .seconds(6))
         #expect(playing(peer) == "l")
         #expect(viewer.client?.video?.lost == 0)
+    }
+
+    @Test(arguments: [51, 52] as [UInt64])
+    func `a path that loses and reorders packets carries the only layer there is`(seed: UInt64) throws {
+        let world = try World(seed: seed, estimates: true)
+        world.network.standard = LinkConditions(
+            delay: .milliseconds(25),
+            jitter: .milliseconds(8),
+            loss: 0.03,
+            duplication: 0.02,
+            reordering: 0.02
+        )
+        let publisher = try world.publish()
+        let viewer = try world.watch()
+        try world.connect(viewer, to: publisher)
+        world.run(for: .seconds(20))
+        let video = try #require(viewer.client?.video)
+        #expect(video.framesDecoded > 560)
+        #expect(video.lost <= 6)
+    }
+
+    @Test func `what is estimated of one viewer's network does not change what another gets`() throws {
+        let (world, slow, slowPeer) = try call(44, rate: 700_000)
+        let publisher = try #require(world.hosts.values.first { $0 !== slow && $0.client != nil })
+        let fast = try world.watch()
+        try world.connect(fast, to: publisher)
+        world.run(for: .seconds(10))
+        #expect(playing(slowPeer) == "h")
+        #expect(playing(try #require(world.nodePeer(fast))) == "l")
+        #expect(fast.client?.video?.lost == 0)
     }
 }

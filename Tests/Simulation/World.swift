@@ -77,7 +77,14 @@ final class World {
     ///   - nodeCount: the nodes.
     ///   - count: the loops of each.
     ///   - encodesRelays: loops of one node exchange messages in their encoded form too.
-    init(seed: UInt64, nodes nodeCount: Int = 1, loops count: Int = 1, encodesRelays: Bool = false) throws {
+    ///   - estimates: nodes estimate what the network to each client carries. Without it every viewer is sent what it asks for.
+    init(
+        seed: UInt64,
+        nodes nodeCount: Int = 1,
+        loops count: Int = 1,
+        encodesRelays: Bool = false,
+        estimates: Bool = false
+    ) throws {
         self.seed = seed
         network = VirtualNetwork(seed: seed)
         generator = SeededGenerator(seed: seed &+ 1)
@@ -86,7 +93,7 @@ final class World {
         loops = (0..<nodeCount * count).map { index in
             Host(
                 address: Self.address(ofNode: index / count, loop: index % count),
-                core: Self.makeCore(certificate, seed: seed &+ 2 &+ UInt64(index) << 32),
+                core: Self.makeCore(certificate, seed: seed &+ 2 &+ UInt64(index) << 32, estimates: estimates),
                 loop: index
             )
         }
@@ -114,13 +121,16 @@ final class World {
         return TransportAddress(ip: ip, port: 7000 + UInt16(loop))
     }
 
-    private static func makeCore(_ certificate: DTLSCertificate, seed: UInt64) -> Forwarder {
+    private static func makeCore(_ certificate: DTLSCertificate, seed: UInt64, estimates: Bool) -> Forwarder {
         var generator = SeededGenerator(seed: seed)
-        return Forwarder(
-            ForwarderConfiguration(certificate: certificate, unixNanosecondsAtZero: 1_700_000_000_000_000_000) {
-                generator.next()
-            }
-        )
+        var configuration = ForwarderConfiguration(
+            certificate: certificate,
+            unixNanosecondsAtZero: 1_700_000_000_000_000_000
+        ) {
+            generator.next()
+        }
+        configuration.sendRate.isEstimating = estimates
+        return Forwarder(configuration)
     }
 
     private func attach(_ host: Host) {
@@ -159,7 +169,7 @@ final class World {
         nextHost += 1
         let host = Host(
             address: TransportAddress(ip: ip, port: 40_000),
-            core: Self.makeCore(certificate, seed: generator.next())
+            core: Self.makeCore(certificate, seed: generator.next(), estimates: false)
         )
         attach(host)
         return host

@@ -43,11 +43,16 @@ extension Peer {
             }
         }
         let target = sendRate.target
-        let allocation = allocator.allocate(layerRequests, rate: .limited(bitsPerSecond: max(target - audio, 0)), at: now)
+        let allocation = allocator.allocate(
+            layerRequests,
+            rate: .limited(bitsPerSecond: max(target - audio, 0)),
+            at: now
+        )
         allocatedRate = target
         allocatedLayersRate = allocation.allocated + audio
         allocationDueAt = allocation.retryAt
         sendRate.setDemand(allocation.demand + audio, at: now)
+        sendRate.setUpgrade(allocation.upgrade.map { $0 + audio })
         var index = 0
         for slot in slots where slot.parameters.kind == .video && slot.source != nil {
             slot.setTarget(allocation.targets[index], at: now)

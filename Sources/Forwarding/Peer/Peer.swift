@@ -60,6 +60,9 @@ package final class Peer {
     var isAllocating = false
     /// Probe clusters and bytes of padding that the core's counters include.
     var sendingCounted: (probes: UInt64, paddingBytes: UInt64) = (0, 0)
+    /// The peer has the turn to probe of those at its address, or waits for it since an instant.
+    var hasProbeTurn = false
+    var probeWaitsSince: Instant?
     /// The probe cluster that is being sent.
     var probe: ProbeProgress?
     /// Media may be sent and is accepted.

@@ -204,7 +204,7 @@ package final class ReceivedTrack {
     /// The choices by which slots get what they play. A slot that is allocated layers needs those and no choice.
     var choices: LayerChoices {
         var choices: LayerChoices = []
-        for slot in slots where slot.allocatedStream == nil {
+        for slot in slots where !slot.hasAllocation {
             if let place = slot.layer.place { choices.insert(LayerChoices(place: place)) }
         }
         return choices
@@ -217,7 +217,7 @@ package final class ReceivedTrack {
             if let playing = slot.playingBeforeSwitch, let stream = stream(playing) {
                 layers.insert(LayerSet(layer: stream.layer))
             }
-            if let allocated = slot.allocatedStream, let stream = stream(allocated) {
+            if slot.hasAllocation, let allocated = slot.wantedStream, let stream = stream(allocated) {
                 layers.insert(LayerSet(layer: stream.layer))
             }
         }

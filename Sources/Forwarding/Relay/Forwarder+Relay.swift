@@ -342,7 +342,13 @@ extension Forwarder {
         relays.place(of: relay)?.mirror?.with { track in
             track.receiveEncodings(bytes) { number, place in
                 track.relayedStream(number)
-                    ?? addRelayedStream(number, ssrc: SSRC(rawValue: 0), layer: UInt8(clamping: place), to: track, at: now)
+                    ?? addRelayedStream(
+                        number,
+                        ssrc: SSRC(rawValue: 0),
+                        layer: UInt8(clamping: place),
+                        to: track,
+                        at: now
+                    )
             }
         }
     }

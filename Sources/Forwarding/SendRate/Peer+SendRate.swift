@@ -10,6 +10,10 @@ extension Peer {
     private static let tightBurst = Interval.milliseconds(5)
     /// Between two steps of a probe cluster.
     private static let probeStep = Interval.milliseconds(2)
+    /// Many peers at one address do not wait for each other longer than this.
+    private static let probeWaitMax = Interval.milliseconds(500)
+    /// A cluster that cannot be sent is given up.
+    private static let probeTimeMax = Interval.milliseconds(700)
     /// Packets of a cluster that leave in one step at most.
     private static let probePacketsMax = 64
 
@@ -71,7 +75,7 @@ extension Peer {
 
     /// The remote address whose peers may share a path: an IPv4 address or the prefix of an IPv6 one.
     private var pathAddress: UInt64? {
-        guard let ip = transport.selectedPath?.remote.ip else { return nil }
+        guard let ip = transport.selectedPath?.remote.ip, !ip.isLoopback else { return nil }
         return ip.isV4 ? ip.low : ip.high
     }
 
@@ -89,9 +93,8 @@ extension Peer {
     func handleSendRateTimeout(at now: Instant) {
         guard let sendRate, sendRate.nextDeadline <= now else { return }
         unsafe sendRate.handleTimeout(transport.egress.state.pointee.sentPackets, at: now)
-        if sendRate.isEstimated, let address = pathAddress {
-            let time = SendRate.microseconds(now)
-            core.pathMemory.update(id, at: address, target: Double(sendRate.target), now: time)
+        if let rate = sendRate.pathRate, let address = pathAddress {
+            core.pathMemory.update(id, at: address, target: Double(rate), now: SendRate.microseconds(now))
         }
         allocateLayers(at: now)
         applySendRate(at: now)
@@ -107,14 +110,28 @@ extension Peer {
             at: now
         )
         if sendRate.target != allocatedRate || allocationDueAt.map({ $0 <= now }) == true { allocateLayers(at: now) }
-        guard probe == nil, sendRate.hasProbe else { return }
-        // Clusters of two peers on one path would measure each other.
-        if let address = pathAddress {
-            let time = SendRate.microseconds(now)
-            guard core.pathMemory.takeProbeTurn(id, at: address, now: time) else { return }
+        takeProbe(of: sendRate, at: now)
+    }
+
+    /// Sends a planned probe cluster when it is the peer's turn: clusters of two peers on one path would measure each other.
+    private func takeProbe(of sendRate: SendRate, at now: Instant) {
+        if !sendRate.isProbing, hasProbeTurn, let address = pathAddress {
+            core.pathMemory.endProbeTurn(id, at: address)
+            hasProbeTurn = false
         }
+        guard probe == nil, sendRate.hasProbe else { return }
+        if let address = pathAddress {
+            let waits = probeWaitsSince ?? now
+            hasProbeTurn = core.pathMemory.takeProbeTurn(id, at: address, now: SendRate.microseconds(now))
+            guard hasProbeTurn || now - waits > Self.probeWaitMax else {
+                probeWaitsSince = waits
+                return
+            }
+        }
+        probeWaitsSince = nil
         if let cluster = sendRate.takeProbe(at: now) {
-            probe = ProbeProgress(cluster: cluster, startedAt: now)
+            probe = ProbeProgress(cluster: cluster, startedAt: now, bytesBefore: transport.egress.bytesSent)
+            transport.egress.cluster = cluster.id
             core.schedule.setSendTime(of: id, to: now)
         }
     }
@@ -151,30 +168,25 @@ extension Peer {
 
     // MARK: - Probes
 
-    /// Sends what is due of the probe cluster under way.
+    /// Sends what is due of the probe cluster under way. The media that leave meanwhile are a part of it.
     /// - Returns: when the next packets of it are due; `nil` when it is complete.
     func sendProbe(_ turn: SendTurn, into batch: DatagramBatch) -> Instant? {
         guard var progress = probe else { return nil }
         guard turn.now >= progress.nextAt else { return progress.nextAt }
-        guard let slot = slots.first(where: { $0.canProbe && $0.packetsSent > 0 }) ?? slots.first(where: \.canProbe)
-        else {
-            probe = nil
-            return nil
-        }
+        let egress = transport.egress
         let due = progress.bytesDue(at: turn.now + Self.probeStep)
-        for _ in 0..<Self.probePacketsMax where progress.bytes < due && !progress.isComplete {
-            guard
-                let length = slot.sendProbe(progress.cluster.id, offset: progress.packets, turn, into: batch)
-            else {
-                probe = nil
-                return nil
-            }
-            progress.bytes += length
+        let slot = slots.first { $0.canProbe && $0.packetsSent > 0 } ?? slots.first(where: \.canProbe)
+        for _ in 0..<Self.probePacketsMax {
+            guard let slot, progress.bytes(egress.bytesSent) < due, !progress.isComplete(egress.bytesSent),
+                let length = slot.sendProbe(offset: progress.packets, turn, into: batch)
+            else { break }
             progress.packets += 1
             sendRate?.paddingBytes &+= UInt64(length)
         }
         progress.nextAt = turn.now + Self.probeStep
-        probe = progress.isComplete ? nil : progress
+        let isGivenUp = slot == nil || turn.now - progress.startedAt > Self.probeTimeMax
+        probe = isGivenUp || progress.isComplete(egress.bytesSent) ? nil : progress
+        if probe == nil { egress.cluster = 0 }
         return probe?.nextAt
     }
 }
@@ -184,16 +196,24 @@ struct ProbeProgress {
     let cluster: ProbeCluster
     let startedAt: Instant
     var nextAt: Instant
-    var bytes = 0
+    /// Copies and padding that were sent.
     var packets = 0
+    private let bytesBefore: Int
 
-    init(cluster: ProbeCluster, startedAt: Instant) {
+    /// - Parameter bytesBefore: ``Egress/bytesSent``.
+    init(cluster: ProbeCluster, startedAt: Instant, bytesBefore: Int) {
         self.cluster = cluster
+        self.bytesBefore = bytesBefore
         self.startedAt = startedAt
         nextAt = startedAt
     }
 
-    var isComplete: Bool { bytes >= cluster.bytesMin && packets >= cluster.packetsMin }
+    /// Bytes that left since it began, media included.
+    func bytes(_ bytesSent: Int) -> Int { bytesSent &- bytesBefore }
+
+    func isComplete(_ bytesSent: Int) -> Bool {
+        bytes(bytesSent) >= cluster.bytesMin && packets >= cluster.packetsMin
+    }
 
     /// Bytes that are to have left at an instant.
     func bytesDue(at instant: Instant) -> Int { Int(clamping: cluster.rate * (instant - startedAt).seconds / 8) }

@@ -3,7 +3,7 @@ import Wire
 /// Bounds what retransmissions take of a peer's rate, so that a peer that asks for everything again leaves room for media.
 struct RetransmissionBudget {
     /// Of the target rate.
-    private static let share = 0.25
+    private static let share = 0.5
     /// Seconds whose share may be used at once.
     private static let burst = 0.5
     /// The packets of one key frame may be sent again at any rate.

@@ -66,8 +66,16 @@ final class SendRate {
     var pacing: Int { Int(clamping: controller?.pacingRate ?? fallback.pacingRate) }
     /// All that is wanted is sent and the path bears it, so a frame may leave at once.
     var isRelaxed: Bool { limit == .demand && phase != .drain && phase != .compete }
+    /// The path is known to carry this and no more, bit/s; `nil` while it is not full.
+    var pathRate: Int? {
+        guard feedback != .none else { return nil }
+        switch limit {
+        case .delay, .loss, .competition: return phase == .start ? nil : target
+        case .demand, .silence, .receiver, .maximum: return nil
+        }
+    }
     /// The target rate is made of reports, and not a guess.
-    var isEstimated: Bool { feedback != .none }
+    private var isEstimated: Bool { feedback != .none }
 
     private var phase: SendController.Phase { controller?.phase ?? fallback.phase }
     private var limit: SendController.Limit { controller?.limit ?? fallback.limit }
@@ -99,6 +107,9 @@ final class SendRate {
         fallback.setDemand(Double(bitsPerSecond))
         tickOften(at: now)
     }
+
+    /// Sets the rate in bit/s that the next better layers need; `nil` when nothing better is wanted.
+    func setUpgrade(_ bitsPerSecond: Int?) { controller?.setUpgrade(bitsPerSecond.map(Double.init)) }
 
     /// Sets what the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
     func setMaximum(_ bitsPerSecond: Int?, at now: Instant) {
@@ -185,6 +196,9 @@ final class SendRate {
         }
         tickAt = now + (now < ticksOftenUntil ? Self.shortTick : Self.longTick)
     }
+
+    /// Whether a probe cluster is planned, or under way and not reported.
+    var isProbing: Bool { controller?.isProbing ?? fallback.hasProbe }
 
     /// Whether a probe cluster is to be sent now.
     var hasProbe: Bool { controller?.hasProbe ?? fallback.hasProbe }

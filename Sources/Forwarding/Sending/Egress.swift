@@ -82,6 +82,14 @@ package final class Egress {
         if policy.isPaced != (bitsPerSecond != nil) { policy = bitsPerSecond == nil ? .immediate : .paced }
     }
 
+    /// The probe cluster to which all numbered packets belong that leave; 0 for none.
+    var cluster: UInt8 {
+        get { unsafe state.pointee.cluster }
+        set { unsafe state.pointee.cluster = newValue }
+    }
+    /// UDP payload bytes of all media, retransmissions and padding that left, modulo 2⁶⁴.
+    var bytesSent: Int { unsafe state.pointee.bytesSent }
+
     /// How long the last of the packets that wait will wait.
     var queueDelay: Interval {
         let rate = unsafe state.pointee.pacer.rate
@@ -188,6 +196,10 @@ struct EgressState {
     /// as the pacer allows.
     var leavesAtOnce = false
     var pacer = Pacer()
+    /// The probe cluster under way, which all numbered packets that leave are of; 0 for none.
+    var cluster: UInt8 = 0
+    /// UDP payload bytes that left, modulo 2⁶⁴.
+    var bytesSent = 0
     /// Set as long as the peer is connected.
     var sender: SRTPSender?
     /// The transport-wide sequence numbers and what was sent with them.
@@ -230,7 +242,6 @@ struct EgressState {
         index: UInt64,
         isNumbered: Bool,
         kind: SentKind,
-        cluster: UInt8 = 0,
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Int {
@@ -257,6 +268,7 @@ struct EgressState {
             unnumberedBytes &+= UInt64(truncatingIfNeeded: length)
         }
         pacer.take(length)
+        bytesSent &+= length
         batch.commit(length, to: path)
         return length
     }

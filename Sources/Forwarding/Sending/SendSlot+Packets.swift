@@ -11,7 +11,6 @@ extension SendSlot {
         _ segment: RTPRewriter.Segment,
         _ mapping: PayloadMapping,
         kind: SentKind = .media,
-        cluster: UInt8 = 0,
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Int? {
@@ -65,7 +64,6 @@ extension SendSlot {
             index: rtx == nil ? segment.packetIndex(description.sequence) : UInt64(retransmitter.rtxSequence.rawValue),
             isNumbered: state.pointee.extensions.transportSequenceNumber != 0,
             kind: kind,
-            cluster: cluster,
             turn,
             into: batch
         )

@@ -20,19 +20,18 @@ extension SendSlot {
     /// Sends one packet of a probe cluster: a copy of a recent large packet, or padding.
     /// - Parameter offset: how many packets of the cluster were sent before; each copies another packet.
     /// - Returns: its length on the wire; `nil` when it could not be sent.
-    func sendProbe(_ cluster: UInt8, offset: Int, _ turn: SendTurn, into batch: DatagramBatch) -> Int? {
+    func sendProbe(offset: Int, _ turn: SendTurn, into batch: DatagramBatch) -> Int? {
         if let newest = rewriter.newestSequence {
             for distance in 0..<Self.copyDistanceMax {
                 let number = newest.advanced(by: -((distance + offset) % Self.copyDistanceMax)).wire
-                if let length = sendCopy(of: number, cluster, turn, into: batch) { return length }
+                if let length = sendCopy(of: number, turn, into: batch) { return length }
             }
         }
-        return sendPadding(cluster, turn, into: batch)
+        return sendPadding(turn, into: batch)
     }
 
     private func sendCopy(
         of number: SequenceNumber,
-        _ cluster: UInt8,
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Int? {
@@ -45,12 +44,12 @@ extension SendSlot {
             else { return nil }
             let mapping = mapping(of: description.payloadType, in: stream.track)
             return unsafe stream.withPending(packet, description) {
-                unsafe send($0, segment, mapping, kind: .padding, cluster: cluster, turn, into: batch)
+                unsafe send($0, segment, mapping, kind: .padding, turn, into: batch)
             } ?? nil
         } ?? nil
     }
 
-    private func sendPadding(_ cluster: UInt8, _ turn: SendTurn, into batch: DatagramBatch) -> Int? {
+    private func sendPadding(_ turn: SendTurn, into batch: DatagramBatch) -> Int? {
         guard unsafe state.pointee.egress.pointee.isSendable, let stream = retransmitter.rtxStream,
             let ssrc = parameters.rtxSSRC, let payloadType = rtxPayloadType, let place = unsafe batch.reserve()
         else { return nil }
@@ -84,7 +83,6 @@ extension SendSlot {
             index: UInt64(retransmitter.rtxSequence.rawValue),
             isNumbered: state.pointee.extensions.transportSequenceNumber != 0,
             kind: .padding,
-            cluster: cluster,
             turn,
             into: batch
         )

@@ -96,6 +96,7 @@ package final class SendSlot {
         source = track
         self.preference = preference
         playingRID = nil
+        hasAllocation = false
         stopPlaying()
         unsafe payloads.removeAll()
         unsafe state.pointee.wanted = 0
@@ -125,10 +126,13 @@ package final class SendSlot {
         guard let source else { return }
         switch target {
         case .nothing:
+            noteAllocation(true, of: source)
             unsafe state.pointee.wanted = 0
             stopPlaying()
             noteLayer(nil, of: source)
-        case .unknown: unsafe state.pointee.wanted = 0
+        case .unknown:
+            noteAllocation(false, of: source)
+            unsafe state.pointee.wanted = 0
         case .layer(let id, let spatialID, let temporalID):
             if let stream = source.stream(id) {
                 targetLayers = (spatialID, temporalID)
@@ -140,10 +144,21 @@ package final class SendSlot {
         }
     }
 
+    private func noteAllocation(_ isKnown: Bool, of source: ReceivedTrack) {
+        guard isAllocated, hasAllocation != isKnown else { return }
+        hasAllocation = isKnown
+        source.origin?.subscribe(source)
+    }
+
     private func want(_ stream: ReceivedStream, at now: Instant) {
         let before = unsafe state.pointee.wanted
         unsafe state.pointee.wanted = stream.id.rawValue
-        if before != stream.id.rawValue, isAllocated { stream.track.origin?.subscribe(stream.track) }
+        if !isAllocated || before == stream.id.rawValue {
+            noteAllocation(true, of: stream.track)
+        } else {
+            hasAllocation = true
+            stream.track.origin?.subscribe(stream.track)
+        }
         guard parameters.kind == .video, peer.transport.isConnected,
             unsafe state.pointee.playing != stream.id.rawValue
         else { return }
@@ -151,11 +166,8 @@ package final class SendSlot {
         peer.core.markDirty(stream.track.id.peer)
     }
 
-    /// The stream that the receiver's rate is used for; `nil` where its slots are not allocated, and while nothing is.
-    var allocatedStream: StreamID? {
-        let wanted = unsafe state.pointee.wanted
-        return isAllocated && (wanted != 0 || layer == .nothing) ? StreamID(rawValue: wanted) : nil
-    }
+    /// The receiver's rate decides what is needed of the source, and it is known: ``wantedStream``.
+    private(set) var hasAllocation = false
 
     /// The stream that is to play; `nil` for none.
     var wantedStream: StreamID? {

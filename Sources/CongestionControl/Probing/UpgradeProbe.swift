@@ -1,0 +1,37 @@
+/// When to probe for the rate that the next better layers need. Rates are bits a second.
+///
+/// Probes that fail follow each other at growing distances: each costs the path a short queue.
+struct UpgradeProbe: Sendable {
+    /// A probe shows a little more than what is needed.
+    private static let margin = 1.05
+    private static let waitMin: Int64 = 500_000
+    private static let waitMax: Int64 = 16_000_000
+    /// A wish that differs by less is the same one.
+    private static let tolerance = 0.8...1.25
+
+    private var rate: Double?
+    private var wait = UpgradeProbe.waitMin
+    private var probedAt = Int64.min / 2
+    private var probedRate = 0.0
+
+    /// Takes the rate that the next better layers need.
+    mutating func set(_ rate: Double?) {
+        self.rate = rate.flatMap { $0 > 0 ? $0 : nil }
+        guard let rate = self.rate, probedRate > 0, !Self.tolerance.contains(rate / probedRate) else { return }
+        wait = Self.waitMin
+        probedRate = 0
+    }
+
+    /// - Returns: the rate to probe now.
+    mutating func take(target: Double, at now: Int64) -> Double? {
+        guard let rate, rate > target else {
+            wait = Self.waitMin
+            return nil
+        }
+        guard now &- probedAt >= wait else { return nil }
+        if probedRate > 0 { wait = min(2 * wait, Self.waitMax) }
+        probedAt = now
+        probedRate = rate
+        return Self.margin * rate
+    }
+}
