@@ -304,7 +304,7 @@ import Wire
         let origin = try table(call.world.loops[0].core.peer(publisher)?.tracks ?? [])
         let mirror = try table(call.world.loops[1].core.relays.mirrors.values.map(\.track))
         #expect(origin.encodings.map(\.place).sorted() == [0, 1, 2])
-        #expect(mirror.encodings.map(\.stream) == origin.encodings.map(\.stream))
+        #expect(mirror.encodings.map(\.place) == origin.encodings.map(\.place))
         for (told, measured) in zip(mirror.encodings, origin.encodings) {
             #expect(told.isFlowing && measured.isFlowing)
             #expect(abs(told.bitrate - measured.bitrate) <= measured.bitrate / 2)
