@@ -1,5 +1,6 @@
 internal import DTLS
 internal import Forwarding
+internal import MediaTypes
 internal import SRTP
 internal import Wire
 
@@ -27,5 +28,7 @@ func makeForwarder(_ certificate: DTLSCertificate, _ backend: SRTPBackend, seed:
         unixNanosecondsAtZero: 1_700_000_000_000_000_000
     ) { generator.next() }
     configuration.srtpBackend = backend
+    // Viewers here report nothing, and all of them are to get everything.
+    configuration.sendRate.isEstimating = false
     return Forwarder(configuration)
 }

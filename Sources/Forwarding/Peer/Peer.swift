@@ -44,7 +44,12 @@ package final class Peer {
     @exclusivity(unchecked) private var reportSchedule: ReportSchedule
     var network = NetworkQuality()
     /// What the peer's network carries; `nil` where nothing is estimated.
-    var sendRate: SendRate?
+    var sendRate: SendRate? {
+        get { unsafe estimatedRate }
+        set { unsafe estimatedRate = newValue }
+    }
+    /// It is set once, and every turn of the peer reads it, so accesses are not checked.
+    @exclusivity(unchecked) private var estimatedRate: SendRate?
     /// Bit/s that the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
     var sendRateMax: Int?
     /// Divides the rate over the video slots.

@@ -130,16 +130,10 @@ extension Peer {
         }
         probeWaitsSince = nil
         if let cluster = sendRate.takeProbe(at: now) {
-            probe = ProbeProgress(cluster: cluster, startedAt: now, bytesBefore: transport.egress.bytesSent)
+            probe = ProbeProgress(cluster: cluster, startedAt: now, firstPacket: transport.egress.packetsSent)
             transport.egress.cluster = cluster.id
             core.schedule.setSendTime(of: id, to: now)
         }
-    }
-
-    /// Whether the peer's rate has room for a retransmission, which counts as sending it. Audio always has.
-    func mayRetransmit(_ bytes: Int, _ kind: MediaKind, at now: Instant) -> Bool {
-        guard kind == .video, let sendRate else { return true }
-        return sendRate.retransmissions.take(bytes, target: max(sendRate.target, allocatedLayersRate), at: now)
     }
 
     /// How much the peer is sent, and why.
@@ -156,7 +150,7 @@ extension Peer {
 
     /// Counts the second that has passed.
     func noteSending(at now: Instant) {
-        guard !slots.isEmpty else { return }
+        guard sendRate != nil else { return }
         let statistics = sendingStatistics(at: now)
         core.counters.noteSending(
             statistics,
@@ -177,7 +171,8 @@ extension Peer {
         let due = progress.bytesDue(at: turn.now + Self.probeStep)
         let slot = slots.first { $0.canProbe && $0.packetsSent > 0 } ?? slots.first(where: \.canProbe)
         for _ in 0..<Self.probePacketsMax {
-            guard let slot, progress.bytes(egress.bytesSent) < due, !progress.isComplete(egress.bytesSent),
+            let bytes = egress.bytesSent(from: progress.firstPacket)
+            guard let slot, bytes < due, !progress.isComplete(bytes),
                 let length = slot.sendProbe(offset: progress.packets, turn, into: batch)
             else { break }
             progress.packets += 1
@@ -185,7 +180,7 @@ extension Peer {
         }
         progress.nextAt = turn.now + Self.probeStep
         let isGivenUp = slot == nil || turn.now - progress.startedAt > Self.probeTimeMax
-        probe = isGivenUp || progress.isComplete(egress.bytesSent) ? nil : progress
+        probe = isGivenUp || progress.isComplete(egress.bytesSent(from: progress.firstPacket)) ? nil : progress
         if probe == nil { egress.cluster = 0 }
         return probe?.nextAt
     }
@@ -198,22 +193,18 @@ struct ProbeProgress {
     var nextAt: Instant
     /// Copies and padding that were sent.
     var packets = 0
-    private let bytesBefore: Int
+    /// ``Egress/packetsSent`` when it began.
+    let firstPacket: UInt64
 
-    /// - Parameter bytesBefore: ``Egress/bytesSent``.
-    init(cluster: ProbeCluster, startedAt: Instant, bytesBefore: Int) {
+    init(cluster: ProbeCluster, startedAt: Instant, firstPacket: UInt64) {
         self.cluster = cluster
-        self.bytesBefore = bytesBefore
+        self.firstPacket = firstPacket
         self.startedAt = startedAt
         nextAt = startedAt
     }
 
-    /// Bytes that left since it began, media included.
-    func bytes(_ bytesSent: Int) -> Int { bytesSent &- bytesBefore }
-
-    func isComplete(_ bytesSent: Int) -> Bool {
-        bytes(bytesSent) >= cluster.bytesMin && packets >= cluster.packetsMin
-    }
+    /// - Parameter bytes: of all packets that left since it began, media included.
+    func isComplete(_ bytes: Int) -> Bool { bytes >= cluster.bytesMin && packets >= cluster.packetsMin }
 
     /// Bytes that are to have left at an instant.
     func bytesDue(at instant: Instant) -> Int { Int(clamping: cluster.rate * (instant - startedAt).seconds / 8) }

@@ -25,7 +25,6 @@ final class SendRate {
     /// Probe clusters that were sent.
     private(set) var probes: UInt64 = 0
     var paddingBytes: UInt64 = 0
-    var retransmissions = RetransmissionBudget()
 
     /// Between two ticks while a probe is planned, and otherwise.
     private static let shortTick = Interval.milliseconds(25)
@@ -41,7 +40,10 @@ final class SendRate {
         tickAt = now
         ticksOftenUntil = now
         let bounds = Self.bounds(settings)
-        fallback = FallbackController(bounds, at: Self.microseconds(now))
+        // A peer that reports nothing of its path gets what it wants until it reports losses or an estimate.
+        var open = bounds
+        open.start = open.maximum
+        fallback = FallbackController(open, at: Self.microseconds(now))
         if reportsPackets { controller = SendController(bounds, at: Self.microseconds(now)) }
         setMaximum(maximum, at: now)
     }

@@ -75,10 +75,22 @@ package final class Egress {
         unsafe state.pointee.leavesAtOnce = state.pointee.isSendable && !asks && waiting.isEmpty
     }
 
+    /// The part of the pacer's rate that retransmissions of video may take. On a path that reorders, a quarter of all packets is
+    /// asked for again.
+    private static let retransmissionShare = 0.4
+    /// The packets of one key frame may be sent again within half a second at any rate.
+    private static let retransmissionRateMin = 500_000
+    private static let retransmissionBurst = Interval.milliseconds(500)
+
     /// Sets the rate at which packets leave; `nil` for no limit.
     /// - Parameter burst: the time whose bytes may leave at once.
     func pace(_ bitsPerSecond: Int?, burst: Interval, at now: Instant) {
         unsafe state.pointee.pacer.set(bitsPerSecond, burst: burst, at: now)
+        unsafe state.pointee.retransmissions.set(
+            bitsPerSecond.map { max(Int(Double($0) * Self.retransmissionShare), Self.retransmissionRateMin) },
+            burst: Self.retransmissionBurst,
+            at: now
+        )
         if policy.isPaced != (bitsPerSecond != nil) { policy = bitsPerSecond == nil ? .immediate : .paced }
     }
 
@@ -87,8 +99,9 @@ package final class Egress {
         get { unsafe state.pointee.cluster }
         set { unsafe state.pointee.cluster = newValue }
     }
-    /// UDP payload bytes of all media, retransmissions and padding that left, modulo 2⁶⁴.
-    var bytesSent: Int { unsafe state.pointee.bytesSent }
+    /// The numbered packets that left so far, and the UDP payload bytes of those from one of them on.
+    var packetsSent: UInt64 { unsafe state.pointee.sentPackets.count }
+    func bytesSent(from packet: UInt64) -> Int { unsafe state.pointee.sentPackets.bytes(from: packet) }
 
     /// How long the last of the packets that wait will wait.
     var queueDelay: Interval {
@@ -196,10 +209,10 @@ struct EgressState {
     /// as the pacer allows.
     var leavesAtOnce = false
     var pacer = Pacer()
+    /// Bounds what retransmissions of video take, so that a peer that asks for everything again leaves room for media.
+    var retransmissions = Pacer()
     /// The probe cluster under way, which all numbered packets that leave are of; 0 for none.
     var cluster: UInt8 = 0
-    /// UDP payload bytes that left, modulo 2⁶⁴.
-    var bytesSent = 0
     /// Set as long as the peer is connected.
     var sender: SRTPSender?
     /// The transport-wide sequence numbers and what was sent with them.
@@ -268,7 +281,6 @@ struct EgressState {
             unnumberedBytes &+= UInt64(truncatingIfNeeded: length)
         }
         pacer.take(length)
-        bytesSent &+= length
         batch.commit(length, to: path)
         return length
     }

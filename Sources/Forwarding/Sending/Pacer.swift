@@ -61,6 +61,7 @@ struct Pacer: BitwiseCopyable, Sendable {
     /// How long it takes until packets may leave.
     var wait: Interval {
         guard isLimited, tokens <= 0 else { return .zero }
-        return Interval(nanoseconds: max((1 - tokens) * 1_000_000_000 / rate, Self.refillMin))
+        let missing = min(1 &- max(tokens, -Self.rateMax), Self.rateMax)
+        return Interval(nanoseconds: max(missing * 1_000_000_000 / rate, Self.refillMin))
     }
 }

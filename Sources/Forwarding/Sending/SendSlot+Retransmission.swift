@@ -19,7 +19,12 @@ extension SendSlot {
         else { return .missed }
         return stream.with { stream in
             stream.history.withPacket(sourceSequence) { packet, description -> RetransmissionOutcome in
-                guard peer.mayRetransmit(packet.byteCount, parameters.kind, at: turn.now) else { return .missed }
+                if parameters.kind == .video {
+                    guard unsafe state.pointee.egress.pointee.retransmissions.mayLeave(at: turn.now) else {
+                        return .missed
+                    }
+                    unsafe state.pointee.egress.pointee.retransmissions.take(packet.byteCount)
+                }
                 if unsafe !state.pointee.egress.pointee.leavesAtOnce(at: turn.now) {
                     let reference = PacketReference(
                         slot: parameters.ssrc,

@@ -101,6 +101,17 @@ package struct SentPacketRing {
         return unsafe records[Int(truncatingIfNeeded: number) & (Self.capacity - 1)]
     }
 
+    /// UDP payload bytes of the packets from one on, counted from 0 for the first one.
+    package func bytes(from index: UInt64) -> Int {
+        var sum = 0
+        var index = index
+        while index < count {
+            sum += self[taken: index].map { Int($0.bytes) } ?? 0
+            index += 1
+        }
+        return sum
+    }
+
     /// The share of retransmissions in the bytes that left within a time of at most 71 minutes, 0…1.
     package func retransmissionShare(since start: Instant, until end: Instant) -> Double {
         let length = SentPacket.microseconds(end) &- SentPacket.microseconds(start)

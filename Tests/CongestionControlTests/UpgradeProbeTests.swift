@@ -1,0 +1,47 @@
+import Testing
+
+@testable import CongestionControl
+
+@Suite struct UpgradeProbeTests {
+    private static let second: Int64 = 1_000_000
+
+    /// The times in seconds at which a probe is planned while nothing rises.
+    private func times(_ upgrade: inout UpgradeProbe, target: Double, for seconds: Int64) -> [Double] {
+        stride(from: 0, to: seconds * Self.second, by: 25_000)
+            .filter { upgrade.take(target: target, at: $0) != nil }
+            .map { Double($0) / 1e6 }
+    }
+
+    @Test func `probes that fail follow at growing distances`() {
+        var upgrade = UpgradeProbe()
+        upgrade.set(1_000_000)
+        let times = times(&upgrade, target: 500_000, for: 120)
+        #expect(times.first == 0)
+        let gaps = zip(times, times.dropFirst()).map { $1 - $0 }
+        #expect(zip(gaps, gaps.dropFirst()).allSatisfy { $1 >= $0 })
+        #expect(gaps.max() == 16)
+    }
+
+    private func expectNone(_ upgrade: inout UpgradeProbe) {
+        let times = times(&upgrade, target: 500_000, for: 20)
+        #expect(times == [])
+    }
+
+    @Test func `nothing is probed that is not wanted or known already`() {
+        var upgrade = UpgradeProbe()
+        expectNone(&upgrade)
+        upgrade.set(400_000)
+        expectNone(&upgrade)
+        upgrade.set(.nan)
+        expectNone(&upgrade)
+    }
+
+    @Test func `a wish for another rate is probed at once`() {
+        var upgrade = UpgradeProbe()
+        upgrade.set(1_000_000)
+        _ = times(&upgrade, target: 500_000, for: 60)
+        upgrade.set(2_000_000)
+        let rate = upgrade.take(target: 500_000, at: 61 * Self.second)
+        #expect(rate == 2_100_000)
+    }
+}
