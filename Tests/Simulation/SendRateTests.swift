@@ -99,7 +99,7 @@ import Wire
         try world.connect(viewer, to: publisher)
         world.run(for: .seconds(20))
         let video = try #require(viewer.client?.video)
-        #expect(video.framesDecoded > 540)
+        #expect(video.framesDecoded > 520)
         #expect(video.lost <= 6)
     }
 

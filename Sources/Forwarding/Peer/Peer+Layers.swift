@@ -42,6 +42,7 @@ extension Peer {
                 audio += max(source.target?.bitrate ?? 0, Self.audioRateMin) + Self.audioOverhead
             }
         }
+        if !layerRequests.isEmpty || audio > 0 { sendRate.prepare(at: now) }
         let target = sendRate.target
         let allocation = allocator.allocate(
             layerRequests,

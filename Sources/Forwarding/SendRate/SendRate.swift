@@ -7,8 +7,12 @@ import Wire
 /// The packets that left are read from the peer's record in steps, so that sending one costs nothing here.
 final class SendRate {
     private let settings: SendRateSettings
-    /// Of a peer that reports each packet's arrival; `nil` for one that does not.
+    /// Of a peer that reports each packet's arrival; `nil` for one that does not, and until something is to be sent: an idle
+    /// subscriber does without its memory.
     private var controller: SendController?
+    private var reportsPackets: Bool
+    /// Bit/s that are known of the path, before the first report.
+    private var pathStart: Double?
     /// Of a peer that reports its own estimate or only its losses.
     private var fallback: FallbackController
     private var reader = TransportFeedbackReader(capacity: SentPacketRing.capacity)
@@ -21,7 +25,8 @@ final class SendRate {
     private(set) var demand = 0
     private var tickAt: Instant
     private var ticksOftenUntil: Instant
-    private let startedAt: Instant
+    /// When the first numbered packet was seen to have left.
+    private var sendingSince: Instant?
     /// Probe clusters that were sent.
     private(set) var probes: UInt64 = 0
     var paddingBytes: UInt64 = 0
@@ -31,12 +36,13 @@ final class SendRate {
     private static let longTick = Interval.milliseconds(200)
     /// A peer that numbers packets but reports none within this time never will.
     private static let feedbackPatience = Interval.seconds(3)
+    private static let packetsWithoutFeedbackMax = 100
 
     /// - Parameter reportsPackets: transport-wide feedback was negotiated.
     init(_ settings: SendRateSettings, reportsPackets: Bool, maximum: Int?, at now: Instant) {
         self.settings = settings
+        self.reportsPackets = reportsPackets
         self.maximum = maximum
-        startedAt = now
         tickAt = now
         ticksOftenUntil = now
         let bounds = Self.bounds(settings)
@@ -44,7 +50,6 @@ final class SendRate {
         var open = bounds
         open.start = open.maximum
         fallback = FallbackController(open, at: Self.microseconds(now))
-        if reportsPackets { controller = SendController(bounds, at: Self.microseconds(now)) }
         setMaximum(maximum, at: now)
     }
 
@@ -95,8 +100,17 @@ final class SendRate {
 
     /// Begins with what is known of the path, before the first report.
     func begin(start: Double?, at now: Instant) {
-        guard let start, !isEstimated, controller != nil else { return }
-        controller = SendController(Self.bounds(settings, start: start), at: Self.microseconds(now))
+        pathStart = start
+        guard !isEstimated, controller != nil else { return }
+        controller = nil
+        prepare(at: now)
+    }
+
+    /// Something is to be sent.
+    func prepare(at now: Instant) {
+        guard reportsPackets, controller == nil else { return }
+        let bounds = Self.bounds(settings, start: pathStart)
+        controller = SendController(bounds, at: Self.microseconds(now))
         setMaximum(maximum, at: now)
         controller?.setDemand(Double(demand))
     }
@@ -192,7 +206,13 @@ final class SendRate {
         if controller != nil {
             controller?.handleTimeout(at: Self.microseconds(now))
             // The peer reports no packets though it negotiated it.
-            if feedback == .none, sent.count > 100, now - startedAt > Self.feedbackPatience { controller = nil }
+            if sendingSince == nil, sent.count > 0 { sendingSince = now }
+            if feedback == .none, sent.count > Self.packetsWithoutFeedbackMax,
+                let sendingSince, now - sendingSince > Self.feedbackPatience
+            {
+                controller = nil
+                reportsPackets = false
+            }
         } else {
             fallback.handleTimeout(at: Self.microseconds(now))
         }
