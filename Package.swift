@@ -157,7 +157,10 @@ let package = Package(
         tests("CongestionControlTests", ["CongestionControl", "TestSupport", "Wire"]),
         tests("MetricsTests", ["Metrics"]),
         tests("NegotiationTests", ["Negotiation", "MediaTypes", "TestSupport", "Wire"]),
-        tests("ForwardingTests", ["Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"]),
+        tests(
+            "ForwardingTests",
+            ["CongestionControl", "Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"]
+        ),
         tests("EventLoopTests", ["EventLoop", "Wire"]),
         tests("MediaTests", ["Media", "EventLoop", "Forwarding", "MediaTypes", "DTLS", "Metrics", "Wire"]),
         // The fake media plane of RoomTests and SignalingTests, and the node without actors of RoomTests and Simulation.

@@ -170,17 +170,17 @@ extension Peer {
         let egress = transport.egress
         let due = progress.bytesDue(at: turn.now + Self.probeStep)
         let slot = slots.first { $0.canProbe && $0.packetsSent > 0 } ?? slots.first(where: \.canProbe)
+        progress.noteRecorded(egress.bytesSent(from: progress.firstPacket))
         for _ in 0..<Self.probePacketsMax {
-            let bytes = egress.bytesSent(from: progress.firstPacket)
-            guard let slot, bytes < due, !progress.isComplete(bytes),
+            guard let slot, progress.bytes < due, !progress.isComplete,
                 let length = slot.sendProbe(offset: progress.packets, turn, into: batch)
             else { break }
-            progress.packets += 1
+            progress.noteSent(length)
             sendRate?.paddingBytes &+= UInt64(length)
         }
         progress.nextAt = turn.now + Self.probeStep
         let isGivenUp = slot == nil || turn.now - progress.startedAt > Self.probeTimeMax
-        probe = isGivenUp || progress.isComplete(egress.bytesSent(from: progress.firstPacket)) ? nil : progress
+        probe = isGivenUp || progress.isComplete ? nil : progress
         if probe == nil { egress.cluster = 0 }
         return probe?.nextAt
     }
@@ -191,8 +191,11 @@ struct ProbeProgress {
     let cluster: ProbeCluster
     let startedAt: Instant
     var nextAt: Instant
-    /// Copies and padding that were sent.
-    var packets = 0
+    /// Copies and padding that were sent, and their bytes.
+    private(set) var packets = 0
+    private var probeBytes = 0
+    /// Bytes of all packets that left since it began. Media count only in the record of numbered packets.
+    private(set) var bytes = 0
     /// ``Egress/packetsSent`` when it began.
     let firstPacket: UInt64
 
@@ -203,8 +206,17 @@ struct ProbeProgress {
         nextAt = startedAt
     }
 
-    /// - Parameter bytes: of all packets that left since it began, media included.
-    func isComplete(_ bytes: Int) -> Bool { bytes >= cluster.bytesMin && packets >= cluster.packetsMin }
+    var isComplete: Bool { bytes >= cluster.bytesMin && packets >= cluster.packetsMin }
+
+    /// Takes the bytes of the numbered packets that left since it began. A peer that reports no packets has no such record.
+    mutating func noteRecorded(_ recorded: Int) { bytes = max(recorded, probeBytes) }
+
+    /// Takes a copy or padding that left.
+    mutating func noteSent(_ length: Int) {
+        packets += 1
+        probeBytes += length
+        bytes += length
+    }
 
     /// Bytes that are to have left at an instant.
     func bytesDue(at instant: Instant) -> Int { Int(clamping: cluster.rate * (instant - startedAt).seconds / 8) }
