@@ -137,18 +137,17 @@ struct LifecycleTests {
         let ports = try await node.ready()
         let request = try hang(ports.page)
         node.send(SIGTERM)
-        let start = ContinuousClock.now
         #expect(await node.exitStatus() == 0)
-        #expect(start.duration(to: .now) < .seconds(10))
-        withExtendedLifetime(request) {}
+        // At the end of its own time limit, the request would get an answer.
+        #expect(request.readAll().isEmpty)
     }
 
     @Test func `a second signal stops the node at once`() async throws {
         let node = try RunningNode(["serve", "--dev", "--grace", "3600"] + RunningNode.anyPorts)
         let ports = try await node.ready()
         let request = try hang(ports.page)
-        node.send(SIGTERM)
-        _ = await node.errors.first { $0.contains("shutting down") }
+        // The request's own time limit would end it, and with it the node, before a busy machine resumes a task.
+        node.send(SIGTERM, atLine: "shutting down")
         node.send(SIGTERM)
         #expect(await node.exitStatus() == 128 + SIGTERM)
         withExtendedLifetime(request) {}

@@ -48,6 +48,11 @@ final class RunningNode: Sendable {
 
     func send(_ signal: Int32) { kill(processID, signal) }
 
+    /// Sends the signal as soon as a line of the log contains the text. It does not wait for a thread of the tests.
+    func send(_ signal: Int32, atLine text: String) {
+        errors.react(to: text) { [processID] in kill(processID, signal) }
+    }
+
     /// The exit status, once it ended.
     func exitStatus() async -> Int32? {
         for await status in ended { return status }
@@ -67,17 +72,34 @@ final class RunningNode: Sendable {
 final class LineReader: Sendable {
     private let lines: AsyncStream<String>
     private let kept = Mutex<[String]>([])
+    private let reactions = Reactions()
+
+    /// What is done at a line, on the thread that reads the pipe.
+    private final class Reactions: Sendable {
+        private let list = Mutex<[(text: String, action: @Sendable () -> Void)]>([])
+
+        func add(_ text: String, _ action: @escaping @Sendable () -> Void) {
+            list.withLock { $0.append((text, action)) }
+        }
+
+        func run(_ line: String) {
+            for reaction in list.withLock({ $0 }) where line.contains(reaction.text) { reaction.action() }
+        }
+    }
 
     init(_ handle: FileHandle) {
         let (lines, continuation) = AsyncStream.makeStream(of: String.self)
         self.lines = lines
+        let reactions = reactions
         let descriptor = dup(handle.fileDescriptor)
         let thread = Thread {
             guard let file = unsafe fdopen(descriptor, "r") else { return continuation.finish() }
             var line: UnsafeMutablePointer<CChar>?
             var capacity = 0
-            while unsafe getline(&line, &capacity, file) > 0, let text = unsafe line {
-                continuation.yield(unsafe String(cString: text).trimmingCharacters(in: .newlines))
+            while unsafe getline(&line, &capacity, file) > 0, let bytes = unsafe line {
+                let text = unsafe String(cString: bytes).trimmingCharacters(in: .newlines)
+                reactions.run(text)
+                continuation.yield(text)
             }
             unsafe free(line)
             unsafe fclose(file)
@@ -85,6 +107,9 @@ final class LineReader: Sendable {
         }
         thread.start()
     }
+
+    /// Calls the action at each later line that contains the text.
+    func react(to text: String, _ action: @escaping @Sendable () -> Void) { reactions.add(text, action) }
 
     /// The next line that meets the condition; `nil` when the pipe ended before.
     func first(where condition: (String) -> Bool) async -> String? {
