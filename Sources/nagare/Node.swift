@@ -239,10 +239,12 @@ struct Node {
                     limits: configuration.limits.http,
                     webSocketLimits: configuration.limits.webSocket,
                     proxies: configuration.proxies,
-                    sora: configuration.sora.configuration
+                    sora: configuration.sora.configuration,
+                    ayame: configuration.webhooks.ayame
                 ),
                 rooms: rooms,
                 authorizer: operations.authorizer,
+                webhookClient: operations.client,
                 clientStatistics: operations.clientStatistics,
                 signalingStatistics: operations.statistics,
                 logger: quiet,

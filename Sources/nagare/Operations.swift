@@ -21,7 +21,7 @@ struct Operations: Sendable {
         node = configuration.sora.identity
         var settings = configuration.webhooks.configuration
         settings.limits = configuration.limits.webhooks
-        client = settings.isUsed ? try WebhookClient(settings) : nil
+        client = settings.isUsed || configuration.webhooks.isUsedByAyame ? try WebhookClient(settings) : nil
         webhooks = client.map { [node, counters] client in
             Webhooks(settings, client: client, node: node, counters: counters, logger: logger)
         }

@@ -178,7 +178,8 @@ import Wire
         ),
         Mistake(
             flags: ["--webhook-user", "u", "--webhook-password", "p"],
-            sentence: "--webhook-user needs --auth-webhook-url, --event-webhook-url or --session-webhook-url."
+            sentence: "--webhook-user needs the URL of a webhook: --auth-webhook-url, --event-webhook-url, "
+                + "--session-webhook-url, --ayame-auth-webhook-url or --ayame-disconnect-webhook-url."
         ),
         Mistake(
             flags: ["--auth-webhook-url", "http://a/", "--token", "t"],

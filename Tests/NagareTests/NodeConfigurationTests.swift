@@ -124,6 +124,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         var webhooks = WebhookSettings()
         webhooks.eventURL = "https://hooks.example/events"
         webhooks.sessionURL = "http://127.0.0.1:9000/sessions?a=b"
+        webhooks.ayameAuthenticationURL = "https://hooks.example/ayame/auth"
+        webhooks.ayameDisconnectURL = "https://hooks.example/ayame/disconnect"
         webhooks.timeoutSeconds = 7
         webhooks.user = "node"
         webhooks.password = Token(secret: "pass:word")
@@ -217,6 +219,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "/etc/c.pem", "--bandwidth-estimation", "off", "--bandwidth-probing", "no", "--send-rate-min", "50",
             "--send-rate-start", "900", "--send-rate-max", "4000",
             "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG", "--grace", "3",
+            "--ayame-auth-webhook-url", "https://hooks.example/ayame/auth", "--ayame-disconnect-webhook-url",
+            "https://hooks.example/ayame/disconnect",
             "--event-webhook-url", "https://hooks.example/events", "--session-webhook-url",
             "http://127.0.0.1:9000/sessions?a=b", "--webhook-timeout", "7", "--webhook-user", "node",
             "--webhook-password", "pass:word", "--webhook-ca", "/etc/ca.pem", "--admin-origin", "https://ops.example",
@@ -239,6 +243,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
             "NAGARE_EVENT_WEBHOOK_URL": "https://hooks.example/events",
             "NAGARE_SESSION_WEBHOOK_URL": "http://127.0.0.1:9000/sessions?a=b", "NAGARE_WEBHOOK_TIMEOUT": "7",
+            "NAGARE_AYAME_AUTH_WEBHOOK_URL": "https://hooks.example/ayame/auth",
+            "NAGARE_AYAME_DISCONNECT_WEBHOOK_URL": "https://hooks.example/ayame/disconnect",
             "NAGARE_WEBHOOK_USER": "node", "NAGARE_WEBHOOK_PASSWORD": "pass:word",
             "NAGARE_WEBHOOK_CA": "/etc/ca.pem", "NAGARE_ADMIN_ORIGIN": "https://ops.example",
             "NAGARE_TURN_URL": "turn:203.0.113.5:3478?transport=udp,turns:turn.example:443?transport=tcp",
@@ -279,6 +285,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 grace: 3
                 event-webhook-url: https://hooks.example/events
                 session-webhook-url: http://127.0.0.1:9000/sessions?a=b
+                ayame-auth-webhook-url: https://hooks.example/ayame/auth
+                ayame-disconnect-webhook-url: https://hooks.example/ayame/disconnect
                 webhook-timeout: 7
                 webhook-user: node
                 webhook-password: pass:word

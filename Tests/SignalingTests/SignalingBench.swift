@@ -27,6 +27,8 @@ struct SignalingBench {
         heartbeatInterval: Duration = .seconds(3600),
         sora: SoraConfiguration = SoraConfiguration(),
         proxies: ProxyConfiguration = ProxyConfiguration(),
+        ayame: AyameConfiguration = AyameConfiguration(),
+        webhookClient: WebhookClient? = nil,
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
         rooms = Rooms(planes: [plane], limits: limits)
@@ -37,10 +39,12 @@ struct SignalingBench {
                 proxies: proxies,
                 heartbeatInterval: heartbeatInterval,
                 eventInterval: eventInterval,
-                sora: sora
+                sora: sora,
+                ayame: ayame
             ),
             rooms: rooms,
             authorizer: authorizer,
+            webhookClient: webhookClient,
             signalingStatistics: statistics,
             logger: Self.quiet,
             onRunning: onRunning

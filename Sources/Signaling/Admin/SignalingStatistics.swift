@@ -63,6 +63,15 @@ public final class SignalingStatistics: Sendable {
         case host = "host"
     }
 
+    /// How a registration at the 1:1 relay ended. The raw value is the metric's label.
+    public enum RelayRegistration: String, Hashable, Sendable, CaseIterable {
+        case accepted
+        /// By the node's token, or by the operator's server.
+        case rejected
+        /// The room had two members.
+        case full
+    }
+
     /// The counts since the node started.
     public struct Counts: Hashable, Sendable {
         public var sessionsCreated: UInt64 = 0
@@ -81,6 +90,9 @@ public final class SignalingStatistics: Sendable {
         /// Connections that ended because of the signaling, by close reason.
         public var signalingErrors: [String: UInt64] = [:]
         public var refusals: [Refusal: UInt64] = [:]
+        public var relayRegistrations: [RelayRegistration: UInt64] = [:]
+        /// Messages that the 1:1 relay passed on.
+        public var relayedMessages: UInt64 = 0
 
         public init() {}
 
@@ -127,6 +139,14 @@ public final class SignalingStatistics: Sendable {
 
     /// Counts a client that was refused or closed because of a limit.
     public func refused(_ reason: Refusal) { state.withLock { $0.refusals[reason, default: 0] += 1 } }
+
+    /// Counts a registration at the 1:1 relay.
+    func relayRegistered(_ result: RelayRegistration) {
+        state.withLock { $0.relayRegistrations[result, default: 0] += 1 }
+    }
+
+    /// Counts a message that the 1:1 relay passed on.
+    func relayedMessage() { state.withLock { $0.relayedMessages += 1 } }
 
     /// Counts a connection that the signaling refused or ended because of an error.
     /// - Parameters:

@@ -98,7 +98,7 @@ final class PublicResponder: HTTPResponder {
         case .channelEvents(let channel):
             try await authorizeReader(of: channel, request, context)
             return try await events(of: channel, request, context)
-        case .signaling:
+        case .signaling, .relay:
             // A granted WebSocket handshake never reaches the responder.
             throw HTTPFailure(
                 .upgradeRequired,
@@ -200,7 +200,7 @@ extension Route {
     /// The permitted methods, for `Allow`.
     var methods: [HTTPRequest.Method] {
         switch self {
-        case .asset, .sessionStatistics, .channel, .channelEvents, .signaling: [.get, .head, .options]
+        case .asset, .sessionStatistics, .channel, .channelEvents, .signaling, .relay: [.get, .head, .options]
         case .whip, .whep, .whepParticipant: [.post, .get, .head, .options]
         case .session: [.patch, .delete, .get, .head, .options]
         }
@@ -216,7 +216,7 @@ extension PublicResponder {
         switch route {
         case .whip, .whep, .whepParticipant: headers[.acceptPost] = ContentType.sdp.rawValue
         case .session: headers[.acceptPatch] = ContentType.fragment.rawValue
-        case .asset, .sessionStatistics, .channel, .channelEvents, .signaling: break
+        case .asset, .sessionStatistics, .channel, .channelEvents, .signaling, .relay: break
         }
         return Response(status: .ok, headers: headers)
     }

@@ -14,7 +14,7 @@ public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendab
     public var description: String { sentence }
 }
 
-/// The public listener: WHIP, WHEP, Sora signaling, the channel API and the built-in page.
+/// The public listener: WHIP, WHEP, Sora signaling, the 1:1 relay, the channel API and the built-in page.
 ///
 /// At a graceful shutdown it stops accepting connections, refuses new participants on open connections, ends event streams,
 /// and returns when the pending requests are answered.
@@ -24,6 +24,7 @@ public struct PublicServer: Service {
     private let rooms: Rooms
 
     /// - Parameters:
+    ///   - webhookClient: Posts to the operator's server for the 1:1 relay; `nil` without one.
     ///   - clientStatistics: Stores the statistics that clients report.
     ///   - signalingStatistics: Counts refused connections.
     ///   - logger: Logs for the HTTP server.
@@ -34,6 +35,7 @@ public struct PublicServer: Service {
         configuration: SignalingConfiguration,
         rooms: Rooms,
         authorizer: any Authorizer,
+        webhookClient: WebhookClient? = nil,
         clientStatistics: ClientStatistics = ClientStatistics(),
         signalingStatistics: SignalingStatistics = SignalingStatistics(),
         logger: Logger,
@@ -56,8 +58,9 @@ public struct PublicServer: Service {
             limiter: limiter,
             clients: clients
         )
-        let endpoint = SoraEndpoint(
-            context: SoraContext(
+        let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
+        let webSockets = PublicWebSockets(
+            sora: SoraContext(
                 rooms: rooms,
                 authorizer: authorizer,
                 configuration: configuration.sora,
@@ -65,8 +68,27 @@ public struct PublicServer: Service {
                 signalingStatistics: signalingStatistics,
                 logger: signalingLogger ?? logger,
                 limiter: limiter,
-                clients: clients
+                clients: clients,
+                work: work
             ),
+            ayame: AyameContext(
+                configuration: configuration.ayame,
+                admission: AyameAdmission(
+                    rooms: rooms,
+                    authorizer: authorizer,
+                    configuration: configuration.ayame,
+                    turn: configuration.sora.turn,
+                    transport: webhookClient,
+                    logger: signalingLogger ?? logger
+                ),
+                statistics: signalingStatistics,
+                logger: signalingLogger ?? logger,
+                limiter: limiter,
+                clients: clients,
+                work: work
+            ),
+            limiter: limiter,
+            clients: clients,
             shares: shares
         )
         let costs = UpgradableHTTPChannel.Costs(
@@ -77,7 +99,7 @@ public struct PublicServer: Service {
         )
         application = Application(
             responder: responder,
-            server: try Self.server(configuration, endpoint, costs),
+            server: try Self.server(configuration, webSockets, costs),
             configuration: ApplicationConfiguration(
                 address: .hostname(configuration.host, port: configuration.port),
                 serverName: nil,
@@ -107,7 +129,7 @@ public struct PublicServer: Service {
     /// - Throws: When a file is unusable; the error names it.
     private static func server(
         _ configuration: SignalingConfiguration,
-        _ endpoint: any WebSocketEndpoint,
+        _ webSockets: PublicWebSockets,
         _ costs: UpgradableHTTPChannel.Costs
     ) throws(ServerStartError) -> HTTPServerBuilder {
         let http = HTTPServerBuilder { responder in
@@ -116,7 +138,7 @@ public struct PublicServer: Service {
                 limits: configuration.limits,
                 webSocketLimits: configuration.webSocketLimits,
                 costs: costs,
-                endpoint: endpoint
+                webSockets: webSockets
             )
         }
         guard let files = configuration.tls else { return http }

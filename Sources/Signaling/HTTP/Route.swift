@@ -15,6 +15,8 @@ enum Route: Hashable, Sendable {
     case channelEvents(ChannelName)
     /// The WebSocket path of Sora signaling.
     case signaling
+    /// The WebSocket path of the 1:1 relay.
+    case relay
 
     /// - Throws: 404 for an unknown path, 400 for invalid percent-encoding or an invalid name.
     init(target: RequestTarget) throws(HTTPFailure) {
@@ -35,6 +37,7 @@ enum Route: Hashable, Sendable {
             }
             self = .whepParticipant(channel, participant)
         case ("signaling", 1): self = .signaling
+        case ("relay", 1): self = .relay
         case ("sessions", 2): self = .session(ResourceID(segments[1]))
         case ("sessions", 3) where segments[2] == "statistics": self = .sessionStatistics(ResourceID(segments[1]))
         case ("api", 3) where segments[1] == "channels": self = .channel(try Self.channel(segments[2]))

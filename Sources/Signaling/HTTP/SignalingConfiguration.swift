@@ -28,6 +28,8 @@ public struct SignalingConfiguration: Sendable {
     public var eventInterval: Duration
     /// The configuration of Sora signaling.
     public var sora: SoraConfiguration
+    /// The configuration of the 1:1 relay.
+    public var ayame: AyameConfiguration
 
     public init(
         host: String = "127.0.0.1",
@@ -38,7 +40,8 @@ public struct SignalingConfiguration: Sendable {
         proxies: ProxyConfiguration = ProxyConfiguration(),
         heartbeatInterval: Duration = .seconds(15),
         eventInterval: Duration = .milliseconds(50),
-        sora: SoraConfiguration = SoraConfiguration()
+        sora: SoraConfiguration = SoraConfiguration(),
+        ayame: AyameConfiguration = AyameConfiguration()
     ) {
         self.host = host
         self.port = port
@@ -49,6 +52,7 @@ public struct SignalingConfiguration: Sendable {
         self.heartbeatInterval = heartbeatInterval
         self.eventInterval = eventInterval
         self.sora = sora
+        self.ayame = ayame
     }
 }
 

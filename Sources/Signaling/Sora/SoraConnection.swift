@@ -18,7 +18,8 @@ struct SoraContext: Sendable {
     let logger: Logger
     let limiter: AddressLimiter
     let clients: ClientAddresses
-    let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
+    /// Shared with the other protocols over WebSocket.
+    let work: FairWorkQueue<WorkOwner, ChannelName?>
 }
 
 /// The owner of jobs in the ``FairWorkQueue``: the connection's network, so that more channels give a network no more turns.

@@ -238,6 +238,26 @@ extension Setting {
                 "Report every session to this server.",
                 examples: ["https://hooks.example.org/sessions"]
             )
+        case .ayameAuthWebhookURL:
+            SettingDeclaration(
+                .access,
+                .value,
+                "url",
+                "Ask this server whether to admit each client of the 1:1 relay (Ayame protocol).",
+                notes: """
+                    The server receives JSON by POST and answers {"allowed": true} with "iceServers" and "authzMetadata", or \
+                    {"allowed": false, "reason": "..."}. A token of the node is checked first, if the node has tokens.
+                    """,
+                examples: ["https://hooks.example.org/ayame/auth"]
+            )
+        case .ayameDisconnectWebhookURL:
+            SettingDeclaration(
+                .access,
+                .value,
+                "url",
+                "Report every client that leaves the 1:1 relay to this server.",
+                examples: ["https://hooks.example.org/ayame/disconnect"]
+            )
         case .webhookTimeout:
             SettingDeclaration(
                 .access,

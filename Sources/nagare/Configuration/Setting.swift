@@ -24,6 +24,8 @@ enum Setting: String, CaseIterable, Sendable {
     case authWebhookURL = "auth-webhook-url"
     case eventWebhookURL = "event-webhook-url"
     case sessionWebhookURL = "session-webhook-url"
+    case ayameAuthWebhookURL = "ayame-auth-webhook-url"
+    case ayameDisconnectWebhookURL = "ayame-disconnect-webhook-url"
     case webhookTimeout = "webhook-timeout"
     case webhookUser = "webhook-user"
     case webhookPassword = "webhook-password"

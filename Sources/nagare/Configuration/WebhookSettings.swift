@@ -6,6 +6,8 @@ struct WebhookSettings: Equatable, Sendable {
     var authenticationURL: String?
     var eventURL: String?
     var sessionURL: String?
+    var ayameAuthenticationURL: String?
+    var ayameDisconnectURL: String?
     var timeoutSeconds = 5
     var user: String?
     var password: Token?
@@ -20,6 +22,8 @@ struct WebhookSettings: Equatable, Sendable {
         authenticationURL = try reader.url(.authWebhookURL)
         eventURL = try reader.url(.eventWebhookURL)
         sessionURL = try reader.url(.sessionWebhookURL)
+        ayameAuthenticationURL = try reader.url(.ayameAuthWebhookURL)
+        ayameDisconnectURL = try reader.url(.ayameDisconnectWebhookURL)
         timeoutSeconds = try reader.integer(.webhookTimeout, 1...Self.timeoutSecondsMax) ?? 5
         user = try reader.text(.webhookUser)
         password = try reader.text(.webhookPassword).map { Token(secret: $0) }
@@ -28,13 +32,25 @@ struct WebhookSettings: Equatable, Sendable {
             throw .usage("--webhook-user and --webhook-password need each other.")
         }
         if user?.contains(":") == true { throw .usage("--webhook-user may hold no colon.") }
-        let isUsed = authenticationURL != nil || eventURL != nil || sessionURL != nil
+        let isUsed = authenticationURL != nil || eventURL != nil || sessionURL != nil || isUsedByAyame
         for (setting, isSet) in [(Setting.webhookUser, user != nil), (.webhookCA, certificateAuthorityPath != nil)]
         where isSet && !isUsed {
             throw .usage(
-                "\(setting.flag) needs --auth-webhook-url, --event-webhook-url or --session-webhook-url."
+                "\(setting.flag) needs the URL of a webhook: --auth-webhook-url, --event-webhook-url, "
+                    + "--session-webhook-url, --ayame-auth-webhook-url or --ayame-disconnect-webhook-url."
             )
         }
+    }
+
+    /// Whether the 1:1 relay has a webhook.
+    var isUsedByAyame: Bool { ayameAuthenticationURL != nil || ayameDisconnectURL != nil }
+
+    /// The settings of the 1:1 relay as the module Signaling takes them.
+    var ayame: AyameConfiguration {
+        var configuration = AyameConfiguration()
+        configuration.authenticationURL = ayameAuthenticationURL
+        configuration.disconnectURL = ayameDisconnectURL
+        return configuration
     }
 
     /// The settings as the module Signaling takes them.

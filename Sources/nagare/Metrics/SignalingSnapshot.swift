@@ -38,6 +38,7 @@ struct SignalingSnapshot: Sendable {
         addMedia(to: &page, media)
         addClients(to: &page)
         addRefusals(to: &page)
+        addRelay(to: &page)
         addWebhooks(to: &page)
     }
 
@@ -50,6 +51,22 @@ struct SignalingSnapshot: Sendable {
                 counts.refusals[reason] ?? 0
             )
         }
+    }
+
+    private func addRelay(to page: inout MetricsPage) {
+        for result in SignalingStatistics.RelayRegistration.allCases {
+            page.addCounter(
+                "nagare_ayame_registrations_total",
+                help: "Clients that registered at the 1:1 relay, by result.",
+                labels: [MetricLabel("result", result.rawValue)],
+                counts.relayRegistrations[result] ?? 0
+            )
+        }
+        page.addCounter(
+            "nagare_ayame_messages_total",
+            help: "Descriptions and candidates that the 1:1 relay passed on.",
+            counts.relayedMessages
+        )
     }
 
     private func addConnections(to page: inout MetricsPage) {

@@ -14,6 +14,8 @@ func withLiveServer<Value: Sendable>(
     heartbeatInterval: Duration = .seconds(3600),
     sora: SoraConfiguration = SoraConfiguration(),
     proxies: ProxyConfiguration = ProxyConfiguration(),
+    ayame: AyameConfiguration = AyameConfiguration(),
+    webhookClient: WebhookClient? = nil,
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
@@ -22,7 +24,9 @@ func withLiveServer<Value: Sendable>(
         authorizer: authorizer,
         heartbeatInterval: heartbeatInterval,
         sora: sora,
-        proxies: proxies
+        proxies: proxies,
+        ayame: ayame,
+        webhookClient: webhookClient
     ) { announce.yield($0) }
     let group = ServiceGroup(
         services: [RoomsService(bench.rooms), bench.server],

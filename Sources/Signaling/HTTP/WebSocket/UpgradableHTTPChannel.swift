@@ -8,36 +8,12 @@ import NIOHTTPTypesHTTP1
 import NIOWebSocket
 import Room
 
-/// The decision on a WebSocket handshake.
-enum WebSocketAnswer {
-    case granted
-    /// The path has no WebSocket. The request is answered as any other.
-    case unknown
-    /// The request is answered with this failure, and the connection closes.
-    case refused(HTTPFailure)
-}
-
-/// Serves the WebSockets of the public listener.
-protocol WebSocketEndpoint: Sendable {
-    /// Decides on a WebSocket handshake.
-    ///
-    /// Called at most once per connection, for a complete opening handshake, on the channel's event loop. It must not block.
-    func answer(to head: HTTPRequestHead, on channel: any Channel) -> WebSocketAnswer
-
-    /// Serves a WebSocket until it closes. It sends with `channel.writeAndFlush`.
-    func serve(
-        _ input: NIOAsyncChannelInboundStream<WebSocketInput>,
-        on channel: any Channel,
-        logger: Logger
-    ) async
-}
-
 /// An HTTP/1.1 connection whose first request may upgrade it to a WebSocket.
 struct UpgradableHTTPChannel: HTTPChannelHandler {
     /// The protocol of a connection after its first request.
     enum Negotiated: Sendable {
         case http(NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>)
-        case webSocket(NIOAsyncChannel<WebSocketInput, WebSocketOutput>)
+        case webSocket(NIOAsyncChannel<WebSocketInput, WebSocketOutput>, WebSocketEndpoint)
     }
     struct Value: ServerChildChannelValue {
         let channel: any Channel
@@ -53,12 +29,14 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
     }
     /// The connection exceeds its network's share.
     struct ShareExceeded: Error {}
+    /// The pipeline was upgraded without a granted handshake.
+    struct NotGranted: Error {}
 
     let responder: HTTPChannelHandler.Responder
     let limits: HTTPLimits
     let webSocketLimits: WebSocketLimits
     let costs: Costs
-    let endpoint: any WebSocketEndpoint
+    let webSockets: PublicWebSockets
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let idleTimeout = limits.idleTimeout
@@ -79,7 +57,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
                 // ``UpgradeFilter`` already answered refused handshakes.
                 shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(HTTPHeaders()) },
                 upgradePipelineHandler: { channel, _ in
-                    channel.eventLoop.makeCompletedFuture { .webSocket(try webSocket(on: channel)) }
+                    channel.eventLoop.makeCompletedFuture { try webSocket(on: channel) }
                 }
             )
             var configuration = NIOUpgradableHTTPServerPipelineConfiguration<Negotiated>(
@@ -100,7 +78,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             let pipeline = channel.pipeline.syncOperations
             let negotiated = try pipeline.configureUpgradableHTTPServerPipeline(configuration: configuration)
             let upgradeHandler = try pipeline.handler(type: NIOTypedHTTPServerUpgradeHandler<Negotiated>.self)
-            try pipeline.addHandler(UpgradeFilter(endpoint: endpoint), position: .before(upgradeHandler))
+            try pipeline.addHandler(UpgradeFilter(webSockets), position: .before(upgradeHandler))
             try pipeline.addHandler(FirstRequestHandler(timeout: TimeAmount(idleTimeout)))
             return Value(channel: channel, negotiated: negotiated)
         }
@@ -131,8 +109,9 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         )
     }
 
-    private func webSocket(on channel: any Channel) throws -> NIOAsyncChannel<WebSocketInput, WebSocketOutput> {
+    private func webSocket(on channel: any Channel) throws -> Negotiated {
         let pipeline = channel.pipeline.syncOperations
+        guard let endpoint = try pipeline.handler(type: UpgradeFilter.self).granted else { throw NotGranted() }
         try pipeline.handler(type: FirstRequestHandler.self).leave()
         try pipeline.addHandler(
             WebSocketHandler(
@@ -142,10 +121,11 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
                 outbound: costs.outbound
             )
         )
-        return try NIOAsyncChannel(
+        let webSocket = try NIOAsyncChannel<WebSocketInput, WebSocketOutput>(
             wrappingChannelSynchronously: channel,
             configuration: .init(backPressureStrategy: Self.webSocketBackPressure)
         )
+        return .webSocket(webSocket, endpoint)
     }
 
     /// Stops reading while two messages are queued, because each may have the maximum length.
@@ -158,10 +138,10 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         do {
             switch try await value.negotiated.get() {
             case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)
-            case .webSocket(let channel):
+            case .webSocket(let channel, let endpoint):
                 try await withTaskCancellationHandler {
                     try await channel.executeThenClose { input, _ in
-                        await endpoint.serve(input, on: channel.channel, logger: logger)
+                        await webSockets.serve(input, of: endpoint, on: channel.channel)
                     }
                 } onCancel: {
                     channel.channel.close(promise: nil)

@@ -12,17 +12,18 @@ final class UpgradeFilter: ChannelDuplexHandler {
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    private let endpoint: any WebSocketEndpoint
+    private let webSockets: PublicWebSockets
+    /// The endpoint of a granted handshake; `nil` while the connection is not a WebSocket.
+    private(set) var granted: WebSocketEndpoint?
     /// Only the first request of a connection may become a WebSocket.
     private var isFirst = true
-    /// Whether the connection is a WebSocket.
-    private var isWebSocket = false
+    private var isWebSocket: Bool { granted != nil }
     /// Whether a handshake was refused, which closes the connection.
     private var isRefused = false
     /// Whether the connection closes after the next response.
     private var isLast = false
 
-    init(endpoint: any WebSocketEndpoint) { self.endpoint = endpoint }
+    init(_ webSockets: PublicWebSockets) { self.webSockets = webSockets }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isRefused else { return }
@@ -33,9 +34,9 @@ final class UpgradeFilter: ChannelDuplexHandler {
         isFirst = false
         guard head.headers.contains(name: "upgrade") else { return context.fireChannelRead(data) }
         if mayUpgrade, Self.isHandshake(head) {
-            switch endpoint.answer(to: head, on: context.channel) {
-            case .granted:
-                isWebSocket = true
+            switch webSockets.answer(to: head, on: context.channel) {
+            case .granted(let endpoint):
+                granted = endpoint
                 return context.fireChannelRead(data)
             case .unknown: break
             case .refused(let failure): return refuse(failure, context)

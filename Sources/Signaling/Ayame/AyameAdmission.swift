@@ -1,0 +1,110 @@
+import Access
+import JSON
+import Logging
+import Room
+
+/// Decides on clients of the Ayame protocol: first the node's authorizer, as for any other client that sends and receives,
+/// then the operator's server for the relay, if there is one.
+struct AyameAdmission: Sendable {
+    let rooms: Rooms
+    let authorizer: any Authorizer
+    let configuration: AyameConfiguration
+    let turn: SoraConfiguration.TURN?
+    /// `nil` without an operator's server.
+    let transport: (any WebhookTransport)?
+    let logger: Logger
+
+    func decide(_ registration: AyameRegistration, from network: ClientNetwork) async -> AyameDecision {
+        let prospect = await rooms.joinContext(of: registration.room)
+        let request = AccessRequest(
+            channel: registration.room,
+            role: .sendrecv,
+            participant: prospect.id,
+            session: prospect.session,
+            agent: ClientAgent(
+                signaling: .other,
+                name: registration.client ?? "",
+                environment: registration.environment
+            ),
+            network: network,
+            clientID: registration.clientID,
+            libwebrtc: registration.libwebrtc,
+            metadata: registration.metadata,
+            credential: registration.signalingKey.map { authorizer.verify($0) },
+            counts: prospect.counts,
+            members: prospect.members
+        )
+        switch await authorizer.admit(request) {
+        case .denied(let reason): return .rejected(reason: reason ?? "The key does not permit to join this room.")
+        case .failed: return .rejected(reason: AyameSession.internalError)
+        case .allowed: break
+        }
+        let connectionID = prospect.id.value
+        var acceptance = AyameAcceptance(iceServers: turn?.iceServers)
+        guard let url = configuration.authenticationURL, let transport else {
+            return .allowed(connectionID: connectionID, acceptance)
+        }
+        do {
+            let body = registration.webhookBody(connectionID: connectionID)
+            let answer = JSONFields(try await transport.exchange(.object(body), with: url))
+            guard let isAllowed = try answer.bool("allowed") else { throw JSONShapeError("\"allowed\" is missing.") }
+            guard isAllowed else {
+                return .rejected(reason: try answer.requiredString("reason", bytesMax: 1_024))
+            }
+            if let servers = try answer.array("iceServers", countMax: 64) { acceptance.iceServers = .array(servers) }
+            acceptance.metadata = answer.value("authzMetadata")
+            return .allowed(connectionID: connectionID, acceptance)
+        } catch {
+            let sentence =
+                (error as? WebhookFailure)?.sentence ?? (error as? JSONShapeError)?.sentence ?? "\(error)"
+            logger.warning(
+                "the relay's authentication webhook did not decide",
+                metadata: ["room": "\(registration.room)", "reason": "\(sentence.printable)"]
+            )
+            return .rejected(reason: AyameSession.internalError)
+        }
+    }
+
+    /// Tells the operator's server that a registration ended. Nothing waits for its answer.
+    func report(disconnected registration: AyameRegistration, connectionID: String) async {
+        guard let url = configuration.disconnectURL, let transport else { return }
+        let body = registration.identity(connectionID: connectionID)
+        do {
+            _ = try await transport.post(JSONValue.object(body).bytes, to: url, headers: [])
+        } catch {
+            logger.warning("the relay's disconnect webhook failed", metadata: ["reason": "\(error.sentence.printable)"])
+        }
+    }
+}
+
+extension AyameRegistration {
+    /// The members that both webhooks get.
+    fileprivate func identity(connectionID: String) -> [String: JSONValue] {
+        [
+            "roomId": .string(room.value), "clientId": .string(clientID ?? connectionID),
+            "connectionId": .string(connectionID),
+        ]
+    }
+
+    fileprivate func webhookBody(connectionID: String) -> [String: JSONValue] {
+        var members = identity(connectionID: connectionID)
+        members["signalingKey"] = signalingKey.map { .string($0) }
+        members["authnMetadata"] = metadata
+        members["ayameClient"] = client.map { .string($0) }
+        members["libwebrtc"] = libwebrtc.map { .string($0) }
+        members["environment"] = environment.map { .string($0) }
+        return members
+    }
+}
+
+extension SoraConfiguration.TURN {
+    /// As `RTCConfiguration.iceServers` has it.
+    fileprivate var iceServers: JSONValue {
+        [
+            .object([
+                "urls": .array(urls.map { .string($0) }), "username": .string(username),
+                "credential": .string(credential),
+            ])
+        ]
+    }
+}

@@ -1,0 +1,99 @@
+import JSON
+import Room
+
+/// A message from a client of the Ayame protocol.
+enum AyameClientMessage: Sendable {
+    case register(AyameRegistration)
+    /// An `offer`, `answer` or `candidate` for the other member.
+    case description
+    /// A standalone client's media is connected, and it needs no signaling any more.
+    case connected
+    case pong
+
+    /// - Throws: The close for an invalid message and for an unknown type. Clients leave with a `bye`, which is unknown too.
+    init(decoding text: String, limits: JSONLimits = .standard) throws(AyameClose) {
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: text, limits: limits)
+        } catch {
+            throw AyameClose("INVALID-JSON", "A message is not JSON, or has too many values.")
+        }
+        guard let members = value.object, let type = members["type"]?.string else {
+            throw AyameClose("INVALID-MESSAGE", "A message has no \"type\".")
+        }
+        switch type {
+        case "register": self = .register(try AyameRegistration(JSONFields(members)))
+        case "offer", "answer", "candidate": self = .description
+        case "connected": self = .connected
+        case "pong": self = .pong
+        case "bye": throw AyameClose("BYE", "The client left.")
+        default: throw AyameClose("UNKNOWN-TYPE", "A message has an unknown \"type\".")
+        }
+    }
+}
+
+/// The `register` message: which room a client joins, and as whom.
+struct AyameRegistration: Sendable {
+    /// The room; the relay's rooms have the names of channels, so that tokens for a channel hold for them.
+    let room: ChannelName
+    /// The client's name for itself; `nil` without one.
+    let clientID: String?
+    /// The secret that the application gave to the client: a token of the node, or anything that the operator's server
+    /// checks.
+    let signalingKey: String?
+    let metadata: JSONValue?
+    let client: String?
+    let libwebrtc: String?
+    let environment: String?
+    /// Whether the client drops the signaling once its media is connected.
+    let isStandalone: Bool
+
+    /// The longest key, in bytes: as the longest token.
+    private static let keyBytesMax = 8_192
+
+    init(_ fields: JSONFields) throws(AyameClose) {
+        do throws(JSONShapeError) {
+            guard let room = ChannelName(try fields.requiredString("roomId")) else {
+                throw JSONShapeError("\"roomId\" has to have 1 to 255 bytes without control characters.")
+            }
+            self.room = room
+            let clientID = try fields.string("clientId") ?? ""
+            guard !clientID.unicodeScalars.contains(where: \.isControl) else {
+                throw JSONShapeError("\"clientId\" has a control character.")
+            }
+            self.clientID = clientID.isEmpty ? nil : clientID
+            let old = try fields.string("key", bytesMax: Self.keyBytesMax)
+            signalingKey = try fields.string("signalingKey", bytesMax: Self.keyBytesMax) ?? old
+            metadata = fields.value("authnMetadata")
+            client = try fields.string("ayameClient")
+            libwebrtc = try fields.string("libwebrtc")
+            environment = try fields.string("environment", bytesMax: 1_024)
+            isStandalone = try fields.bool("standalone") ?? false
+        } catch {
+            throw AyameClose("INVALID-REGISTER", "A \"register\" message is refused: \(error.sentence)")
+        }
+    }
+}
+
+/// Why a connection ends. Clients of the protocol see code 1000 only; the reason is for people who debug.
+struct AyameClose: Error, Hashable, Sendable {
+    let close: WebSocketClose
+    /// What happened, for the operator's log.
+    let sentence: String
+
+    init(code: UInt16 = 1000, _ reason: String, _ sentence: String) {
+        close = WebSocketClose(code, reason)
+        self.sentence = sentence
+    }
+
+    static let stopping = Self(code: 1001, "SERVER-SHUTDOWN", "The node is shutting down.")
+    static let registerTimeout = Self("REGISTER-TIMEOUT", "No \"register\" message arrived in time.")
+    static let pongTimeout = Self("PONG-TIMEOUT", "The client did not answer pings; it may have lost its network.")
+    static let tooManyMessages = Self("TOO-MANY-MESSAGES", "The client sent more messages than signaling needs.")
+    static let notRegistered = Self("NOT-REGISTERED", "A client has to register before it sends anything else.")
+    static let registeredTwice = Self("REGISTERED-TWICE", "A client can register only once per connection.")
+    static let connected = Self("CONNECTED", "A standalone client's media is connected.")
+    static let bye = Self("BYE", "The other member left, and with it the room ended.")
+    static let replaced = Self("REPLACED", "The same client registered again.")
+    static func rejected(_ reason: String) -> Self { Self("REJECTED", "The client was rejected: \(reason)") }
+}

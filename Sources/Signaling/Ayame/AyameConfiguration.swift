@@ -1,0 +1,19 @@
+/// The configuration of the 1:1 relay with the Ayame protocol.
+public struct AyameConfiguration: Sendable {
+    /// The operator's server that admits clients, in addition to the node's tokens; `nil` for none.
+    public var authenticationURL: String?
+    /// The operator's server that is told of each ended registration; `nil` for none.
+    public var disconnectURL: String?
+    /// The time between two pings. The client Momo reconnects after 60 s without one.
+    var pingInterval: Duration = .seconds(5)
+    /// The time without any message from a client after which its connection ends.
+    var pongTimeout: Duration = .seconds(60)
+    /// The time limit for `register`.
+    var registerTimeout: Duration = .seconds(30)
+    /// The time limit for the admission, longer than any webhook timeout.
+    var admissionTimeout: Duration = .seconds(75)
+    /// The longest `register` message, in bytes.
+    var registerBytesMax = 128 * 1024
+
+    public init() {}
+}

@@ -1,0 +1,62 @@
+import NIOCore
+import NIOHTTP1
+import Room
+
+/// The WebSockets of the public listener: Sora signaling at `/signaling` and the 1:1 relay at `/relay`.
+struct PublicWebSockets: Sendable {
+    let sora: SoraContext
+    let ayame: AyameContext
+    let limiter: AddressLimiter
+    let clients: ClientAddresses
+    let shares: ConnectionShares
+
+    /// Decides on a WebSocket handshake by its path, the rate of requests and the client's share of connections.
+    ///
+    /// Called at most once per connection, for a complete opening handshake, on the channel's event loop. It does not block.
+    func answer(to head: HTTPRequestHead, on channel: any Channel) -> WebSocketAnswer {
+        guard head.method == .GET, let endpoint = endpoint(of: head.uri) else { return .unknown }
+        let address = clients.address(of: channel, forwardedFor: head.headers["x-forwarded-for"])
+        let network = address.map { ClientNetwork($0) } ?? .unknown
+        if let wait = limiter.take(.request, for: network) { return .refused(.overRate(wait)) }
+        guard let address, address != clients.address(of: channel) else { return .granted(endpoint) }
+        // Behind a proxy that reuses connections for several clients, a client's share counts WebSockets only.
+        guard shares.take(for: network, until: channel.closeFuture) else { return .refused(.overConnections) }
+        clients.name(address, for: channel)
+        return .granted(endpoint)
+    }
+
+    private func endpoint(of uri: String) -> WebSocketEndpoint? {
+        switch try? Route(target: RequestTarget(uri)) {
+        case .signaling: .sora
+        case .relay: .ayame
+        default: nil
+        }
+    }
+
+    /// Serves a WebSocket until it closes.
+    func serve(
+        _ input: NIOAsyncChannelInboundStream<WebSocketInput>,
+        of endpoint: WebSocketEndpoint,
+        on channel: any Channel
+    ) async {
+        switch endpoint {
+        case .sora: await SoraConnection(context: sora, channel: channel).run(input)
+        case .ayame: await AyameConnection(context: ayame, channel: channel).run(input)
+        }
+    }
+}
+
+/// A protocol over WebSocket.
+enum WebSocketEndpoint: Sendable {
+    case sora
+    case ayame
+}
+
+/// The decision on a WebSocket handshake.
+enum WebSocketAnswer {
+    case granted(WebSocketEndpoint)
+    /// The path has no WebSocket. The request is answered as any other.
+    case unknown
+    /// The request is answered with this failure, and the connection closes.
+    case refused(HTTPFailure)
+}
