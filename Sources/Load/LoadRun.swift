@@ -92,6 +92,11 @@ package actor LoadRun {
         }
     }
 
+    /// The members of a conference over Sora signaling watch each other on one connection each.
+    private var connectedClients: Int {
+        report.publishersConnected + (configuration.joiningSubscribers == 0 ? 0 : report.subscribersConnected)
+    }
+
     /// Checks the metrics page before clients join.
     private func checkMetrics() async throws(LoadError) {
         guard let url = configuration.metricsURL, let readMetrics else { return }
@@ -401,7 +406,7 @@ package actor LoadRun {
             onProgress(
                 LoadProgress(
                     seconds: (tally.takenAt - start).seconds,
-                    connected: report.publishersConnected + report.subscribersConnected,
+                    connected: connectedClients,
                     clients: configuration.clientCount,
                     failed: report.failedClients,
                     packetsPerSecond: Double(second.packets) / length,

@@ -2,6 +2,8 @@ public import Wire
 
 /// A channel's name as its users chose it: 1…255 bytes of UTF-8 without control characters.
 ///
+/// Names that a URL cannot have as a path segment, `.` and `..`, are none, and neither are names of white space alone.
+///
 /// Names compare byte by byte, so two spellings of one character are two channels on every node.
 public struct ChannelName: Hashable, Sendable, TextCodable, CustomStringConvertible {
     /// The longest name in bytes of UTF-8.
@@ -10,10 +12,16 @@ public struct ChannelName: Hashable, Sendable, TextCodable, CustomStringConverti
     private let bytes: [UInt8]
     public var value: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// `nil` when the name is empty, too long, or holds a control character (U+0000…U+001F, U+007F…U+009F).
+    /// What a name has to be, to follow the name of a field or flag in an error message.
+    public static let rule =
+        "must have 1 to \(bytesMax) bytes of UTF-8 without control characters, and be neither blank nor . or .."
+
+    /// `nil` when the name is empty, blank, too long, `.` or `..`, or holds a control character (U+0000…U+001F,
+    /// U+007F…U+009F).
     public init?(_ value: some StringProtocol) {
-        guard (1...Self.bytesMax).contains(value.utf8.count),
-            !value.unicodeScalars.contains(where: \.isControl)
+        guard (1...Self.bytesMax).contains(value.utf8.count), value != ".", value != "..",
+            !value.unicodeScalars.contains(where: \.isControl),
+            !value.unicodeScalars.allSatisfy(\.properties.isWhitespace)
         else { return nil }
         bytes = Array(value.utf8)
     }

@@ -17,7 +17,7 @@ struct NagareCommand: AsyncParsableCommand {
     /// Prints an error as one sentence. The library's own `main` adds the usage to each.
     static func main() async {
         do {
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(joiningNegativeNumbers(Array(CommandLine.arguments.dropFirst())))
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
@@ -30,6 +30,21 @@ struct NagareCommand: AsyncParsableCommand {
             if exitCode(for: error) == .success { exit(withError: error) }
             fail(sentence(message(for: error)), status: exitCode(for: error).rawValue)
         }
+    }
+
+    /// Makes `--flag=-1` of `--flag -1`, which the library reads as a flag without a value. The setting itself then says
+    /// which numbers it accepts.
+    static func joiningNegativeNumbers(_ arguments: [String]) -> [String] {
+        var joined: [String] = []
+        for argument in arguments {
+            let isNegative = argument.hasPrefix("-") && Double(argument) != nil
+            if isNegative, let flag = joined.last, flag.hasPrefix("--"), !flag.contains("="), flag.count > 2 {
+                joined[joined.count - 1] = "\(flag)=\(argument)"
+            } else {
+                joined.append(argument)
+            }
+        }
+        return joined
     }
 
     private static func fail(_ sentence: String, status: Int32) -> Never {

@@ -79,6 +79,11 @@ struct LifecycleTests {
             sentence: "nagare: Unknown option '--htp'. Did you mean '--http'?"
         ),
         Refusal(
+            arguments: ["serve", "--dev", "--grace", "-1"],
+            status: 64,
+            sentence: "nagare: --grace is \"-1\": write a whole number from 1 to 3600."
+        ),
+        Refusal(
             arguments: ["serve", "--dev"],
             environment: ["NAGARE_LOOPS": "many"],
             status: 64,

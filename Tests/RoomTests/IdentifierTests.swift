@@ -37,9 +37,10 @@ struct IdentifierTests {
         ("a", true), ("", false), (String(repeating: "x", count: 255), true),
         (String(repeating: "x", count: 256), false),
         (String(repeating: "é", count: 128), false), ("sp ace/slash", true), ("tab\t", false), ("\u{85}", false),
-        ("流れ", true),
+        ("流れ", true), (".", false), ("..", false), ("...", true), (" ", false), (" \u{3000}\u{A0}", false),
+        (" a ", true),
     ])
-    func `channel names are bounded in bytes and hold no control characters`(name: String, isValid: Bool) {
+    func `channel names are bounded, can be a path segment, and are not blank`(name: String, isValid: Bool) {
         #expect((ChannelName(name) != nil) == isValid)
     }
 

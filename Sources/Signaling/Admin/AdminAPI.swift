@@ -148,9 +148,7 @@ public struct AdminAPI: Sendable {
 extension JSONFields {
     func channel(_ name: String = "channel_id") throws -> ChannelName {
         guard let channel = ChannelName(try requiredString(name)) else {
-            throw JSONShapeError(
-                "\"\(name)\" must have 1 to \(ChannelName.bytesMax) bytes of text without control characters."
-            )
+            throw JSONShapeError("\"\(name)\" \(ChannelName.rule).")
         }
         return channel
     }

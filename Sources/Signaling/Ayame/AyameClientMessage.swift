@@ -54,7 +54,7 @@ struct AyameRegistration: Sendable {
     init(_ fields: JSONFields) throws(AyameClose) {
         do throws(JSONShapeError) {
             guard let room = ChannelName(try fields.requiredString("roomId")) else {
-                throw JSONShapeError("\"roomId\" has to have 1 to 255 bytes without control characters.")
+                throw JSONShapeError("\"roomId\" \(ChannelName.rule).")
             }
             self.room = room
             let clientID = try fields.string("clientId") ?? ""

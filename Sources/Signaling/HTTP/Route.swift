@@ -54,7 +54,7 @@ enum Route: Hashable, Sendable {
         guard let channel = ChannelName(name) else {
             throw HTTPFailure(
                 .badRequest,
-                "A channel name must have 1 to \(ChannelName.bytesMax) bytes of UTF-8 without control characters."
+                "A channel name \(ChannelName.rule)."
             )
         }
         return channel

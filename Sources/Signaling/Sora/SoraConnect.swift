@@ -57,9 +57,7 @@ extension SoraConnect {
         do throws(JSONShapeError) {
             let name = try message.requiredString("channel_id")
             guard let channel = ChannelName(name) else {
-                throw JSONShapeError(
-                    "\"channel_id\" must have 1 to \(ChannelName.bytesMax) bytes without control characters."
-                )
+                throw JSONShapeError("\"channel_id\" \(ChannelName.rule).")
             }
             guard let role: Role = try message.choice("role") else { throw JSONShapeError("\"role\" is missing.") }
             self.init(channel: channel, role: role)
