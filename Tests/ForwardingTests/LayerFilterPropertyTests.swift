@@ -281,8 +281,6 @@ private struct LayerRun {
     }
 
     private func referenceFaults(_ forwarded: [Int: Int]) -> [String] {
-        // Not held yet: after a recovered loss a frame of an independent layer can be sent without its reference.
-        if format.codec != .descriptor, format.prediction != .all, late + loss > 0 { return [] }
         let whole = wholeFrames()
         var faults: [String] = []
         for frame in forwarded.keys.sorted() where whole.contains(frame) && !fillsPictureID(frame) {

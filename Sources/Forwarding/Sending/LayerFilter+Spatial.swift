@@ -5,7 +5,7 @@ extension LayerFilter {
     /// Decides about a frame whose payload descriptor names layers.
     mutating func decideVP9(_ packet: PacketDescription) -> LayerDecision {
         if picture.timestamp != packet.timestamp { beginPicture(packet) }
-        spatialIDSeen = max(spatialIDSeen, packet.spatialID)
+        state.spatialIDSeen = max(state.spatialIDSeen, packet.spatialID)
         if picture.isLeftOut { return .leftOut }
         let bit = Self.bit(ofSpatial: packet.spatialID)
         let refersToEarlier = packet.frame.contains(.refersToEarlier)
@@ -13,7 +13,7 @@ extension LayerFilter {
             state.spatialID = packet.spatialID
             needsKeyFrame = state.spatialID != targetSpatialID
         }
-        if packet.spatialID > state.spatialID || isSkipped(packet, in: state.spatialID) {
+        if packet.spatialID > state.spatialID || isSkipped(packet, state) {
             openSpatial &= ~bit
             return .leftOut
         }
@@ -31,13 +31,13 @@ extension LayerFilter {
 
     /// Notes which spatial layers the source sends, by the end of a picture. A layer may skip some pictures.
     mutating func notePictureEnd(_ spatialID: UInt8) {
-        guard spatialID < spatialIDSeen else {
+        guard spatialID < state.spatialIDSeen else {
             picturesWithoutHighest = 0
             return
         }
         picturesWithoutHighest &+= 1
         guard picturesWithoutHighest >= Self.skippedPicturesMax else { return }
-        spatialIDSeen = spatialID
+        state.spatialIDSeen = spatialID
         picturesWithoutHighest = 0
     }
 
@@ -47,8 +47,8 @@ extension LayerFilter {
 
     /// Whether the layers up to `highest` do not need a frame of a lower one. The scalability structure comes with the
     /// frames of a key picture, which are sent all.
-    private func isSkipped(_ packet: PacketDescription, in highest: UInt8) -> Bool {
-        packet.spatialID < min(highest, spatialIDSeen)
+    private func isSkipped(_ packet: PacketDescription, _ state: State) -> Bool {
+        packet.spatialID < min(state.spatialID, state.spatialIDSeen)
             && packet.frame.contains([.refersToEarlier, .isUnusedAbove])
     }
 
@@ -66,20 +66,20 @@ extension LayerFilter {
         noteBeginning(of: packet)
         // What is missing may be frames that are not sent.
         if !isNext, !usesLowerLayers {
-            openSpatial &= ~(Self.bit(ofSpatial: min(state.spatialID, spatialIDSeen)) &- 1)
+            openSpatial &= ~(Self.bit(ofSpatial: min(state.spatialID, state.spatialIDSeen)) &- 1)
         }
         if picture.isOrderly, packet.spatialID == 0, !packet.frame.contains(.refersToEarlier) {
             state.spatialID = targetSpatialID
             openSpatial = Self.mask(upTo: targetSpatialID)
-            spatialIDSeen = 0
+            state.spatialIDSeen = 0
             state.open(.max)
             needsKeyFrame = false
         } else if picture.isOrderly {
-            let isSame = min(state.spatialID, spatialIDSeen) == min(targetSpatialID, spatialIDSeen)
+            let isSame = min(state.spatialID, state.spatialIDSeen) == min(targetSpatialID, state.spatialIDSeen)
             let isOpen = openSpatial & Self.bit(ofSpatial: targetSpatialID) != 0
             if isSame || (targetSpatialID < state.spatialID && isOpen) { state.spatialID = targetSpatialID }
             // Without the layers above, the highest one that there is cannot be decoded when its frames were not sent.
-            let highest = min(state.spatialID, spatialIDSeen)
+            let highest = min(state.spatialID, state.spatialIDSeen)
             needsKeyFrame =
                 state.spatialID != targetSpatialID || openSpatial & Self.bit(ofSpatial: highest) == 0
         }
@@ -109,7 +109,7 @@ extension LayerFilter {
     mutating func decideLateVP9(_ packet: PacketDescription, _ state: State) -> LayerDecision {
         let layer = min(packet.temporalID, 7)
         guard layer == 0 || (layer <= state.targetTemporalID && state.isOpen(upTo: layer)) else { return .leftOut }
-        guard packet.spatialID <= state.spatialID, !isSkipped(packet, in: state.spatialID) else {
+        guard packet.spatialID <= state.spatialID, !isSkipped(packet, state) else {
             openSpatial &= ~Self.bit(ofSpatial: packet.spatialID)
             return .leftOut
         }

@@ -24,6 +24,8 @@ struct LayerFilter: BitwiseCopyable {
         var openTemporal = UInt8.max
         /// The highest spatial layer that is sent, in a stream whose packets name one; `.max` while all are.
         var spatialID = UInt8.max
+        /// The highest spatial layer that the source sends.
+        var spatialIDSeen: UInt8 = 0
         /// With a dependency descriptor: the decode target that is sent; `.max` for all.
         var decodeTarget = UInt8.max
 
@@ -42,8 +44,6 @@ struct LayerFilter: BitwiseCopyable {
     var state: State
     /// The spatial layers of which each frame was forwarded since a key frame.
     var openSpatial = UInt8.max
-    /// The highest spatial layer that the source sends.
-    var spatialIDSeen: UInt8 = 0
     /// Pictures of the source in a row that ended below that layer.
     var picturesWithoutHighest: UInt8 = 0
     /// Frames of upper layers refer to the lower ones of their picture, not in key pictures only.
@@ -132,7 +132,6 @@ struct LayerFilter: BitwiseCopyable {
         setTarget(spatialID: spatialID, temporalID: temporalID)
         state.spatialID = spatialID
         openSpatial = 0
-        spatialIDSeen = 0
         needsKeyFrame = false
         picture = Picture()
         sequenceBefore = sequence.rawValue &- 1
