@@ -13,7 +13,7 @@ extension LayerFilter {
             state.spatialID = packet.spatialID
             needsKeyFrame = state.spatialID != targetSpatialID
         }
-        if packet.spatialID > state.spatialID || isSkipped(packet, state) {
+        if packet.spatialID > state.spatialID || isSkipped(packet, state) || isCutOff(packet) {
             openSpatial &= ~bit
             return .leftOut
         }
@@ -52,10 +52,16 @@ extension LayerFilter {
             && packet.frame.contains([.refersToEarlier, .isUnusedAbove])
     }
 
-    /// Whether the next layer of the target can begin here, within a picture.
+    /// Whether the highest layer there is lacks the earlier frames that a frame of it refers to.
+    private func isCutOff(_ packet: PacketDescription) -> Bool {
+        packet.spatialID >= min(state.spatialID, state.spatialIDSeen) && packet.frame.contains(.refersToEarlier)
+            && openSpatial & Self.bit(ofSpatial: packet.spatialID) == 0
+    }
+
+    /// Whether the next layer of the target can begin here, within a picture of which no frame can come late.
     private func startsUpperLayer(_ packet: PacketDescription) -> Bool {
-        guard packet.spatialID > state.spatialID, packet.spatialID <= targetSpatialID, picture.isOrderly,
-            !picture.isMarked, !packet.frame.contains(.refersToEarlier)
+        guard packet.spatialID > state.spatialID, packet.spatialID <= targetSpatialID, picture.isOrderly, isNext,
+            !picture.isMarked, packet.frame.contains(.startsFrame), !packet.frame.contains(.refersToEarlier)
         else { return false }
         return !packet.frame.contains(.refersToLowerLayer)
             || Int8(clamping: packet.spatialID) == picture.highestForwarded + 1
@@ -71,19 +77,22 @@ extension LayerFilter {
         if picture.isOrderly, packet.spatialID == 0, !packet.frame.contains(.refersToEarlier) {
             state.spatialID = targetSpatialID
             openSpatial = Self.mask(upTo: targetSpatialID)
+            openedAt = packet.sequence.rawValue
             state.spatialIDSeen = 0
             state.open(.max)
             needsKeyFrame = false
         } else if picture.isOrderly {
-            let isSame = min(state.spatialID, state.spatialIDSeen) == min(targetSpatialID, state.spatialIDSeen)
+            let isUp = targetSpatialID > state.spatialID
+            let wanted = min(targetSpatialID, state.spatialIDSeen)
+            let isSame = min(state.spatialID, state.spatialIDSeen) == wanted
             let isOpen = openSpatial & Self.bit(ofSpatial: targetSpatialID) != 0
-            if isSame || (targetSpatialID < state.spatialID && isOpen) { state.spatialID = targetSpatialID }
+            if isUp ? isSame && isOpen : isSame || isOpen { state.spatialID = targetSpatialID }
             // Without the layers above, the highest one that there is cannot be decoded when its frames were not sent.
             let highest = min(state.spatialID, state.spatialIDSeen)
-            needsKeyFrame =
-                state.spatialID != targetSpatialID || openSpatial & Self.bit(ofSpatial: highest) == 0
+            needsKeyFrame = highest != wanted || openSpatial & Self.bit(ofSpatial: highest) == 0
         }
         picture.isLeftOut = !decideTemporalLayerVP9(packet)
+        picture.stateAtBeginning = state
     }
 
     /// Decides about the temporal layer of a picture.
@@ -110,7 +119,7 @@ extension LayerFilter {
         let layer = min(packet.temporalID, 7)
         guard layer == 0 || (layer <= state.targetTemporalID && state.isOpen(upTo: layer)) else { return .leftOut }
         guard packet.spatialID <= state.spatialID, !isSkipped(packet, state) else {
-            openSpatial &= ~Self.bit(ofSpatial: packet.spatialID)
+            if packet.sequence.rawValue > openedAt { openSpatial &= ~Self.bit(ofSpatial: packet.spatialID) }
             return .leftOut
         }
         return packet.spatialID == state.spatialID ? .forwardedLast : .forwarded

@@ -44,6 +44,8 @@ struct LayerFilter: BitwiseCopyable {
     var state: State
     /// The spatial layers of which each frame was forwarded since a key frame.
     var openSpatial = UInt8.max
+    /// The first packet of the newest key picture.
+    var openedAt = Int64.min
     /// Pictures of the source in a row that ended below that layer.
     var picturesWithoutHighest: UInt8 = 0
     /// Frames of upper layers refer to the lower ones of their picture, not in key pictures only.
@@ -79,6 +81,8 @@ struct LayerFilter: BitwiseCopyable {
         var decision = LayerDecision.undecided
         /// What was sent when it was decided.
         var state: State
+
+        func isPart(ofPicture timestamp: RTPTimestamp) -> Bool { key &- timestamp.rawValue <= UInt32(UInt8.max) }
     }
 
     /// One picture of a stream with spatial layers.
@@ -86,6 +90,8 @@ struct LayerFilter: BitwiseCopyable {
         var timestamp: RTPTimestamp?
         /// Its temporal layer is left out.
         var isLeftOut = false
+        /// What was sent when its temporal layer was decided.
+        var stateAtBeginning: State?
         /// A frame of it came whose dependency structure is not known.
         var isUnknown = false
         /// Its beginning was seen. Spatial layers change in such a picture only: none of its frames can come late and belong
@@ -132,6 +138,7 @@ struct LayerFilter: BitwiseCopyable {
         setTarget(spatialID: spatialID, temporalID: temporalID)
         state.spatialID = spatialID
         openSpatial = 0
+        openedAt = sequence.rawValue
         needsKeyFrame = false
         picture = Picture()
         sequenceBefore = sequence.rawValue &- 1
@@ -186,15 +193,21 @@ struct LayerFilter: BitwiseCopyable {
     /// What was sent at a packet's place: in its picture, or else before it.
     private func state(at packet: PacketDescription) -> State {
         let sequence = UInt32(truncatingIfNeeded: packet.sequence.rawValue)
-        var nearest: (distance: UInt32, state: State)?
+        var before: (distance: UInt32, index: Int)?
+        var after: (distance: UInt32, index: Int)?
         for index in 0..<Self.framesMax where frames[index].decision != .undecided {
-            if frames[index].key &- packet.timestamp.rawValue <= UInt32(UInt8.max) { return frames[index].state }
             let distance = sequence &- frames[index].sequence
-            guard distance < 0x8000_0000, distance < nearest?.distance ?? .max else { continue }
-            nearest = (distance, frames[index].state)
+            if distance < 0x8000_0000 {
+                if distance < before?.distance ?? .max { before = (distance, index) }
+            } else if frames[index].isPart(ofPicture: packet.timestamp), 0 &- distance < after?.distance ?? .max {
+                after = (0 &- distance, index)
+            }
+        }
+        if let before, after == nil || frames[before.index].isPart(ofPicture: packet.timestamp) {
+            return frames[before.index].state
         }
         // Before the first frame that was decided all went out.
-        return nearest?.state ?? State(targetTemporalID: .max)
+        return after.map { frames[$0.index].state } ?? State(targetTemporalID: .max)
     }
 
     /// Decides about a packet of the stream that plays, by its frame.
@@ -216,7 +229,14 @@ struct LayerFilter: BitwiseCopyable {
         let isOfEarlierPicture = isLate && packet.timestamp != picture.timestamp
         var placed = isOfEarlierPicture ? state(at: packet) : state
         let decision = decideFrame(packet, templates, isOfEarlierPicture ? placed : nil)
-        if !isOfEarlierPicture { placed = state }
+        if !isOfEarlierPicture {
+            placed = state
+            if let begun = picture.stateAtBeginning {
+                // A temporal layer is sent or left out in all frames of a picture.
+                placed.targetTemporalID = begun.targetTemporalID
+                placed.openTemporal = begun.openTemporal
+            }
+        }
         if decision == .leftOut || (decision == .forwardedLast && isLimited) { changedAt = now }
         newestFrame &+= 1
         frames[Int(newestFrame)] = Frame(
