@@ -98,7 +98,7 @@ package struct SendController: Sendable {
 
     /// Takes a packet that leaves.
     package mutating func packetSent(bytes: Int, at now: Int64) {
-        silence.packetSent()
+        silence.packetSent(at: now)
         receiver.packetSent(at: now)
         path.packetSent(bytes: bytes, at: now)
     }

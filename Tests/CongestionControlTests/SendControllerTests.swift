@@ -125,6 +125,33 @@ struct SendControllerTests {
         #expect(path.controller.target > 0.9 * before)
     }
 
+    @Test func `lost reports do not lower the rate`() {
+        var path = SimulatedPath(capacity: 1_000_000, demand: 2_000_000)
+        path.run(seconds: 20)
+        for _ in 0..<10 {
+            path.isReporting = false
+            path.run(seconds: 0.3)
+            path.isReporting = true
+            path.run(seconds: 1.5)
+            #expect(path.controller.diagnostics.delivered > 800_000)
+            #expect(path.controller.target > 700_000)
+        }
+    }
+
+    @Test func `media that go on after a pause have their rate before the first report`() {
+        var path = SimulatedPath(capacity: 1_000_000, demand: 2_000_000)
+        path.run(seconds: 10)
+        let before = path.controller.target
+        path.media = 0
+        path.run(seconds: 20)
+        path.media = .infinity
+        for _ in 0..<5 {
+            path.run(seconds: 0.1)
+            #expect(path.controller.target > 0.7 * before)
+        }
+        #expect(path.controller.diagnostics.delivered > 0.7 * before)
+    }
+
     @Test func `media that send little do not raise the rate without a probe`() {
         var path = SimulatedPath(.init(isProbing: false), capacity: Self.gigabit, demand: 5_000_000)
         path.media = 200_000

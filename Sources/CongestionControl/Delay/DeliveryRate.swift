@@ -4,6 +4,8 @@ struct DeliveryRate: Sendable {
         var firstAt: Int64
         var lastAt: Int64
         var bytes: Int
+        /// The time before it of which no report came.
+        var gap: Int64 = 0
     }
 
     private static let window: Int64 = 400_000
@@ -14,11 +16,21 @@ struct DeliveryRate: Sendable {
 
     private var groups = Ring(capacity: 128, filler: Group(firstAt: 0, lastAt: 0, bytes: 0))
     private var bytes = 0
+    /// Of the groups after the first one.
+    private var gaps: Int64 = 0
 
     /// Takes a received packet.
-    mutating func add(_ packet: PacketResult) {
+    /// - Parameter followsGap: whether no report tells about the packets before it: the time until it does not count.
+    mutating func add(_ packet: PacketResult, followsGap: Bool = false) {
         bytes += packet.bytes
-        if let last = groups.last, packet.arrivedAt &- last.firstAt < Self.groupLength {
+        if followsGap, let last = groups.last, packet.arrivedAt > last.lastAt {
+            if groups.count == 128 { removeFirst() }
+            let gap = packet.arrivedAt &- last.lastAt
+            gaps &+= gap
+            groups.append(
+                Group(firstAt: packet.arrivedAt, lastAt: packet.arrivedAt, bytes: packet.bytes, gap: gap)
+            )
+        } else if let last = groups.last, packet.arrivedAt &- last.firstAt < Self.groupLength {
             // Packets that overtook each other are counted where they are met.
             groups[groups.count - 1].bytes += packet.bytes
             groups[groups.count - 1].lastAt = max(last.lastAt, packet.arrivedAt)
@@ -31,9 +43,9 @@ struct DeliveryRate: Sendable {
     /// Ends a report whose latest arrival is `newest`.
     /// - Returns: bits a second; 0 while too little has arrived.
     mutating func update(newest: Int64) -> Double {
-        while !groups.isEmpty, newest &- groups[0].lastAt >= Self.window { removeFirst() }
+        while !groups.isEmpty, newest &- groups[0].lastAt &- gaps >= Self.window { removeFirst() }
         guard groups.count > 1 else { return 0 }
-        let span = max(newest &- groups[0].lastAt, Self.spanMin)
+        let span = max(newest &- groups[0].lastAt &- gaps, Self.spanMin)
         return Double(bytes - groups[0].bytes) * 8e6 / Double(span)
     }
 
@@ -42,5 +54,6 @@ struct DeliveryRate: Sendable {
     private mutating func removeFirst() {
         bytes -= groups[0].bytes
         groups.removeFirst()
+        if !groups.isEmpty { gaps &-= groups[0].gap }
     }
 }

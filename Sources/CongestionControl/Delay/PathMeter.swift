@@ -23,6 +23,8 @@ struct PathMeter: Sendable {
     private var delivery = DeliveryRate()
     private var capacity = CapacityHint()
     private var newestBefore: Int64?
+    /// The highest number of a packet in a report.
+    private var highest: Int64 = 0
     private var proven = 0.0
 
     /// What pairs of packets tell of the bottleneck.
@@ -59,17 +61,27 @@ struct PathMeter: Sendable {
             least = min(least, packet.arrivedAt &- packet.sentAt)
         }
         checkClock(newest: newest, sinceReport: sinceReport)
+        var followsGap = noteGap(report)
         var shortest = Int64.max
         for packet in report.packets where packet.isReceived {
             shortest = min(shortest, now &- packet.sentAt &- (newest &- packet.arrivedAt))
             queue.add(packet)
-            delivery.add(packet)
+            delivery.add(packet, followsGap: followsGap)
+            followsGap = false
             capacity.add(packet)
         }
         roundTrip = min(max(shortest, Self.roundTripLimits.lowerBound), Self.roundTripLimits.upperBound)
         capacity.update()
         queue.update(least: least, newest: newest, at: now)
         delivered = min(delivery.update(newest: newest), Self.deliveredMax * sent.peak)
+    }
+
+    /// - Returns: whether packets before those of the report are in no report: theirs was lost.
+    private mutating func noteGap(_ report: borrowing FeedbackReport) -> Bool {
+        guard let last = report.packets.last?.sequence, last > highest else { return false }
+        defer { highest = last }
+        guard let first = report.packets.first(where: { $0.sequence > highest }), highest > 0 else { return false }
+        return first.sequence > highest &+ 1
     }
 
     /// Lets the proven rate fade.

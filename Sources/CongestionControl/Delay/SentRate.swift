@@ -14,7 +14,8 @@ struct SentRate: Sendable {
 
     private var recent = Ring(capacity: 16, filler: Bin(slot: 0))
     private var bytes = 0
-    private var startedAt: Int64?
+    /// When the first packet left, or the first one after a pause as long as the span.
+    private(set) var startedAt: Int64?
     private var updatedAt: Int64?
     /// The highest rate of the last seconds, fading.
     private(set) var peak = 0.0
@@ -28,15 +29,17 @@ struct SentRate: Sendable {
             recent.append(Bin(slot: slot, bytes: count))
         }
         bytes += count
-        let startedAt = startedAt ?? now
-        self.startedAt = startedAt
         fade(at: now)
         while !recent.isEmpty, slot &- recent[0].slot >= Self.bins { removeFirst() }
+        // After a pause as long as the span it is the start again.
+        let startedAt = recent.count > 1 || bytes > count ? startedAt ?? now : now
+        self.startedAt = startedAt
         let span = min(max(now &- startedAt, Self.spanMin), Self.binLength * Self.bins)
         // At the start the span ends with this packet.
         let isStart = now &- startedAt < Self.binLength * Self.bins
         let inSpan = isStart ? bytes - count : bytes
-        peak = max(peak, Double(inSpan) * 8e6 / Double(span))
+        let rate = Double(inSpan) * 8e6 / Double(span)
+        peak = max(peak, rate, Double(bytes) * 8e6 / Double(Self.binLength * Self.bins))
     }
 
     private mutating func fade(at now: Int64) {

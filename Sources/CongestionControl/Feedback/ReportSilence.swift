@@ -13,18 +13,21 @@ struct ReportSilence: Sendable {
 
     private var reportAt: Int64
     private var lowered: Int64 = .min / 2
-    private var hasSent = false
+    /// When the first packet after the last report left; `nil` while none has.
+    private var sentAt: Int64?
     /// The target rate before the silence; `nil` while reports come.
     private(set) var targetBefore: Double?
 
     init(at now: Int64) { reportAt = now }
 
-    mutating func packetSent() { hasSent = true }
+    mutating func packetSent(at now: Int64) { if sentAt == nil { sentAt = now } }
 
     /// - Returns: the target rate of now.
     mutating func handleTimeout(_ target: Double, roundTrip: Int64, at now: Int64) -> Double {
-        let silence = now &- reportAt
-        guard hasSent, silence > max(Self.wait, 3 &* roundTrip), now &- lowered > Self.step else { return target }
+        guard let sentAt else { return target }
+        // A pause in which nothing was sent is no silence.
+        let silence = now &- max(reportAt, sentAt)
+        guard silence > max(Self.wait, 3 &* roundTrip), now &- lowered > Self.step else { return target }
         lowered = now
         targetBefore = targetBefore ?? target
         let factor = silence > Self.longWait ? Self.longFactor : Self.factor
@@ -35,7 +38,7 @@ struct ReportSilence: Sendable {
     /// - Returns: the microseconds since the report before.
     mutating func reported(at now: Int64) -> Int64 {
         defer { reportAt = now }
-        hasSent = false
+        sentAt = nil
         return now &- reportAt
     }
 
