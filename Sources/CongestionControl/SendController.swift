@@ -287,6 +287,7 @@ package struct SendController: Sendable {
                     link: path.link,
                     roundTrip: path.roundTrip,
                     isTestingLoss: loss.isTesting,
+                    isNewcomer: path.isNewcomer(at: now),
                     elapsed: elapsed
                 )
                 target = min(law.next(target, input, at: now), lossCap.rate ?? .infinity)

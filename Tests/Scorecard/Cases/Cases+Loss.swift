@@ -130,7 +130,7 @@ extension ScorecardCase {
             end: 60,
             LinkSettings([(0, 4)]) { $0.batchMS = 30 },
             .goal(.utilisation, 0.8),
-            .missed(.targetMin(from: 15, to: 60), goal: 3.2, bound: 2.8)
+            .goal(.targetMin(from: 15, to: 60), 3.2)
         ),
         spiked(2), spiked(4), spiked(5),
         ScorecardCase(
@@ -209,7 +209,7 @@ extension ScorecardCase {
             LinkSettings([(0, 1)]),
             flows: [FlowSettings(reportLoss: (0.2, 3))],
             .goal(.utilisation, 0.8),
-            .missed(.targetMin(from: 10, to: 60), goal: 0.8, bound: 0.2)
+            .missed(.targetMin(from: 10, to: 60), goal: 0.8, bound: 0.55)
         ),
         ScorecardCase(
             .loss,
