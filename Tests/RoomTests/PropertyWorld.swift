@@ -290,7 +290,7 @@ extension PropertyWorld {
                 strangers(Set(ids), to: member) == Set(ids).subtracting([member.id]),
                 "a bundle is not told of focus"
             )
-        case .layerSwitched, .forwarding, .codecUnsupported: break
+        case .layerSwitched, .forwarding, .codecUnsupported, .accessExpires: break
         }
     }
 

@@ -1,12 +1,15 @@
-// Deadlines of participants: the end of `connection_lifetime`, setup timeouts and updates of every minute.
+// Deadlines of participants: the end of `connection_lifetime`, the expiry of their tokens, setup timeouts and updates of
+// every minute.
+
+import Wire
 
 extension ChannelModel {
     /// In a channel with more members than this, the updates of every minute go to their own member only.
     static let updatesSharedMembersMax = 100
     private static let updateSeconds: Int64 = 60
 
-    /// Handles the deadlines that are due: ends participants whose lifetime or setup timeout is over, and sends the
-    /// updates of every minute. To be called about once a second.
+    /// Handles the deadlines that are due: ends participants whose lifetime or setup timeout is over or whose token has
+    /// expired, and sends warnings and the updates of every minute. To be called about once a second.
     package mutating func tick(at now: RoomTime) -> [Effect] {
         self.now = now
         var effects: [Effect] = []
@@ -14,6 +17,7 @@ extension ChannelModel {
             participants[id]?.lifetimeEndSecond = nil
             effects += left(id, reason: .lifetimeExpired)
         }
+        for id in expiryDeadlines.due(through: now.second) { expiryDue(id, into: &effects) }
         for id in setupDeadlines.due(through: now.second) {
             participants[id]?.setupSecond = nil
             guard let participant = participants[id] else { continue }
@@ -43,10 +47,48 @@ extension ChannelModel {
         announceUpdated(participant, isPrivate: isPrivate, into: &effects)
     }
 
-    /// Schedules the updates and the end of the lifetime of a participant that connected.
+    /// Ends a participant whose token has expired, or warns it before.
+    private mutating func expiryDue(_ id: ParticipantID, into effects: inout [Effect]) {
+        guard var participant = participants[id], let expiry = participant.expiry else { return }
+        participant.expirySecond = nil
+        let remaining = expiry.nanoseconds(from: now)
+        guard remaining > 0 else {
+            participants[id] = participant
+            effects += left(id, reason: .tokenExpired)
+            return
+        }
+        // The real-time clock may have been set back since the deadline was scheduled.
+        if !participant.isExpiryAnnounced, remaining <= Self.nanoseconds(expiry.warningSeconds) {
+            participant.isExpiryAnnounced = true
+            effects.append(.notify(.accessExpires(unixSeconds: expiry.unixSeconds), to: [id]))
+        }
+        scheduleExpiry(&participant)
+        participants[id] = participant
+    }
+
+    /// Schedules the warning of a connected participant, or after it the end.
+    private mutating func scheduleExpiry(_ participant: inout Participant) {
+        guard let expiry = participant.expiry else { return }
+        let warning = participant.isExpiryAnnounced ? 0 : Self.nanoseconds(expiry.warningSeconds)
+        let wait = max(expiry.nanoseconds(from: now), 0)
+        let (instant, overflows) = now.instant.nanoseconds.addingReportingOverflow(max(wait - warning, 0))
+        guard !overflows else { return }
+        // The first whole second that is not before the instant.
+        let second = instant / 1_000_000_000 + (instant % 1_000_000_000 > 0 ? 1 : 0)
+        participant.expirySecond = expiryDeadlines.insert(participant.id, order: participant.order, at: second)
+    }
+
+    /// Clamped to 64 bits.
+    private static func nanoseconds(_ seconds: Int64) -> Int64 {
+        let (product, overflows) = max(seconds, 0).multipliedReportingOverflow(by: 1_000_000_000)
+        return overflows ? .max : product
+    }
+
+    /// Schedules the updates, the end of the lifetime and the expiry of a participant that connected.
     mutating func scheduleDeadlines(_ participant: inout Participant) {
         let (id, order) = (participant.id, participant.order)
         participant.updateSecond = updateDeadlines.insert(id, order: order, at: now.second + Self.updateSeconds)
+        scheduleExpiry(&participant)
         guard let seconds = participant.lifetimeSeconds else { return }
         let (end, overflows) = now.second.addingReportingOverflow(seconds)
         if !overflows { participant.lifetimeEndSecond = lifetimeDeadlines.insert(id, order: order, at: end) }
@@ -70,5 +112,6 @@ extension ChannelModel {
     mutating func cancelDeadlines(_ participant: Participant) {
         if let second = participant.updateSecond { updateDeadlines.cancel(order: participant.order, at: second) }
         if let second = participant.lifetimeEndSecond { lifetimeDeadlines.cancel(order: participant.order, at: second) }
+        if let second = participant.expirySecond { expiryDeadlines.cancel(order: participant.order, at: second) }
     }
 }

@@ -55,6 +55,8 @@ package struct ChannelModel: Sendable, Codable {
     var updateDeadlines = DeadlineWheel()
     /// The ends of `connection_lifetime`.
     var lifetimeDeadlines = DeadlineWheel()
+    /// The expiries of tokens and URLs, and the warnings before them.
+    var expiryDeadlines = DeadlineWheel()
     /// Setup timeouts of participants that have not connected.
     var setupDeadlines = DeadlineWheel()
     /// Members, slots and filter rules visited so far. Tests measure the model's work in it.
@@ -71,7 +73,7 @@ package struct ChannelModel: Sendable, Codable {
     /// Whether nothing is held: no participant, listener, deadline or index entry.
     package var isEmpty: Bool {
         isUnused && participants.isEmpty && viewers.isEmpty && participantOfPeer.isEmpty && updateDeadlines.isEmpty
-            && lifetimeDeadlines.isEmpty && setupDeadlines.isEmpty
+            && lifetimeDeadlines.isEmpty && expiryDeadlines.isEmpty && setupDeadlines.isEmpty
     }
 
     /// What the node knows of the channel.
@@ -82,7 +84,8 @@ package struct ChannelModel: Sendable, Codable {
             viewers: state.activeViewerCount,
             connections: state.counts,
             nextDeadlineSecond: [
-                updateDeadlines.earliest, lifetimeDeadlines.earliest, setupDeadlines.earliest,
+                updateDeadlines.earliest, lifetimeDeadlines.earliest, expiryDeadlines.earliest,
+                setupDeadlines.earliest,
                 state.session?.recentSpeakers.deadlineSecond,
             ].compactMap(\.self).min()
         )

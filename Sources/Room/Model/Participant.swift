@@ -25,6 +25,8 @@ struct Participant: Sendable, Codable {
     let agent: ClientAgent
     let eventMetadataJSON: String?
     let lifetimeSeconds: Int64?
+    /// When its permission expires; `nil` without an end.
+    let expiry: AccessExpiry?
     /// Bit/s that its grant lets it be sent; `nil` for the node's maximum.
     let grantedReceiveBitsPerSecondMax: Int?
     /// Bit/s that it may be sent at present: those of its grant, or an operator's choice.
@@ -39,10 +41,13 @@ struct Participant: Sendable, Codable {
     var publications: [Publication] = []
     /// The tracks with speech at present.
     var speaking: Set<MID> = []
-    /// Its deadlines in ``ChannelModel/updateDeadlines`` and ``ChannelModel/lifetimeDeadlines``, in seconds of the
-    /// monotonic clock.
+    /// Its deadlines in ``ChannelModel/updateDeadlines``, ``ChannelModel/lifetimeDeadlines`` and
+    /// ``ChannelModel/expiryDeadlines``, in seconds of the monotonic clock.
     var updateSecond: Int64?
     var lifetimeEndSecond: Int64?
+    var expirySecond: Int64?
+    /// Whether it was warned of its expiry.
+    var isExpiryAnnounced = false
     /// Its deadline in ``ChannelModel/setupDeadlines``.
     var setupSecond: Int64?
     /// The video codecs that it can decode; `nil` where its description does not list them.
@@ -85,6 +90,7 @@ struct Participant: Sendable, Codable {
         agent = request.agent
         eventMetadataJSON = request.eventMetadataJSON
         lifetimeSeconds = request.lifetime.map { max($0.components.seconds, 0) }
+        expiry = request.expiry
         grantedReceiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         receiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         createdAt = now

@@ -46,6 +46,8 @@ public struct JoinRequest: Sendable {
     public var network: ClientNetwork
     /// How long it may stay connected (`connection_lifetime`); `nil` without a limit.
     public var lifetime: Duration?
+    /// When its permission expires; `nil` without an end.
+    public var expiry: AccessExpiry?
     /// The most participants of its channel, itself included; `nil` for the node's limit.
     public var channelConnectionsMax: Int?
     /// Bit/s that it may publish, audio and video together; `nil` for the node's limit.
@@ -82,6 +84,7 @@ public struct JoinRequest: Sendable {
         agent: ClientAgent = ClientAgent(),
         network: ClientNetwork = .unknown,
         lifetime: Duration? = nil,
+        expiry: AccessExpiry? = nil,
         channelConnectionsMax: Int? = nil,
         publishBitsPerSecondMax: Int? = nil,
         receiveBitsPerSecondMax: Int? = nil,
@@ -110,6 +113,7 @@ public struct JoinRequest: Sendable {
         self.agent = agent
         self.network = network
         self.lifetime = lifetime
+        self.expiry = expiry
         self.channelConnectionsMax = channelConnectionsMax
         self.publishBitsPerSecondMax = publishBitsPerSecondMax
         self.receiveBitsPerSecondMax = receiveBitsPerSecondMax

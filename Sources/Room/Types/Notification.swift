@@ -24,6 +24,8 @@ public final class Notification: Sendable {
         case codecUnsupported(CodecName, source: ParticipantID, destination: ParticipantID)
         /// The receiver's own ICE connection state changed.
         case iceStateChanged(current: ICEState, previous: ICEState)
+        /// The receiver's token or URL expires soon. The participant ends then.
+        case accessExpires(unixSeconds: Int64)
     }
     public enum ICEState: String, Hashable, Sendable { case checking, connected }
     public struct LayerSwitch: Hashable, Sendable {

@@ -76,6 +76,8 @@ public enum EndReason: Hashable, Sendable {
     case disconnectedByOperator
     /// Its `connection_lifetime` is over.
     case lifetimeExpired
+    /// The token or URL that admitted it has expired.
+    case tokenExpired
     /// An operator ended the session of its channel.
     case sessionTerminated
     /// Its signaling read events too slowly.

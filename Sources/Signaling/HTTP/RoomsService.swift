@@ -67,6 +67,7 @@ extension EndReason {
         case .transport(let reason): reason.rawValue
         case .disconnectedByOperator: "an operator disconnected it"
         case .lifetimeExpired: "its permitted time is over"
+        case .tokenExpired: "its token expired"
         case .sessionTerminated: "an operator ended the session"
         case .tooSlow: "its signaling did not take the events that waited for it"
         case .unanswered: "it did not answer its offer in time"

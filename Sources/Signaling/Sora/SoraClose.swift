@@ -52,6 +52,10 @@ struct SoraClose: Error, Hashable, Sendable {
         WebSocketClose(1000, "LIFETIME-EXPIRED"),
         "The granted lifetime of the connection is over."
     )
+    static let tokenExpired = Self(
+        WebSocketClose(1000, "TOKEN-EXPIRED"),
+        "The client's token expired; it can join again with a new one."
+    )
     static let stopping = Self(WebSocketClose(1001, "SERVER-SHUTDOWN"), "The node is shutting down.")
 
     // MARK: Timeouts
@@ -86,6 +90,7 @@ extension SoraClose {
         case .shutdown: self = .stopping
         case .disconnectedByOperator, .sessionTerminated: self = .disconnectedByOperator
         case .lifetimeExpired: self = .lifetimeExpired
+        case .tokenExpired: self = .tokenExpired
         case .rejected(let reason):
             self.init(WebSocketClose(Self.refusalCode, reason), "The participant was rejected: \(reason)")
         case .setupFailed: self.init(.internalError, "The media could not be set up.")

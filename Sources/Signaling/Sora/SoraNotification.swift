@@ -52,6 +52,7 @@ extension SoraServerMessage {
         case .iceStateChanged(let current, let previous):
             message.add("current_state", current.rawValue)
             message.add("previous_state", previous.rawValue)
+        case .accessExpires(let second): message.add("expires_at", Int(second))
         }
         return message.text
     }
@@ -69,6 +70,7 @@ extension SoraServerMessage {
         case .codecUnsupported: "codec.unsupported"
         case .networkStatus: "network.status"
         case .iceStateChanged: "ice-connection-state.changed"
+        case .accessExpires: "token.expiring"
         }
     }
 

@@ -80,6 +80,7 @@ extension EndReason {
         case .transport(let reason): "TRANSPORT-\(reason.rawValue.uppercased().replacing("_", with: "-"))"
         case .disconnectedByOperator: "DISCONNECTED-API"
         case .lifetimeExpired: "LIFETIME-EXPIRED"
+        case .tokenExpired: "TOKEN-EXPIRED"
         case .sessionTerminated: "SESSION-TERMINATED"
         case .tooSlow: "TOO-SLOW"
         case .unanswered: "ANSWER-TIMEOUT"

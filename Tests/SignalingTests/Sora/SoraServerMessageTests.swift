@@ -354,6 +354,9 @@ import Wire
                 "previous_state": "checking",
             ]
         )
+        var expiry = try #require(try Self.notify(.accessExpires(unixSeconds: 1_700_000_000)).object)
+        #expect(expiry.removeValue(forKey: "timestamp") == time)
+        #expect(expiry == ["type": "notify", "event_type": "token.expiring", "expires_at": 1_700_000_000])
     }
 
     @Test(arguments: [nil, false, true])

@@ -253,7 +253,8 @@ import Wire
 
     static let ends: [(EndReason, UInt16, String)] = [
         (.disconnectedByOperator, 1000, "DISCONNECTED-API"), (.sessionTerminated, 1000, "DISCONNECTED-API"),
-        (.lifetimeExpired, 1000, "LIFETIME-EXPIRED"), (.shutdown, 1001, "SERVER-SHUTDOWN"),
+        (.lifetimeExpired, 1000, "LIFETIME-EXPIRED"), (.tokenExpired, 1000, "TOKEN-EXPIRED"),
+        (.shutdown, 1001, "SERVER-SHUTDOWN"),
         (.left, 1000, "TYPE-DISCONNECT"), (.transport(.closedByPeer), 1000, "TYPE-DISCONNECT"),
         (.transport(.consentExpired), 4490, "ICE-CONNECTION-STATE-FAILED"),
         (.transport(.setupTimedOut), 4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"),

@@ -1,0 +1,25 @@
+/// The expiry of what a client presented to join: its token or its signed URL.
+public struct AccessExpiry: Hashable, Sendable, Codable {
+    /// How long before its expiry a token's client is warned, in seconds.
+    public static let tokenWarningSeconds: Int64 = 30
+    /// The same for a signed URL.
+    public static let urlWarningSeconds: Int64 = 60
+
+    /// In seconds since 1970.
+    public var unixSeconds: Int64
+    /// How long before the expiry the client is warned.
+    public var warningSeconds: Int64
+
+    public init(unixSeconds: Int64, warningSeconds: Int64 = Self.tokenWarningSeconds) {
+        self.unixSeconds = unixSeconds
+        self.warningSeconds = warningSeconds
+    }
+
+    /// Nanoseconds from a moment to the expiry, clamped to 64 bits; 0 or less if it is past.
+    func nanoseconds(from now: RoomTime) -> Int64 {
+        let (expiry, overflows) = unixSeconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflows else { return unixSeconds < 0 ? .min : .max }
+        let (wait, isFar) = expiry.subtractingReportingOverflow(now.unixNanoseconds)
+        return isFar ? (expiry < 0 ? .min : .max) : wait
+    }
+}
