@@ -24,12 +24,22 @@ public enum Authorization: Hashable, Sendable {
     /// Permitted to the token that created the resource. A resource that was created without a token is protected by
     /// its secret URL only.
     case asOwner
+    /// Not permitted: status 403 if the credential is valid but does not permit the action, and 401 otherwise. The
+    /// reason is a sentence for the client.
+    case refused(reason: String, isForbidden: Bool)
 }
 
 /// Authenticates clients and decides on their requests.
 public protocol Authorizer: Sendable {
     /// Verifies the token of an HTTP request, for both ``authorize(_:_:)`` and ``admit(_:)``.
     func verify(_ token: String) -> Credential
+
+    /// Verifies the signature in the URL of an HTTP request that has no token; see ``URLSignature``.
+    /// - Parameters:
+    ///   - path: as written in the URL, percent-encoded.
+    ///   - action: what a request to this path does. The signature permits nothing else.
+    /// - Returns: `nil` where URLs are not signed.
+    func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential?
 
     /// Decides on an HTTP request by its Bearer token (RFC 6750). Requests to publish or to watch are then also decided
     /// by ``admit(_:)``, after their body was read.
@@ -42,6 +52,7 @@ public protocol Authorizer: Sendable {
 
 extension Authorizer {
     public func verify(_ token: String) -> Credential { Credential(token: token) }
+    public func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? { nil }
 }
 
 /// Permits everything to everybody: for development, and for networks that are protected by other means.

@@ -1,16 +1,21 @@
-/// A client's token and the result of its verification, made once per request by ``Authorizer/verify(_:)``.
+/// A client's token, or the signature of its URL, and the result of the verification. ``Authorizer/verify(_:)`` and
+/// ``Authorizer/verify(signature:ofPath:for:)`` make it once per request.
 public struct Credential: Sendable {
     public let token: String
+    /// Whether it is the signature of a URL. It then does not come with later requests to the resource that it creates.
+    public let isOfURL: Bool
     /// `nil` for authorizers without claims.
     let claims: Result<TokenClaims, TokenProblem>?
 
     public init(token: String) {
         self.token = token
+        isOfURL = false
         claims = nil
     }
 
-    init(token: String, claims: Result<TokenClaims, TokenProblem>) {
+    init(token: String, claims: Result<TokenClaims, TokenProblem>, isOfURL: Bool = false) {
         self.token = token
+        self.isOfURL = isOfURL
         self.claims = claims
     }
 }

@@ -22,6 +22,7 @@ extension Grants {
         if let requestedRID { request.layer = requestedRID.layer }
         if let forwardingFilters { request.filters = request.role.watches ? forwardingFilters : [] }
         if let lifetime = permissions.lifetime { request.lifetime = lifetime }
+        if let expiry = permissions.expiry { request.expiry = expiry }
         if let most = permissions.publishBitsPerSecondMax { request.publishBitsPerSecondMax = most }
         if let most = permissions.receiveBitsPerSecondMax { request.receiveBitsPerSecondMax = most }
         if let most = permissions.channelConnectionsMax { request.channelConnectionsMax = most }

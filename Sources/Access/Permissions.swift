@@ -29,6 +29,9 @@ public struct Permissions: Hashable, Sendable {
     /// How long after its connection the permission expires (`connection_lifetime`); `nil` without an end.
     /// `ChannelModel.tick` ends the participant then.
     public var lifetime: Duration?
+    /// When the permission expires, connected or not: the expiry of the token or URL. `nil` without an end.
+    /// `ChannelModel.tick` ends the participant then.
+    public var expiry: AccessExpiry?
     /// Bit/s that it may publish, audio and video together; `nil` for the node's limit.
     public var publishBitsPerSecondMax: Int?
     /// Bit/s that it may be sent, all media together; `nil` for the node's maximum.

@@ -6,8 +6,21 @@ struct TokenProblem: Error, Hashable {
     /// Whether the token is valid but does not permit the action.
     var isForbidden = false
     let sentence: String
+    /// What the client is told; `nil` for no reason.
+    var clientReason: String?
 
     init(_ sentence: String) { self.sentence = sentence }
+
+    init(_ error: AppTokenError) {
+        isForbidden = error == .otherChannel || error == .otherUser
+        sentence = error.reason
+        clientReason = sentence
+    }
+
+    init(_ error: URLSignatureError) {
+        sentence = error.sentence
+        clientReason = sentence
+    }
 
     static func forbidden(_ sentence: String) -> Self {
         var problem = Self(sentence)
@@ -16,23 +29,33 @@ struct TokenProblem: Error, Hashable {
     }
 }
 
-/// The claims of a token with a valid signature (RFC 7519).
+/// The claims of a token or URL with a valid signature.
 struct TokenClaims {
+    /// What was signed.
+    enum Source {
+        /// RFC 7519.
+        case jwt
+        case app(AppToken)
+        /// The expiry in seconds since 1970.
+        case url(expiry: Int64)
+    }
+
     /// The longest token in bytes, as long as the longest HTTP header.
     static let bytesMax = 8_192
     /// The longest encoded header of a token in bytes: 1 KiB in Base64.
     static let headerBytesMax = 1_368
-    /// The permitted difference between the clocks of the issuer and the node, in seconds.
+    /// The permitted difference between the clocks of a JWT's issuer and the node, in seconds.
     static let leewaySeconds = 5.0
 
     /// The channel that the token permits.
     let channel: String
-    /// In seconds since 1970.
+    /// `exp` and `nbf` of a JWT, in seconds since 1970.
     let expiry: Double?
     let notBefore: Double?
     /// `jti`, for the log.
     let id: String?
     let grants: Grants
+    let source: Source
 
     /// Checks the token's form and signature, and parses its claims. It does not check their values.
     ///
@@ -79,7 +102,58 @@ struct TokenClaims {
         if grants.clientID == nil { grants.clientID = try fields.string("sub") }
         if let role: Role = try fields.choice("role") { grants.permissions.role = AccessRole(role) }
         grants.permissions.channelConnectionsMax = try fields.integer("max_channel_connections", 0...1_000_000)
+        grants.permissions.expiry = expiry.map { AccessExpiry(unixSeconds: Self.wholeSeconds($0.rounded(.up))) }
         self.grants = grants
+        source = .jwt
+    }
+
+    /// Checks the token's hash, and not its time.
+    init(_ token: AppToken, keys: AppKeys) throws(AppTokenError) {
+        try token.checkHash(keys)
+        channel = token.channelID
+        expiry = nil
+        notBefore = nil
+        id = nil
+        var grants = Grants()
+        grants.clientID = token.userID
+        grants.permissions.expiry = AccessExpiry(unixSeconds: token.expiry)
+        self.grants = grants
+        source = .app(token)
+    }
+
+    /// Checks the URL's signature, and not its time. It permits one action, because the path names the action and the
+    /// channel.
+    init(
+        signature text: String,
+        path: String,
+        permitting action: AuthorizedAction,
+        keys: URLKeys
+    ) throws(TokenProblem) {
+        let signature: URLSignature
+        do {
+            signature = try URLSignature(parsing: text)
+            try signature.checkHash(path: path, keys)
+        } catch {
+            throw TokenProblem(error)
+        }
+        var grants = Grants()
+        switch action {
+        case .publish(let channel): (self.channel, grants.permissions.role) = (channel.value, .publisher)
+        case .watch(let channel): (self.channel, grants.permissions.role) = (channel.value, .viewer)
+        case .observe, .control, .probe: throw .forbidden("A signed URL permits to publish or to watch only.")
+        }
+        let expiry = signature.expiry(keys)
+        self.expiry = nil
+        notBefore = nil
+        id = nil
+        grants.permissions.expiry = AccessExpiry(unixSeconds: expiry, warningSeconds: AccessExpiry.urlWarningSeconds)
+        self.grants = grants
+        source = .url(expiry: expiry)
+    }
+
+    /// Clamped to 64 bits.
+    private static func wholeSeconds(_ seconds: Double) -> Int64 {
+        Int64(exactly: seconds.rounded(.down)) ?? (seconds < 0 ? .min : .max)
     }
 
     private static func time(_ fields: JSONFields, _ name: String) throws(JSONShapeError) -> Double? {
@@ -96,15 +170,31 @@ struct TokenClaims {
 
     /// - Parameter now: seconds since 1970.
     func checkTime(_ now: Double) throws(TokenProblem) {
-        if let expiry, now >= expiry + Self.leewaySeconds { throw TokenProblem("The token expired.") }
-        if let notBefore, now < notBefore - Self.leewaySeconds { throw TokenProblem("The token is not valid yet.") }
+        switch source {
+        case .jwt:
+            if let expiry, now >= expiry + Self.leewaySeconds { throw TokenProblem("The token expired.") }
+            if let notBefore, now < notBefore - Self.leewaySeconds { throw TokenProblem("The token is not valid yet.") }
+        case .app(let token):
+            do { try token.checkTime(Self.wholeSeconds(now)) } catch { throw TokenProblem(error) }
+        case .url(let expiry):
+            guard Self.wholeSeconds(now) < expiry else { throw TokenProblem(URLSignatureError.expired(at: expiry)) }
+        }
     }
 
     func checkChannel(_ name: ChannelName) throws(TokenProblem) {
+        if case .app(let token) = source {
+            do { try token.checkChannel(name.value) } catch { throw TokenProblem(error) }
+        }
         // Names compare byte by byte, as channels do.
         guard Array(channel.utf8) == Array(name.value.utf8) else {
             throw .forbidden("The token is for another channel.")
         }
+    }
+
+    /// - Parameter clientID: the client's own choice; `nil` without one.
+    func checkClientID(_ clientID: String?) throws(TokenProblem) {
+        guard case .app(let token) = source else { return }
+        do { try token.checkUser(clientID) } catch { throw TokenProblem(error) }
     }
 
     func checkRole(_ wanted: AccessRole) throws(TokenProblem) {

@@ -31,7 +31,7 @@ struct Operations: Sendable {
         if let asked {
             authorizer = asked
         } else if !keys.isEmpty {
-            authorizer = JWTAuthorizer(keys: keys, logger: logger)
+            authorizer = SignatureAuthorizer(keys: AccessKeys(jwt: keys), logger: logger)
         } else if let token = configuration.token {
             guard let known = StaticTokenAuthorizer(token: token.secret) else {
                 preconditionFailure("a token's characters are checked when the configuration is read")

@@ -112,7 +112,7 @@ struct TokenCommand: ParsableCommand {
         if let notBefore { members["nbf"] = .integer(now + (try Self.seconds(notBefore, "--not-before"))) }
         if let clientId { members["client_id"] = .string(clientId) }
         if let maxChannelConnections { members["max_channel_connections"] = .integer(maxChannelConnections) }
-        if let problem = JWTAuthorizer.problem(ofClaims: members) {
+        if let problem = SignatureAuthorizer.problem(ofClaims: members) {
             throw .usage("The token would be refused: \(problem)")
         }
         return members

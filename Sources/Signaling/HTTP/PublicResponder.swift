@@ -81,13 +81,13 @@ final class PublicResponder: HTTPResponder {
             return asset.response(isHead: request.method == .head)
         case .whip(let channel):
             let endpoint = EndpointRequest.publish(displayName: try displayName(of: target))
-            return try await authorizedEndpoint(endpoint, request, channel, context)
+            return try await authorizedEndpoint(endpoint, request, target, channel, context)
         case .whep(let channel):
             let endpoint = EndpointRequest.watch(.currentPublisher, height: try videoHeight(of: target))
-            return try await authorizedEndpoint(endpoint, request, channel, context)
+            return try await authorizedEndpoint(endpoint, request, target, channel, context)
         case .whepParticipant(let channel, let participant):
             let endpoint = EndpointRequest.watch(.participant(participant), height: try videoHeight(of: target))
-            return try await authorizedEndpoint(endpoint, request, channel, context)
+            return try await authorizedEndpoint(endpoint, request, target, channel, context)
         case .session(let id):
             return try await session(request, id)
         case .sessionStatistics(let id):
@@ -109,15 +109,20 @@ final class PublicResponder: HTTPResponder {
         }
     }
 
-    /// Verifies the request's token once, for both decisions of the authorizer.
+    /// Verifies the request's token, or without one the signature of its URL, once for both decisions of the authorizer.
     private func authorizedEndpoint(
         _ endpoint: EndpointRequest,
         _ request: Request,
+        _ target: RequestTarget,
         _ channel: ChannelName,
         _ context: PublicContext
     ) async throws -> Response {
-        let credential = credential(of: request)
-        try await authorize(endpoint.role == .sendonly ? .publish(channel) : .watch(channel), credential)
+        let action: AuthorizedAction = endpoint.role == .sendonly ? .publish(channel) : .watch(channel)
+        var credential = credential(of: request)
+        if credential == nil, let signature = target.queryValue(URLSignature.parameter) {
+            credential = authorizer.verify(signature: signature, ofPath: String(target.path), for: action)
+        }
+        try await authorize(action, credential)
         return try await self.endpoint(endpoint, request, credential, channel: channel, from: context.network)
     }
 
@@ -164,6 +169,13 @@ final class PublicResponder: HTTPResponder {
                 .unauthorized,
                 "The token is not valid.",
                 headers: [.wwwAuthenticate: "Bearer error=\"invalid_token\""]
+            )
+        case .refused(let reason, isForbidden: true): throw HTTPFailure(.forbidden, reason)
+        case .refused(let reason, isForbidden: false):
+            throw HTTPFailure(
+                .unauthorized,
+                reason,
+                headers: [.wwwAuthenticate: credential == nil ? "Bearer" : "Bearer error=\"invalid_token\""]
             )
         case .forbidden, .asViewer, .asOwner: throw HTTPFailure(.forbidden, "The token does not permit this.")
         }
@@ -312,6 +324,7 @@ extension Response {
 }
 
 extension Credential {
-    /// Proves that a later request comes from the client that opened a WHIP or WHEP session.
-    var ownerProof: OwnerProof { OwnerProof(token: token) }
+    /// Proves that a later request comes from the client that opened a WHIP or WHEP session. `nil` for a signed URL:
+    /// later requests are for the session's own URL, which is secret.
+    var ownerProof: OwnerProof? { isOfURL ? nil : OwnerProof(token: token) }
 }

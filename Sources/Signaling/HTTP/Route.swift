@@ -67,6 +67,8 @@ extension HTTPFailure {
 
 /// The path and query of a request target (RFC 9112 §3.2), percent-encoded.
 struct RequestTarget: Hashable, Sendable {
+    /// The path as sent.
+    let path: Substring
     /// The path segments; none for `/`.
     let segments: [Substring]
     let query: Substring?
@@ -80,7 +82,7 @@ struct RequestTarget: Hashable, Sendable {
         rest = rest.prefix { $0 != "#" }
         let parts = rest.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         query = parts.count == 2 ? parts[1] : nil
-        let path = parts.first ?? ""
+        path = parts.first ?? ""
         segments =
             path.isEmpty || path == "/"
             ? [] : (path.first == "/" ? path.dropFirst() : path).split(separator: "/", omittingEmptySubsequences: false)

@@ -13,11 +13,15 @@ extension Authorizer {
     }
 }
 
-@Suite struct JWTAuthorizerTests {
+@Suite struct SignatureAuthorizerTests {
     private static let noon = 1_500_000_000.0
 
-    private func authorizer(_ keys: [JWTKey], now: Double = noon) -> JWTAuthorizer {
-        JWTAuthorizer(keys: keys, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, now: { now })
+    private func authorizer(_ keys: [JWTKey], now: Double = noon) -> SignatureAuthorizer {
+        SignatureAuthorizer(
+            keys: AccessKeys(jwt: keys),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            now: { now }
+        )
     }
 
     private func secret(_ id: String? = nil) throws -> JWTKey {

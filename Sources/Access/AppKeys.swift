@@ -1,0 +1,79 @@
+internal import Signatures
+
+/// The id of an app and the key that it shares with its application server, which makes the app's tokens. The key is
+/// never printed.
+public struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Why an id and a key cannot be used.
+    public enum Problem: Error, Hashable, Sendable {
+        /// The id does not follow ``AppToken/isIdentifier(_:)``.
+        case invalidID
+        /// The key is empty, longer than ``AppKey/keyBytesMax`` or not printable ASCII.
+        case invalidKey
+    }
+
+    /// The maximum length of a key in bytes.
+    public static let keyBytesMax = 255
+    /// Shorter keys can be guessed from one token.
+    public static let keyBytesRecommended = 16
+
+    public let appID: String
+    /// Whether tokens of the app are accepted.
+    public let isEnabled: Bool
+    private let key: String
+
+    public init(appID: String, key: String, isEnabled: Bool = true) throws(Problem) {
+        guard AppToken.isIdentifier(appID) else { throw .invalidID }
+        guard (1...Self.keyBytesMax).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw .invalidKey }
+        self.appID = appID
+        self.key = key
+        self.isEnabled = isEnabled
+    }
+
+    /// Whether the key is shorter than ``keyBytesRecommended``.
+    public var isShort: Bool { key.utf8.count < Self.keyBytesRecommended }
+
+    /// Makes a token for one user of one channel.
+    /// - Parameter expiry: the end of its validity, in seconds since 1970.
+    /// - Throws: ``AppTokenError/badParameter(_:)`` for a field that would be refused.
+    public func token(
+        channelID: String,
+        userID: String,
+        nonce: String = "",
+        expiry: Int64
+    ) throws(AppTokenError) -> AppToken {
+        let hash = hash(channelID: channelID, userID: userID, nonce: nonce, expiry: expiry) ?? ""
+        return try AppToken(
+            appID: appID,
+            channelID: channelID,
+            userID: userID,
+            nonce: nonce,
+            expiry: expiry,
+            hash: hash
+        )
+    }
+
+    /// The hash of a token's fields; `nil` only when OpenSSL fails.
+    func hash(channelID: String, userID: String, nonce: String, expiry: Int64) -> String? {
+        MessageDigest.sha256.hexadecimal(of: Array("\(appID)\(key)\(channelID)\(userID)\(nonce)\(expiry)".utf8))
+    }
+
+    public var description: String { "key of app \(appID) (hidden)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// The apps of a node.
+public struct AppKeys: Sendable {
+    private var keys: [String: AppKey] = [:]
+
+    /// - Parameter keys: one for each app.
+    public init(_ keys: [AppKey] = []) {
+        for key in keys { self.keys[key.appID] = key }
+    }
+
+    public var isEmpty: Bool { keys.isEmpty }
+
+    /// `nil` for an unknown app.
+    subscript(appID: String) -> AppKey? { keys[appID] }
+}

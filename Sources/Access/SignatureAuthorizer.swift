@@ -1,0 +1,188 @@
+public import JSON
+public import Logging
+import Room
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The keys of a ``SignatureAuthorizer``.
+public struct AccessKeys: Sendable {
+    /// A JWT is verified with the keys of its algorithm and key id.
+    public var jwt: [JWTKey]
+    /// Of the apps' tokens.
+    public var apps: AppKeys
+    /// `nil` where URLs are not signed.
+    public var urls: URLKeys?
+
+    public init(jwt: [JWTKey] = [], apps: AppKeys = AppKeys(), urls: URLKeys? = nil) {
+        self.jwt = jwt
+        self.apps = apps
+        self.urls = urls
+    }
+
+    /// Whether there is no key.
+    public var isEmpty: Bool { jwt.isEmpty && apps.isEmpty && urls == nil }
+}
+
+/// Authenticates clients by signatures: of JWTs (RFC 7519), of apps' tokens and of URLs.
+///
+/// A token is in the `Authorization` header or in `metadata.access_token`. An app's token may also be there as an
+/// object, or its fields may be those of `metadata`.
+///
+/// A JWT's claim `channel_id` names the channel. `role`, `exp`, `nbf` and `max_channel_connections` restrict the token
+/// further, `client_id` or `sub` names the client, and all grants of authentication webhooks are possible claims.
+///
+/// What a client is permitted ends at the expiry of its token or URL: see ``Permissions/expiry``.
+public struct SignatureAuthorizer: Authorizer {
+    private let keys: AccessKeys
+    private let logger: Logger
+    private let now: @Sendable () -> Double
+
+    /// - Parameters:
+    ///   - keys: at least one.
+    ///   - logger: logs refusals with their reasons, without tokens and signatures.
+    ///   - now: seconds since 1970; `nil` for the machine's clock.
+    public init(
+        keys: AccessKeys,
+        logger: Logger,
+        now: (@Sendable () -> Double)? = nil
+    ) {
+        precondition(!keys.isEmpty, "without a key nothing is valid")
+        self.keys = keys
+        self.logger = logger
+        self.now = now ?? { Date().timeIntervalSince1970 }
+    }
+
+    /// Why a JWT with these claims would be refused, as a sentence; `nil` for valid claims.
+    public static func problem(ofClaims claims: [String: JSONValue]) -> String? {
+        do {
+            _ = try TokenClaims(claims: claims)
+            return nil
+        } catch {
+            return error.sentence
+        }
+    }
+
+    public func verify(_ token: String) -> Credential {
+        // Base64 has no dots, and a JWT has two.
+        guard !keys.apps.isEmpty, keys.jwt.isEmpty || !token.contains(".") else {
+            return Credential(
+                token: token,
+                claims: Result { () throws(TokenProblem) in try TokenClaims(token, keys: keys.jwt) }
+            )
+        }
+        return credential(token: token) { () throws(AppTokenError) in try AppToken(parameter: token) }
+    }
+
+    public func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? {
+        guard let urls = keys.urls else { return nil }
+        let claims = Result { () throws(TokenProblem) in
+            try TokenClaims(signature: signature, path: path, permitting: action, keys: urls)
+        }
+        return Credential(token: signature, claims: claims, isOfURL: true)
+    }
+
+    private func credential(token: String, _ parse: () throws(AppTokenError) -> AppToken) -> Credential {
+        let claims = Result { () throws(TokenProblem) in
+            do throws(AppTokenError) {
+                return try TokenClaims(try parse(), keys: keys.apps)
+            } catch {
+                throw TokenProblem(error)
+            }
+        }
+        return Credential(token: token, claims: claims)
+    }
+
+    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+        guard let credential else { return unauthenticated(action) }
+        do {
+            let claims = try claims(of: credential)
+            switch action {
+            case .publish(let channel):
+                try claims.checkTime(now())
+                try claims.checkChannel(channel)
+                try claims.checkRole(.publisher)
+            case .watch(let channel):
+                try claims.checkTime(now())
+                try claims.checkChannel(channel)
+                try claims.checkRole(.viewer)
+            case .observe(let channel):
+                try claims.checkTime(now())
+                try claims.checkChannel(channel)
+            // A participant may outlive its token, and its owner can still end it.
+            case .control(let channel): try claims.checkChannel(channel)
+            case .probe: break
+            }
+            return .allowed
+        } catch {
+            logger.debug("token refused", metadata: ["reason": "\(error.sentence.printable)"])
+            if let reason = error.clientReason { return .refused(reason: reason, isForbidden: error.isForbidden) }
+            return error.isForbidden ? .forbidden : .unauthenticated
+        }
+    }
+
+    /// The decision without a token.
+    private func unauthenticated(_ action: AuthorizedAction) -> Authorization {
+        guard keys.urls != nil else { return .unauthenticated }
+        switch action {
+        // The session of a signed URL has no token, only a secret URL of its own.
+        case .control: return .asOwner
+        case .probe: return .allowed
+        case .publish, .watch, .observe: break
+        }
+        guard keys.jwt.isEmpty, keys.apps.isEmpty else { return .unauthenticated }
+        return .refused(
+            reason: "This server requires a signed URL: add \(URLSignature.parameter) to its query.",
+            isForbidden: false
+        )
+    }
+
+    public func admit(_ request: AccessRequest) async -> AccessDecision {
+        do {
+            let grants = try grants(to: request)
+            return .allowed(grants)
+        } catch {
+            logger.info(
+                "newcomer refused",
+                metadata: [
+                    "channel": "\(request.channel)", "participant": "\(request.participant)",
+                    "role": "\(request.role.rawValue)", "reason": "\(error.sentence.printable)",
+                ]
+            )
+            return .denied(reason: error.clientReason)
+        }
+    }
+
+    private func grants(to request: AccessRequest) throws(TokenProblem) -> Grants {
+        guard let credential = credential(of: request) else {
+            throw TokenProblem("There is no token, neither in the Authorization header nor in metadata.access_token.")
+        }
+        let claims = try claims(of: credential)
+        try claims.checkTime(now())
+        try claims.checkChannel(request.channel)
+        try claims.checkClientID(request.clientID)
+        try claims.checkRole(AccessRole(request.role))
+        if let most = claims.grants.permissions.channelConnectionsMax {
+            // Rooms check the limit again when they reserve a place, because several newcomers may be checked at once.
+            guard request.members < most else {
+                throw .forbidden("The channel has \(request.members) members, and the token permits \(most).")
+            }
+        }
+        return claims.grants
+    }
+
+    private func credential(of request: AccessRequest) -> Credential? {
+        if let credential = request.credential { return credential }
+        if let token = request.presentedToken { return verify(token) }
+        guard !keys.apps.isEmpty, let fields = request.presentedAppFields else { return nil }
+        return credential(token: "") { () throws(AppTokenError) in try AppToken(fields: fields) }
+    }
+
+    private func claims(of credential: Credential) throws(TokenProblem) -> TokenClaims {
+        try (credential.claims ?? verify(credential.token).claims ?? .failure(TokenProblem("The token is not a JWT.")))
+            .get()
+    }
+}
