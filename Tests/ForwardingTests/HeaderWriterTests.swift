@@ -49,10 +49,18 @@ import Wire
         _ bytes: [UInt8],
         _ description: PacketDescription,
         isTwoByte: Bool,
-        isRTX: Bool
+        isRTX: Bool,
+        templatesBefore: UInt8 = 0
     ) throws -> [UInt8] {
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 1)
-        rewriter.begin(StreamID(rawValue: 1), at: description, alignedTimestamp: nil, now: .ms(0))
+        if templatesBefore > 0 {
+            let ids = TemplateIDs(first: 0, count: templatesBefore)
+            let before = describe(7, frameNumber: 0x0101)
+            rewriter.begin(StreamID(rawValue: 2), at: before, alignedTimestamp: nil, templateIDs: ids, now: .ms(0))
+            rewriter.sent(before, in: try #require(rewriter.currentSegment), at: .ms(0))
+        }
+        let ids = TemplateIDs(first: 0, count: 3)
+        rewriter.begin(StreamID(rawValue: 1), at: description, alignedTimestamp: nil, templateIDs: ids, now: .ms(0))
         let segment = try #require(rewriter.currentSegment)
         let track = ReceivedTrack(
             id: TrackID(peer: PeerID(rawValue: 1), mid: parameters.mid),
@@ -150,6 +158,23 @@ import Wire
             try Self.write(parameters, bytes, description, isTwoByte: false, isRTX: isRTX)
                 == Self.expected(parameters, bytes, description, isRTX: isRTX)
         )
+    }
+
+    @Test(arguments: [3, 16, 17])
+    func `a descriptor of a next source has template identifiers of its own`(descriptorBytes: Int) throws {
+        let parameters = try Self.parameters(Self.ids)
+        var (bytes, description) = Self.received(descriptorBytes: descriptorBytes)
+        let isTwoByte = !description.fitsOneByteForm
+        let header = try Self.write(
+            parameters,
+            bytes,
+            description,
+            isTwoByte: isTwoByte,
+            isRTX: false,
+            templatesBefore: 5
+        )
+        bytes[Int(description.dependencyDescriptor.offset)] += 5
+        #expect(try header == Self.expected(parameters, bytes, description, isRTX: false))
     }
 
     @Test(arguments: [false, true], [17, 200])

@@ -87,6 +87,30 @@ import Wire
         #expect(send(&rewriter, Self.second, describe(40_001)) == last + 2)
     }
 
+    @Test func `template identifiers of another source follow those before`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        func begin(_ stream: UInt64, first: UInt8, count: UInt8) throws -> UInt8 {
+            let packet = describe(7, frameNumber: 9)
+            let ids = TemplateIDs(first: first, count: count)
+            let stream = StreamID(rawValue: stream)
+            rewriter.begin(stream, at: packet, alignedTimestamp: nil, templateIDs: ids, now: .ms(0))
+            let segment = try #require(rewriter.currentSegment)
+            rewriter.sent(packet, in: segment, at: .ms(0))
+            return (first &+ segment.templateIDOffset) & 0x3F
+        }
+        // The first source keeps its own.
+        #expect(try begin(1, first: 60, count: 6) == 60)
+        #expect(try begin(2, first: 0, count: 5) == 2)
+        #expect(try begin(1, first: 60, count: 6) == 7)
+        // A source that changed its structure since: 2 goes out as 13.
+        rewriter.noteTemplateIDs(TemplateIDs(first: 2, count: 20))
+        #expect(try begin(2, first: 0, count: 5) == 33)
+        // A jump of the same source changes nothing.
+        let offset = try #require(rewriter.currentSegment).templateIDOffset
+        rewriter.followJump(to: describe(90_000, timestamp: 0x8000_0000), packetsSent: 9, at: .ms(5))
+        #expect(rewriter.currentSegment?.templateIDOffset == offset)
+    }
+
     @Test(arguments: [
         (offset: 3_000, used: true), (offset: 1, used: true), (offset: 90_000, used: true), (offset: 0, used: false),
         (offset: -3_000, used: false), (offset: 200_000, used: false),

@@ -1,5 +1,11 @@
 import Wire
 
+/// The template identifiers of a dependency structure, modulo 64.
+package struct TemplateIDs: BitwiseCopyable, Sendable {
+    let first: UInt8
+    let count: UInt8
+}
+
 /// The dependency structure of one received stream, as its newest key frame brought it: what the descriptors of the packets
 /// after it refer to (AV1 RTP specification, A.8.3).
 ///
@@ -30,6 +36,11 @@ package final class DependencyTemplates {
     package init() {}
 
     deinit { unsafe templates?.deallocate() }
+
+    /// `nil` until a structure came.
+    var templateIDs: TemplateIDs? {
+        isKnown ? TemplateIDs(first: templateIDOffset, count: UInt8(truncatingIfNeeded: templateCount)) : nil
+    }
 
     /// Whether a structure came.
     var isKnown: Bool { installedBy != nil }

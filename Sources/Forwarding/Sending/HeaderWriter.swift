@@ -151,7 +151,16 @@ struct HeaderWriter {
                 toByteOffset: start + DependencyDescriptorHeader.frameNumberOffset,
                 as: UInt16.self
             )
+            guard segment.templateIDOffset != 0 else { return }
+            let length = unsafe Int(packet.pointee.description.dependencyDescriptor.length)
+            unsafe Self.shiftTemplateIDs(target + start, length, by: segment.templateIDOffset)
         }
+    }
+
+    @inline(never)
+    private static func shiftTemplateIDs(_ place: UnsafeMutableRawPointer, _ length: Int, by shift: UInt8) {
+        var descriptor = unsafe UnsafeMutableRawBufferPointer(start: place, count: length).mutableBytes
+        DependencyDescriptorHeader.shiftTemplateIDs(in: &descriptor, by: shift)
     }
 
     /// Pads the block to a whole word, and writes its head and the extension bit; nothing when there is no element.

@@ -18,6 +18,9 @@ package struct StreamID: Hashable, Sendable {
 /// - VP8 picture ids and TL0PICIDX close up, by one for each picture. Receivers hold upper temporal layers back while an id
 ///   is missing.
 /// - VP9 picture ids and frame numbers of the dependency descriptor keep their distances, by which references are counted.
+///
+/// Template identifiers of a next source's dependency structure follow those of the structure before (AV1 RTP specification,
+/// A.8.4).
 package struct RTPRewriter: Sendable {
     package struct Segment: Sendable {
         package let stream: StreamID
@@ -28,6 +31,8 @@ package struct RTPRewriter: Sendable {
         let pictureIDOffset: UInt16
         let tl0Offset: UInt8
         let frameNumberOffset: UInt16
+        /// Modulo 64.
+        let templateIDOffset: UInt8
         /// The numbers of the segment carry no packet of the source.
         let isUnused: Bool
 
@@ -39,6 +44,7 @@ package struct RTPRewriter: Sendable {
             pictureIDOffset: UInt16,
             tl0Offset: UInt8,
             frameNumberOffset: UInt16,
+            templateIDOffset: UInt8,
             isUnused: Bool = false
         ) {
             self.stream = stream
@@ -48,6 +54,7 @@ package struct RTPRewriter: Sendable {
             self.pictureIDOffset = pictureIDOffset
             self.tl0Offset = tl0Offset
             self.frameNumberOffset = frameNumberOffset
+            self.templateIDOffset = templateIDOffset
             self.isUnused = isUnused
         }
 
@@ -61,6 +68,7 @@ package struct RTPRewriter: Sendable {
                 pictureIDOffset: pictureIDOffset,
                 tl0Offset: tl0Offset,
                 frameNumberOffset: frameNumberOffset,
+                templateIDOffset: templateIDOffset,
                 isUnused: isUnused
             )
         }
@@ -140,6 +148,8 @@ package struct RTPRewriter: Sendable {
     /// The ones before it, oldest first. It grows as packets are left out, up to `segmentsMax`.
     private var earlier: ContiguousArray<Segment> = []
     private var output: Output?
+    /// The outgoing template identifier behind those of the newest dependency structure, modulo 64; `nil` before the first one.
+    private var nextTemplateID: UInt8?
     /// The frame of the newest packet that was left out, by its timestamp and spatial layer; `nil` before the first since the
     /// source began or jumped.
     private var leftOutFrame: UInt32?
@@ -179,17 +189,30 @@ package struct RTPRewriter: Sendable {
     }
 
     /// Lets `stream` play from this packet on, as the continuation of what was sent before.
-    /// - Parameter alignedTimestamp: the outgoing timestamp that keeps the media's own timing, where it is known;
-    ///   used if it lies between the last one sent and a second after now.
+    /// - Parameters:
+    ///   - alignedTimestamp: the outgoing timestamp that keeps the media's own timing, where it is known; used if it lies
+    ///     between the last one sent and a second after now.
+    ///   - templateIDs: the first template identifier of the stream's dependency structure, and how many follow; `nil`
+    ///     without a structure.
     package mutating func begin(
         _ stream: StreamID,
         at packet: PacketDescription,
         alignedTimestamp: RTPTimestamp?,
+        templateIDs: TemplateIDs? = nil,
         now: Instant
     ) {
         let nextSequence = output?.sequence.advanced(by: 1) ?? initialSequence
         let nextTimestamp = output.map { timestamp(after: $0, alignedTimestamp, now) } ?? initialTimestamp
-        append(restart(stream, at: packet, nextSequence, nextTimestamp))
+        // A receiver that misses the new structure takes none of its templates for one of the structure before.
+        let offset = templateIDs.map { ((nextTemplateID ?? $0.first) &- $0.first) & 0x3F } ?? 0
+        append(restart(stream, at: packet, nextSequence, nextTimestamp, templateIDOffset: offset))
+        if let templateIDs { noteTemplateIDs(templateIDs) }
+    }
+
+    /// Notes the newest dependency structure of the stream that plays.
+    package mutating func noteTemplateIDs(_ ids: TemplateIDs) {
+        guard let currentSegment else { return }
+        nextTemplateID = ids.first &+ ids.count &+ currentSegment.templateIDOffset
     }
 
     /// The timestamp of a source that begins now.
@@ -211,7 +234,8 @@ package struct RTPRewriter: Sendable {
         _ stream: StreamID,
         at packet: PacketDescription,
         _ sequence: ExtendedSequenceNumber,
-        _ timestamp: RTPTimestamp
+        _ timestamp: RTPTimestamp,
+        templateIDOffset: UInt8
     ) -> Segment {
         Segment(
             stream: stream,
@@ -220,7 +244,8 @@ package struct RTPRewriter: Sendable {
             timestampOffset: timestamp.rawValue &- packet.timestamp.rawValue,
             pictureIDOffset: output.map { ($0.pictureID &+ 1) &- packet.pictureID } ?? 0,
             tl0Offset: output.map { ($0.tl0 &+ 1) &- packet.tl0 } ?? 0,
-            frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- packet.frameNumber } ?? 0
+            frameNumberOffset: output.map { ($0.frameNumber &+ 1) &- packet.frameNumber } ?? 0,
+            templateIDOffset: templateIDOffset
         )
     }
 
@@ -289,7 +314,9 @@ package struct RTPRewriter: Sendable {
         let isGapTooWide = gap(before: source, in: segment) > Int64(skippable(after: packetsSent))
         let sequence = isGapTooWide ? output.sequence.advanced(by: 2) : segment.sequence(source)
         if timestampJumps(segment.timestamp(packet.timestamp), from: output, now) {
-            append(restart(segment.stream, at: packet, sequence, timestamp(after: output, nil, now)))
+            let timestamp = timestamp(after: output, nil, now)
+            let offset = segment.templateIDOffset
+            append(restart(segment.stream, at: packet, sequence, timestamp, templateIDOffset: offset))
         } else if isGapTooWide {
             append(closing(segment, at: source, sequence: sequence))
         }
@@ -324,7 +351,8 @@ package struct RTPRewriter: Sendable {
             timestampOffset: segment.timestampOffset,
             pictureIDOffset: segment.pictureIDOffset &- pictures,
             tl0Offset: segment.tl0Offset &- baseLayers,
-            frameNumberOffset: segment.frameNumberOffset
+            frameNumberOffset: segment.frameNumberOffset,
+            templateIDOffset: segment.templateIDOffset
         )
     }
 

@@ -405,10 +405,16 @@ package final class SendSlot {
             peer.core.markDirty(stream.track.id.peer)
             return false
         }
+        if let before = unsafe state.pointee.rewriter.currentStream,
+            let templateIDs = (source?.stream(before) ?? peer.core.streams[before])?.templates.object.templateIDs
+        {
+            unsafe state.pointee.rewriter.noteTemplateIDs(templateIDs)
+        }
         unsafe state.pointee.rewriter.begin(
             stream.id,
             at: description,
             alignedTimestamp: alignedTimestamp(description.timestamp, of: stream),
+            templateIDs: stream.templates.object.templateIDs,
             now: now
         )
         reporter.sourceBeganAt = now

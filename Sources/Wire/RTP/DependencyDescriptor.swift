@@ -41,6 +41,23 @@ public struct DependencyDescriptorHeader: Hashable, Sendable {
         let mask = reader.bits(targetCount)
         return reader.isExhausted ? nil : mask
     }
+
+    /// Adds to the template identifier of a descriptor, and to the offset of the structure that is attached to it.
+    /// - Parameters:
+    ///   - data: a descriptor of at least three bytes.
+    ///   - shift: 0…63; identifiers count modulo 64.
+    public static func shiftTemplateIDs(in data: inout MutableRawSpan, by shift: UInt8) {
+        guard data.byteCount >= 3 else { return }
+        let first = data.bytes.byte(at: 0)
+        data.store(first & 0xC0 | (first &+ shift) & 0x3F, at: 0)
+        guard data.byteCount > 4 else { return }
+        // Five flags, then the six bits of template_id_offset.
+        let (high, low) = (data.bytes.byte(at: 3), data.bytes.byte(at: 4))
+        guard high & 0x80 != 0 else { return }
+        let offset = ((high & 0x07) << 3 | low >> 5) &+ shift
+        data.store(high & 0xF8 | (offset >> 3) & 0x07, at: 3)
+        data.store(low & 0x1F | offset << 5, at: 4)
+    }
 }
 
 /// Why a dependency descriptor cannot be read.

@@ -62,6 +62,27 @@ struct RTPDependencyDescriptorTests {
         #expect(structure.resolutions.map(\.height) == [720])
     }
 
+    @Test(arguments: 0..<64 as Range<UInt8>)
+    func `template identifiers are shifted with their structure`(shift: UInt8) throws {
+        var key = Self.keyFrame
+        var delta: [UInt8] = [0x80 | 12, 0, 7]
+        unsafe key.withUnsafeMutableBytes { buffer in
+            var bytes = unsafe buffer.mutableBytes
+            DependencyDescriptorHeader.shiftTemplateIDs(in: &bytes, by: shift)
+        }
+        unsafe delta.withUnsafeMutableBytes { buffer in
+            var bytes = unsafe buffer.mutableBytes
+            DependencyDescriptorHeader.shiftTemplateIDs(in: &bytes, by: shift)
+        }
+        let descriptor = try DependencyDescriptor(unsafe key.span.bytes, structure: nil)
+        let structure = try #require(descriptor.attachedStructure)
+        #expect(descriptor.header.templateID == (10 + shift) & 0x3F)
+        #expect(structure.templateIDOffset == (10 + shift) & 0x3F)
+        let before = try Self.structure()
+        #expect(structure.templates == before.templates && structure.resolutions == before.resolutions)
+        #expect(try DependencyDescriptor(unsafe delta.span.bytes, structure: structure).temporalID == 1)
+    }
+
     @Test func `a delta frame takes its template from the structure`() throws {
         let bytes: [UInt8] = [0x80 | 12, 0, 7]
         let descriptor = try DependencyDescriptor(unsafe bytes.span.bytes, structure: try Self.structure())
