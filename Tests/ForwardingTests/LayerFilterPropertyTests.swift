@@ -52,6 +52,44 @@ import Wire
     }
 }
 
+/// Chains of the dependency descriptor.
+@Suite struct LayerFilterChainTests {
+    @Test func `a chain of which a frame was left out needs a key frame`() throws {
+        var generator = SeededGenerator(seed: 5)
+        let format = LayeredFormat(name: "AV1 L2T1", codec: .descriptor, spatial: 2)
+        var source = LayeredSource(format, using: &generator)
+        let templates = source.structure
+        var filter = LayerFilter(spatialID: .max, temporalID: .max, after: 0, of: nil, at: .ms(0))
+        var keyPicture: Int?
+        while source.picture < 40 {
+            var packet = source.next(using: &generator)
+            let frame = source.frames[try #require(source.frameOfPacket[packet.sequence.rawValue])]
+            if frame.isKey, packet.frame.contains(.startsFrame), frame.spatialID == 0 {
+                if frame.picture == 0 { filter.begin(at: packet.sequence, spatialID: 0, temporalID: .max) }
+                keyPicture = frame.picture
+            }
+            if frame.picture == 20, frame.spatialID == 0 {
+                // It names the frame before it, of the upper layer, as the one before it in the lower one's chain.
+                let bytes = DescriptorBytes.make(
+                    format,
+                    frame,
+                    number: packet.frameNumber,
+                    chains: [1, 1],
+                    isStart: packet.frame.contains(.startsFrame),
+                    isEnd: packet.frame.contains(.endsFrame)
+                )
+                packet.frame = []
+                templates.read(unsafe bytes.span.bytes, into: &packet)
+                source.picturesUntilKey = 6
+            }
+            let decision = filter.decide(packet, of: Unretained(templates), at: .ms(0))
+            #expect(decision == (frame.spatialID == 0 ? .forwardedLast : .leftOut))
+            #expect(filter.needsKeyFrame == (frame.picture >= 20 && keyPicture == 0))
+        }
+        #expect(try #require(keyPicture) > 20)
+    }
+}
+
 /// One slot with its filter and one source.
 private struct LayerRun {
     private struct Sent {

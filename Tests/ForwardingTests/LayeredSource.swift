@@ -62,6 +62,10 @@ struct LayeredSource {
     /// The newest frame of each spatial and temporal layer since the last key picture.
     private var newest: [[Int?]] = []
     private var templates = DependencyTemplates()
+    /// The frame numbers of the newest frames of each chain, one chain for each spatial layer.
+    private var chains: [UInt16?] = []
+    /// For each frame the distances to the frames before it in all chains; 0 where a chain begins.
+    private var chainDifferences: [[UInt8]] = []
     /// Pictures until the next key picture; `nil` while none is asked for.
     var picturesUntilKey: Int? = 0
 
@@ -153,11 +157,23 @@ struct LayeredSource {
             packets: sequence + 1...sequence + count
         )
         frames.append(frame)
+        if format.codec == .descriptor { noteChains(frame) }
         newest[Int(spatialID)][Int(layer)] = frame.id
         return frame.packets.map { number in
             sequence = number
             frameOfPacket[number] = frame.id
             return makePacket(number, of: frame)
+        }
+    }
+
+    /// A chain begins with the key picture and goes on with the lowest temporal layer of what its spatial layer refers to.
+    private mutating func noteChains(_ frame: LayeredFrame) {
+        if frame.isKey, frame.spatialID == 0 { chains = Array(repeating: nil, count: Int(format.spatial)) }
+        chainDifferences.append(
+            chains.map { newest in newest.map { UInt8(truncatingIfNeeded: frameNumber &- $0) } ?? 0 }
+        )
+        for chain in chains.indices where frame.temporalID == 0 {
+            if format.needs(frame, spatialID: UInt8(chain), temporalID: 0) { chains[chain] = frameNumber }
         }
     }
 
@@ -209,6 +225,7 @@ struct LayeredSource {
             format,
             frame,
             number: frameNumber,
+            chains: chainDifferences[frame.id],
             isStart: packet.frame.contains(.startsFrame),
             isEnd: packet.frame.contains(.endsFrame)
         )
@@ -258,6 +275,7 @@ enum DescriptorBytes {
         _ format: LayeredFormat,
         _ frame: LayeredFrame,
         number: UInt16,
+        chains: [UInt8],
         isStart: Bool,
         isEnd: Bool
     ) -> [UInt8] {
@@ -272,9 +290,12 @@ enum DescriptorBytes {
         bits.write(UInt32(template + 5) & 0x3F, 6)
         bits.write(UInt32(number), 16)
         let hasStructure = frame.isKey && frame.spatialID == 0 && isStart
-        guard hasStructure else { return bits.bytes }
-        // Structure; no mask, custom indications, differences or chains.
-        bits.write(0b10000, 5)
+        // Structure or not; no mask, custom indications or references; chains.
+        bits.write(hasStructure ? 0b10001 : 0b00001, 5)
+        guard hasStructure else {
+            for difference in chains { bits.write(UInt32(difference), 8) }
+            return bits.bytes
+        }
         bits.write(5, 6)
         let targets = (0..<format.spatial).flatMap { s in (0..<format.temporal).map { (s: s, t: $0) } }
         bits.write(UInt32(targets.count - 1), 5)
@@ -291,10 +312,13 @@ enum DescriptorBytes {
                 bits.write(indication(format, isKey: template.isKey, (template.s, template.t), target), 2)
             }
         }
-        // No frame differences, which an SFU does not read, no chains, no sizes.
+        // No frame differences, which an SFU does not read, no sizes.
         for _ in templates { bits.write(0, 1) }
-        bits.writeNonSymmetric(0, limit: UInt32(targets.count + 1))
+        bits.writeNonSymmetric(UInt32(chains.count), limit: UInt32(targets.count + 1))
+        for target in targets { bits.writeNonSymmetric(UInt32(target.s), limit: UInt32(chains.count)) }
+        for _ in templates { for _ in chains { bits.write(0, 4) } }
         bits.write(0, 1)
+        for difference in chains { bits.write(UInt32(difference), 8) }
         return bits.bytes
     }
 }

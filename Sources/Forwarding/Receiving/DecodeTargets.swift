@@ -9,6 +9,8 @@ struct DecodeTargets: BitwiseCopyable {
     var active = UInt16.max
     private var spatialIDs: [16 of UInt8] = .init(repeating: 0)
     private var temporalIDs: [16 of UInt8] = .init(repeating: 0)
+    /// The chain that protects each target; `.max` for none.
+    private var chains: [16 of UInt8] = .init(repeating: .max)
     /// For each target the ones whose frames are all frames of it.
     private var parts: [16 of UInt16] = .init(repeating: 0)
 
@@ -20,6 +22,7 @@ struct DecodeTargets: BitwiseCopyable {
         for target in 0..<count {
             spatialIDs[target] = structure.decodeTargets[target].spatialID
             temporalIDs[target] = structure.decodeTargets[target].temporalID
+            if target < structure.protectingChains.count { chains[target] = structure.protectingChains[target] }
             for part in 0..<count {
                 let isPart = structure.templates.allSatisfy {
                     $0.indications[part] == .notPresent || $0.indications[target] != .notPresent
@@ -34,6 +37,9 @@ struct DecodeTargets: BitwiseCopyable {
         let index = min(Int(target), Self.targetsMax - 1)
         return (spatialIDs[index], temporalIDs[index])
     }
+
+    /// The chain that protects a target: every frame of it is needed to decode the target. `.max` for none.
+    func chain(of target: UInt8) -> UInt8 { chains[min(Int(target), Self.targetsMax - 1)] }
 
     /// Whether all frames of one target belong to another one.
     func isPart(_ part: UInt8, of target: UInt8) -> Bool {

@@ -10,8 +10,11 @@ extension LayerFilter {
         }
         // Frames before the structure that they refer to go out whole pictures at a time.
         guard !picture.isUnknown, packet.dependencies.targetCount > 0 else { return .forwarded }
-        if picture.isOrderly { switchTarget(at: packet, targets) }
+        // A frame that later ones overtook begins nothing, as those were decided without it.
+        let target = state.decodeTarget
+        if picture.isOrderly, packet.sequence.rawValue == newestSequence { switchTarget(at: packet, targets) }
         let decision = decision(packet, by: targets, for: state.decodeTarget)
+        if state.decodeTarget != target { isChainBroken = false } else { checkChain(before: packet, targets) }
         if decision == .forwardedLast { picture.isMarked = true }
         picture.isBegun = true
         // A receiver needs the structure of each key frame.
@@ -27,6 +30,20 @@ extension LayerFilter {
         guard target != .max, packet.dependencies.targetCount > 0 else { return .forwarded }
         guard packet.dependencies.indication(for: Int(target)) != .notPresent else { return .leftOut }
         return packet.spatialID == targets.layers(of: target).spatialID ? .forwardedLast : .forwarded
+    }
+
+    /// A frame names the distance to the frame before it in the chain of the target. If that was left out, nothing of the
+    /// target decodes until the chain starts again. A frame that is missing is asked for elsewhere.
+    private mutating func checkChain(before packet: PacketDescription, _ targets: DecodeTargets) {
+        guard let distance = packet.dependencies.chainDifference(Int(targets.chain(of: state.decodeTarget))) else {
+            return
+        }
+        if distance == 0 {
+            isChainBroken = false
+        } else if decision(ofFrame: packet.frameNumber &- UInt16(distance)) == .leftOut {
+            isChainBroken = true
+        }
+        if isChainBroken { needsKeyFrame = true }
     }
 
     /// Changes to the wanted decode target where that decodes, and until then to the one of the current spatial layer.

@@ -89,7 +89,11 @@ extension LayerFilter {
             if isUp ? isSame && isOpen : isSame || isOpen { state.spatialID = targetSpatialID }
             // Without the layers above, the highest one that there is cannot be decoded when its frames were not sent.
             let highest = min(state.spatialID, state.spatialIDSeen)
-            needsKeyFrame = highest != wanted || openSpatial & Self.bit(ofSpatial: highest) == 0
+            let open = openSpatial & Self.mask(upTo: highest)
+            needsKeyFrame = highest != wanted || open & Self.bit(ofSpatial: highest) == 0
+            if open != 0, open & Self.bit(ofSpatial: highest) == 0 {
+                state.spatialID = UInt8(truncatingIfNeeded: 7 &- open.leadingZeroBitCount)
+            }
         }
         picture.isLeftOut = !decideTemporalLayerVP9(packet)
         picture.stateAtBeginning = state

@@ -42,6 +42,8 @@ struct LayerFilter: BitwiseCopyable {
     /// The highest spatial layer to send; `.max` for all.
     private(set) var targetSpatialID: UInt8
     var state: State
+    /// The newest frame of each temporal layer that refers to no earlier one of its layer, by its first packet.
+    var temporalOpenedAt: [8 of Int64] = .init(repeating: .min)
     /// The spatial layers of which each frame was forwarded since a key frame.
     var openSpatial = UInt8.max
     /// The first packet of the newest key picture.
@@ -50,6 +52,8 @@ struct LayerFilter: BitwiseCopyable {
     var picturesWithoutHighest: UInt8 = 0
     /// Frames of upper layers refer to the lower ones of their picture, not in key pictures only.
     var usesLowerLayers = false
+    /// With a dependency descriptor: a frame was left out that the chain of the decode target needs.
+    var isChainBroken = false
     /// The target cannot be reached without a key frame.
     var needsKeyFrame = false
     /// The picture that is being decided.
@@ -78,6 +82,8 @@ struct LayerFilter: BitwiseCopyable {
         var key: UInt32 = 0
         /// The first packet of it that came, by the low bits of its number.
         var sequence: UInt32 = 0
+        /// With a dependency descriptor.
+        var number: UInt16 = 0
         var decision = LayerDecision.undecided
         /// What was sent when it was decided.
         var state: State
@@ -140,6 +146,7 @@ struct LayerFilter: BitwiseCopyable {
         openSpatial = 0
         openedAt = sequence.rawValue
         needsKeyFrame = false
+        isChainBroken = false
         picture = Picture()
         sequenceBefore = sequence.rawValue &- 1
         newestSequence = .min
@@ -182,6 +189,17 @@ struct LayerFilter: BitwiseCopyable {
             let decision = frames[Int(index)].decision
             guard decision != .undecided else { return .undecided }
             if frames[Int(index)].key == key { return decision }
+            index &-= 1
+        }
+        return .undecided
+    }
+
+    /// What was decided about one of the last frames of a stream with a dependency descriptor, by its number.
+    func decision(ofFrame number: UInt16) -> LayerDecision {
+        var index = newestFrame
+        for _ in 0..<Self.framesMax {
+            let frame = frames[Int(index)]
+            if frame.decision == .undecided || frame.number == number { return frame.decision }
             index &-= 1
         }
         return .undecided
@@ -242,6 +260,7 @@ struct LayerFilter: BitwiseCopyable {
         frames[Int(newestFrame)] = Frame(
             key: Self.key(of: packet),
             sequence: UInt32(truncatingIfNeeded: sequence),
+            number: packet.frameNumber,
             decision: decision,
             state: placed
         )
@@ -264,7 +283,7 @@ struct LayerFilter: BitwiseCopyable {
             guard let placed else { return decideVP9(packet) }
             return decideLateVP9(packet, placed)
         }
-        let isForwarded = placed.map { forwardsLate(packet, $0) } ?? decideTemporalLayer(packet)
+        let isForwarded = if let placed { decideLate(packet, placed) } else { decideTemporalLayer(packet) }
         return isForwarded ? .forwarded : .leftOut
     }
 }
