@@ -1,3 +1,5 @@
+public import Room
+
 /// A client's token, or the signature of its URL, and the result of the verification. ``Authorizer/verify(_:)`` and
 /// ``Authorizer/verify(signature:ofPath:for:)`` make it once per request.
 public struct Credential: Sendable {
@@ -6,6 +8,9 @@ public struct Credential: Sendable {
     public let isOfURL: Bool
     /// `nil` for authorizers without claims.
     let claims: Result<TokenClaims, TokenProblem>?
+
+    /// The expiry of a valid token or URL; `nil` without one.
+    public var expiry: AccessExpiry? { (try? claims?.get())?.grants.permissions.expiry }
 
     public init(token: String) {
         self.token = token

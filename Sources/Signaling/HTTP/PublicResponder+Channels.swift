@@ -5,6 +5,12 @@ import NIOCore
 import Room
 import ServiceLifecycle
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 extension PublicResponder {
     /// `GET /api/channels/{channel}`.
     func channel(_ name: ChannelName, isHead: Bool) async -> Response {
@@ -18,7 +24,12 @@ extension PublicResponder {
     }
 
     /// `GET /api/channels/{channel}/events`: server-sent events, each with the whole document after a change.
-    func events(of name: ChannelName, _ request: Request, _ context: PublicContext) async throws -> Response {
+    func events(
+        of name: ChannelName,
+        until expiry: AccessExpiry?,
+        _ request: Request,
+        _ context: PublicContext
+    ) async throws -> Response {
         let headers: HTTPFields = [
             .contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no",
         ]
@@ -28,6 +39,7 @@ extension PublicResponder {
             rooms: rooms,
             channelName: name,
             listener: listener,
+            expiry: expiry,
             changes: changes,
             configuration: configuration,
             connection: context.channel,
@@ -76,6 +88,8 @@ final class ChannelEventStream: Sendable {
     private let rooms: Rooms
     private let channelName: ChannelName
     private let listener: ListenerID
+    /// The end of the stream; `nil` without one.
+    private let expiry: AccessExpiry?
     private let changes: AsyncStream<Void>
     private let configuration: SignalingConfiguration
     private let connection: any Channel
@@ -89,6 +103,7 @@ final class ChannelEventStream: Sendable {
         rooms: Rooms,
         channelName: ChannelName,
         listener: ListenerID,
+        expiry: AccessExpiry?,
         changes: AsyncStream<Void>,
         configuration: SignalingConfiguration,
         connection: any Channel,
@@ -98,6 +113,7 @@ final class ChannelEventStream: Sendable {
         self.rooms = rooms
         self.channelName = channelName
         self.listener = listener
+        self.expiry = expiry
         self.changes = changes
         self.configuration = configuration
         self.connection = connection
@@ -117,7 +133,7 @@ final class ChannelEventStream: Sendable {
 
     /// Returns when the client or the server ends the stream. Throws when a write fails.
     @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
-        let (changes, signal) = (changes, signal)
+        let (changes, signal, expiry) = (changes, signal, expiry)
         let interval = configuration.heartbeatInterval
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -130,6 +146,12 @@ final class ChannelEventStream: Sendable {
                     signal.yield()
                 }
             }
+            if let expiry {
+                group.addTask {
+                    try await Self.wait(for: expiry)
+                    signal.finish()
+                }
+            }
             try await withGracefulShutdownHandler {
                 try await writeEvents(to: &writer)
             } onGracefulShutdown: {
@@ -138,6 +160,13 @@ final class ChannelEventStream: Sendable {
             group.cancelAll()
         }
         await rooms.stopListening(listener)
+    }
+
+    @concurrent private static func wait(for expiry: AccessExpiry) async throws {
+        // The real-time clock may be set meanwhile.
+        while case let seconds = Double(expiry.unixSeconds) - Date().timeIntervalSince1970, seconds > 0 {
+            try await Task.sleep(for: .seconds(min(seconds, 3_600)))
+        }
     }
 
     @concurrent private func writeEvents(to writer: inout any ResponseBodyWriter) async throws {

@@ -93,11 +93,11 @@ final class PublicResponder: HTTPResponder {
         case .sessionStatistics(let id):
             return try await sessionStatistics(request, id)
         case .channel(let channel):
-            try await authorizeReader(of: channel, request, context)
+            _ = try await authorizeReader(of: channel, request, context)
             return await self.channel(channel, isHead: request.method == .head)
         case .channelEvents(let channel):
-            try await authorizeReader(of: channel, request, context)
-            return try await events(of: channel, request, context)
+            let expiry = try await authorizeReader(of: channel, request, context)
+            return try await events(of: channel, until: expiry, request, context)
         case .signaling, .relay:
             // A granted WebSocket handshake never reaches the responder.
             throw HTTPFailure(
@@ -132,16 +132,26 @@ final class PublicResponder: HTTPResponder {
     }
 
     /// Authorizes a request that reads the channel's participants.
+    /// - Returns: The expiry of the permission; `nil` without one.
     private func authorizeReader(
         of channel: ChannelName,
         _ request: Request,
         _ context: PublicContext
-    ) async throws {
+    ) async throws -> AccessExpiry? {
         let credential = credential(of: request)
         guard case .asViewer = await authorizer.authorize(.observe(channel), credential) else {
-            return try await authorize(.observe(channel), credential)
+            try await authorize(.observe(channel), credential)
+            return credential?.expiry
         }
-        _ = try await admit(request, credential, to: channel, role: .recvonly, signaling: .other, from: context.network)
+        let (_, grants) = try await admit(
+            request,
+            credential,
+            to: channel,
+            role: .recvonly,
+            signaling: .other,
+            from: context.network
+        )
+        return grants.permissions.expiry
     }
 
     /// - Parameter owner: The token that opened the WHIP or WHEP session of the request.

@@ -1,4 +1,5 @@
 import Access
+import Foundation
 import HTTPTypes
 import HummingbirdTesting
 import MediaTypes
@@ -195,6 +196,27 @@ struct EventStreamTests {
                 _ = await input.read(until: "\n\n")
                 for _ in 0..<3 { #expect(await input.read(until: "\n\n").contains(": still here")) }
             }
+        }
+    }
+
+    @Test func `an event stream ends at the expiry of its token`() async throws {
+        let app = try AppKey(appID: "live", key: "correct-horse-battery")
+        // It admits at any time, so that a slow machine is in time too.
+        let authorizer = SignatureAuthorizer(
+            keys: AccessKeys(apps: AppKeys([app])),
+            logger: SignalingBench.quiet,
+            now: { 0 }
+        )
+        try await withLiveServer(authorizer: authorizer) { bench, port, _ in
+            try await withConnection(to: port) { client, input in
+                let expiry = Int64(Date().timeIntervalSince1970) + 2
+                let token = try app.token(channelID: "lobby", userID: "u", expiry: expiry).parameter
+                try await client.send(Self.request.dropLast(2) + "Authorization: Bearer \(token)\r\n\r\n")
+                #expect(await input.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 200"))
+                #expect(await input.read(until: "0\r\n\r\n").hasSuffix("0\r\n\r\n"))
+                #expect(Date().timeIntervalSince1970 >= Double(expiry))
+            }
+            while await bench.rooms.counts.listeners > 0 { await Task.yield() }
         }
     }
 
