@@ -115,7 +115,7 @@ struct Node {
         _ loops: MediaLoops,
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
-        _ keys: [JWTKey]
+        _ keys: AccessKeys
     ) async throws(StartupError) {
         let operations: Operations
         do throws(ServerStartError) {
@@ -269,10 +269,20 @@ struct Node {
         return ServiceGroup(configuration: groupConfiguration)
     }
 
-    /// Reads the keys that verify tokens.
-    private func keys() throws(StartupError) -> [JWTKey] {
-        var keys: [JWTKey] = []
-        for source in configuration.jwtKeys { keys.append(try source.key()) }
+    /// Reads the keys that verify tokens and URLs.
+    private func keys() throws(StartupError) -> AccessKeys {
+        var keys = AccessKeys()
+        for source in configuration.jwtKeys { keys.jwt.append(try source.key()) }
+        var apps: [AppKey] = []
+        for source in configuration.apps {
+            let app = try source.key()
+            if app.isShort {
+                logger.warning("The key of app \(app.appID) has fewer than \(AppKey.keyBytesRecommended) characters.")
+            }
+            apps.append(app)
+        }
+        keys.apps = AppKeys(apps)
+        keys.urls = try configuration.urlKeys.keys()
         return keys
     }
 

@@ -15,9 +15,9 @@ struct Operations: Sendable {
     let clientStatistics = ClientStatistics()
     private let node: NodeIdentity
 
-    /// - Parameter keys: the keys that verify tokens.
+    /// - Parameter keys: the keys that verify tokens and URLs.
     /// - Throws: when the certificates for webhooks are unusable.
-    init(_ configuration: NodeConfiguration, keys: [JWTKey], logger: Logger) throws(ServerStartError) {
+    init(_ configuration: NodeConfiguration, keys: AccessKeys, logger: Logger) throws(ServerStartError) {
         node = configuration.sora.identity
         var settings = configuration.webhooks.configuration
         settings.limits = configuration.limits.webhooks
@@ -31,7 +31,7 @@ struct Operations: Sendable {
         if let asked {
             authorizer = asked
         } else if !keys.isEmpty {
-            authorizer = SignatureAuthorizer(keys: AccessKeys(jwt: keys), logger: logger)
+            authorizer = SignatureAuthorizer(keys: keys, logger: logger)
         } else if let token = configuration.token {
             guard let known = StaticTokenAuthorizer(token: token.secret) else {
                 preconditionFailure("a token's characters are checked when the configuration is read")

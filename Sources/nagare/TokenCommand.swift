@@ -5,20 +5,22 @@ import JSON
 import Room
 import Signaling
 
-/// `nagare token`: makes a signed token for one channel.
+/// `nagare token`: makes a signed token for one channel, or signs a URL.
 struct TokenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token",
-        abstract: "Make a signed token (JWT) for one channel.",
+        abstract: "Make a signed token for one channel, or sign a WHIP or WHEP URL.",
         discussion: """
-            The key comes from --jwt-key, NAGARE_JWT_KEY or jwt-key in the configuration file, as for the node. Sora clients \
-            present the token as metadata.access_token, WHIP and WHEP clients as Bearer token. Standard output has the token \
-            only.
+            With --channel alone it makes a JWT, with --app or --user a token of an app, and with --url a signed URL.
+
+            The keys come from the command line, the environment (NAGARE_JWT_KEY, NAGARE_APP, NAGARE_URL_KEY) or the \
+            configuration file, as for the node. Sora clients present a token as metadata.access_token, WHIP and WHEP \
+            clients as Bearer token. Standard output has the token or the URL only.
             """
     )
 
     @Option(help: ArgumentHelp("The channel that the token is for.", valueName: "name"))
-    var channel: String
+    var channel: String?
 
     @Option(
         help: ArgumentHelp(
@@ -30,11 +32,14 @@ struct TokenCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The time until the token expires for joins: a number with s, m, h or d, or never. (default: 1h)",
+            """
+            The time until the token or URL expires: a number with s, m, h or d, or for a JWT never. (default: 1h; for a \
+            URL its validity from now)
+            """,
             valueName: "time"
         )
     )
-    var expires = "1h"
+    var expires: String?
 
     @Option(help: ArgumentHelp("The time until the token becomes valid.", valueName: "time"))
     var notBefore: String?
@@ -54,7 +59,35 @@ struct TokenCommand: ParsableCommand {
     @Option(help: ArgumentHelp("A key: hs256:@FILE, es256:@FILE or eddsa:@FILE. May be repeated.", valueName: "key"))
     var jwtKey: [String] = []
 
-    @Option(help: ArgumentHelp("Read jwt-key from this configuration file.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "Make a token of this app. ID alone names a configured app. (default with --user: the first configured app)",
+            valueName: "id[:@file]"
+        )
+    )
+    var app: String?
+
+    @Option(help: ArgumentHelp("The user that the app's token is for.", valueName: "id"))
+    var user: String?
+
+    @Option(help: ArgumentHelp("The nonce of the app's token, normally empty.", valueName: "text"))
+    var nonce: String?
+
+    @Flag(help: "Print the app's token as a JSON object of its fields instead of Base64.")
+    var fields = false
+
+    @Option(help: ArgumentHelp("Sign this WHIP or WHEP URL.", valueName: "url"))
+    var url: String?
+
+    @Option(
+        help: ArgumentHelp("A key of signed URLs: primary:@FILE or secondary:@FILE. May be repeated.", valueName: "key")
+    )
+    var urlKey: [String] = []
+
+    @Option(help: ArgumentHelp("The url-validity of the node.", valueName: "seconds"))
+    var urlValidity: String?
+
+    @Option(help: ArgumentHelp("Read the keys from this configuration file.", valueName: "file"))
     var config: String?
 
     func run() throws {
@@ -67,14 +100,110 @@ struct TokenCommand: ParsableCommand {
         FileHandle.standardOutput.write(Data("\(token)\n".utf8))
     }
 
-    /// The token.
+    /// The token or the signed URL.
     /// - Parameters:
     ///   - now: The time in seconds since 1970.
-    ///   - id: The token's `jti`.
+    ///   - id: A JWT's `jti`, and without hyphens a signed URL's `rand`.
     func token(environment: [String: String], now: Int64, id: String) throws(StartupError) -> String {
+        if let url {
+            try refuse(
+                [
+                    ("channel", channel != nil), ("role", role != nil), ("not-before", notBefore != nil),
+                    ("client-id", clientId != nil), ("max-channel-connections", maxChannelConnections != nil),
+                    ("claims", claims != nil), ("key-id", keyId != nil), ("app", app != nil), ("user", user != nil),
+                    ("nonce", nonce != nil), ("fields", fields),
+                ],
+                because: "a signed URL has a path and an expiry only"
+            )
+            return try signedURL(url, environment: environment, now: now, rand: id.replacing("-", with: ""))
+        }
+        if app != nil || user != nil {
+            try refuse(
+                [
+                    ("role", role != nil), ("not-before", notBefore != nil), ("client-id", clientId != nil),
+                    ("max-channel-connections", maxChannelConnections != nil), ("claims", claims != nil),
+                    ("key-id", keyId != nil),
+                ],
+                because: "a token of an app has a channel, a user and an expiry only"
+            )
+            return try appToken(environment: environment, now: now)
+        }
+        try refuse([("nonce", nonce != nil), ("fields", fields)], because: "only tokens of apps have it, so add --app")
+        return try jwt(environment: environment, now: now, id: id)
+    }
+
+    /// - Throws: when an option of another kind of token is set.
+    private func refuse(_ options: [(name: String, isSet: Bool)], because reason: String) throws(StartupError) {
+        guard let option = options.first(where: \.isSet) else { return }
+        throw .usage("--\(option.name) is not possible here: \(reason).")
+    }
+
+    // MARK: URLs and tokens of apps
+
+    private func signedURL(
+        _ text: String,
+        environment: [String: String],
+        now: Int64,
+        rand: String
+    ) throws(StartupError) -> String {
+        guard let url = SignableURL(text) else {
+            throw .usage(
+                "--url must be a URL with a path and without \(URLSignature.parameter): write it as "
+                    + "https://HOST/whip/CHANNEL, percent-encoded."
+            )
+        }
+        var flags: [Setting: [String]] = [:]
+        if !urlKey.isEmpty { flags[.urlKey] = urlKey }
+        if let urlValidity { flags[.urlValidity] = [urlValidity] }
+        guard let keys = try reader(flags, environment).urlKeys().keys() else {
+            throw .usage(
+                "There is no key to sign with: set --url-key, NAGARE_URL_KEY or url-key in the file of --config."
+            )
+        }
+        // The node adds its validity to the timestamp.
+        let expiry = try expires.map { text throws(StartupError) in now + (try Self.seconds(text, "--expires")) }
+        let timestamp = expiry.map { $0 - Int64(keys.validity) } ?? now
+        do throws(URLSignatureError) {
+            return url.signed(try keys.signature(path: url.path, timestamp: timestamp, rand: rand))
+        } catch {
+            throw .usage("The URL cannot be signed: \(error.sentence)")
+        }
+    }
+
+    private func appToken(environment: [String: String], now: Int64) throws(StartupError) -> String {
+        guard let channel else { throw .usage("--channel is missing: name the channel that the token is for.") }
+        guard let user else { throw .usage("--user is missing: name the user that the app's token is for.") }
+        let key = try appSource(environment).key()
+        let expiry = now + (try Self.seconds(expires ?? "1h", "--expires"))
+        let token: AppToken
+        do throws(AppTokenError) {
+            token = try key.token(channelID: channel, userID: user, nonce: nonce ?? "", expiry: expiry)
+        } catch {
+            throw .usage("The token would be refused: \(error.sentence)")
+        }
+        return fields ? JSONValue.object(token.fields).text : token.parameter
+    }
+
+    private func appSource(_ environment: [String: String]) throws(StartupError) -> AppKeySource {
+        if let app, app.contains(":") { return try AppKeySource(app, origin: "--app") }
+        let apps = try reader([:], environment).apps()
+        guard let source = apps.first(where: { app == nil || $0.appID == app }) else {
+            throw .usage(
+                apps.isEmpty
+                    ? "There is no app to sign for: set --app, NAGARE_APP or app in the file of --config."
+                    : "--app is \"\(app ?? "")\", which is no configured app: write the ID of one, or ID:@FILE."
+            )
+        }
+        return source
+    }
+
+    // MARK: JWTs
+
+    private func jwt(environment: [String: String], now: Int64, id: String) throws(StartupError) -> String {
         let claims = try claims(now: now, id: id)
         var keys: [JWTKey] = []
-        for source in try sources(environment) { keys.append(try source.key()) }
+        let sources = try reader(jwtKey.isEmpty ? [:] : [.jwtKey: jwtKey], environment).jwtKeys()
+        for source in sources { keys.append(try source.key()) }
         guard !keys.isEmpty else {
             throw .usage(
                 "There is no key to sign with: set --jwt-key, NAGARE_JWT_KEY or jwt-key in the file of --config."
@@ -96,6 +225,7 @@ struct TokenCommand: ParsableCommand {
             }
             members = object
         }
+        guard let channel else { throw .usage("--channel is missing: name the channel that the token is for.") }
         guard let name = ChannelName(channel) else {
             throw .usage("--channel must have 1 to \(ChannelName.bytesMax) bytes without control characters.")
         }
@@ -108,7 +238,7 @@ struct TokenCommand: ParsableCommand {
         }
         members["iat"] = .integer(now)
         members["jti"] = .string(id)
-        if expires != "never" { members["exp"] = .integer(now + (try Self.seconds(expires, "--expires"))) }
+        if expires != "never" { members["exp"] = .integer(now + (try Self.seconds(expires ?? "1h", "--expires"))) }
         if let notBefore { members["nbf"] = .integer(now + (try Self.seconds(notBefore, "--not-before"))) }
         if let clientId { members["client_id"] = .string(clientId) }
         if let maxChannelConnections { members["max_channel_connections"] = .integer(maxChannelConnections) }
@@ -128,15 +258,16 @@ struct TokenCommand: ParsableCommand {
         return number * (unit ?? 1)
     }
 
-    /// The keys of the command line, the environment or the file, in this order of precedence.
-    private func sources(_ environment: [String: String]) throws(StartupError) -> [JWTKeySource] {
-        var layers = [
-            ConfigurationLayer.commandLine(jwtKey.isEmpty ? [:] : [.jwtKey: jwtKey]), .environment(environment),
-        ]
+    /// Reads settings of the command line, the environment or the file, in this order of precedence.
+    private func reader(
+        _ flags: [Setting: [String]],
+        _ environment: [String: String]
+    ) throws(StartupError) -> SettingReader {
+        var layers = [ConfigurationLayer.commandLine(flags), .environment(environment)]
         let variable = environment[Setting.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
         if let path = config ?? variable {
             layers.append(try .file(path: path, contents: try SmallFile.contents(path)))
         }
-        return try SettingReader(layers: layers).jwtKeys()
+        return SettingReader(layers: layers)
     }
 }

@@ -200,6 +200,47 @@ import Wire
                 + "hs256:@FILE, es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
         ),
         Mistake(
+            flags: ["--app", "live"],
+            sentence: "--app has to be an app ID, a colon and @ and the file of the app's key: write ID:@FILE, with an "
+                + "ID of 1 to 64 characters A-Z, a-z, 0-9, _ and -."
+        ),
+        Mistake(
+            environment: ["NAGARE_APP": "li ve:@f"],
+            sentence: "NAGARE_APP has to be an app ID, a colon and @ and the file of the app's key: write ID:@FILE, "
+                + "with an ID of 1 to 64 characters A-Z, a-z, 0-9, _ and -."
+        ),
+        Mistake(
+            flags: ["--app", "a:x", "--app", "a:y"],
+            sentence: "--app names the app a twice: an app has one key."
+        ),
+        Mistake(
+            flags: ["--app", "a:x", "--app-disabled", "b"],
+            sentence: "--app-disabled is \"b\", which is no app of --app: write the ID of one."
+        ),
+        Mistake(
+            file: "url-key: s3cret",
+            sentence: "url-key in nagare.yaml has to be primary or secondary, a colon and @ and the key's file: write "
+                + "primary:@FILE or secondary:@FILE."
+        ),
+        Mistake(
+            flags: ["--url-key", "primary:"],
+            sentence: "--url-key has to be primary or secondary, a colon and @ and the key's file: write primary:@FILE "
+                + "or secondary:@FILE."
+        ),
+        Mistake(
+            flags: ["--url-key", "primary:a", "--url-key", "primary:b"],
+            sentence: "--url-key has two primary keys: one of them must be the other kind."
+        ),
+        Mistake(flags: ["--url-validity", "60"], sentence: "--url-validity needs --url-key."),
+        Mistake(
+            flags: ["--url-key", "primary:a", "--url-validity", "1h"],
+            sentence: "--url-validity is \"1h\": write a whole number from 0 to 315360000."
+        ),
+        Mistake(
+            flags: ["--token", "t", "--app", "a:x", "--url-key", "primary:k"],
+            sentence: "--token and --app and --url-key are set: choose one method of authentication."
+        ),
+        Mistake(
             flags: ["--turn-url", "stun:a:3478", "--turn-username", "u", "--turn-credential", "p"],
             sentence: "--turn-url is \"stun:a:3478\": write it as turn:203.0.113.5:3478?transport=udp."
         ),

@@ -33,8 +33,12 @@ import Testing
         let layer = try ConfigurationLayer.file(path: "example", contents: Array(try uncommented().utf8))
         for setting in Setting.allCases { #expect(try layer.entry(for: setting) != nil, "\(setting.rawValue)") }
         // Only one method of authentication may be set, and the file shows three.
-        for way in ["token", "jwt-key", "auth-webhook-url"] {
-            let ways = ["token:", "jwt-key:", "auth-webhook-url:"].filter { $0 != "\(way):" }
+        let methods = [
+            ["token:"], ["jwt-key:", "app:", "app-disabled:", "url-key:", "url-validity:"], ["auth-webhook-url:"],
+        ]
+        for method in methods {
+            let way = String(method[0].dropLast())
+            let ways = methods.filter { $0 != method }.flatMap(\.self)
             let text = try uncommented().split(separator: "\n", omittingEmptySubsequences: false)
             var isDropping = false
             let kept = text.filter { line in
@@ -46,6 +50,8 @@ import Testing
             #expect(configuration.tls != nil)
             #expect((configuration.token != nil) == (way == "token"))
             #expect(configuration.jwtKeys.isEmpty == (way != "jwt-key"))
+            #expect(configuration.apps.isEmpty == (way != "jwt-key"))
+            #expect(configuration.urlKeys.sources.isEmpty == (way != "jwt-key"))
             #expect((configuration.webhooks.authenticationURL != nil) == (way == "auth-webhook-url"))
             #expect(configuration.media.count == 2 && configuration.sora.turnURLs.count == 2)
         }

@@ -340,6 +340,48 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         }
     }
 
+    @Test func `apps and the keys of URLs can come from any source, beside keys of JWTs`() throws {
+        let apps = ["live:@/etc/live.key", "a_B-1:key:with:colons"]
+        let keys = ["secondary:@/etc/second", "primary:k"]
+        let flags =
+            apps.flatMap { ["--app", $0] } + keys.flatMap { ["--url-key", $0] }
+            + ["--url-validity", "0", "--app-disabled", "live", "--jwt-key", "hs256:@/etc/jwt.secret"]
+        let environment = [
+            "NAGARE_APP": apps.joined(separator: ","), "NAGARE_URL_KEY": keys.joined(separator: ","),
+            "NAGARE_URL_VALIDITY": "0", "NAGARE_APP_DISABLED": "live", "NAGARE_JWT_KEY": "hs256:@/etc/jwt.secret",
+        ]
+        let file = """
+            app: ["live:@/etc/live.key", "a_B-1:key:with:colons"]
+            app-disabled: live
+            url-key:
+              - secondary:@/etc/second
+              - primary:k
+            url-validity: 0
+            jwt-key: hs256:@/etc/jwt.secret
+            """
+        for configuration in try [
+            resolve(["--dev"] + flags), resolve(["--dev"], environment: environment), resolve(["--dev"], file: file),
+        ] {
+            #expect(configuration.apps.map(\.appID) == ["live", "a_B-1"])
+            #expect(configuration.apps.map(\.isEnabled) == [false, true])
+            #expect(
+                configuration.apps.map(\.secret) == [
+                    .file("/etc/live.key"), .written(Token(secret: "key:with:colons")),
+                ]
+            )
+            #expect(configuration.urlKeys.sources.map(\.slot) == [.primary, .secondary])
+            #expect(
+                configuration.urlKeys.sources.map(\.secret) == [.written(Token(secret: "k")), .file("/etc/second")]
+            )
+            #expect(configuration.urlKeys.validitySeconds == 0 && configuration.jwtKeys.count == 1)
+            var dumped = ""
+            dump(configuration, to: &dumped)
+            #expect(!dumped.contains("with:colons"))
+        }
+        #expect(try !resolve(["--app", "a:k"]).warnings.contains { $0.contains("can publish") })
+        #expect(try !resolve(["--url-key", "primary:k"]).warnings.contains { $0.contains("can publish") })
+    }
+
     @Test func `omitted settings have their defaults`() throws {
         let configuration = try resolve(["--dev"])
         #expect(configuration.sora.turnURLs.isEmpty && configuration.sora.configuration.turn == nil)

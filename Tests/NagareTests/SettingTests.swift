@@ -40,8 +40,9 @@ import Testing
     func `a declared default applies without the setting`(setting: Setting) throws {
         guard case .value(let value) = setting.declaration.defaultValue else { return }
         var flags = Self.announced
-        // This setting is valid only with another one.
+        // These settings are valid only with another one.
         if setting == .proxyHeader { flags[.trustedProxy] = ["10.0.0.1"] }
+        if setting == .urlValidity { flags[.urlKey] = ["primary:k"] }
         let without = try NodeConfiguration.resolve([.commandLine(flags)], machine: Self.machine)
         flags[setting] = [value]
         let with = try NodeConfiguration.resolve([.commandLine(flags)], machine: Self.machine)

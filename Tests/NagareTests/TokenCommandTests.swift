@@ -84,6 +84,137 @@ struct TokenCommandTests {
         }
     }
 
+    // MARK: Tokens of apps
+
+    private static let now: Int64 = 1_699_420_034
+
+    private func make(_ arguments: [String], environment: [String: String] = [:]) throws -> String {
+        try TokenCommand.parse(arguments).token(environment: environment, now: Self.now, id: "a-1-b")
+    }
+
+    @Test func `the token of an app is the published one`() throws {
+        let options = ["--channel", "abcChannel", "--user", "abcUser", "--expires", "1h"]
+        let expected: JSONValue = [
+            "appid": "abc", "channelid": "abcChannel", "userid": "abcUser", "nonce": "", "timestamp": 1_699_423_634,
+            "token": "3c9ee8d9f8734f0b7560ed8022a0590659113955819724fc9345ab8eedf84f31",
+        ]
+        let key = ["NAGARE_APP": "first:other,abc:abckey"]
+        for text in try [
+            make(options + ["--app", "abc:abckey", "--fields"]),
+            make(options + ["--app", "abc", "--fields"], environment: key),
+            make(options + ["--fields"], environment: ["NAGARE_APP": "abc:abckey"]),
+        ] {
+            #expect(try JSONValue(parsing: text) == expected)
+        }
+        let parameter = try make(options + ["--app", "abc:abckey"])
+        let bytes = try #require(Data(base64Encoded: parameter))
+        #expect(try JSONValue(parsing: Array(bytes)) == expected)
+        let nonce = try make(options + ["--app", "abc:abckey", "--fields", "--nonce", "AK-1"])
+        #expect(try JSONValue(parsing: nonce)["nonce"] == "AK-1")
+    }
+
+    // MARK: Signed URLs
+
+    @Test func `a URL is signed with the primary key`() throws {
+        let keys = ["--url-key", "secondary:k2", "--url-key", "primary:testkey"]
+        let now = URLKeys(["testkey"])
+        let signed = { (timestamp: Int64) throws in
+            "https://h/whip/a?auth_key=" + (try now.signature(path: "/whip/a", timestamp: timestamp, rand: "a1b").text)
+        }
+        #expect(try make(["--url", "https://h/whip/a"] + keys) == signed(Self.now))
+        // The node adds the validity: 1,800 s by default.
+        #expect(try make(["--url", "https://h/whip/a", "--expires", "2h"] + keys) == signed(Self.now + 5_400))
+        #expect(
+            try make(["--url", "https://h/whip/a", "--expires", "1h", "--url-validity", "0"] + keys)
+                == signed(Self.now + 3_600)
+        )
+        let environment = ["NAGARE_URL_KEY": "primary:testkey", "NAGARE_URL_VALIDITY": "60"]
+        #expect(
+            try make(["--url", "https://h/whip/a", "--expires", "90s"], environment: environment)
+                == signed(Self.now + 30)
+        )
+    }
+
+    @Test(arguments: [
+        ([], "--channel is missing: name the channel that the token is for."),
+        (["--app", "a:k", "--user", "u"], "--channel is missing: name the channel that the token is for."),
+        (["--app", "a:k", "--channel", "c"], "--user is missing: name the user that the app's token is for."),
+        (
+            ["--user", "u", "--channel", "c"],
+            "There is no app to sign for: set --app, NAGARE_APP or app in the file of --config."
+        ),
+        (
+            ["--app", "a", "--user", "u", "--channel", "c"],
+            "There is no app to sign for: set --app, NAGARE_APP or app in the file of --config."
+        ),
+        (
+            ["--app", "a:k", "--user", "u v", "--channel", "c"],
+            "The token would be refused: \"userid\" must have 1 to 64 characters, only A-Z, a-z, 0-9, _ and -."
+        ),
+        (
+            ["--app", "a:k", "--user", "u", "--channel", "c", "--expires", "never"],
+            "--expires is \"never\": write a time as 90s, 15m, 12h or 30d."
+        ),
+        (
+            ["--app", "a:two words", "--user", "u", "--channel", "c"],
+            "--app is no key of app a: a key has 1 to 255 printable ASCII characters without spaces."
+        ),
+        (
+            ["--app", "a:k", "--user", "u", "--channel", "c", "--role", "sendonly"],
+            "--role is not possible here: a token of an app has a channel, a user and an expiry only."
+        ),
+        (
+            ["--channel", "c", "--nonce", "n"],
+            "--nonce is not possible here: only tokens of apps have it, so add --app."
+        ),
+        (
+            ["--url", "https://h/whip/a", "--channel", "c"],
+            "--channel is not possible here: a signed URL has a path and an expiry only."
+        ),
+        (
+            ["--url", "/whip/a"],
+            "--url must be a URL with a path and without auth_key: write it as https://HOST/whip/CHANNEL, "
+                + "percent-encoded."
+        ),
+        (
+            ["--url", "https://h/whip/a"],
+            "There is no key to sign with: set --url-key, NAGARE_URL_KEY or url-key in the file of --config."
+        ),
+        (
+            ["--url", "https://h/whip/a", "--url-key", "primary:two words"],
+            "--url-key is no key of signed URLs: a key has 1 to 255 printable ASCII characters without spaces."
+        ),
+    ])
+    func `an error of tokens of apps and URLs is one sentence`(arguments: [String], sentence: String) throws {
+        #expect(throws: StartupError.usage(sentence)) { _ = try make(arguments) }
+    }
+
+    @Test func `a node accepts what the program made for an app and a URL`() async throws {
+        let settings = ["--app", "live:correct-horse-battery", "--url-key", "primary:url-secret"]
+        let now = Int64(Date().timeIntervalSince1970)
+        let run = { (arguments: [String]) throws in
+            try TokenCommand.parse(arguments).token(environment: [:], now: now, id: "r")
+        }
+        let token = try run(["--app", settings[1], "--channel", "lobby", "--user", "u"])
+        let url = try run(["--url", "http://localhost/whep/lobby"] + settings[2...])
+        let node = try RunningNode(["serve", "--dev"] + settings + RunningNode.anyPorts)
+        let ports = try await node.ready()
+        let ask = { (path: String, authorization: String) throws -> String in
+            let connection = try Connection(port: ports.page)
+            connection.write(
+                "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(authorization)Connection: close\r\n\r\n"
+            )
+            return connection.readAll()
+        }
+        #expect(try ask("/api/channels/lobby", "").hasPrefix("HTTP/1.1 401"))
+        #expect(try ask("/api/channels/lobby", "Authorization: Bearer \(token)\r\n").hasPrefix("HTTP/1.1 200"))
+        #expect(try ask("/api/channels/other", "Authorization: Bearer \(token)\r\n").hasPrefix("HTTP/1.1 403"))
+        #expect(try ask(String(url.dropFirst("http://localhost".count)), "").hasPrefix("HTTP/1.1 204"))
+        #expect(try ask("/whep/lobby", "").hasPrefix("HTTP/1.1 401"))
+        node.send(SIGTERM)
+        #expect(await node.exitStatus() == 0)
+    }
+
     @Test func `the program prints only the token, and a node with the key accepts it`() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("nagare-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

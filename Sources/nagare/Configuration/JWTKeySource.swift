@@ -3,14 +3,10 @@ import Signaling
 
 /// Where a key for signed tokens comes from: the setting itself or a file.
 struct JWTKeySource: Equatable, Sendable {
-    enum Text: Equatable, Sendable {
-        case written(Token)
-        case file(String)
-    }
     let algorithm: JWTKey.Algorithm
     /// The key's id (`kid`); `nil` when it has none.
     let id: String?
-    let text: Text
+    let text: SecretSource
     /// Where it was set, for error messages.
     let origin: String
 
@@ -28,7 +24,7 @@ struct JWTKeySource: Equatable, Sendable {
                 + "eddsa:@FILE, with a key id as es256/ID:@FILE."
         )
         let parts = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        guard parts.count == 2, !parts[1].isEmpty else { throw problem }
+        guard parts.count == 2, let text = SecretSource(parts[1]) else { throw problem }
         let head = parts[0].split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         let algorithm = JWTKey.Algorithm.allCases.first { $0.rawValue.lowercased() == head[0].lowercased() }
         guard let algorithm, head.count == 1 || !head[1].isEmpty, head.count == 1 || head[1].utf8.count <= 255 else {
@@ -37,29 +33,12 @@ struct JWTKeySource: Equatable, Sendable {
         self.algorithm = algorithm
         id = head.count == 2 ? String(head[1]) : nil
         self.origin = origin
-        if parts[1].first == "@" {
-            guard parts[1].count > 1 else { throw problem }
-            text = .file(String(parts[1].dropFirst()))
-        } else {
-            text = .written(Token(secret: String(parts[1])))
-        }
+        self.text = text
     }
 
     /// Reads the file, if it is one, and makes the key.
     func key() throws(StartupError) -> JWTKey {
-        let source: String
-        let text: String
-        switch self.text {
-        case .written(let token): (source, text) = (origin, token.secret)
-        case .file(let path):
-            var contents = try SmallFile.contents(path)
-            // Editors end a file with a newline, which is not part of the secret.
-            while algorithm == .hs256, let last = contents.last, last == 0x0A || last == 0x0D { contents.removeLast() }
-            guard let decoded = String(validating: contents, as: UTF8.self) else {
-                throw .usage("\(path) (\(origin)) is no text: keys are text in UTF-8 or PEM.")
-            }
-            (source, text) = ("\(path) (\(origin))", decoded)
-        }
+        let (text, source) = try text.contents(origin: origin, trimsNewline: algorithm == .hs256)
         do throws(JWTKey.Problem) {
             return try JWTKey(algorithm, id: id, text: text)
         } catch {

@@ -40,6 +40,8 @@ extension NodeConfiguration {
             proxies: try reader.proxies(),
             token: try reader.token(),
             jwtKeys: try reader.jwtKeys(),
+            apps: try reader.apps(),
+            urlKeys: try reader.urlKeys(),
             webhooks: try WebhookSettings(reader),
             adminOrigins: try reader.origins(),
             adminHostNames: try reader.hostNames(),
@@ -141,20 +143,24 @@ extension NodeConfiguration {
         )
     }
 
-    /// At most one authentication method may be set.
+    /// Whether clients need a signed token or URL.
+    private var hasSignatureKeys: Bool { !jwtKeys.isEmpty || !apps.isEmpty || !urlKeys.sources.isEmpty }
+
+    /// At most one authentication method may be set. Signed tokens and URLs of all kinds are one method.
     private func checkAccess() throws(StartupError) {
+        let methods = [token != nil, hasSignatureKeys, webhooks.authenticationURL != nil].filter(\.self)
+        guard methods.count > 1 else { return }
         let ways = [
-            (Setting.token, token != nil), (.jwtKey, !jwtKeys.isEmpty),
-            (.authWebhookURL, webhooks.authenticationURL != nil),
+            (Setting.token, token != nil), (.jwtKey, !jwtKeys.isEmpty), (.app, !apps.isEmpty),
+            (.urlKey, !urlKeys.sources.isEmpty), (.authWebhookURL, webhooks.authenticationURL != nil),
         ]
         .filter(\.1).map(\.0.flag)
-        guard ways.count > 1 else { return }
         throw .usage("\(ways.joined(separator: " and ")) are set: choose one method of authentication.")
     }
 
     private func exposureWarnings() -> [String] {
         var warnings: [String] = []
-        let isOpen = token == nil && jwtKeys.isEmpty && webhooks.authenticationURL == nil
+        let isOpen = token == nil && !hasSignatureKeys && webhooks.authenticationURL == nil
         if isOpen, !isDevelopment, !http.ip.isLoopback {
             warnings.append(
                 "Anyone who reaches \(http) can publish and watch: no token, key or authentication webhook is set."

@@ -51,6 +51,10 @@ struct NodeConfiguration: Equatable, Sendable {
     var token: Token?
     /// The keys that verify signed tokens; empty without them.
     var jwtKeys: [JWTKeySource]
+    /// The apps whose tokens are accepted; empty without them.
+    var apps: [AppKeySource] = []
+    /// The keys that verify signed URLs, if any.
+    var urlKeys = URLKeySettings()
     var webhooks: WebhookSettings
     /// The web origins whose pages may use the admin API.
     var adminOrigins: [String]

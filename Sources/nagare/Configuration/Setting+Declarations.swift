@@ -210,6 +210,51 @@ extension Setting {
                     """,
                 examples: ["hs256:@/etc/nagare/jwt.secret", "es256/2026-01:@/etc/nagare/jwt.pem"]
             )
+        case .app:
+            SettingDeclaration(
+                .access,
+                .list,
+                "id:@file",
+                isSecret: true,
+                "Admit only clients that present a token of this app, made with the app's key.",
+                notes: """
+                    The file has the key of the app, which its application server knows too. The key itself can replace \
+                    @FILE. A token is the Base64 of {"appid", "channelid", "userid", "nonce", "timestamp", "token"} and is \
+                    presented as a JWT is; Sora clients may also send the members in metadata. All apps share the node's \
+                    channels. "nagare token --app ID:@FILE --channel NAME --user NAME" makes one.
+                    """,
+                examples: ["live:@/etc/nagare/live.key", "studio:@/etc/nagare/studio.key"]
+            )
+        case .appDisabled:
+            SettingDeclaration(
+                .access,
+                .list,
+                "id",
+                "Refuse the tokens of this app, and say that it is disabled.",
+                examples: ["studio"]
+            )
+        case .urlKey:
+            SettingDeclaration(
+                .access,
+                .list,
+                "slot:@file",
+                isSecret: true,
+                "Admit only clients whose WHIP or WHEP URL is signed with this key: primary or secondary.",
+                notes: """
+                    A signed URL has ?auth_key=TIMESTAMP-RAND-UID-HASH, where HASH is the MD5 of PATH-TIMESTAMP-RAND-UID-KEY. \
+                    Both keys are valid at the same time, so that one can be replaced. \
+                    "nagare token --url URL --url-key primary:@FILE" makes one.
+                    """,
+                examples: ["primary:@/etc/nagare/url.key", "secondary:@/etc/nagare/url2.key"]
+            )
+        case .urlValidity:
+            SettingDeclaration(
+                .access,
+                .value,
+                "seconds",
+                default: .value("1800"),
+                "The time from a signed URL's timestamp to its expiry; with 0 the timestamp is the expiry."
+            )
         case .authWebhookURL:
             SettingDeclaration(
                 .access,

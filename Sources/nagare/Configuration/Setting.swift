@@ -21,6 +21,10 @@ enum Setting: String, CaseIterable, Sendable {
     case sendRateMax = "send-rate-max"
     case token
     case jwtKey = "jwt-key"
+    case app
+    case appDisabled = "app-disabled"
+    case urlKey = "url-key"
+    case urlValidity = "url-validity"
     case authWebhookURL = "auth-webhook-url"
     case eventWebhookURL = "event-webhook-url"
     case sessionWebhookURL = "session-webhook-url"

@@ -37,7 +37,9 @@ struct SettingDeclaration: Sendable {
         /// The introduction of the group in the example file.
         var introduction: String? {
             self == .access
-                ? "Set one of token, jwt-key and auth-webhook-url. Without any, all clients are admitted."
+                ? """
+                Set token, or auth-webhook-url, or any of jwt-key, app and url-key. Without any, all clients are admitted.
+                """
                 : nil
         }
 

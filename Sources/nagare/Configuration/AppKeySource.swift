@@ -1,0 +1,153 @@
+import Access
+
+/// Where an app's key comes from.
+struct AppKeySource: Equatable, Sendable {
+    let appID: String
+    let secret: SecretSource
+    /// Where it was set, for error messages.
+    let origin: String
+    var isEnabled = true
+
+    /// The maximum number of apps.
+    static let appsMax = 1_000
+
+    static func == (left: Self, right: Self) -> Bool {
+        (left.appID, left.secret, left.isEnabled) == (right.appID, right.secret, right.isEnabled)
+    }
+
+    /// `ID:@FILE` or `ID:KEY`.
+    init(_ value: String, origin: String) throws(StartupError) {
+        let parts = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, AppToken.isIdentifier(String(parts[0])), let secret = SecretSource(parts[1]) else {
+            throw .usage(
+                "\(origin) has to be an app ID, a colon and @ and the file of the app's key: write ID:@FILE, with an ID of "
+                    + "1 to 64 characters A-Z, a-z, 0-9, _ and -."
+            )
+        }
+        appID = String(parts[0])
+        self.secret = secret
+        self.origin = origin
+    }
+
+    /// Reads the file, if it is one, and makes the key.
+    func key() throws(StartupError) -> AppKey {
+        let (text, name) = try secret.contents(origin: origin, trimsNewline: true)
+        do throws(AppKey.Problem) {
+            return try AppKey(appID: appID, key: text, isEnabled: isEnabled)
+        } catch {
+            throw .usage(
+                "\(name) is no key of app \(appID): a key has 1 to \(AppKey.keyBytesMax) printable ASCII characters without "
+                    + "spaces."
+            )
+        }
+    }
+}
+
+/// Where the keys of signed URLs come from.
+struct URLKeySettings: Equatable, Sendable {
+    struct Source: Equatable, Sendable {
+        let slot: Slot
+        let secret: SecretSource
+        /// Where it was set, for error messages.
+        let origin: String
+
+        static func == (left: Self, right: Self) -> Bool { (left.slot, left.secret) == (right.slot, right.secret) }
+
+        /// `primary:@FILE` or `primary:KEY`, and the same for `secondary`.
+        init(_ value: String, origin: String) throws(StartupError) {
+            let parts = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, let slot = Slot(rawValue: String(parts[0])), let secret = SecretSource(parts[1])
+            else {
+                throw .usage(
+                    "\(origin) has to be primary or secondary, a colon and @ and the key's file: write primary:@FILE or "
+                        + "secondary:@FILE."
+                )
+            }
+            self.slot = slot
+            self.secret = secret
+            self.origin = origin
+        }
+
+        /// Reads the file, if it is one.
+        fileprivate func key() throws(StartupError) -> String {
+            let (text, name) = try secret.contents(origin: origin, trimsNewline: true)
+            guard URLKeys.isKey(text) else {
+                throw .usage(
+                    "\(name) is no key of signed URLs: a key has 1 to \(URLKeys.keyBytesMax) printable ASCII characters "
+                        + "without spaces."
+                )
+            }
+            return text
+        }
+    }
+    /// Both keys are valid at the same time. `nagare token` signs with the primary one.
+    enum Slot: String, Sendable {
+        case primary, secondary
+    }
+
+    /// At most one of each slot, the primary one first.
+    var sources: [Source] = []
+    /// From a URL's timestamp to its expiry.
+    var validitySeconds = URLKeys.validityDefault
+
+    /// Reads the files; `nil` without keys.
+    func keys() throws(StartupError) -> URLKeys? {
+        guard !sources.isEmpty else { return nil }
+        var keys: [String] = []
+        for source in sources { keys.append(try source.key()) }
+        return URLKeys(keys, validity: validitySeconds)
+    }
+}
+
+extension SettingReader {
+    /// The configured apps; the files of their keys are not read.
+    func apps() throws(StartupError) -> [AppKeySource] {
+        var apps: [AppKeySource] = []
+        if let entry = try entry(.app) {
+            guard entry.values.count <= AppKeySource.appsMax else {
+                throw .usage(
+                    "\(entry.origin) has \(entry.values.count) apps: at most \(AppKeySource.appsMax) are possible."
+                )
+            }
+            var seen: Set<String> = []
+            for value in entry.values {
+                let app = try AppKeySource(value, origin: entry.origin)
+                guard seen.insert(app.appID).inserted else {
+                    throw .usage("\(entry.origin) names the app \(app.appID) twice: an app has one key.")
+                }
+                apps.append(app)
+            }
+        }
+        if let entry = try entry(.appDisabled) {
+            for value in entry.values {
+                guard let index = apps.firstIndex(where: { $0.appID == value }) else {
+                    throw .usage("\(entry.origin) is \"\(value)\", which is no app of --app: write the ID of one.")
+                }
+                apps[index].isEnabled = false
+            }
+        }
+        return apps
+    }
+
+    /// The keys of signed URLs; their files are not read.
+    func urlKeys() throws(StartupError) -> URLKeySettings {
+        var settings = URLKeySettings()
+        if let entry = try entry(.urlKey) {
+            for value in entry.values {
+                let source = try URLKeySettings.Source(value, origin: entry.origin)
+                guard !settings.sources.contains(where: { $0.slot == source.slot }) else {
+                    throw .usage(
+                        "\(entry.origin) has two \(source.slot.rawValue) keys: one of them must be the other kind."
+                    )
+                }
+                settings.sources.append(source)
+            }
+            settings.sources.sort { $0.slot == .primary && $1.slot == .secondary }
+        }
+        if let validity = try integer(.urlValidity, URLKeys.validities) {
+            guard !settings.sources.isEmpty else { throw .usage("--url-validity needs --url-key.") }
+            settings.validitySeconds = validity
+        }
+        return settings
+    }
+}
