@@ -216,11 +216,21 @@ int nagare_receive(struct nagare_receiver *receiver, int fd) {
     return result;
 }
 
-/* The one control message that goes with data: the segment size of UDP_SEGMENT. */
+/* The control messages that go with data: the segment size of UDP_SEGMENT, and the ECN bits of IP_TOS or IPV6_TCLASS. */
 union sent_control {
     struct cmsghdr header;
-    uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
+    uint8_t bytes[CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int))];
 };
+
+static void add_control(struct msghdr *header, union sent_control *space, int level, int type, const void *value, size_t size) {
+    header->msg_control = space;
+    struct cmsghdr *control = (struct cmsghdr *)(space->bytes + header->msg_controllen);
+    control->cmsg_level = level;
+    control->cmsg_type = type;
+    control->cmsg_len = CMSG_LEN(size);
+    memcpy(CMSG_DATA(control), value, size);
+    header->msg_controllen += CMSG_SPACE(size);
+}
 
 int nagare_send(int fd, int is_v6, const struct nagare_outgoing *outgoing, int count) {
     struct mmsghdr messages[NAGARE_BATCH_MAX];
@@ -245,14 +255,17 @@ int nagare_send(int fd, int is_v6, const struct nagare_outgoing *outgoing, int c
             .msg_iov = &vectors[i],
             .msg_iovlen = 1,
         };
-        if (outgoing[i].segment_bytes == 0 || outgoing[i].length <= outgoing[i].segment_bytes) continue;
-        header->msg_control = &controls[i];
-        header->msg_controllen = sizeof controls[i];
-        struct cmsghdr *control = &controls[i].header;
-        control->cmsg_level = IPPROTO_UDP;
-        control->cmsg_type = UDP_SEGMENT;
-        control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
-        memcpy(CMSG_DATA(control), &outgoing[i].segment_bytes, sizeof(uint16_t));
+        if (outgoing[i].segment_bytes != 0 && outgoing[i].length > outgoing[i].segment_bytes)
+            add_control(
+                header, &controls[i], IPPROTO_UDP, UDP_SEGMENT, &outgoing[i].segment_bytes, sizeof(uint16_t));
+        if (outgoing[i].ecn != 0) {
+            int field = outgoing[i].ecn;
+            /* An IPv6 socket sends to IPv4 by the IPv4 stack, which takes its own option. */
+            int to_v4 = is_v4(outgoing[i].high, outgoing[i].low);
+            add_control(
+                header, &controls[i], to_v4 ? IPPROTO_IP : IPPROTO_IPV6, to_v4 ? IP_TOS : IPV6_TCLASS, &field,
+                sizeof field);
+        }
     }
     int result;
     do {

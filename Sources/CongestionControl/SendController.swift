@@ -48,6 +48,7 @@ package struct SendController: Sendable {
     private var lossCap = LossCap()
     private var probes: ProbePlanner
     private var upgrade = UpgradeProbe()
+    private var ecn: ECNPath
 
     package init(_ settings: Settings = Settings(), at now: Int64) {
         self.settings = settings
@@ -55,6 +56,7 @@ package struct SendController: Sendable {
         target = min(max(settings.start, settings.minimum), settings.maximum)
         silence = ReportSilence(at: now)
         probes = ProbePlanner(isEnabled: settings.isProbing)
+        ecn = ECNPath(isOn: settings.usesECN)
     }
 
     package var phase: Phase {
@@ -86,6 +88,9 @@ package struct SendController: Sendable {
             lossCap: lossCap.rate
         )
     }
+
+    /// Whether packets are to leave as ECT(1).
+    package var marksPackets: Bool { ecn.isMarking }
 
     /// The rate of the pacer.
     package var pacingRate: Double {
@@ -187,6 +192,7 @@ package struct SendController: Sendable {
             loss.add(packet)
             guard packet.isReceived else { continue }
             hasArrival = true
+            ecn.add(packet)
             probes.add(packet, jitterMS: path.queue.jitterMS)
         }
         // A report that says nothing new, or of lost packets only, is like none.

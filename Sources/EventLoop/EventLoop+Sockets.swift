@@ -90,6 +90,13 @@ extension EventLoop {
         }
     }
 
+    /// Sets the ECN field of all datagrams that leave on a path from now on, those in its send queue included (RFC 3168 §5).
+    public func setECN(_ codepoint: ECNCodepoint, on path: NetworkPath) {
+        executor.checkIsolated()
+        guard isOpen, let index = path.local.socket?.rawValue, index < socketCount else { return }
+        socket(at: Int(index)).setECN(codepoint, toward: path.remote)
+    }
+
     private static func shortfalls(_ opened: nagare_opened, _ options: SocketOptions) -> [BufferShortfall] {
         let rows: [(BufferShortfall.Setting, Int, Int32)] = [
             (.receive, options.receiveBufferBytes, opened.receive_buffer_bytes),

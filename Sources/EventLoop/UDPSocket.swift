@@ -31,6 +31,8 @@ final class UDPSocket {
     private let outgoing: UnsafeMutablePointer<nagare_outgoing>
     private var outgoingCount = 0
     private(set) var offload: SegmentationOffload
+    /// The ECN fields toward the destinations that have another than Not-ECT.
+    private var ecn: [TransportAddress: ECNCodepoint] = [:]
     /// When to check for destinations whose GSO pause has expired.
     private var retryAt: Instant?
     private static let retryInterval = Interval.seconds(5)
@@ -186,6 +188,11 @@ final class UDPSocket {
     @inline(__always)
     var isIdle: Bool { outgoingCount == 0 }
 
+    /// Sets the ECN field of what leaves toward a destination.
+    func setECN(_ codepoint: ECNCodepoint, toward remote: TransportAddress) {
+        ecn[remote] = codepoint == .notCapable ? nil : codepoint
+    }
+
     /// Adds one run. Its bytes must not move until ``flush()``.
     func add(_ run: DatagramBatch.Run, at bytes: UnsafeRawPointer) {
         if offload.isOn(for: run.path.remote) {
@@ -217,7 +224,8 @@ final class UDPSocket {
                 length: UInt32(length),
                 port: remote.port,
                 segment_bytes: UInt16(segmentBytes),
-                segments: UInt16(segments)
+                segments: UInt16(segments),
+                ecn: ecn.isEmpty ? 0 : UInt16(ecn[remote]?.rawValue ?? 0)
             )
         )
         outgoingCount += 1

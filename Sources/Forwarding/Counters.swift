@@ -86,6 +86,8 @@ public struct ForwarderCounters: Sendable {
     public var keyFramesReceived: UInt64 = 0
     public var transportFeedbackSent: UInt64 = 0
     public var transportFeedbackReceived: UInt64 = 0
+    /// RFC 8888.
+    public var congestionControlFeedbackReceived: UInt64 = 0
     public var packetsLostByPublishers: UInt64 = 0
     /// Layers of video that were shed because their publisher sent more than it may; each time counts.
     public var layersShed: UInt64 = 0

@@ -29,6 +29,7 @@ public final class Forwarder {
     public internal(set) var counters = ForwarderCounters()
     var overload = OverloadState()
     private var events: [(PeerID, PeerEvent)] = []
+    private var markings: [PathMarking] = []
 
     public init(_ configuration: ForwarderConfiguration) {
         self.configuration = configuration
@@ -188,4 +189,21 @@ public final class Forwarder {
         defer { events.removeAll(keepingCapacity: true) }
         return events
     }
+
+    func setMarking(_ isMarked: Bool, of path: NetworkPath) {
+        markings.append(PathMarking(path: path, isMarked: isMarked))
+    }
+
+    /// Changes of what datagrams are marked with since the last call, in their order.
+    public func takeMarkings() -> [PathMarking] {
+        guard !markings.isEmpty else { return [] }
+        defer { markings.removeAll(keepingCapacity: true) }
+        return markings
+    }
+}
+
+/// Whether all datagrams on a path are marked as ECN-capable for L4S: ECT(1) (RFC 9331 §4.1).
+public struct PathMarking: Hashable, Sendable {
+    public let path: NetworkPath
+    public let isMarked: Bool
 }

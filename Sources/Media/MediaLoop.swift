@@ -168,6 +168,9 @@ public actor MediaLoop: MediaPlane {
 
     /// Hands the batch to the kernel: at the turn's end, and before it when the batch is full.
     private func flush() {
+        for marking in forwarder.takeMarkings() {
+            eventLoop.setECN(marking.isMarked ? .capable1 : .notCapable, on: marking.path)
+        }
         let count = batch.count
         guard count > 0 else { return }
         // Datagrams may still be in the hands of a cipher that works on many at once.

@@ -1,6 +1,6 @@
 public import Wire
 
-/// RTCP feedback that a codec was negotiated with (RFC 4585, RFC 5104, transport-wide congestion control, REMB).
+/// RTCP feedback that a codec was negotiated with (RFC 4585, RFC 5104, RFC 8888, transport-wide congestion control, REMB).
 public struct FeedbackTypes: OptionSet, Hashable, Sendable, Codable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -9,6 +9,8 @@ public struct FeedbackTypes: OptionSet, Hashable, Sendable, Codable {
     public static let fullIntraRequest = Self(rawValue: 4)
     public static let transportCC = Self(rawValue: 8)
     public static let remb = Self(rawValue: 16)
+    /// RFC 8888: of the whole transport, so all of its codecs have it or none.
+    public static let congestionControlFeedback = Self(rawValue: 32)
 }
 
 /// A negotiated payload format of one peer.

@@ -90,6 +90,9 @@ extension LocalSection {
         attributes += extensionLines.map { SDPAttribute("extmap", $0.text) }
         if let msid { attributes.append(SDPAttribute("msid", "\(msid.stream) \(msid.track)")) }
         attributes += codecs.flatMap(Self.attributes(of:))
+        if codecs.contains(where: { $0.feedback.contains(.congestionControlFeedback) }) {
+            attributes.append(SDPAttribute("rtcp-fb", "* \(FeedbackTypes.congestionControlFeedbackName)"))
+        }
         attributes += layerAttributes + streamAttributes
         if isBundleHead { attributes += lines.candidateAttributes }
         return MediaDescription(

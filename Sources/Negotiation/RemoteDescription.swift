@@ -65,11 +65,19 @@ struct RemoteDescription {
     ) throws(NegotiationError) {
         self.type = type
         self.session = session
-        self.sections = sections
         var closed: Set<Int> = []
         if case .many(let indices) = shape { closed = indices }
+        let isLive = { (index: Int, section: RemoteSection) in
+            !closed.contains(index) && section.kind != nil && !section.isRejected
+        }
+        // RFC 8888 feedback is of the whole transport: every section lists it, or it counts in none.
+        let isConsistent = sections.enumerated().allSatisfy {
+            $0.element.hasCongestionControlFeedback || !isLive($0.offset, $0.element)
+        }
+        let sections = isConsistent ? sections : sections.map { $0.removingCongestionControlFeedback() }
+        self.sections = sections
         let used = sections.enumerated().filter { !closed.contains($0.offset) }.map(\.element)
-        live = used.filter { $0.kind != nil && !$0.isRejected }
+        live = sections.enumerated().filter(isLive).map(\.element)
         if case .oneOfEach = shape { try Self.checkCount(of: live, type: type) }
         try Self.checkKinds(used, live: live, type: type)
         let ordered = try Self.bundleOrder(session: session, live: live, type: type)

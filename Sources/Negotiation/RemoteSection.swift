@@ -189,9 +189,12 @@ extension RemoteSection {
                 }
                 formats[line.payloadType] = line.parameters.map { FormatParameter(key: $0.key, value: $0.value) }
             case "rtcp-fb":
-                guard let line = FeedbackAttribute(value), let type = FeedbackTypes(sdp: line.feedback) else {
+                guard let line = FeedbackAttribute(value) else { continue }
+                if line.payloadType == nil, line.feedback == FeedbackTypes.congestionControlFeedbackName {
+                    commonFeedback.insert(.congestionControlFeedback)
                     continue
                 }
+                guard let type = FeedbackTypes(sdp: line.feedback) else { continue }
                 if let payloadType = line.payloadType {
                     feedback[payloadType, default: []].insert(type)
                 } else {
@@ -224,7 +227,8 @@ extension RemoteSection {
                 clockRate: map.clockRate,
                 channels: map.channels,
                 format: formats[payloadType] ?? [],
-                feedback: commonFeedback.union(feedback[payloadType] ?? []).intersection(.known(for: kind))
+                feedback: commonFeedback.union(feedback[payloadType] ?? [])
+                    .intersection(.known(for: kind).union(.congestionControlFeedback))
             )
             if isForwardable(codec) { codecs.append(codec) }
         }
@@ -256,7 +260,10 @@ extension PayloadType {
 }
 
 extension FeedbackTypes {
-    /// The feedback that the server supports for a kind of media.
+    /// The name of `congestionControlFeedback` in `a=rtcp-fb`. It has the payload type `*` only (RFC 8888 §6).
+    static let congestionControlFeedbackName = "ack ccfb"
+
+    /// The feedback that the server offers for a kind of media.
     static func known(for kind: MediaKind) -> Self {
         kind == .audio ? [.transportCC] : [.nack, .pictureLoss, .fullIntraRequest, .transportCC, .remb]
     }
@@ -285,11 +292,24 @@ struct NegotiatedFormats {
 }
 
 extension RemoteSection {
+    /// Whether it lists RFC 8888 feedback.
+    var hasCongestionControlFeedback: Bool {
+        codecs.contains { $0.feedback.contains(.congestionControlFeedback) }
+    }
+
+    /// Without RFC 8888 feedback.
+    func removingCongestionControlFeedback() -> Self {
+        var section = self
+        for index in codecs.indices { section.codecs[index].feedback.remove(.congestionControlFeedback) }
+        return section
+    }
+
     /// Reduces formats and extensions to those used by media in one direction.
     ///
-    /// Transport-wide congestion control needs both its extension and its feedback; either alone is dropped. REMB is kept
-    /// only for media that the local side sends without transport-wide feedback, as in libwebrtc. It is dropped for media
-    /// that the local side receives, because the server never sends REMB.
+    /// RFC 8888 feedback is kept only for media that the local side sends, and replaces transport-wide congestion control.
+    /// That needs both its extension and its feedback; either alone is dropped. REMB is kept only for media that the local
+    /// side sends without either, as in libwebrtc. It is dropped for media that the local side receives, because the server
+    /// never sends REMB.
     ///
     /// - Parameter usable: The extensions that the local side reads or writes.
     func negotiated(flow: MediaFlow, usable: Set<HeaderExtension>) -> NegotiatedFormats {
@@ -302,8 +322,10 @@ extension RemoteSection {
         let transportURI = HeaderExtension.transportSequenceNumber.uri
         let hasExtension = lines.contains { $0.uri == transportURI }
         for index in codecs.indices {
-            if !hasExtension { codecs[index].feedback.remove(.transportCC) }
-            if flow == .fromPeer || codecs[index].feedback.contains(.transportCC) {
+            if flow == .fromPeer { codecs[index].feedback.remove(.congestionControlFeedback) }
+            let reportsBySSRC = codecs[index].feedback.contains(.congestionControlFeedback)
+            if !hasExtension || reportsBySSRC { codecs[index].feedback.remove(.transportCC) }
+            if flow == .fromPeer || reportsBySSRC || codecs[index].feedback.contains(.transportCC) {
                 codecs[index].feedback.remove(.remb)
             }
         }

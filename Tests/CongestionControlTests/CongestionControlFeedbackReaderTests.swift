@@ -15,12 +15,18 @@ private struct Sender {
     ///   a lost packet.
     /// - Returns: the numbers of received packets.
     @discardableResult
-    mutating func read(timestamp: UInt32 = 0, _ streams: [(ssrc: UInt8, first: Int, [Int?])]) throws -> [Int64] {
+    mutating func read(
+        timestamp: UInt32 = 0,
+        ecn: ECNCodepoint = .notCapable,
+        _ streams: [(ssrc: UInt8, first: Int, [Int?])]
+    ) throws -> [Int64] {
         func word(_ value: Int) -> [UInt8] { [UInt8(value >> 8 & 0xFF), UInt8(value & 0xFF)] }
         var body: [UInt8] = []
         for (ssrc, first, statuses) in streams {
             body += [0, 0, 0, ssrc] + word(first) + word(statuses.count)
-            for status in statuses { body += word(status.map { 0x8000 | $0 } ?? 0) }
+            for status in statuses {
+                body += word(status.map { 0x8000 | Int(ecn.rawValue) << 13 | $0 } ?? 0)
+            }
             if statuses.count % 2 == 1 { body += [0, 0] }
         }
         body += word(Int(timestamp >> 16)) + word(Int(timestamp & 0xFFFF))
@@ -67,6 +73,30 @@ struct CongestionControlFeedbackReaderTests {
         #expect(sender.report.packets[0].wasReportedLost)
         try sender.read([(2, 10, [nil, nil, nil, nil])])
         #expect(sender.report.packets.isEmpty)
+    }
+
+    @Test func `a packet has the ECN field with which it arrived`() throws {
+        var sender = Sender()
+        try sender.read(ecn: .capable1, [(2, 10, [0, nil])])
+        #expect(sender.report.packets.map(\.ecn) == [.capable1, nil])
+        try sender.read(ecn: .congestionExperienced, [(2, 11, [0])])
+        #expect(sender.report.packets.map(\.ecn) == [.congestionExperienced])
+        #expect(sender.report.lateMarks == 0)
+    }
+
+    @Test func `of the copies of a packet the marked one counts, once`() throws {
+        var sender = Sender()
+        try sender.read(ecn: .capable1, [(2, 10, [0, 0, nil, 0x1FFF])])
+        try sender.read(ecn: .congestionExperienced, [(2, 10, [0, nil, nil, 0x1FFF]), (2, 10, [0])])
+        #expect(sender.report.packets.isEmpty && sender.report.hasNews)
+        #expect(sender.report.lateMarks == 2)
+        try sender.read(ecn: .congestionExperienced, [(2, 10, [0, 0, 0, 0])])
+        #expect(sender.report.packets.map(\.ecn) == [.congestionExperienced])
+        #expect(sender.report.lateMarks == 1)
+        try sender.read(ecn: .capable1, [(2, 10, [0, 0, 0, 0])])
+        #expect(!sender.report.hasNews)
+        try sender.read(ecn: .congestionExperienced, [(2, 40_000, [0, 0, 0, 0])])
+        #expect(!sender.report.hasNews, "never sent")
     }
 
     @Test func `packets that were not sent are unknown`() throws {

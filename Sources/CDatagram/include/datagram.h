@@ -85,6 +85,8 @@ struct nagare_outgoing {
     uint16_t segment_bytes;
     /* The datagrams that it is; for the caller. */
     uint16_t segments;
+    /* The two ECN bits of the IP headers. */
+    uint16_t ecn;
 };
 
 /* Sends up to count messages in order out of a socket of the address family that is_v6 tells.

@@ -50,12 +50,19 @@ package struct CongestionControlFeedbackReader: Sendable {
                 report.unknownPackets += 1
                 continue
             }
-            guard let news = reported.update(sent.number, isReceived: status.arrival != .lost) else { continue }
+            let isMarked = status.ecn == .congestionExperienced && reported.mark(sent.number)
+            guard let news = reported.update(sent.number, isReceived: status.arrival != .lost) else {
+                // Of several copies of a packet the mark counts (RFC 8888 §3.1).
+                if isMarked { report.lateMarks += 1 }
+                continue
+            }
             let arrivedAt: Int64?
             switch status.arrival {
             case .lost: arrivedAt = nil
             case .offset(let offset): arrivedAt = reportedAt &- Int64(offset) * 1_000_000 / 1_024
-            case .early, .unknown: continue
+            case .early, .unknown:
+                if isMarked { report.lateMarks += 1 }
+                continue
             }
             report.packets.append(
                 PacketResult(
@@ -63,6 +70,7 @@ package struct CongestionControlFeedbackReader: Sendable {
                     sequence: sent.number,
                     arrivedAt: arrivedAt,
                     wasReportedLost: news == .receivedAfterLoss,
+                    ecn: status.arrival == .lost ? nil : status.ecn,
                     headerBytes: headerBytes,
                     at: now
                 )

@@ -7,6 +7,8 @@ package struct FeedbackReport: Sendable {
     /// Packets that the report names for the first time, or as received after an earlier report named them as lost, in the
     /// order of their numbers.
     package var packets: ContiguousArray<PacketResult>
+    /// Packets with the CE mark that earlier reports named as received without it: a copy of them came with the mark.
+    package var lateMarks = 0
     /// Statuses of packets that were never sent, are no longer known, or are more than a reader takes from one report.
     package var unknownPackets = 0
     /// Reports that were lost between the one before and this one, as far as reports are numbered.
@@ -17,10 +19,14 @@ package struct FeedbackReport: Sendable {
         self.packets = packets
     }
 
+    /// Whether it says anything.
+    package var hasNews: Bool { !packets.isEmpty || lateMarks > 0 }
+
     /// Empties the report for the next one and keeps its storage.
     mutating func begin(at now: Int64) {
         arrivedAt = now
         packets.removeAll(keepingCapacity: true)
+        lateMarks = 0
         unknownPackets = 0
         lostReports = 0
     }

@@ -1,3 +1,5 @@
+package import Wire
+
 /// What a sender knows of one packet after feedback: when it left, and when it arrived, if it did.
 package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
     /// What a packet was sent for.
@@ -19,6 +21,8 @@ package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
     package var isReceived: Bool
     /// An earlier report named the packet as lost.
     package var wasReportedLost: Bool
+    /// The ECN field with which it arrived; `nil` when the feedback does not tell.
+    package var ecn: ECNCodepoint?
 
     package init(
         sequence: Int64,
@@ -27,7 +31,8 @@ package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
         bytes: Int,
         purpose: Purpose = .video,
         cluster: UInt8 = 0,
-        wasReportedLost: Bool = false
+        wasReportedLost: Bool = false,
+        ecn: ECNCodepoint? = nil
     ) {
         self.sequence = sequence
         self.sentAt = sentAt
@@ -37,5 +42,6 @@ package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
         self.cluster = cluster
         isReceived = arrivedAt != nil
         self.wasReportedLost = wasReportedLost
+        self.ecn = ecn
     }
 }

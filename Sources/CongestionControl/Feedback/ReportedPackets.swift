@@ -13,6 +13,7 @@ struct ReportedPackets: Sendable {
     /// One bit for each number modulo `capacity`. The memory is allocated with the first report.
     private var received: ContiguousArray<UInt64> = []
     private var lost: ContiguousArray<UInt64> = []
+    private var marked: ContiguousArray<UInt64> = []
     /// The newest number that was sent, without wraps.
     private(set) var newest: Int64 = -1
     /// Numbers below are those of an earlier path.
@@ -28,6 +29,7 @@ struct ReportedPackets: Sendable {
         if received.isEmpty {
             received = ContiguousArray(repeating: 0, count: capacity / 64)
             lost = received
+            marked = received
             self.newest = newest
             return
         }
@@ -37,6 +39,7 @@ struct ReportedPackets: Sendable {
             let (word, bit) = place(number)
             received[word] &= ~bit
             lost[word] &= ~bit
+            marked[word] &= ~bit
         }
         self.newest = max(self.newest, newest)
     }
@@ -61,6 +64,16 @@ struct ReportedPackets: Sendable {
         }
         lost[word] |= bit
         return wasLost ? nil : .lost
+    }
+
+    /// Notes that a packet has the CE mark.
+    /// - Precondition: `contains(number)`.
+    /// - Returns: whether no report before said so.
+    mutating func mark(_ number: Int64) -> Bool {
+        let (word, bit) = place(number)
+        guard marked[word] & bit == 0 else { return false }
+        marked[word] |= bit
+        return true
     }
 
     private func place(_ number: Int64) -> (word: Int, bit: UInt64) {

@@ -1,3 +1,5 @@
+import Wire
+
 /// What a sender keeps of a packet until it is reported on.
 package struct SentPacketRecord: BitwiseCopyable, Equatable, Sendable {
     /// When the packet left, in microseconds of the sender's clock modulo 2³².
@@ -25,6 +27,7 @@ extension PacketResult {
         sequence: Int64,
         arrivedAt: Int64?,
         wasReportedLost: Bool,
+        ecn: ECNCodepoint? = nil,
         headerBytes: Int,
         at now: Int64
     ) {
@@ -36,7 +39,8 @@ extension PacketResult {
             bytes: Int(record.bytes) + headerBytes,
             purpose: record.purpose,
             cluster: record.cluster,
-            wasReportedLost: wasReportedLost
+            wasReportedLost: wasReportedLost,
+            ecn: ecn
         )
     }
 }

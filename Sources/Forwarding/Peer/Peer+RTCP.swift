@@ -60,7 +60,7 @@ extension Peer {
             while let request = requests.next() { requestKeyFrame(of: request.ssrc, at: now) }
         case .transportFeedback: receivedTransportFeedback(packet, at: now)
         case .remb: receivedEstimate(packet, at: now)
-        case .congestionControlFeedback: break
+        case .congestionControlFeedback: receivedCongestionControlFeedback(packet, at: now)
         case .sourceDescription, .goodbye, .applicationDefined, .extendedReport, .other: break
         }
     }

@@ -34,10 +34,9 @@ extension Peer {
     }
 
     func addSlot(_ parameters: SendTrackParameters, seed: UInt64, at now: Instant) {
-        if parameters.extensions[.transportSequenceNumber] != nil {
-            transport.egress.recordSentPackets()
-        }
-        startSendRate(reportsPackets: parameters.extensions[.transportSequenceNumber] != nil, at: now)
+        let numbering = PacketNumbering(parameters)
+        if numbering != .none { transport.egress.recordSentPackets() }
+        startSendRate(numbering, at: now)
         let slot = unsafe SendSlot(
             id: TrackID(peer: id, mid: parameters.slotName),
             parameters: parameters,

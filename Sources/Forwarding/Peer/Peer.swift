@@ -70,6 +70,8 @@ package final class Peer {
     var probeWaitsSince: Instant?
     /// The probe cluster that is being sent.
     var probe: ProbeProgress?
+    /// The path whose packets are marked as ECN-capable.
+    var markedPath: NetworkPath?
     /// Media may be sent and is accepted.
     @inline(__always)
     var isConnected: Bool { transport.egress.isOpen }
@@ -142,6 +144,7 @@ package final class Peer {
 
     /// Takes the peer out of everything that it plays and that plays it.
     func detach(at now: Instant) {
+        endMarking()
         for slot in slots { slot.connect(to: nil, at: now) }
         for track in tracks {
             for slot in track.slots { slot.connect(to: nil, at: now) }

@@ -18,12 +18,12 @@ extension Peer {
     private static let probePacketsMax = 64
 
     /// Starts to estimate what the peer's network carries.
-    /// - Parameter reportsPackets: transport-wide feedback was negotiated.
-    func startSendRate(reportsPackets: Bool, at now: Instant) {
+    /// - Parameter numbering: how the negotiated feedback names packets.
+    func startSendRate(_ numbering: PacketNumbering, at now: Instant) {
         guard sendRate == nil, transport.isServer, core.configuration.sendRate.isEstimating else { return }
         sendRate = SendRate(
             core.configuration.sendRate,
-            reportsPackets: reportsPackets,
+            numbering: numbering,
             maximum: sendRateMax,
             at: now
         )
@@ -40,6 +40,24 @@ extension Peer {
         let isNew = unsafe sendRate.received(
             cursor,
             transport.egress.state.pointee.sentPackets,
+            report: &core.feedbackReport,
+            at: now
+        )
+        if isNew { applySendRate(at: now) }
+    }
+
+    /// Takes RFC 8888 feedback.
+    func receivedCongestionControlFeedback(_ packet: borrowing RTCPPacketView, at now: Instant) {
+        core.counters.congestionControlFeedbackReceived &+= 1
+        guard let sendRate else { return }
+        guard let cursor = packet.makeCongestionControlFeedbackCursor() else {
+            core.counters.drop(.malformedRTCP)
+            return
+        }
+        let isNew = unsafe sendRate.received(
+            cursor,
+            transport.egress.state.pointee.sentPackets,
+            transport.egress.state.pointee.sentIndex,
             report: &core.feedbackReport,
             at: now
         )
@@ -103,6 +121,7 @@ extension Peer {
     /// Puts the controller's answer in force.
     private func applySendRate(at now: Instant) {
         guard let sendRate else { return }
+        updateMarking()
         let egress = transport.egress
         egress.pace(
             max(sendRate.pacing, allocatedLayersRate * 5 / 4),
@@ -111,6 +130,21 @@ extension Peer {
         )
         if sendRate.target != allocatedRate || allocationDueAt.map({ $0 <= now }) == true { allocateLayers(at: now) }
         takeProbe(of: sendRate, at: now)
+    }
+
+    /// Has the packets on the selected pair marked as ECN-capable, as long as the peer reports on the marks and they arrive.
+    private func updateMarking() {
+        let path = sendRate?.marksPackets == true ? transport.selectedPath : nil
+        guard path != markedPath else { return }
+        if let markedPath { core.setMarking(false, of: markedPath) }
+        if let path { core.setMarking(true, of: path) }
+        markedPath = path
+    }
+
+    /// The peer leaves.
+    func endMarking() {
+        if let markedPath { core.setMarking(false, of: markedPath) }
+        markedPath = nil
     }
 
     /// Sends a planned probe cluster when it is the peer's turn: clusters of two peers on one path would measure each other.

@@ -10,12 +10,14 @@ final class SendRate {
     /// Of a peer that reports each packet's arrival; `nil` for one that does not, and until something is to be sent: an idle
     /// subscriber does without its memory.
     private var controller: SendController?
-    private var reportsPackets: Bool
+    /// How the peer's feedback names packets.
+    private var numbering: PacketNumbering
     /// Bit/s that are known of the path, before the first report.
     private var pathStart: Double?
     /// Of a peer that reports its own estimate or only its losses.
     private var fallback: FallbackController
     private var reader = TransportFeedbackReader(capacity: SentPacketRing.capacity)
+    private var perStreamReader = CongestionControlFeedbackReader(capacity: SentPacketRing.capacity)
     private(set) var feedback = SendingStatistics.Feedback.none
     /// Bit/s that the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
     private(set) var maximum: Int?
@@ -38,10 +40,10 @@ final class SendRate {
     private static let feedbackPatience = Interval.seconds(3)
     private static let packetsWithoutFeedbackMax = 100
 
-    /// - Parameter reportsPackets: transport-wide feedback was negotiated.
-    init(_ settings: SendRateSettings, reportsPackets: Bool, maximum: Int?, at now: Instant) {
+    /// - Parameter numbering: how the negotiated feedback names packets.
+    init(_ settings: SendRateSettings, numbering: PacketNumbering, maximum: Int?, at now: Instant) {
         self.settings = settings
-        self.reportsPackets = reportsPackets
+        self.numbering = numbering
         self.maximum = maximum
         tickAt = now
         ticksOftenUntil = now
@@ -73,6 +75,8 @@ final class SendRate {
     var pacing: Int { Int(clamping: controller?.pacingRate ?? fallback.pacingRate) }
     /// All that is wanted is sent and the path bears it, so a frame may leave at once.
     var isRelaxed: Bool { limit == .demand && phase != .drain && phase != .compete }
+    /// Packets go out marked as ECN-capable: the peer reports on the marks, and no report has shown that they get lost.
+    var marksPackets: Bool { numbering == .perStream && controller?.marksPackets ?? true }
     /// The path is known to carry this and no more, bit/s; `nil` while it is not full.
     var pathRate: Int? {
         guard feedback != .none else { return nil }
@@ -93,7 +97,10 @@ final class SendRate {
     /// Bytes of the IP and UDP headers that each packet has on the wire.
     var headerBytes: Int {
         get { reader.headerBytes }
-        set { reader.headerBytes = newValue }
+        set {
+            reader.headerBytes = newValue
+            perStreamReader.headerBytes = newValue
+        }
     }
 
     // MARK: - Events
@@ -108,8 +115,9 @@ final class SendRate {
 
     /// Something is to be sent.
     func prepare(at now: Instant) {
-        guard reportsPackets, controller == nil else { return }
-        let bounds = Self.bounds(settings, start: pathStart)
+        guard numbering != .none, controller == nil else { return }
+        var bounds = Self.bounds(settings, start: pathStart)
+        bounds.usesECN = numbering == .perStream
         controller = SendController(bounds, at: Self.microseconds(now))
         setMaximum(maximum, at: now)
         controller?.setDemand(Double(demand))
@@ -145,7 +153,7 @@ final class SendRate {
         report: inout FeedbackReport,
         at now: Instant
     ) -> Bool {
-        guard controller != nil else { return false }
+        guard controller != nil, numbering == .transportWide else { return false }
         noteSent(sent, at: now)
         reader.read(
             cursor,
@@ -153,17 +161,39 @@ final class SendRate {
             at: Self.microseconds(now),
             into: &report
         ) { number in
-            sent[number: UInt64(bitPattern: number)].map {
-                SentPacketRecord(
-                    sentAt: $0.sentAtMicroseconds,
-                    bytes: $0.bytes,
-                    purpose: $0.kind.purpose,
-                    cluster: $0.cluster
-                )
-            }
+            sent[number: UInt64(bitPattern: number)].map(SentPacketRecord.init)
         }
-        guard !report.packets.isEmpty else { return false }
-        feedback = .transportCC
+        return takeReport(report, of: .transportCC)
+    }
+
+    /// Takes RFC 8888 feedback.
+    /// - Parameter report: scratch memory, which all peers of a core share.
+    /// - Returns: whether it says anything new.
+    func received(
+        _ cursor: borrowing CongestionControlFeedbackCursor,
+        _ sent: SentPacketRing,
+        _ index: SentPacketIndex,
+        report: inout FeedbackReport,
+        at now: Instant
+    ) -> Bool {
+        guard controller != nil, numbering == .perStream else { return false }
+        noteSent(sent, at: now)
+        perStreamReader.read(
+            cursor,
+            newest: Int64(bitPattern: sent.newest),
+            at: Self.microseconds(now),
+            into: &report
+        ) { ssrc, sequence in
+            guard let number = index.number(of: ssrc, sequence, newest: sent.newest), let packet = sent[number: number]
+            else { return nil }
+            return (Int64(bitPattern: number), SentPacketRecord(packet))
+        }
+        return takeReport(report, of: .congestionControlFeedback)
+    }
+
+    private func takeReport(_ report: borrowing FeedbackReport, of kind: SendingStatistics.Feedback) -> Bool {
+        guard report.hasNews else { return false }
+        feedback = kind
         controller?.received(report)
         return true
     }
@@ -195,6 +225,7 @@ final class SendRate {
     func pathChanged(_ sent: SentPacketRing, headerBytes: Int, at now: Instant) {
         reader.headerBytes = headerBytes
         reader.pathChanged(newest: Int64(bitPattern: sent.newest))
+        perStreamReader.pathChanged(newest: Int64(bitPattern: sent.newest))
         controller?.pathChanged(at: Self.microseconds(now))
         fallback.pathChanged(at: Self.microseconds(now))
     }
@@ -211,7 +242,7 @@ final class SendRate {
                 let sendingSince, now - sendingSince > Self.feedbackPatience
             {
                 controller = nil
-                reportsPackets = false
+                numbering = .none
             }
         } else {
             fallback.handleTimeout(at: Self.microseconds(now))
@@ -279,6 +310,17 @@ final class SendRate {
             statistics.lossRatio = fallback.lossRatio
         }
         return statistics
+    }
+}
+
+extension SentPacketRecord {
+    fileprivate init(_ packet: SentPacket) {
+        self.init(
+            sentAt: packet.sentAtMicroseconds,
+            bytes: packet.bytes,
+            purpose: packet.kind.purpose,
+            cluster: packet.cluster
+        )
     }
 }
 

@@ -25,6 +25,7 @@ package final class Egress {
 
     deinit {
         unsafe state.pointee.sentPackets.deallocate()
+        unsafe state.pointee.sentIndex.deallocate()
         unsafe slab.free(state)
     }
 
@@ -34,7 +35,9 @@ package final class Egress {
     /// Resolves and forgets SRTP streams; `nil` unless the peer is connected.
     var sender: SRTPSender? { unsafe state.pointee.sender }
     /// Bytes that the peer's record of sent packets holds of the machine's memory.
-    var footprintBytes: Int { unsafe state.pointee.sentPackets.footprintBytes }
+    var footprintBytes: Int {
+        unsafe state.pointee.sentPackets.footprintBytes + state.pointee.sentIndex.footprintBytes
+    }
 
     /// The packet that left with a transport-wide sequence number; `nil` when none did, or too long ago.
     package func sentPacket(_ number: TransportSequenceNumber) -> SentPacket? {
@@ -217,6 +220,8 @@ struct EgressState {
     var sender: SRTPSender?
     /// The transport-wide sequence numbers and what was sent with them.
     var sentPackets: SentPacketRing
+    /// The same packets by stream and RTP sequence number, of a peer that reports on them so.
+    var sentIndex = SentPacketIndex()
     /// UDP payload bytes of everything that left without such a number.
     var unnumberedBytes: UInt64 = 0
 
@@ -243,7 +248,7 @@ struct EgressState {
     /// - Parameters:
     ///   - place: what the batch reserved last; the header stands there.
     ///   - index: the SRTP packet index (RFC 3711 §3.3.1).
-    ///   - isNumbered: the header carries the transport-wide sequence number that is next.
+    ///   - numbering: how the peer reports on the packet. With `transportWide` the header carries the number that is next.
     /// - Returns: the packet's length on the wire; 0 or less when it could not be encrypted. Nothing is taken or sent then.
     @inline(__always)
     mutating func send(
@@ -253,7 +258,7 @@ struct EgressState {
         payload: UnsafeRawPointer,
         payloadLength: Int,
         index: UInt64,
-        isNumbered: Bool,
+        numbering: PacketNumbering,
         kind: SentKind,
         _ turn: SendTurn,
         into batch: DatagramBatch
@@ -268,7 +273,7 @@ struct EgressState {
             index: index
         )
         guard length > 0 else { return length }
-        if isNumbered {
+        if numbering == .transportWide {
             sentPackets.record(
                 SentPacket(
                     sentAtMicroseconds: turn.sentAtMicroseconds,
@@ -278,10 +283,33 @@ struct EgressState {
                 )
             )
         } else {
-            unnumberedBytes &+= UInt64(truncatingIfNeeded: length)
+            unsafe recordOther(place, length: length, numbering: numbering, kind: kind, turn)
         }
         pacer.take(length)
         batch.commit(length, to: path)
         return length
+    }
+
+    @inline(never)
+    private mutating func recordOther(
+        _ header: UnsafeMutableRawPointer,
+        length: Int,
+        numbering: PacketNumbering,
+        kind: SentKind,
+        _ turn: SendTurn
+    ) {
+        guard numbering == .perStream else {
+            unnumberedBytes &+= UInt64(truncatingIfNeeded: length)
+            return
+        }
+        sentPackets.record(
+            SentPacket(sentAtMicroseconds: turn.sentAtMicroseconds, bytes: length, kind: kind, cluster: cluster)
+        )
+        // SRTP leaves the fixed header as it is.
+        unsafe sentIndex.insert(
+            UInt32(bigEndian: header.loadUnaligned(fromByteOffset: 8, as: UInt32.self)),
+            UInt16(bigEndian: header.loadUnaligned(fromByteOffset: 2, as: UInt16.self)),
+            number: sentPackets.newest
+        )
     }
 }

@@ -162,7 +162,7 @@ extension Forwarder {
             payload: payload,
             payloadLength: payloadLength,
             index: segment.packetIndex(packet.pointee.description.sequence),
-            isNumbered: state.pointee.extensions.transportSequenceNumber != 0,
+            numbering: state.pointee.extensions.numbering,
             kind: .media,
             turn,
             into: batch

@@ -62,7 +62,7 @@ extension SendSlot {
             payload: place + header,
             payloadLength: end - header,
             index: rtx == nil ? segment.packetIndex(description.sequence) : UInt64(retransmitter.rtxSequence.rawValue),
-            isNumbered: state.pointee.extensions.transportSequenceNumber != 0,
+            numbering: state.pointee.extensions.numbering,
             kind: kind,
             turn,
             into: batch

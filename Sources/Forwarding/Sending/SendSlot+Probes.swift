@@ -81,7 +81,7 @@ extension SendSlot {
             payload: place + header,
             payloadLength: Self.paddingBytes,
             index: UInt64(retransmitter.rtxSequence.rawValue),
-            isNumbered: state.pointee.extensions.transportSequenceNumber != 0,
+            numbering: state.pointee.extensions.numbering,
             kind: .padding,
             turn,
             into: batch

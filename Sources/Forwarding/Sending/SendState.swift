@@ -42,6 +42,24 @@ struct SendResources {
     var footprintBytes: Int { slotStates.footprintBytes + egressStates.footprintBytes }
 }
 
+/// How a peer's feedback names packets.
+enum PacketNumbering: UInt8, BitwiseCopyable, Sendable {
+    /// No packet is reported.
+    case none
+    /// By the transport-wide sequence number in the header.
+    case transportWide
+    /// By stream and RTP sequence number (RFC 8888).
+    case perStream
+
+    init(_ parameters: SendTrackParameters) {
+        if parameters.codecs.contains(where: { $0.feedback.contains(.congestionControlFeedback) }) {
+            self = .perStream
+        } else {
+            self = parameters.extensions[.transportSequenceNumber] != nil ? .transportWide : .none
+        }
+    }
+}
+
 /// The header extensions that a slot sends, each with its identifier, or 0: resolved once for a slot.
 struct SentExtensions: Sendable {
     var mid: UInt8
@@ -51,6 +69,7 @@ struct SentExtensions: Sendable {
     var videoOrientation: UInt8
     var playoutDelay: UInt8
     var dependencyDescriptor: UInt8
+    var numbering: PacketNumbering
     /// The MID's bytes, in memory order; meaningful up to `midLength`.
     var midBytes: (UInt64, UInt64) = (0, 0)
     var midLength = 0
@@ -69,6 +88,7 @@ struct SentExtensions: Sendable {
         videoOrientation = id(.videoOrientation)
         playoutDelay = id(.playoutDelay)
         dependencyDescriptor = id(.dependencyDescriptor)
+        numbering = retransmitsWithoutRTX ? .none : PacketNumbering(parameters)
         let bytes = Array(parameters.mid.value.utf8)
         let ids = [
             mid, absoluteSendTime, transportSequenceNumber, audioLevel, videoOrientation, playoutDelay,

@@ -188,6 +188,10 @@ extension MediaMetrics {
                 "nagare_transport_feedback_received_total", "Transport-wide feedback messages received.",
                 forwarder.transportFeedbackReceived
             ),
+            (
+                "nagare_congestion_control_feedback_received_total", "RFC 8888 feedback messages received.",
+                forwarder.congestionControlFeedbackReceived
+            ),
         ]
         for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
     }
