@@ -290,10 +290,11 @@ package struct SendController: Sendable {
                     queueMS: queueMS,
                     jitterMS: path.queue.jitterMS,
                     delivered: path.delivered,
-                    link: path.link,
+                    link: path.likelyLink,
                     roundTrip: path.roundTrip,
                     isTestingLoss: loss.isTesting,
                     isNewcomer: path.isNewcomer(at: now),
+                    isLinkKnown: path.hint != nil,
                     elapsed: elapsed
                 )
                 target = min(law.next(target, input, at: now), lossCap.rate ?? .infinity)

@@ -246,7 +246,8 @@ extension ScorecardCase {
             "150 kbit/s",
             end: 60,
             LinkSettings([(0, 0.15)]),
-            .goal(.above(megabits: 0.18), 2)
+            .goal(.above(megabits: 0.18), 2),
+            .bound(.queue, 50)
         ),
     ]
 }
