@@ -55,6 +55,7 @@ extension RemoteSection {
                 line.direction = $0.direction?.reversed
                 return line
             },
+            listsFeedbackOnce: listsFeedbackOnce,
             allowsMixedExtensions: attributes.has("extmap-allow-mixed"),
             usesReducedSizeRTCP: attributes.has("rtcp-rsize")
         )

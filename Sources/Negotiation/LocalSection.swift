@@ -16,6 +16,8 @@ struct LocalSection {
     /// With the `a=fmtp` parameters to write.
     var codecs: [CodecParameters]
     var extensionLines: [ExtensionMapAttribute] = []
+    /// Whether RFC 8888 feedback is written for `*`, and not for each payload type.
+    var listsFeedbackOnce = true
     var allowsMixedExtensions = false
     var usesReducedSizeRTCP = true
     /// MediaStream and track identifiers; `nil` for a section that sends nothing.
@@ -91,7 +93,10 @@ extension LocalSection {
         if let msid { attributes.append(SDPAttribute("msid", "\(msid.stream) \(msid.track)")) }
         attributes += codecs.flatMap(Self.attributes(of:))
         if codecs.contains(where: { $0.feedback.contains(.congestionControlFeedback) }) {
-            attributes.append(SDPAttribute("rtcp-fb", "* \(FeedbackTypes.congestionControlFeedbackName)"))
+            let formats = codecs.flatMap { [$0.payloadType, $0.rtxPayloadType].compactMap { $0?.description } }
+            attributes += (listsFeedbackOnce ? ["*"] : formats).map {
+                SDPAttribute("rtcp-fb", "\($0) \(FeedbackTypes.congestionControlFeedbackName)")
+            }
         }
         attributes += layerAttributes + streamAttributes
         if isBundleHead { attributes += lines.candidateAttributes }

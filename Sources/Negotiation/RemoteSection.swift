@@ -25,6 +25,8 @@ struct RemoteSection {
     /// The recognized formats in the peer's order, before ``negotiated(flow:usable:)``.
     var codecs: [CodecParameters] = []
     var extensionLines: [ExtensionMapAttribute] = []
+    /// Whether RFC 8888 feedback is listed for `*`, and not for each payload type.
+    var listsFeedbackOnce = false
     /// The simulcast layers that the peer sends or receives, according to `layerDirection`.
     var layers: [RemoteLayer] = []
     /// The primary SSRCs in order.
@@ -58,6 +60,10 @@ struct RemoteSection {
         isRejected = media.port == 0 && !media.attributes.has("bundle-only")
         guard let kind, !isRejected else { return }
         codecs = Self.codecs(of: media, kind: kind)
+        listsFeedbackOnce = media.attributes.values(of: "rtcp-fb").contains {
+            FeedbackAttribute($0)
+                == FeedbackAttribute(payloadType: nil, feedback: FeedbackTypes.congestionControlFeedbackName)
+        }
         try readStreams(layerDirection: layerDirection)
     }
 
@@ -190,11 +196,10 @@ extension RemoteSection {
                 formats[line.payloadType] = line.parameters.map { FormatParameter(key: $0.key, value: $0.value) }
             case "rtcp-fb":
                 guard let line = FeedbackAttribute(value) else { continue }
-                if line.payloadType == nil, line.feedback == FeedbackTypes.congestionControlFeedbackName {
-                    commonFeedback.insert(.congestionControlFeedback)
+                let isOfTransport = line.feedback == FeedbackTypes.congestionControlFeedbackName
+                guard let type = isOfTransport ? .congestionControlFeedback : FeedbackTypes(sdp: line.feedback) else {
                     continue
                 }
-                guard let type = FeedbackTypes(sdp: line.feedback) else { continue }
                 if let payloadType = line.payloadType {
                     feedback[payloadType, default: []].insert(type)
                 } else {
@@ -260,7 +265,7 @@ extension PayloadType {
 }
 
 extension FeedbackTypes {
-    /// The name of `congestionControlFeedback` in `a=rtcp-fb`. It has the payload type `*` only (RFC 8888 §6).
+    /// The name of `congestionControlFeedback` in `a=rtcp-fb`.
     static let congestionControlFeedbackName = "ack ccfb"
 
     /// The feedback that the server offers for a kind of media.
@@ -292,9 +297,9 @@ struct NegotiatedFormats {
 }
 
 extension RemoteSection {
-    /// Whether it lists RFC 8888 feedback.
+    /// Whether it lists RFC 8888 feedback: for `*` (RFC 8888 §6), or for each payload type, as Chromium 156 does.
     var hasCongestionControlFeedback: Bool {
-        codecs.contains { $0.feedback.contains(.congestionControlFeedback) }
+        !codecs.isEmpty && codecs.allSatisfy { $0.feedback.contains(.congestionControlFeedback) }
     }
 
     /// Without RFC 8888 feedback.

@@ -52,6 +52,21 @@ import Wire
         #expect(result.send.allSatisfy { $0.extensions[.transportSequenceNumber] != nil })
     }
 
+    @Test func `an offer that lists it for each payload type is answered so`() throws {
+        let formats = try SessionDescription(parsing: WatchOffers.chromium.text).media.map(\.formats)
+        var offer = WatchOffers.chromium.text
+        for (index, formats) in formats.enumerated() {
+            for format in formats { offer = Self.adding("a=rtcp-fb:\(format) ack ccfb", to: [index], of: offer) }
+        }
+        let result = try NegotiationServer.watch(offer)
+        for media in try SessionDescription(parsing: result.answer).media {
+            let lines = media.attributes.values(of: "rtcp-fb").filter { $0.hasSuffix("ack ccfb") }
+            #expect(lines == media.formats.map { "\($0) ack ccfb" })
+        }
+        #expect(!result.answer.contains("transport-cc") && !result.answer.contains(Self.transportURI))
+        #expect(result.send.allSatisfy { $0.extensions[.transportSequenceNumber] == nil })
+    }
+
     @Test func `a rejected section does not count`() throws {
         let offer = Self.adding(to: [1], of: WatchOffers.chromium.text)
             .replacingOccurrences(of: "m=audio 9 ", with: "m=audio 0 ")
