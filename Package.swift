@@ -235,7 +235,7 @@ let package = Package(
             ]
         ),
         // The bounds of the congestion controller, in virtual time.
-        tests("Scorecard", ["CongestionControl", "TestSupport"]),
+        tests("Scorecard", ["CongestionControl", "TestSupport", "Wire"]),
         tests("TidyTests", []),
     ]
 )

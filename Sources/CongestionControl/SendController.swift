@@ -9,6 +9,9 @@ package struct SendController: Sendable {
     private static let pacingStart = 2.5
     private static let pacing = 1.5
     private static let pacingSmooth = 1.1
+    private static let pacingMarked = 1.05
+    private static let burst = 0.005
+    private static let burstMarked = 0.001
     /// The target may exceed what the media want, so that a probe is not needed for a little more.
     private static let demandMargin = 1.1
     /// The first cluster: three times the usual start rate of 300 kbit/s.
@@ -49,6 +52,9 @@ package struct SendController: Sendable {
     private var probes: ProbePlanner
     private var upgrade = UpgradeProbe()
     private var ecn: ECNPath
+    private var scalable = ScalableRate()
+    /// CE marks lead the target.
+    package private(set) var isMarked = false
 
     package init(_ settings: Settings = Settings(), at now: Int64) {
         self.settings = settings
@@ -96,8 +102,11 @@ package struct SendController: Sendable {
     package var pacingRate: Double {
         guard hasFeedback else { return target * Self.pacingStart }
         let isSmooth = phase == .drain || loss.isTesting || lossCap.rate != nil
-        return target * (isSmooth ? Self.pacingSmooth : Self.pacing)
+        return target * (isMarked ? Self.pacingMarked : isSmooth ? Self.pacingSmooth : Self.pacing)
     }
+
+    /// The time whose bytes may leave at once, in seconds, where the path is full. An L4S queue marks every burst.
+    package var pacingBurst: Double { isMarked ? Self.burstMarked : Self.burst }
 
     // MARK: - Events
 
@@ -187,12 +196,14 @@ package struct SendController: Sendable {
     /// Takes a feedback report.
     package mutating func received(_ report: borrowing FeedbackReport) {
         let now = report.arrivedAt
+        scalable.addLateMarks(report.lateMarks)
         var hasArrival = false
         for packet in report.packets {
             loss.add(packet)
             guard packet.isReceived else { continue }
             hasArrival = true
             ecn.add(packet)
+            scalable.add(packet)
             probes.add(packet, jitterMS: path.queue.jitterMS)
         }
         // A report that says nothing new, or of lost packets only, is like none.
@@ -297,7 +308,23 @@ package struct SendController: Sendable {
                     isLinkKnown: path.hint != nil,
                     elapsed: elapsed
                 )
-                target = min(law.next(target, input, at: now), lossCap.rate ?? .infinity)
+                var next = law.next(target, input, at: now)
+                if ecn.state == .confirmed {
+                    let isBounded = law.isDraining || queueMS > goalMS
+                    next = scalable.next(
+                        target,
+                        law: next,
+                        isBounded: isBounded,
+                        queueMS: queueMS,
+                        roundTrip: path.roundTrip,
+                        at: now
+                    )
+                    isMarked = scalable.isLeading(at: now)
+                    if !isBounded, scalable.marksAll(at: now) { ecn.fail() }
+                } else {
+                    isMarked = false
+                }
+                target = min(next, lossCap.rate ?? .infinity)
             }
         }
     }

@@ -1,5 +1,6 @@
 import CongestionControl
 import TestSupport
+import Wire
 
 /// Flows, transfers and links in virtual time. A seed gives the same run each time, on every machine. Times are
 /// microseconds.
@@ -160,15 +161,18 @@ final class Testbed {
     // MARK: - Sending
 
     private func send(_ index: Int, bytes: Int, purpose: PacketResult.Purpose, cluster: UInt8 = 0) {
-        let packet = Packet(source: .flow(index), sequence: flows[index].records.count, bytes: bytes)
-        flows[index].records.append(Flow.Record(purpose: purpose, bytes: bytes, cluster: cluster, sentAt: now))
+        var packet = Packet(source: .flow(index), sequence: flows[index].records.count, bytes: bytes)
+        var record = Flow.Record(purpose: purpose, bytes: bytes, cluster: cluster, sentAt: now)
+        record.isMarked = flows[index].settings.usesECN && flows[index].controller.marksPackets
+        if record.isMarked { packet.ecn = .capable1 }
+        flows[index].records.append(record)
         flows[index].controller.packetSent(bytes: bytes, at: now)
         push(packet, to: flows[index].settings.route[0])
     }
 
     private func pace(_ index: Int) {
         let rate = flows[index].controller.pacingRate
-        flows[index].pacer.refill(rate: rate, at: now)
+        flows[index].pacer.refill(rate: rate, burst: flows[index].controller.pacingBurst, at: now)
         while let bytes = flows[index].pacer.take() { send(index, bytes: bytes, purpose: .video) }
         guard !flows[index].pacer.isEmpty, !flows[index].pacer.isScheduled else { return }
         flows[index].pacer.isScheduled = true
@@ -264,6 +268,7 @@ final class Testbed {
         switch packet.source {
         case .flow(let index):
             flows[index].records[packet.sequence].arrivedAt = now
+            if flows[index].settings.usesECN { flows[index].records[packet.sequence].ecn = packet.ecn }
             flows[index].receiver.arrived(packet.sequence)
             guard !flows[index].receiver.isReportScheduled else { return }
             flows[index].receiver.isReportScheduled = true

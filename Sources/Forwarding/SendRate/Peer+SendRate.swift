@@ -125,7 +125,7 @@ extension Peer {
         let egress = transport.egress
         egress.pace(
             max(sendRate.pacing, allocatedLayersRate * 5 / 4),
-            burst: sendRate.isRelaxed ? Self.relaxedBurst : Self.tightBurst,
+            burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst ?? Self.tightBurst,
             at: now
         )
         if sendRate.target != allocatedRate || allocationDueAt.map({ $0 <= now }) == true { allocateLayers(at: now) }

@@ -74,7 +74,13 @@ final class SendRate {
     /// Bit/s at which packets leave.
     var pacing: Int { Int(clamping: controller?.pacingRate ?? fallback.pacingRate) }
     /// All that is wanted is sent and the path bears it, so a frame may leave at once.
-    var isRelaxed: Bool { limit == .demand && phase != .drain && phase != .compete }
+    var isRelaxed: Bool {
+        limit == .demand && phase != .drain && phase != .compete && controller?.isMarked != true
+    }
+    /// The time whose bytes may leave at once on a full path, where a burst is a queue; `nil` for the usual.
+    var tightBurst: Interval? {
+        controller.flatMap { $0.isMarked ? Interval(nanoseconds: Int64($0.pacingBurst * 1e9)) : nil }
+    }
     /// Packets go out marked as ECN-capable: the peer reports on the marks, and no report has shown that they get lost.
     var marksPackets: Bool { numbering == .perStream && controller?.marksPackets ?? true }
     /// The path is known to carry this and no more, bit/s; `nil` while it is not full.

@@ -16,6 +16,8 @@ struct BrokenController: RateController {
         /// Its target is that of two round trips ago.
         case reactsLate
         case ignoresSilence
+        /// Its packets leave as ECT(1) on every path.
+        case marksAlways
         /// Its target is half of what it should be every other second.
         case oscillates
         /// Its target is 1 and 1.5 Mbit/s in turn, for 50 ms each.
@@ -69,6 +71,8 @@ struct BrokenController: RateController {
         default: inner.target
         }
     }
+
+    var marksPackets: Bool { fault == .marksAlways || inner.marksPackets }
 
     var pacingRate: Double { inner.pacingRate / inner.target * target }
 

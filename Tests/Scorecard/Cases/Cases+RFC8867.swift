@@ -1,4 +1,4 @@
-/// RFC 8867 section 5 for one subscriber or several on one link. Not here: 6.2, as the controller does not read ECN.
+/// RFC 8867 section 5 for one subscriber or several on one link. 6.2 is among the cases of ECN.
 extension ScorecardCase {
     /// 5.1: 1 Mbit/s, from 40 s on 2.5, from 60 s on 0.6, from 80 s on 1.
     static let variable = [(0, 1), (40, 2.5), (60, 0.6), (80, 1)] as [(Double, Double)]

@@ -8,6 +8,7 @@ enum CaseGroup: String, CaseIterable, Sendable {
     case starts = "Starts"
     case steps = "Steps, outages and pauses"
     case loss = "Loss, jitter, wireless links, policers and reports"
+    case ecn = "ECN and L4S"
     case anchors = "Gates of other implementations"
 }
 
@@ -108,7 +109,7 @@ struct ScorecardCase: Sendable, CustomTestStringConvertible {
         return gates.map(\.metric).filter { !names.contains($0.name) }
     }
 
-    static let all = rfc8867 + sweeps + starts + steps + lossAndJitter + anchors
+    static let all = rfc8867 + sweeps + starts + steps + lossAndJitter + ecn + anchors
 
     /// Names the only case that a test run covers.
     private static let nameVariable = "NAGARE_SCORECARD_CASE"

@@ -1,5 +1,6 @@
 import CongestionControl
 import TestSupport
+import Wire
 
 /// One subscriber: audio of 50 kbit/s, video of 30 pictures a second whose rate follows the target, a pacer, probes,
 /// and the receiver's reports. Times are microseconds.
@@ -17,6 +18,10 @@ struct Flow {
         var isDropped = false
         var isReportedLost = false
         var isReported = false
+        /// It left as ECT(1).
+        var isMarked = false
+        /// The field with which it arrived; `nil` when the reports do not tell.
+        var ecn: ECNCodepoint?
     }
 
     static let audioRate = 50_000.0
@@ -66,9 +71,6 @@ struct Flow {
 
 /// Video that waits for the pacer's rate.
 struct Pacer {
-    /// The burst that leaves at once, in seconds.
-    private static let burst = 0.005
-
     private var sizes: [Int] = []
     private var head = 0
     private(set) var queuedBytes = 0
@@ -97,8 +99,9 @@ struct Pacer {
         return sizes[head]
     }
 
-    mutating func refill(rate: Double, at now: Int64) {
-        let depth = max(rate * Self.burst / 8, 1_500)
+    /// - Parameter burst: the time whose bytes leave at once, in seconds.
+    mutating func refill(rate: Double, burst: Double, at now: Int64) {
+        let depth = max(rate * burst / 8, 1_500)
         tokens = min(tokens + rate / 8 * Double(now - tokensAt) / 1e6, depth)
         tokensAt = now
     }

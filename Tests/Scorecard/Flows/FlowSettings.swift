@@ -14,6 +14,8 @@ struct FlowSettings: Sendable {
     var route = [0]
     /// The links of the reports; without one, reports take the base delay only.
     var reportRoute: [Int] = []
+    /// Packets leave as ECT(1), and reports have the ECN fields.
+    var usesECN = false
     /// Milliseconds between reports.
     var reportMS = 100.0
     /// The share of reports that are lost, and how many at once.

@@ -4,6 +4,10 @@ import CongestionControl
 protocol RateController {
     var target: Double { get }
     var pacingRate: Double { get }
+    /// The time whose bytes may leave the pacer at once, in seconds.
+    var pacingBurst: Double { get }
+    /// Packets are to leave as ECT(1).
+    var marksPackets: Bool { get }
     mutating func packetSent(bytes: Int, at now: Int64)
     mutating func received(_ report: FeedbackReport)
     /// Takes a tick; one each 25 ms.
@@ -13,14 +17,21 @@ protocol RateController {
     mutating func takeProbe(at now: Int64) -> ProbeCluster?
 }
 
+extension RateController {
+    var pacingBurst: Double { 0.005 }
+    var marksPackets: Bool { false }
+}
+
 /// The product's controller.
 struct ProductController: RateController {
     private var controller: SendController
 
-    init(at now: Int64) { controller = SendController(at: now) }
+    init(at now: Int64) { controller = SendController(SendController.Settings(usesECN: true), at: now) }
 
     var target: Double { controller.target }
     var pacingRate: Double { controller.pacingRate }
+    var pacingBurst: Double { controller.pacingBurst }
+    var marksPackets: Bool { controller.marksPackets }
     mutating func packetSent(bytes: Int, at now: Int64) { controller.packetSent(bytes: bytes, at: now) }
     mutating func received(_ report: FeedbackReport) { controller.received(report) }
     mutating func handleTimeout(at now: Int64) { controller.handleTimeout(at: now) }

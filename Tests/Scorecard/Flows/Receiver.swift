@@ -42,7 +42,8 @@ struct Receiver {
                     bytes: record.bytes,
                     purpose: record.purpose,
                     cluster: record.cluster,
-                    wasReportedLost: record.isReportedLost
+                    wasReportedLost: record.isReportedLost,
+                    ecn: record.ecn
                 )
             )
         }

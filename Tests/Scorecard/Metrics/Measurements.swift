@@ -141,16 +141,29 @@ struct Run {
         }
     }
 
+    /// From a time on until the last packet leaves as ECT(1).
+    func secondsMarked(after at: Double) -> Double {
+        let last = testbed.flows.flatMap(\.records).filter(\.isMarked).map(\.sentAt).max() ?? 0
+        return max(Double(last) / 1e6 - at, 0)
+    }
+
     /// The 95th percentile of the packets' waits in queues, in milliseconds.
-    var queue95: Double {
+    var queue95: Double { queue(percent: 95) { _ in 0 } }
+
+    /// The 99th percentile of the packets' waits in the first link's queue without their own transmission, in milliseconds.
+    var wait99: Double { queue(percent: 99) { Int64(Double($0.bytes) * 8e6 / link.rate(at: $0.sentAt)) } }
+
+    private func queue(percent: Int, without: (Flow.Record) -> Int64) -> Double {
         var waits: [Int64] = []
         for flow in testbed.flows {
             for record in flow.records {
-                if let wait = record.queueDelay, !isAfterStepDown(record.sentAt + wait) { waits.append(wait) }
+                if let wait = record.queueDelay, !isAfterStepDown(record.sentAt + wait) {
+                    waits.append(wait - without(record))
+                }
             }
         }
         waits.sort()
-        return waits.isEmpty ? 0 : Double(waits[waits.count * 95 / 100]) / 1e3
+        return waits.isEmpty ? 0 : Double(waits[waits.count * percent / 100]) / 1e3
     }
 
     /// The longest queue in milliseconds.

@@ -40,6 +40,13 @@ struct Metric: Sendable {
 
     // MARK: - Of some
 
+    /// The 99th percentile of the waits before packets are sent.
+    static let queue99 = Metric("Q99", kind: "Q", .milliseconds, .most) { $0.wait99 }
+    /// From a time on until no packet leaves as ECT(1).
+    static func unmarked(after at: Double) -> Metric {
+        Metric("T unmarked", .seconds, .most) { $0.secondsMarked(after: at) }
+    }
+
     /// The figures of the second link.
     static let secondUtilisation = Metric("U of link 2", .share, .least) { $0.utilisation(of: 1) }
     static let secondRise = Metric("T↑ of link 2", .seconds, .most) { $0.rise(of: 1) }

@@ -1,4 +1,5 @@
 import TestSupport
+import Wire
 
 /// A packet on its way through the testbed.
 struct Packet: Sendable {
@@ -17,6 +18,7 @@ struct Packet: Sendable {
     /// The position on its route.
     var hop = 0
     var enqueuedAt: Int64 = 0
+    var ecn = ECNCodepoint.notCapable
 }
 
 /// A bottleneck: a first-in-first-out queue with tail drop, and what its medium does to packets behind it. Times are
@@ -35,11 +37,13 @@ struct Link: Sendable {
     private var isBad = false
     private var tokens: Double
     private var tokensAt: Int64 = 0
+    private var marker: QueueMarker?
 
     init(_ settings: LinkSettings, seed: UInt64) {
         self.settings = settings
         generator = SeededGenerator(seed: seed)
         tokens = settings.policer?.bytes ?? 0
+        marker = settings.aqm.map { QueueMarker($0) }
     }
 
     private var count: Int { queue.count - head }
@@ -47,12 +51,17 @@ struct Link: Sendable {
     /// - Returns: whether the packet found room.
     mutating func enqueue(_ packet: Packet, at now: Int64) -> Bool {
         guard passesPolicer(packet, at: now), hasRoom(for: packet, at: now) else { return false }
+        let wait = wait(at: now)
+        if marker?.drops(packet, wait: wait, at: now, using: &generator) == true { return false }
         var packet = packet
         packet.enqueuedAt = now
         queue.append(packet)
         queuedBytes += packet.bytes
         return true
     }
+
+    /// How long the next packet has waited.
+    private func wait(at now: Int64) -> Int64 { count > 0 ? now - queue[head].enqueuedAt : 0 }
 
     private mutating func passesPolicer(_ packet: Packet, at now: Int64) -> Bool {
         guard let policer = settings.policer else { return true }
@@ -79,7 +88,12 @@ struct Link: Sendable {
     mutating func serve(at now: Int64) -> Int64? {
         let rate = settings.rate(at: now)
         guard rate > 0 else { return nil }
-        let packet = queue[head]
+        var packet = queue[head]
+        let (wait, backlog) = (wait(at: now), count)
+        if marker?.marks(packet, wait: wait, backlog: backlog, at: now, using: &generator) == true {
+            packet.ecn = .congestionExperienced
+        }
+        if let from = settings.bleachesFrom, Double(now) / 1e6 >= from { packet.ecn = .notCapable }
         head += 1
         if head > 1_024 {
             queue.removeFirst(head)

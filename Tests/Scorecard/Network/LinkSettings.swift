@@ -28,6 +28,10 @@ struct LinkSettings: Sendable {
     var batchMS: Double?
     /// A token bucket in front of the queue that drops what exceeds it.
     var policer: (rate: Double, bytes: Double)?
+    /// What marks and drops packets before the queue is full.
+    var aqm: QueueMarker.Settings?
+    /// The ECN field of all packets is cleared from this time on.
+    var bleachesFrom: Double?
     /// The capacity changes all the time: no times after a change are left out of the figures.
     var isWalk = false
 

@@ -115,7 +115,7 @@ enum PublishedScorecard {
         40 on.
 
         Not here: simulcast layers and screens, whose steps are larger and whose key frames come in bursts, because
-        these cases test the controller alone; ECN, which the controller does not read; REMB;
+        these cases test the controller alone; REMB;
         weights of flows, which it does not have (case 6.1 shows that).
 
         | column | |
