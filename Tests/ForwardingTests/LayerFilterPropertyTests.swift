@@ -6,7 +6,11 @@ import Wire
 
 /// Random targets, losses, reordering and waiting, against receivers that stop at whatever stops libwebrtc's.
 @Suite struct LayerFilterPropertyTests {
-    private static let runs = 320
+    #if DEBUG
+        private static let runs = 100
+    #else
+        private static let runs = 320
+    #endif
     private static let formats: [LayeredFormat] = [
         LayeredFormat(name: "VP8 L1T2", codec: .vp8, temporal: 2),
         LayeredFormat(name: "VP8 L1T3", codec: .vp8, temporal: 3),
