@@ -34,7 +34,7 @@ struct BrokenProof: Sendable {
         BrokenProof(.sweeps, "wired CBR", .neverRaises),
         BrokenProof(.sweeps, "wired CBR", .ignoresDelay),
         BrokenProof(.starts, "S1 5 20", .neverRaises),
-        BrokenProof(.starts, "S1 0.6 100", .reactsLate),
+        BrokenProof(.starts, "S1 0.3 100", .ignoresDelay),
         BrokenProof(.steps, "S2", .ignoresDelay),
         BrokenProof(.steps, "S5", .neverRaises),
         BrokenProof(.steps, "S6", .probesAlways),
