@@ -23,7 +23,8 @@ extension Forwarder {
                     packetsLost: stream.statistics.cumulativeLost,
                     jitter: Interval(ticks: stream.statistics.jitterTicks, of: parameters.kind),
                     keyFrameRequests: stream.keyFrameRequests,
-                    isFlowing: stream.isFlowing(at: now)
+                    isFlowing: stream.isFlowing(at: now),
+                    isScreen: stream.track.isScreen
                 )
             },
             sent: peer.slots.map { slot in

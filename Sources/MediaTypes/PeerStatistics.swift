@@ -19,6 +19,8 @@ public struct PeerStatistics: Sendable {
         /// Key frame requests sent to the peer.
         public var keyFrameRequests: UInt64
         public var isFlowing: Bool
+        /// The peer says that it shares a screen in the track.
+        public var isScreen: Bool
 
         public init(
             mid: MID,
@@ -32,7 +34,8 @@ public struct PeerStatistics: Sendable {
             packetsLost: Int64 = 0,
             jitter: Interval = .zero,
             keyFrameRequests: UInt64 = 0,
-            isFlowing: Bool = false
+            isFlowing: Bool = false,
+            isScreen: Bool = false
         ) {
             self.mid = mid
             self.kind = kind
@@ -46,6 +49,7 @@ public struct PeerStatistics: Sendable {
             self.jitter = jitter
             self.keyFrameRequests = keyFrameRequests
             self.isFlowing = isFlowing
+            self.isScreen = isScreen
         }
     }
     /// A slot that the peer receives.

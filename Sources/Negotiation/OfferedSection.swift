@@ -157,6 +157,7 @@ extension HeaderExtension {
             case .transportSequenceNumber: 5
             case .playoutDelay: 6
             case .dependencyDescriptor: 7
+            case .videoContentType: 8
             case .rtpStreamID: 10
             case .repairedRTPStreamID: 11
             }

@@ -33,7 +33,7 @@ public enum CodecName: String, Hashable, Sendable, Codable, BitwiseCopyable, Cas
 /// The RTP header extensions that the server understands; all others are dropped at negotiation.
 public enum HeaderExtension: UInt8, Hashable, Sendable, CaseIterable {
     case mid, rtpStreamID, repairedRTPStreamID, absoluteSendTime, transportSequenceNumber
-    case audioLevel, videoOrientation, playoutDelay, dependencyDescriptor
+    case audioLevel, videoOrientation, playoutDelay, dependencyDescriptor, videoContentType
 
     public var uri: String {
         switch self {
@@ -47,6 +47,7 @@ public enum HeaderExtension: UInt8, Hashable, Sendable, CaseIterable {
         case .playoutDelay: "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
         case .dependencyDescriptor:
             "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
+        case .videoContentType: "http://www.webrtc.org/experiments/rtp-hdrext/video-content-type"
         }
     }
     public init?(uri: some StringProtocol) {
@@ -57,7 +58,7 @@ public enum HeaderExtension: UInt8, Hashable, Sendable, CaseIterable {
 
 /// Which local identifier each header extension has toward one peer. A fixed table: a look-up is an index.
 public struct HeaderExtensionMap: Hashable, Sendable {
-    private var ids: [9 of UInt8] = .init(repeating: 0)
+    private var ids: [10 of UInt8] = .init(repeating: 0)
     public init() {}
 
     /// `nil` where the extension is not negotiated.

@@ -26,6 +26,7 @@ import Wire
     private static let ids: [HeaderExtension: UInt8] = [
         .mid: 1, .rtpStreamID: 2, .repairedRTPStreamID: 3, .absoluteSendTime: 4, .transportSequenceNumber: 5,
         .audioLevel: 6, .videoOrientation: 7, .playoutDelay: 8, .dependencyDescriptor: 9,
+        .videoContentType: 10,
     ]
 
     /// A received packet with every element that is forwarded; the descriptor has `descriptorBytes`.

@@ -246,6 +246,87 @@ import Wire
         #expect(receiver.allocation.allocated < 110_000)
     }
 
+    @Test func `a short peak of a screen switches nothing`() {
+        func screen(_ rate: Int) -> LayerRequest {
+            let table = LayerSources.table([
+                LayerSources.Encoding(height: 540, rates: [100_000]),
+                LayerSources.Encoding(height: 1_080, rates: [rate]),
+            ])
+            return LayerSources.request(1, table, .screen, isPlaying: true)
+        }
+        var receiver = Receiver([screen(600_000)])
+        receiver.run(1_000_000, for: .seconds(10))
+        #expect(receiver.stream() == 2)
+        receiver.requests[0] = screen(1_600_000)
+        receiver.run(1_000_000, for: .milliseconds(500))
+        receiver.requests[0] = screen(600_000)
+        receiver.run(1_000_000, for: .seconds(10))
+        #expect(receiver.stream() == 2)
+        #expect(receiver.changes[0] == 0)
+    }
+
+    /// A screen by what its publisher says, for which the viewer asks no more than for a camera.
+    private static func sharedScreen(_ importance: SlotImportance = .other) -> LayerRequest {
+        var table = LayerSources.screen
+        table.isScreen = true
+        return LayerSources.request(1, table, importance, isPlaying: true)
+    }
+
+    @Test(arguments: [SlotImportance.other, .speaker, .stage])
+    func `a screen has its size before its frame rate, pinned or not`(importance: SlotImportance) {
+        var receiver = Receiver([Self.sharedScreen(importance)])
+        receiver.run(1_000_000, for: .seconds(10))
+        let (top, lowest) = (StreamID(rawValue: 2), UInt8(0))
+        #expect(receiver.allocation.targets == [.layer(stream: top, spatialID: .max, temporalID: lowest)])
+    }
+
+    @Test func `a source that becomes a screen gets its size in the same call`() {
+        var receiver = Receiver([
+            LayerSources.request(1, LayerSources.screen, isPlaying: true), Self.camera(2), Self.camera(3),
+        ])
+        receiver.run(1_300_000, for: .seconds(10))
+        #expect((0..<3).map { receiver.stream($0) } == [1, 1, 1])
+        receiver.requests[0] = Self.sharedScreen()
+        receiver.allocate(1_300_000)
+        #expect((0..<3).map { receiver.stream($0) } == [2, 1, 1])
+    }
+
+    // MARK: - Key frames
+
+    private static func camera(keyFrames: [Int]) -> LayerRequest {
+        var table = LayerSources.plainCamera
+        for (index, bytes) in keyFrames.enumerated() { table.encodings[index].keyFrameBytes = bytes }
+        return LayerSources.request(1, table, isPlaying: true)
+    }
+
+    @Test(arguments: [
+        ([5_000, 20_000, 100_000], [1, 3]),
+        ([5_000, 20_000, 140_000], [1, 2, 3]),
+        ([5_000, 140_000, 150_000], [1, 2, 3]),
+        ([5_000, 20_000, 0], [1, 3]),
+    ])
+    func `a key frame that would take long is led up to by a smaller one`(keyFrames: [Int], streams: [UInt64]) {
+        var receiver = Receiver([Self.camera(keyFrames: keyFrames)])
+        receiver.run(200_000, for: .seconds(10))
+        var seen = [receiver.stream()]
+        for _ in 0..<60 {
+            receiver.run(2_500_000, for: .milliseconds(100))
+            if receiver.stream() != seen.last { seen.append(receiver.stream()) }
+        }
+        #expect(seen == streams)
+    }
+
+    @Test func `a key frame has the rate that the other slots leave`() {
+        var other = Self.camera(2, .stage)
+        other.preference.cap = .level(0)
+        var receiver = Receiver([Self.camera(keyFrames: [5_000, 20_000, 130_000]), other])
+        receiver.run(400_000, for: .seconds(10))
+        receiver.run(2_700_000, for: .milliseconds(600))
+        #expect(receiver.stream() == 2)
+        receiver.run(2_700_000, for: .milliseconds(2_100))
+        #expect(receiver.stream() == 3)
+    }
+
     // MARK: - Stability
 
     @Test func `a sweep of the rate changes each slot no more often than it has steps`() {

@@ -50,17 +50,24 @@ import Wire
         var bytes: [UInt8] = []
         LayerTable.encode(Self.table.encodings, to: &bytes)
         var encodings: [LayerTable.Encoding] = []
-        #expect(LayerTable.decode(unsafe bytes.span.bytes, into: &encodings))
+        #expect(LayerTable.decode(unsafe bytes.span.bytes, into: &encodings) == false)
         #expect(encodings == Self.table.encodings)
         for count in 1..<bytes.count / 2 {
             let part = Array(bytes.prefix(count))
-            #expect(!LayerTable.decode(unsafe part.span.bytes, into: &encodings))
+            #expect(LayerTable.decode(unsafe part.span.bytes, into: &encodings) == nil)
         }
+        var screen: [UInt8] = []
+        var measured = Self.table.encodings
+        measured[1].keyFrameBytes = 70_000
+        LayerTable.encode(measured, isScreen: true, to: &screen)
+        var decoded: [LayerTable.Encoding] = []
+        #expect(LayerTable.decode(unsafe screen.span.bytes, into: &decoded) == true)
+        #expect(decoded == measured)
         let tooMany = Array([bytes, bytes, bytes].joined())
-        #expect(!LayerTable.decode(unsafe tooMany.span.bytes, into: &encodings))
+        #expect(LayerTable.decode(unsafe tooMany.span.bytes, into: &encodings) == nil)
         #expect(encodings == Self.table.encodings)
         let none: [UInt8] = []
-        #expect(LayerTable.decode(unsafe none.span.bytes, into: &encodings))
+        #expect(LayerTable.decode(unsafe none.span.bytes, into: &encodings) == false)
         #expect(encodings.isEmpty)
     }
 
@@ -81,11 +88,11 @@ import Wire
         ] as [(LayerChoice, UInt64?)]
     )
     func `without a limit each slot is sent what its cap names`(cap: LayerChoice, stream: UInt64?) {
-        let targets = allocateLayers([request(cap, Self.table)], rate: .unlimited)
+        let targets = [request(cap, Self.table).unlimitedTarget]
         #expect(targets == [stream.map(target) ?? .nothing])
-        #expect(allocateLayers([request(cap, nil)], rate: .unlimited) == [.nothing])
+        #expect(request(cap, nil).unlimitedTarget == .nothing)
         let unknown: TargetLayer = cap == .nothing ? .nothing : .unknown
-        #expect(allocateLayers([request(cap, LayerTable())], rate: .unlimited) == [unknown])
+        #expect(request(cap, LayerTable()).unlimitedTarget == unknown)
     }
 
     @Test func `without a limit slots do not depend on each other`() {
@@ -99,10 +106,15 @@ import Wire
                     importance: SlotImportance.allCases.randomElement(using: &generator) ?? .other
                 )
             }
-            let together = allocateLayers(requests, rate: .unlimited)
-            #expect(together == requests.flatMap { allocateLayers([$0], rate: .unlimited) })
-            let reversed: [TargetLayer] = allocateLayers(requests.reversed(), rate: .unlimited)
+            let together = unlimited(requests)
+            #expect(together == requests.flatMap { unlimited([$0]) })
+            let reversed: [TargetLayer] = unlimited(requests.reversed())
             #expect(Array(reversed.reversed()) == together)
         }
+    }
+
+    private func unlimited(_ requests: [LayerRequest]) -> [TargetLayer] {
+        var allocator = LayerAllocator()
+        return allocator.allocate(requests, rate: .unlimited, at: .ms(0)).targets
     }
 }

@@ -55,6 +55,20 @@ import Wire
         #expect(!(try parse(bytes, .opus)).audioLevel.isPresent)
     }
 
+    @Test(
+        arguments: [([0], false), ([1], true), ([0x2A], false), ([0x2B], true), ([1, 9], true)] as [([UInt8], Bool)]
+    )
+    func `the lowest bit of the content type says that a packet is of a screen`(data: [UInt8], isScreen: Bool) throws {
+        var map = HeaderExtensionMap()
+        map[.videoContentType] = HeaderExtensionID(rawValue: 5)
+        let bytes = makePacket(extensions: [(5, data)], payload: [0x90, 0xE0, 0x81, 0x23, 9, 0x20, 0x00])
+        let description = try parse(bytes, .vp8, map)
+        #expect(description.frame.contains(.isScreenContent) == isScreen)
+        #expect(description.isPlain == !isScreen)
+        #expect(description.frame.contains(.startsFrame))
+        #expect(!(try parse(bytes, .vp8)).frame.contains(.isScreenContent), "it was not negotiated")
+    }
+
     @Test func `audio has no key frames and no pictures`() throws {
         let description = try parse(makePacket(payload: [0x90, 0xE0, 0x81, 0x23, 9, 0x20, 0]), .opus)
         #expect(!description.startsKeyFrame)

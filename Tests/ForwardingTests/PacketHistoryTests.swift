@@ -54,6 +54,18 @@ import Wire
         #expect(history.withPacket(70_001) { _, _ in true } == nil)
     }
 
+    @Test func `the bytes of a frame are those of its packets that are kept`() {
+        let history = PacketHistory()
+        for (sequence, timestamp) in [(9, 1), (10, 2), (11, 2), (13, 2), (14, 3)] as [(Int64, UInt32)] {
+            let bytes = [UInt8](repeating: 0, count: 100)
+            #expect(history.insert(unsafe bytes.span.bytes, describe(sequence, timestamp: timestamp)))
+        }
+        #expect(history.frameBytes(from: 10, RTPTimestamp(rawValue: 2)) == 300)
+        #expect(history.frameBytes(from: 14, RTPTimestamp(rawValue: 3)) == 100)
+        #expect(history.frameBytes(from: 14, RTPTimestamp(rawValue: 2)) == 0)
+        #expect(history.frameBytes(from: 15, RTPTimestamp(rawValue: 3)) == 0)
+    }
+
     @Test func `a second copy is refused and changes nothing`() {
         let history = PacketHistory()
         #expect(insert(history, 1))

@@ -108,6 +108,7 @@ struct HandMadeStream {
     let mid: MID
     let midID: UInt8?
     let levelID: UInt8?
+    let contentTypeID: UInt8?
     var payloadType: UInt8
     var sequence: UInt16 = 1_000
     var timestamp: UInt32 = 50_000
@@ -121,15 +122,19 @@ struct HandMadeStream {
         mid = track.mid
         midID = track.extensions[.mid]?.rawValue
         levelID = track.extensions[.audioLevel]?.rawValue
+        contentTypeID = track.extensions[.videoContentType]?.rawValue
         payloadType = codec.payloadType.rawValue
     }
 
     /// The next packet of the stream; the timestamp moves by `step` first.
-    /// - Parameter level: the audio level extension's byte, if it is to have one.
+    /// - Parameters:
+    ///   - level: the audio level extension's byte, if it is to have one.
+    ///   - contentType: that of the video content type.
     mutating func next(
         step: UInt32 = 3_000,
         marker: Bool = true,
         level: UInt8? = nil,
+        contentType: UInt8? = nil,
         _ payload: [UInt8]
     ) -> [UInt8] {
         sequence &+= 1
@@ -142,6 +147,7 @@ struct HandMadeStream {
             let name = Array(mid.value.utf8)
             var block = [midID << 4 | UInt8(name.count - 1)] + name
             if let level, let levelID { block += [levelID << 4, level] }
+            if let contentType, let contentTypeID { block += [contentTypeID << 4, contentType] }
             while block.count % 4 != 0 { block.append(0) }
             bytes.append(bigEndian: UInt16(0xBEDE))
             bytes.append(bigEndian: UInt16(block.count / 4))

@@ -55,6 +55,26 @@ import Wire
         #expect(viewer.client?.video?.longestGap ?? .seconds(9) < .milliseconds(500))
     }
 
+    @Test func `layers that the link does not carry any more make no long queue while lower ones are awaited`() throws {
+        let (world, viewer, peer) = try call(45, rate: 3_000_000)
+        world.run(for: .seconds(5))
+        #expect(playing(peer) == "l")
+        // Key frame requests reach the publisher late.
+        let publisher = try #require(world.hosts.values.first { $0 !== viewer && $0.client != nil })
+        world.network.conditions[publisher.address] = LinkConditions(delay: .milliseconds(400))
+        world.run(for: .seconds(2))
+        world.network.conditions[viewer.address]?.rate = 600_000
+        var longest = Interval.zero
+        for _ in 0..<100 {
+            world.run(for: .milliseconds(50))
+            longest = max(longest, peer.transport.egress.queueDelay)
+        }
+        #expect(longest < .seconds(1))
+        #expect(playing(peer) == "h")
+        let slot = try #require(peer.slots.first { $0.parameters.kind == .video })
+        #expect(slot.temporalIDBeforeLimit == nil)
+    }
+
     @Test func `an operator's limit takes effect at once and ends with it`() throws {
         let (world, _, peer) = try call(42, rate: 5_000_000)
         world.run(for: .seconds(5))

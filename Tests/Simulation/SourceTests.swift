@@ -46,6 +46,49 @@ import Wire
         #expect(viewer.client?.video?.lost == 0)
     }
 
+    @Test func `viewers on any loop are told that a publisher shares a screen, and that it stopped`() throws {
+        let world = try World(seed: 133, loops: 2, estimates: true)
+        let publisher = try quietPublisher(world)
+        let viewers = try [world.watch(), world.watch(loop: 1)]
+        world.run(for: .seconds(1))
+        for viewer in viewers { try world.connect(viewer, to: publisher) }
+        var stream = try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: 5_001))
+        var picture = 0
+        func send(_ frames: Int, isScreen: Bool) {
+            for frame in 0..<frames {
+                picture += 1
+                let isKey = frame == 0
+                world.sendSecured(stream.next(marker: false, vp8(picture, isKey: isKey)), from: publisher)
+                // The picture's second packet is its last one.
+                let contentType: UInt8? = isKey && isScreen ? 1 : nil
+                let last = stream.next(step: 0, contentType: contentType, [0x80, 0x80, UInt8(picture & 0x7F), 0])
+                world.sendSecured(last, from: publisher)
+                world.run(for: .milliseconds(33))
+            }
+        }
+        func isScreen() throws -> [Bool] {
+            let track = try #require(world.nodePeer(publisher)?.tracks.first { $0.parameters.kind == .video })
+            let mirror = try #require(world.loops[1].core.relays.mirrors[track.id]?.track)
+            // The clients of the viewers read the extension as the server does.
+            let received = try viewers.map { viewer in
+                let peer = try #require(viewer.client.flatMap { viewer.core.peer($0.id) })
+                return try #require(peer.tracks.first { $0.parameters.kind == .video })
+            }
+            return ([track, mirror] + received).map(\.isScreen)
+        }
+        send(30, isScreen: false)
+        #expect(try isScreen() == [false, false, false, false])
+        send(10, isScreen: true)
+        #expect(try isScreen() == [true, true, true, true])
+        let id = try #require(publisher.client).id
+        let received = world.node.core.statistics(of: id, at: world.now)?.received
+        #expect(received?.first { $0.kind == .video }?.isScreen == true)
+        send(90, isScreen: true)
+        #expect(try isScreen() == [true, true, true, true])
+        send(100, isScreen: false)
+        #expect(try isScreen() == [false, false, false, false])
+    }
+
     @Test func `a new SSRC without a negotiation plays on as the same stream, and its RTX is known`() throws {
         let world = try World(seed: 132)
         let publisher = try quietPublisher(world)

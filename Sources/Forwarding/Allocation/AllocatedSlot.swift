@@ -5,6 +5,7 @@ import Wire
 struct AllocatedSlot: Sendable {
     let id: SSRC
     var preference: LayerPreference
+    private(set) var importance: SlotImportance
     /// The layers that it was given last; `nil` for none.
     var held: LayerStep?
     var target = TargetLayer.unknown
@@ -28,12 +29,14 @@ struct AllocatedSlot: Sendable {
     init(_ request: LayerRequest, at now: Instant) {
         id = request.id
         preference = request.preference
+        importance = request.importance
         freshUntil = now + Self.connectTime
     }
 
     mutating func update(_ request: LayerRequest, at now: Instant) {
-        if request.preference != preference {
+        if request.preference != preference || request.importance != importance {
             preference = request.preference
+            importance = request.importance
             freshUntil = max(freshUntil, now + Self.preferenceTime)
         }
         awaitsSince = request.isAwaitingKeyFrame && request.isPlaying ? awaitsSince ?? now : nil
@@ -41,7 +44,7 @@ struct AllocatedSlot: Sendable {
 
     /// How much more a shared screen costs than its streams carry now, in thousandths.
     mutating func claim(_ request: LayerRequest, at now: Instant) -> Int {
-        guard preference.importance == .screen, let table = request.table else { return 1_000 }
+        guard request.isScreen, let table = request.table else { return 1_000 }
         let ranked = RankedEncodings(table, cap: preference.cap)
         guard ranked.count > 0 else { return 1_000 }
         let top = table.encodings[ranked[ranked.count - 1]]

@@ -28,6 +28,11 @@ struct LayerRequest: Sendable {
     var isPlaying = false
     /// Whether the slot waits for a key frame of its target.
     var isAwaitingKeyFrame = false
+
+    /// The source is a shared screen: its size comes before its frame rate.
+    var isScreen: Bool { preference.importance == .screen || table?.isScreen == true }
+    /// The preference's, and that of a screen at least for a screen.
+    var importance: SlotImportance { isScreen ? max(preference.importance, .screen) : preference.importance }
 }
 
 /// What the slots of one receiver are to be sent.
@@ -45,15 +50,8 @@ struct LayerAllocation: Equatable, Sendable {
     var retryAt: Instant?
 }
 
-/// What slots are sent without a limit of the rate. The slots are independent then, and requests for those whose
-/// preference or table changed are enough.
-/// - Returns: a target for each request, in their order.
-func allocateLayers(_ requests: [LayerRequest], rate: ReceiverRate) -> [TargetLayer] {
-    requests.map(\.unlimitedTarget)
-}
-
 extension LayerRequest {
-    /// The layers that the preference names while the rate has no limit.
+    /// The layers that the preference names while the rate has no limit. Slots are independent of each other then.
     var unlimitedTarget: TargetLayer {
         guard let place = preference.cap.place, let table else { return .nothing }
         let stream = table.resolution[place]

@@ -41,7 +41,7 @@ struct LayerAllocator: Sendable {
     mutating func allocate(_ requests: [LayerRequest], rate: ReceiverRate, at now: Instant) -> LayerAllocation {
         guard case .limited(let bitsPerSecond) = rate else {
             self = LayerAllocator()
-            return LayerAllocation(targets: allocateLayers(requests, rate: rate))
+            return LayerAllocation(targets: requests.map(\.unlimitedTarget))
         }
         let rate = max(0, bitsPerSecond)
         if startedAt == nil, !requests.isEmpty { startedAt = now }
@@ -154,7 +154,7 @@ struct LayerAllocator: Sendable {
         let turn = isStarting ? nil : slotWithTurn(requests, at: now)
         Self.copy(next, into: &raised)
         for slot in slots.indices where isStarting || slots[slot].upgradesAt(now) == nil {
-            var count = wanted(slot, at: now)
+            var count = keyFrameUpgrade(slot, requests[slot], upTo: wanted(slot, at: now), rate)
             if !isStarting, slot != turn, needsTurn(slot, requests[slot], count) {
                 count = temporalUpgrade(slot, upTo: count)
             }
@@ -176,6 +176,27 @@ struct LayerAllocator: Sendable {
         return steps[steps.startIndex + count - 1].differsSpatially(from: steps[steps.startIndex + next[slot] - 1])
     }
 
+    /// A picture that stands still for longer than this while a key frame is sent is a freeze.
+    private static let keyFrameSendTimeMax = 0.4
+
+    /// The highest step whose key frame is sent in time beside the media of the other slots, or the lowest one on the way if
+    /// there is none.
+    private func keyFrameUpgrade(_ slot: Int, _ request: LayerRequest, upTo count: Int, _ rate: Int) -> Int {
+        guard needsTurn(slot, request, count) else { return count }
+        let available = Double(rate - cost(next) + ladders.cost(next[slot], of: slot))
+        let steps = ladders[slot]
+        func isInTime(_ index: Int) -> Bool {
+            Double(steps[steps.startIndex + index].keyFrameBytes) * 8 <= available * Self.keyFrameSendTimeMax
+        }
+        guard !isInTime(count - 1) else { return count }
+        let own = steps[steps.startIndex + next[slot] - 1]
+        let between = (next[slot]..<count).filter { steps[steps.startIndex + $0].differsSpatially(from: own) }
+        if let index = between.last(where: isInTime) { return index + 1 }
+        guard let lowest = between.first else { return count }
+        let level = steps[steps.startIndex + lowest]
+        return between.last { !steps[steps.startIndex + $0].differsSpatially(from: level) }.map { $0 + 1 } ?? count
+    }
+
     /// The slot that may wait for a key frame of better layers.
     private func slotWithTurn(_ requests: [LayerRequest], at now: Instant) -> Int? {
         var best: Int?
@@ -188,7 +209,7 @@ struct LayerAllocator: Sendable {
                 continue
             }
             let (left, right) = (slots[slot], slots[other])
-            if (left.preference.importance, right.id.rawValue) > (right.preference.importance, left.id.rawValue) {
+            if (left.importance, right.id.rawValue) > (right.importance, left.id.rawValue) {
                 best = slot
             }
         }

@@ -14,6 +14,8 @@ struct LayerStep: BitwiseCopyable, Equatable, Sendable {
     /// Bit/s, with packet overhead and retransmissions.
     var cost: Int
     var utility: Double
+    /// What it takes to switch here: of a key frame with the spatial layers up to this one.
+    var keyFrameBytes: Int
     /// Utility for each bit/s on top of the step below, averaged so that it falls from step to step.
     var slope = 0.0
 
@@ -29,6 +31,7 @@ struct LayerStep: BitwiseCopyable, Equatable, Sendable {
 struct LayerLadder: Sendable {
     let id: SSRC
     let importance: SlotImportance
+    let isScreen: Bool
     /// In ``LayerLadders/steps``.
     var steps: Range<Int>
     /// Steps up to the least that the slot's importance asks for.
@@ -76,7 +79,7 @@ struct LayerLadders: Sendable {
             estimateSizes(table)
             var below = 0
             for index in levels.indices {
-                below = appendSteps(of: levels[index], table, request.preference, above: below, costPerMille)
+                below = appendSteps(of: levels[index], table, request, above: below, costPerMille)
             }
             sort(from: start)
             removeDominated(from: start)
@@ -84,7 +87,8 @@ struct LayerLadders: Sendable {
         }
         var ladder = LayerLadder(
             id: request.id,
-            importance: request.preference.importance,
+            importance: request.importance,
+            isScreen: request.isScreen,
             steps: start..<steps.count
         )
         ladder.minimum = minimum(of: ladder)
@@ -147,13 +151,13 @@ struct LayerLadders: Sendable {
     private mutating func appendSteps(
         of level: Level,
         _ table: LayerTable,
-        _ preference: LayerPreference,
+        _ request: LayerRequest,
         above below: Int,
         _ costPerMille: Int
     ) -> Int {
         let encoding = table.encodings[level.encoding]
         let temporals = encoding.layers.temporals(upToSpatial: level.spatialID)
-        let pixels = Self.pixels(of: level, shownAt: preference.height)
+        let pixels = Self.pixels(of: level, shownAt: request.preference.height)
         var cost = 0
         for place in 0..<max(1, temporals.count) {
             let isTop = place + 1 >= temporals.count
@@ -173,12 +177,25 @@ struct LayerLadders: Sendable {
                 utility: LayerUtility.value(
                     pixels: pixels,
                     halvings: max(0, temporals.count - 1 - place),
-                    importance: preference.importance
-                )
+                    isScreen: request.isScreen
+                ),
+                keyFrameBytes: Self.keyFrameBytes(of: encoding, upToSpatial: level.spatialID)
             )
             steps.append(step)
         }
         return cost
+    }
+
+    /// Six frames at 30 frames a second, in bytes: what a key frame takes that was not measured yet, as a part of bit/s.
+    private static let presumedKeyFrameDivisor = 8 * 30 / 6
+
+    private static func keyFrameBytes(of encoding: LayerTable.Encoding, upToSpatial spatialID: Int) -> Int {
+        let top = EncodingLayers.temporalMax - 1
+        let whole = encoding.layers.bitrate(upToSpatial: EncodingLayers.spatialMax - 1, temporal: top)
+        guard whole > 0 else { return encoding.keyFrameBytes }
+        let part = encoding.layers.bitrate(upToSpatial: spatialID, temporal: top)
+        guard encoding.keyFrameBytes > 0 else { return part / presumedKeyFrameDivisor }
+        return encoding.keyFrameBytes * part / whole
     }
 
     /// The pixels of a level that the receiver shows. A size that is only estimated is no limit.
@@ -238,15 +255,13 @@ struct LayerLadders: Sendable {
 
     private func minimum(of ladder: LayerLadder) -> Int {
         let steps = steps[ladder.steps]
-        switch ladder.importance {
-        case .other, .speaker: return 1
-        case .stage:
-            let place = steps.firstIndex { $0.pixels >= LayerUtility.stagePixels }
-            return place.map { $0 - steps.startIndex + 1 } ?? steps.count
-        case .screen:
+        if ladder.isScreen {
             let pixels = steps.reduce(0) { max($0, $1.pixels) }
             return (steps.firstIndex { $0.pixels == pixels } ?? steps.startIndex) - steps.startIndex + 1
         }
+        guard ladder.importance == .stage else { return 1 }
+        let place = steps.firstIndex { $0.pixels >= LayerUtility.stagePixels }
+        return place.map { $0 - steps.startIndex + 1 } ?? steps.count
     }
 }
 
@@ -256,6 +271,8 @@ struct TemporalLayers: BitwiseCopyable, Sendable {
     private(set) var count = 0
 
     subscript(place: Int) -> Int { Int(ids[place]) }
+    /// The highest one; 0 without any.
+    var top: Int { count > 0 ? Int(ids[count - 1]) : 0 }
 
     mutating func append(_ temporalID: Int) {
         ids[count] = UInt8(temporalID)

@@ -5,8 +5,9 @@ enum LayerUtility {
     /// - Parameters:
     ///   - pixels: of the picture, none beyond those that the receiver shows.
     ///   - halvings: of the frame rate, relative to the layers' full one.
-    static func value(pixels: Int, halvings: Int, importance: SlotImportance) -> Double {
-        let parts = importance == .screen ? screenParts : cameraParts
+    ///   - isScreen: of a shared screen, not of a camera.
+    static func value(pixels: Int, halvings: Int, isScreen: Bool) -> Double {
+        let parts = isScreen ? screenParts : cameraParts
         return log2(1 + Double(pixels) / 14_400) * parts[min(max(halvings, 0), 3)]
     }
 

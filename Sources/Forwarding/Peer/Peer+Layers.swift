@@ -59,5 +59,22 @@ extension Peer {
             slot.setTarget(allocation.targets[index], at: now)
             index += 1
         }
+        relieveSwitches(of: sendRate, at: now)
+    }
+
+    /// A longer queue is not left to a key frame of lower layers.
+    private static let switchQueueMax = Interval.milliseconds(200)
+
+    /// Slots that wait for a key frame of lower layers play higher ones until then. When the rate does not carry those, their
+    /// upper temporal layers are left out at once, and all of them when a queue builds up.
+    private func relieveSwitches(of sendRate: SendRate, at now: Instant) {
+        var excess = 0
+        for slot in slots { excess += slot.excessBeforeSwitch }
+        let isShort = excess > 0 && allocatedLayersRate + excess > sendRate.target
+        let queue = isShort ? max(sendRate.queueDelay, transport.egress.queueDelay) : .zero
+        for slot in slots where slot.parameters.kind == .video {
+            slot.limitBeforeSwitch(isShort && slot.excessBeforeSwitch > 0, at: now)
+            if queue > Self.switchQueueMax, slot.excessBeforeSwitch > 0 { slot.stopBeforeSwitch() }
+        }
     }
 }

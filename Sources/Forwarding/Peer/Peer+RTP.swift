@@ -209,7 +209,10 @@ extension Peer {
             return stream.history.contains(sequence) ? .duplicate : .tooOld
         }
         stream.noteArrival(description, bytes: view.bytes.byteCount, at: now)
-        if description.startsKeyFrame { stream.noteKeyFrame(view.payload, codec: format.codec) }
+        if description.startsKeyFrame { stream.noteKeyFrame(description, view.payload, codec: format.codec) }
+        if description.frame.contains(.isScreenContent), track.noteScreenContent(description, of: stream, at: now) {
+            core.relayLayers(of: track)
+        }
         noteLoss(sequence, description, of: stream, format, core: core, at: now)
         if track.announcedCodec != format.codec, description.payloadLength > 0 {
             announce(format.codec, of: track, at: now)

@@ -116,6 +116,7 @@ extension Peer {
         }
         for track in tracks {
             track.measureLayers(at: now)
+            track.measureContent(at: now)
             core.relayLayers(of: track)
         }
         rateNetwork(at: now)

@@ -15,12 +15,16 @@ struct LayerTable: Equatable, Sendable {
         var bitrate: Int
         var isFlowing: Bool
         var layers = EncodingLayers()
+        /// Of the newest key frame; 0 while none was measured.
+        var keyFrameBytes = 0
     }
 
     /// In the order of their beginning, at most ``ReceivedTrack/streamsMax``.
     var encodings: [Encoding] = []
     /// Which stream each choice names while the rate has no limit.
     var resolution = LayerResolution()
+    /// The publisher says that it shares a screen.
+    var isScreen = false
 }
 
 /// The spatial and temporal layers of one stream.
@@ -70,24 +74,6 @@ struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
         return sum
     }
 
-    /// The highest spatial layer that is measured; 0 without any.
-    var topSpatialID: Int {
-        (0..<Self.spatialMax).last { bitrate(upToSpatial: $0, temporal: Self.temporalMax - 1) > belowSpatial($0) } ?? 0
-    }
-
-    private func belowSpatial(_ spatialID: Int) -> Int {
-        spatialID == 0 ? 0 : bitrate(upToSpatial: spatialID - 1, temporal: Self.temporalMax - 1)
-    }
-
-    /// The highest temporal layer of the spatial layers up to this one; 0 when none is known.
-    func topTemporalID(upToSpatial spatialID: Int) -> Int {
-        var top = 0
-        for index in 0..<(min(spatialID + 1, Self.spatialMax) * Self.temporalMax) where rates[index] > 0 {
-            top = max(top, index % Self.temporalMax)
-        }
-        return top
-    }
-
     static func == (left: Self, right: Self) -> Bool {
         for index in 0..<(spatialMax * temporalMax) where left.rates[index] != right.rates[index] { return false }
         for index in 0..<spatialMax where left.sizes[index] != right.sizes[index] { return false }
@@ -98,41 +84,48 @@ struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
 // MARK: - From loop to loop
 
 extension LayerTable {
-    private static let bytesPerEncoding = 8 + 1 + 1 + 4 + 4 * 16 + 4 * 4
+    private static let bytesPerEncoding = 8 + 1 + 1 + 4 + 4 * 16 + 4 * 4 + 4
+    private static let flowingFlag: UInt8 = 1
+    private static let screenFlag: UInt8 = 2
 
     /// Appends encodings to `bytes`, big-endian. The resolution goes with the packets.
-    static func encode(_ encodings: [Encoding], to bytes: inout [UInt8]) {
+    static func encode(_ encodings: [Encoding], isScreen: Bool = false, to bytes: inout [UInt8]) {
         bytes.reserveCapacity(bytes.count + encodings.count * bytesPerEncoding)
         for encoding in encodings {
             bytes.append(bigEndian: encoding.stream)
             bytes.append(UInt8(clamping: encoding.place))
-            bytes.append(encoding.isFlowing ? 1 : 0)
+            bytes.append((encoding.isFlowing ? flowingFlag : 0) | (isScreen ? screenFlag : 0))
             bytes.append(bigEndian: UInt32(clamping: encoding.bitrate))
             encoding.layers.append(to: &bytes)
+            bytes.append(bigEndian: UInt32(clamping: encoding.keyFrameBytes))
         }
     }
 
     /// Reads encodings into an array, in place of what it held and within its capacity.
-    /// - Returns: `false`, and nothing changed, when the bytes are no encodings.
-    static func decode(_ bytes: RawSpan, into encodings: inout [Encoding]) -> Bool {
+    /// - Returns: whether the track shows a screen; `nil`, and nothing changed, when the bytes are no encodings.
+    static func decode(_ bytes: RawSpan, into encodings: inout [Encoding]) -> Bool? {
         guard bytes.byteCount.isMultiple(of: bytesPerEncoding),
             bytes.byteCount / bytesPerEncoding <= ReceivedTrack.streamsMax
-        else { return false }
+        else { return nil }
+        var isScreen = false
         encodings.removeAll(keepingCapacity: true)
         var offset = 0
         while offset < bytes.byteCount {
+            let flags = bytes.byte(at: offset + 9)
+            if flags & screenFlag != 0 { isScreen = true }
             encodings.append(
                 Encoding(
                     stream: bytes.bigEndianUInt64(at: offset),
                     place: Int(bytes.byte(at: offset + 8)),
                     bitrate: Int(bytes.bigEndianUInt32(at: offset + 10)),
-                    isFlowing: bytes.byte(at: offset + 9) != 0,
-                    layers: EncodingLayers(bytes, at: offset + 14)
+                    isFlowing: flags & flowingFlag != 0,
+                    layers: EncodingLayers(bytes, at: offset + 14),
+                    keyFrameBytes: Int(bytes.bigEndianUInt32(at: offset + bytesPerEncoding - 4))
                 )
             )
             offset += bytesPerEncoding
         }
-        return true
+        return isScreen
     }
 }
 

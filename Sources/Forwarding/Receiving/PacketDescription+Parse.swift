@@ -25,12 +25,15 @@ extension PacketDescription {
             payloadLength: payloadLength,
             receivedAt: now
         )
+        var isScreenContent = false
         var cursor = packet.makeExtensionCursor()
         while let element = cursor.next() {
             switch extensions.kind(of: element.id) {
             case .audioLevel: audioLevel = Field(element.range)
             case .videoOrientation: videoOrientation = Field(element.range)
             case .playoutDelay: playoutDelay = Field(element.range)
+            case .videoContentType:
+                isScreenContent = VideoContentType(packet.bytes.extracting(element.range)) == .screenshare
             case .dependencyDescriptor:
                 dependencyDescriptor = Field(element.range)
                 guard hasFrameNumber else { continue }
@@ -45,6 +48,9 @@ extension PacketDescription {
         }
         guard codec.kind == .video, payloadLength > 0 else { return }
         readPayload(packet, codec: codec)
+        guard isScreenContent else { return }
+        frame.insert(.isScreenContent)
+        isPlain = false
     }
 
     private mutating func readPayload(_ packet: borrowing RTPPacketView, codec: CodecName) {

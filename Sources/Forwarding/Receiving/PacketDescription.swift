@@ -27,6 +27,8 @@ package struct FrameFacts: OptionSet, BitwiseCopyable, Hashable, Sendable {
     /// VP8: a receiver takes a missing picture id for a lost frame, so ids close over frames that are left out. VP9 places
     /// pictures by the distance of their ids, which therefore stays as it is.
     package static let closesPictureIDs = Self(rawValue: 1 << 8)
+    /// The video content type of the packet is screenshare. libwebrtc names it in the last packet of each key frame.
+    package static let isScreenContent = Self(rawValue: 1 << 9)
 }
 
 /// What forwarding needs to know of a packet, found by the one parse that it gets.
@@ -87,7 +89,8 @@ package struct PacketDescription: BitwiseCopyable, Sendable {
     /// What the frame is to the decode targets and chains of the stream's dependency structure; nothing while that is not
     /// known.
     package var dependencies = FrameDependencies()
-    /// The packet has a payload and its timestamp continues its stream's. Any other one takes the slow path of every slot.
+    /// The packet has a payload and no content type, and its timestamp continues its stream's. Any other one takes the slow
+    /// path of every slot.
     package var isPlain: Bool
 
     package init(

@@ -172,6 +172,26 @@ package final class PacketHistory {
         return body(unsafe bytes.bytes, entry.description)
     }
 
+    /// A frame of more packets is measured in part.
+    private static let framePacketsMax = 512
+
+    /// Bytes of the packets of a frame that are kept.
+    /// - Parameter first: the frame's first packet.
+    func frameBytes(from first: ExtendedSequenceNumber, _ timestamp: RTPTimestamp) -> Int {
+        var bytes = 0
+        for offset in 0..<Int64(Self.framePacketsMax) {
+            let sequence = ExtendedSequenceNumber(rawValue: first.rawValue &+ offset)
+            guard let newest, sequence <= newest else { break }
+            let isOther = withPacket(sequence) { packet, description in
+                guard description.timestamp == timestamp else { return true }
+                bytes += packet.byteCount
+                return false
+            }
+            if isOther == true { break }
+        }
+        return bytes
+    }
+
     /// Gives memory back after a stream went quiet.
     package func trim() {
         guard keepsPackets, capacity > Self.bytesMin || entryCount > Self.entriesMin else { return }

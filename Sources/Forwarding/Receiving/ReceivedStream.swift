@@ -48,6 +48,13 @@ package final class ReceivedStream {
     package private(set) var typicalBitrate = 0
     /// The bit rates and sizes of its spatial and temporal layers, smoothed as `typicalBitrate` is.
     private(set) var layers = EncodingLayers()
+    /// The first packet of the newest key frame, and when it came.
+    private var keyFrame: (sequence: ExtendedSequenceNumber, timestamp: RTPTimestamp, at: Instant)?
+    /// Bytes of the newest key frame that was measured; 0 before the first.
+    private(set) var keyFrameBytes = 0
+    private var measuredKeyFrame: ExtendedSequenceNumber?
+    /// The timestamp of the newest frame whose content type is screenshare.
+    private var screenTimestamp: RTPTimestamp?
     /// Bytes of each layer since the last `measure`.
     private var layerBytes: [16 of UInt32] = .init(repeating: 0)
     /// Requests for a key frame that were sent.
@@ -161,8 +168,11 @@ package final class ReceivedStream {
         layerBytes[index] &+= UInt32(truncatingIfNeeded: bytes)
     }
 
-    /// Takes the sizes that a key frame's first packet names.
-    func noteKeyFrame(_ payload: RawSpan, codec: CodecName) {
+    /// Takes the first packet of a key frame, and the sizes that it names.
+    func noteKeyFrame(_ description: PacketDescription, _ payload: RawSpan, codec: CodecName) {
+        if keyFrame.map({ $0.sequence < description.sequence }) ?? true {
+            keyFrame = (description.sequence, description.timestamp, description.receivedAt)
+        }
         for (spatialID, size) in dependencyTemplates.resolutions.enumerated() {
             layers.setSize(ofSpatial: spatialID, width: size.width, height: size.height)
         }
@@ -178,6 +188,30 @@ package final class ReceivedStream {
         default: break
         }
     }
+
+    /// A key frame is complete after this time, retransmissions included.
+    static let keyFrameTimeMax = Interval.milliseconds(500)
+
+    /// When the newest key frame came, and whether its content type is screenshare as far as it came.
+    var newestKeyFrameContent: (at: Instant, isScreen: Bool)? {
+        keyFrame.map { ($0.at, $0.timestamp == screenTimestamp) }
+    }
+
+    /// Takes a packet whose content type is screenshare.
+    func noteScreenContent(_ description: PacketDescription) { screenTimestamp = description.timestamp }
+
+    /// Adds up the packets of the newest key frame that the history has.
+    private func measureKeyFrame(at now: Instant) {
+        guard let keyFrame, keyFrame.sequence != measuredKeyFrame, now - keyFrame.at >= Self.keyFrameTimeMax else {
+            return
+        }
+        measuredKeyFrame = keyFrame.sequence
+        let bytes = history.frameBytes(from: keyFrame.sequence, keyFrame.timestamp)
+        if bytes > 0 { keyFrameBytes = bytes }
+    }
+
+    /// Of a mirror's stream: takes the size of a key frame that the origin measured.
+    func noteKeyFrameBytes(_ bytes: Int) { keyFrameBytes = bytes }
 
     /// Bit/s of a stream of video that was not measured yet.
     static let presumedBitrate = 1_000_000
@@ -205,6 +239,7 @@ package final class ReceivedStream {
         if bits > 0 { typicalBitrate = max(bitrate, typicalBitrate / 8 * 7) }
         bytesAtMeasure = bytesReceived
         measuredAt = now
+        measureKeyFrame(at: now)
         guard bits > 0 else { return }
         for index in 0..<(EncodingLayers.spatialMax * EncodingLayers.temporalMax) {
             let rate = Int(Double(layerBytes[index]) * 8e9 / Double(elapsed))

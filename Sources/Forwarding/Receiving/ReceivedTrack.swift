@@ -25,6 +25,9 @@ package final class ReceivedTrack {
     private(set) var resolution = LayerResolution()
     /// What the track has to send, by the newest measurement: made here, or told by its origin for a mirror.
     private(set) var encodings: [LayerTable.Encoding] = []
+    /// The publisher shares a screen, as the content type of its newest key frame says: decided here, or told by its origin
+    /// for a mirror.
+    private(set) var isScreen = false
     /// The slots of each choice, by its place.
     private var slotCounts: [5 of Int] = .init(repeating: 0)
     private var speech: SpeechDetector?
@@ -112,7 +115,7 @@ package final class ReceivedTrack {
     }
 
     /// What the track has to send now.
-    var table: LayerTable { LayerTable(encodings: encodings, resolution: resolution) }
+    var table: LayerTable { LayerTable(encodings: encodings, resolution: resolution, isScreen: isScreen) }
 
     /// Brings the table's bit rates up to date, after those of the streams.
     func measureLayers(at now: Instant) {
@@ -122,8 +125,12 @@ package final class ReceivedTrack {
 
     /// Of a mirror: takes the layers of the track from a message of its origin, which names streams by their numbers there.
     /// - Parameter stream: finds the mirror's stream of a number and a place among the rids, or makes it.
-    func receiveEncodings(_ bytes: RawSpan, stream: (UInt64, Int) -> Unretained<ReceivedStream>?) {
-        guard origin != nil, LayerTable.decode(bytes, into: &encodings) else { return }
+    func receiveEncodings(
+        _ bytes: RawSpan,
+        at now: Instant,
+        stream: (UInt64, Int) -> Unretained<ReceivedStream>?
+    ) {
+        guard origin != nil, let isScreen = LayerTable.decode(bytes, into: &encodings) else { return }
         var index = 0
         while index < encodings.count {
             guard let stream = stream(encodings[index].stream, encodings[index].place) else {
@@ -132,14 +139,16 @@ package final class ReceivedTrack {
             }
             stream.with {
                 $0.noteBitrate(encodings[index].isFlowing ? encodings[index].bitrate : 0)
+                $0.noteKeyFrameBytes(encodings[index].keyFrameBytes)
                 encodings[index].stream = $0.id.rawValue
             }
             index += 1
         }
+        if !encodings.isEmpty { setScreen(isScreen, at: now) }
     }
 
     /// Appends the layers of the track to a message for its mirrors.
-    func appendEncodings(to bytes: inout [UInt8]) { LayerTable.encode(encodings, to: &bytes) }
+    func appendEncodings(to bytes: inout [UInt8]) { LayerTable.encode(encodings, isScreen: isScreen, to: &bytes) }
 
     /// Replaces the encodings, within the array's capacity.
     private func measureEncodings(at now: Instant) {
@@ -153,11 +162,40 @@ package final class ReceivedTrack {
                     bitrate: stream.expectedBitrate,
                     isFlowing: now - stream.lastPacketAt < ReceivedStream.silenceMax
                         && newest - stream.lastPacketAt < Self.layerSilenceMax && !stream.shedding.isActive,
-                    layers: stream.layers
+                    layers: stream.layers,
+                    keyFrameBytes: stream.keyFrameBytes
                 )
             )
         }
     }
+
+    // MARK: - Content
+
+    /// A packet of a key frame says that the track shows a screen.
+    /// - Returns: whether that is new.
+    func noteScreenContent(_ description: PacketDescription, of stream: ReceivedStream, at now: Instant) -> Bool {
+        stream.noteScreenContent(description)
+        return setScreen(true, at: now)
+    }
+
+    /// A camera's key frame after those of a screen has no content type.
+    func measureContent(at now: Instant) {
+        guard isScreen, origin == nil else { return }
+        guard let newest = streams.lazy.compactMap(\.newestKeyFrameContent).max(by: { $0.at < $1.at }),
+            now - newest.at >= ReceivedStream.keyFrameTimeMax, !newest.isScreen
+        else { return }
+        setScreen(false, at: now)
+    }
+
+    @discardableResult
+    private func setScreen(_ isScreen: Bool, at now: Instant) -> Bool {
+        guard isScreen != self.isScreen, parameters.kind == .video else { return false }
+        self.isScreen = isScreen
+        for slot in slots { slot.peer.allocateLayers(to: slot, at: now) }
+        return true
+    }
+
+    // MARK: - Choices
 
     /// Puts a new resolution in force.
     private func adopt(_ decided: LayerResolution, at now: Instant) {

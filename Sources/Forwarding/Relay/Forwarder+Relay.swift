@@ -340,7 +340,7 @@ extension Forwarder {
 
     private func receiveLayers(of relay: RelayID, _ bytes: RawSpan, at now: Instant) {
         relays.place(of: relay)?.mirror?.with { track in
-            track.receiveEncodings(bytes) { number, place in
+            track.receiveEncodings(bytes, at: now) { number, place in
                 track.relayedStream(number)
                     ?? addRelayedStream(
                         number,

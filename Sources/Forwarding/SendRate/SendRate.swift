@@ -94,6 +94,11 @@ final class SendRate {
     /// The target rate is made of reports, and not a guess.
     private var isEstimated: Bool { feedback != .none }
 
+    /// How long packets wait on the path, as far as that is known.
+    var queueDelay: Interval {
+        Interval(nanoseconds: Int64(Int(clamping: (controller?.diagnostics.queueMS ?? 0) * 1e6)))
+    }
+
     private var phase: SendController.Phase { controller?.phase ?? fallback.phase }
     private var limit: SendController.Limit { controller?.limit ?? fallback.limit }
 

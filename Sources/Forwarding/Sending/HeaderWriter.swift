@@ -52,8 +52,9 @@ struct HeaderWriter {
     ///   - copied: bytes of the elements that the packet brings.
     @inline(__always)
     private static func lengthMax(headBytes: Int, names: Int, copied: Int) -> Int {
-        // Fixed header and block head, eight elements, abs-send-time, the transport-wide number, a word of padding.
-        16 + 8 * headBytes + names + 3 + 2 + copied + 4
+        // Fixed header and block head, nine elements, abs-send-time, the transport-wide number, the content type, a word of
+        // padding.
+        16 + 9 * headBytes + names + 3 + 2 + 1 + copied + 4
     }
 
     /// Whether a packet fits a datagram of the batch, encrypted and behind a header of the greatest length.
@@ -96,6 +97,12 @@ struct HeaderWriter {
             unsafe (target + end).copyMemory(from: from, byteCount: bytes.count)
         }
         end += data.byteCount
+    }
+
+    mutating func append(_ id: UInt8, _ value: UInt8) {
+        appendHead(id, length: 1)
+        unsafe target.storeBytes(of: value, toByteOffset: end, as: UInt8.self)
+        end += 1
     }
 
     @inline(__always)

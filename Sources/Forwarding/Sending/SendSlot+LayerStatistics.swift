@@ -27,8 +27,8 @@ extension SendSlot {
         guard case .layer(let id, let spatialID, let temporalID) = target, let source,
             let encoding = source.encodings.first(where: { $0.stream == id.rawValue })
         else { return nil }
-        let spatial = min(Int(spatialID), encoding.layers.topSpatialID)
-        let temporal = min(Int(temporalID), encoding.layers.topTemporalID(upToSpatial: spatial))
+        let spatial = min(Int(spatialID), encoding.layers.spatials.top)
+        let temporal = min(Int(temporalID), encoding.layers.temporals(upToSpatial: spatial).top)
         let rate = encoding.layers.bitrate(upToSpatial: spatial, temporal: temporal)
         return LayerDescription(
             rid: source.stream(id)?.rid,

@@ -22,23 +22,61 @@ extension SendSlot {
         return SentLayers(stream: StreamID(rawValue: playing), spatialID: spatialID, temporalID: temporalID)
     }
 
+    /// Bit/s that the stream that plays until a switch takes beyond the wanted one; 0 when it takes less.
+    var excessBeforeSwitch: Int {
+        guard parameters.kind == .video, let playing = playingBeforeSwitch, let wanted = wantedStream, let source,
+            let from = source.encodings.first(where: { $0.stream == playing.rawValue }),
+            let to = source.encodings.first(where: { $0.stream == wanted.rawValue })
+        else { return 0 }
+        return max(0, from.bitrate - to.bitrate)
+    }
+
+    /// Leaves out the upper temporal layers of the stream that plays until the wanted one begins, or no longer.
+    func limitBeforeSwitch(_ isLimited: Bool, at now: Instant) {
+        guard isLimited != (temporalIDBeforeLimit != nil) else { return }
+        let filter = unsafe state.pointee.filter
+        let temporalID = isLimited ? 0 : temporalIDBeforeLimit ?? .max
+        temporalIDBeforeLimit = isLimited ? unsafe filter?.pointee.state.targetTemporalID ?? .max : nil
+        guard playingBeforeSwitch != nil else { return }
+        if let filter = unsafe filter {
+            let spatialID = unsafe filter.pointee.targetSpatialID
+            unsafe filter.pointee.setTarget(spatialID: spatialID, temporalID: temporalID)
+        } else if isLimited {
+            addFilterOfPlayingStream(spatialID: .max, temporalID: temporalID, at: now)
+        }
+    }
+
+    /// Sends nothing more of the stream that plays. The wanted one begins with its key frame.
+    func stopBeforeSwitch() {
+        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc)
+        stopPlaying()
+    }
+
     /// The target's layers changed. They apply to the stream that plays if it is the wanted one, else from its beginning on.
     func limitLayers(of stream: ReceivedStream, at now: Instant) {
         guard parameters.kind == .video, unsafe state.pointee.playing == stream.id.rawValue else { return }
         if let filter = unsafe state.pointee.filter {
             unsafe filter.pointee.setTarget(spatialID: targetLayers.spatialID, temporalID: targetLayers.temporalID)
         } else if targetLayers != (.max, .max) {
-            let newest = unsafe state.pointee.rewriter.newestSource
-            addFilter(
-                LayerFilter(
-                    spatialID: targetLayers.spatialID,
-                    temporalID: targetLayers.temporalID,
-                    after: newest?.sequence ?? ExtendedSequenceNumber(rawValue: .min),
-                    of: newest?.timestamp,
-                    at: now
-                )
+            addFilterOfPlayingStream(
+                spatialID: targetLayers.spatialID,
+                temporalID: targetLayers.temporalID,
+                at: now
             )
         }
+    }
+
+    private func addFilterOfPlayingStream(spatialID: UInt8, temporalID: UInt8, at now: Instant) {
+        let newest = unsafe state.pointee.rewriter.newestSource
+        addFilter(
+            LayerFilter(
+                spatialID: spatialID,
+                temporalID: temporalID,
+                after: newest?.sequence ?? ExtendedSequenceNumber(rawValue: .min),
+                of: newest?.timestamp,
+                at: now
+            )
+        )
     }
 
     private func addFilter(_ filter: LayerFilter) {

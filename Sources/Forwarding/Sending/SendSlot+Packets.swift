@@ -89,6 +89,9 @@ extension SendSlot {
         let extensions = unsafe state.pointee.extensions
         unsafe state.pointee.egress.pointee.writePerSendElements(extensions, turn, to: &writer)
         unsafe writer.appendForwarded(packet, segment, extensions)
+        if extensions.videoContentType != 0, unsafe packet.pointee.description.frame.contains(.isScreenContent) {
+            writer.append(extensions.videoContentType, VideoContentType.screenshare.rawValue)
+        }
         return writer.finish()
     }
 

@@ -28,6 +28,8 @@ package final class SendSlot {
     private(set) var playingRID: RID?
     /// The highest layers to send of the wanted stream.
     var targetLayers: (spatialID: UInt8, temporalID: UInt8) = (.max, .max)
+    /// The stream that plays is limited until the wanted one begins: its highest temporal layer before that.
+    var temporalIDBeforeLimit: UInt8?
     /// Packets that are not plain read it, each in one step, so accesses are not checked.
     @exclusivity(unchecked) private var payloads = PayloadTable()
     let names: HeaderNames
@@ -208,9 +210,10 @@ package final class SendSlot {
         peer.core.emit(event, of: id.peer)
     }
 
-    private func stopPlaying() {
+    func stopPlaying() {
         unsafe state.pointee.playing = 0
         unsafe state.pointee.sourcePayloadType = .max
+        temporalIDBeforeLimit = nil
     }
 
     /// Handles the receiver's request for a key frame, by PLI or FIR. A receiver that repeats it all the time would

@@ -70,6 +70,7 @@ struct SentExtensions: Sendable {
     var playoutDelay: UInt8
     var dependencyDescriptor: UInt8
     var numbering: PacketNumbering
+    var videoContentType: UInt8
     /// The MID's bytes, in memory order; meaningful up to `midLength`.
     var midBytes: (UInt64, UInt64) = (0, 0)
     var midLength = 0
@@ -89,10 +90,11 @@ struct SentExtensions: Sendable {
         playoutDelay = id(.playoutDelay)
         dependencyDescriptor = id(.dependencyDescriptor)
         numbering = retransmitsWithoutRTX ? .none : PacketNumbering(parameters)
+        videoContentType = id(.videoContentType)
         let bytes = Array(parameters.mid.value.utf8)
         let ids = [
             mid, absoluteSendTime, transportSequenceNumber, audioLevel, videoOrientation, playoutDelay,
-            dependencyDescriptor,
+            dependencyDescriptor, videoContentType,
         ]
         isOneByte = bytes.count <= 16 && ids.allSatisfy { $0 <= 14 }
         midLength = min(bytes.count, 16)

@@ -66,6 +66,7 @@ extension PeerStatistics.Received {
         ]
         members["rid"] = rid.map { .string($0.value) }
         members["codec"] = codec.map { .string($0.rawValue.uppercased()) }
+        if kind == .video { members["screen"] = .bool(isScreen) }
         return .object(members)
     }
 }

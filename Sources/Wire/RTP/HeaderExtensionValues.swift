@@ -105,6 +105,17 @@ public struct PlayoutDelay: Hashable, Sendable {
     var wireValue: UInt32 { UInt32(minimumUnits) << 12 | UInt32(maximumUnits) }
 }
 
+/// What video shows (http://www.webrtc.org/experiments/rtp-hdrext/video-content-type). A packet without it says nothing.
+public enum VideoContentType: UInt8, Hashable, Sendable {
+    case unspecified, screenshare
+
+    /// Reads the lowest bit of the first byte; the others are of experiments. `nil` when `data` is empty.
+    public init?(_ data: RawSpan) {
+        guard data.byteCount >= 1 else { return nil }
+        self = data.byte(at: 0) & 1 == 0 ? .unspecified : .screenshare
+    }
+}
+
 extension TransportSequenceNumber {
     /// Reads the first two bytes; `nil` when there are fewer. The feedback request of version 2 may follow.
     public init?(_ data: RawSpan) {

@@ -55,7 +55,7 @@ import Wire
             ]
         )
         let extensions = video.attributes.values(of: "extmap").compactMap(ExtensionMapAttribute.init)
-        #expect(extensions.map(\.id.rawValue) == [2, 3, 4, 5, 6, 7])
+        #expect(extensions.map(\.id.rawValue) == [2, 3, 4, 5, 6, 7, 8])
         #expect(!video.attributes.has("simulcast"))
         #expect(video.bandwidths.isEmpty)
     }
@@ -90,7 +90,7 @@ import Wire
         #expect(offer.media[1].attributes.values(of: "rid") == ["r0 recv", "r1 recv", "r2 recv"])
         #expect(offer.media[1].attributes.value(of: "simulcast") == "recv r0;r1;~r2")
         let extensions = offer.media[1].attributes.values(of: "extmap").compactMap(ExtensionMapAttribute.init)
-        #expect(extensions.map(\.id.rawValue) == [2, 3, 4, 5, 6, 10, 11])
+        #expect(extensions.map(\.id.rawValue) == [2, 3, 4, 5, 6, 8, 10, 11])
         #expect(!offer.media[3].attributes.has("simulcast"))
         #expect(offer.media[2...].allSatisfy { $0.bandwidths.isEmpty })
     }
