@@ -98,6 +98,12 @@ package struct SendController: Sendable {
     /// Whether packets are to leave as ECT(1).
     package var marksPackets: Bool { ecn.isMarking }
 
+    /// What the path carries for longer: the target rate, or, while a queue is drained, what follows that.
+    package var sustainedRate: Double {
+        guard phase == .drain else { return target }
+        return max(target, clamp(min(law.resumeRate(delivered: path.delivered), demandLimit)))
+    }
+
     /// The rate of the pacer.
     package var pacingRate: Double {
         guard hasFeedback else { return target * Self.pacingStart }

@@ -95,6 +95,9 @@ struct QueueLaw: Sendable {
 
     mutating func stopDraining() { isDraining = false }
 
+    /// The rate after the queue has been drained.
+    func resumeRate(delivered: Double) -> Double { Self.resumeShare * (busyRate > 0 ? busyRate : delivered) }
+
     /// How fast the queue grew since the report before, in milliseconds.
     func growth(to queueMS: Double) -> Double { queueMS - previousMS }
 

@@ -16,6 +16,8 @@ struct AllocatedSlot: Sendable {
     var switchedAt: Instant?
     var awaitsSince: Instant?
     var peak = ScreenPeak()
+    /// It began while the rate was a guess, and has no picture yet.
+    var beganByGuess = false
 
     /// A slot that was just connected shows as soon as possible what the rate carries.
     static let connectTime = Interval.seconds(5)
@@ -39,6 +41,7 @@ struct AllocatedSlot: Sendable {
             importance = request.importance
             freshUntil = max(freshUntil, now + Self.preferenceTime)
         }
+        if request.isPlaying { beganByGuess = false }
         awaitsSince = request.isAwaitingKeyFrame && request.isPlaying ? awaitsSince ?? now : nil
     }
 

@@ -38,7 +38,13 @@ struct LayerAllocator: Sendable {
     /// - Parameters:
     ///   - requests: all of the receiver's video slots when the rate is limited; else those that changed suffice.
     ///   - rate: for video, without the share of audio.
-    mutating func allocate(_ requests: [LayerRequest], rate: ReceiverRate, at now: Instant) -> LayerAllocation {
+    ///   - isGuess: nothing is known of the path. A slot begins with the lowest simulcast layer then, whose key frame is small.
+    mutating func allocate(
+        _ requests: [LayerRequest],
+        rate: ReceiverRate,
+        isGuess: Bool = false,
+        at now: Instant
+    ) -> LayerAllocation {
         guard case .limited(let bitsPerSecond) = rate else {
             self = LayerAllocator()
             return LayerAllocation(targets: requests.map(\.unlimitedTarget))
@@ -47,6 +53,7 @@ struct LayerAllocator: Sendable {
         if startedAt == nil, !requests.isEmpty { startedAt = now }
         proven.note(rate, at: now)
         matchSlots(requests, at: now)
+        if isGuess { for slot in slots.indices where !requests[slot].isPlaying { slots[slot].beganByGuess = true } }
         buildLadders(requests, at: now)
         division.order(ladders, held: held)
         division.divide(rate, over: slots.count, into: &affordable)
@@ -155,6 +162,7 @@ struct LayerAllocator: Sendable {
         Self.copy(next, into: &raised)
         for slot in slots.indices where isStarting || slots[slot].upgradesAt(now) == nil {
             var count = keyFrameUpgrade(slot, requests[slot], upTo: wanted(slot, at: now), rate)
+            if slots[slot].beganByGuess { count = withoutSwitch(slot, upTo: count) }
             if !isStarting, slot != turn, needsTurn(slot, requests[slot], count) {
                 count = temporalUpgrade(slot, upTo: count)
             }
@@ -214,6 +222,14 @@ struct LayerAllocator: Sendable {
             }
         }
         return best
+    }
+
+    /// The highest step that needs no other key frame than the slot waits for.
+    private func withoutSwitch(_ slot: Int, upTo count: Int) -> Int {
+        let steps = ladders[slot]
+        guard count > 0 else { return 0 }
+        let first = steps[steps.startIndex + max(next[slot], 1) - 1]
+        return steps.prefix(count).lastIndex { !$0.differsSpatially(from: first) }.map { $0 - steps.startIndex + 1 } ?? count
     }
 
     /// The highest step above the slot's own that needs no key frame.

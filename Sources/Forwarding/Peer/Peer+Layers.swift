@@ -43,13 +43,14 @@ extension Peer {
             }
         }
         if !layerRequests.isEmpty || audio > 0 { sendRate.prepare(at: now) }
-        let target = sendRate.target
+        let rate = sendRate.sustained
         let allocation = allocator.allocate(
             layerRequests,
-            rate: .limited(bitsPerSecond: max(target - audio, 0)),
+            rate: .limited(bitsPerSecond: max(rate - audio, 0)),
+            isGuess: sendRate.isGuess,
             at: now
         )
-        allocatedRate = target
+        allocatedRate = rate
         allocatedLayersRate = allocation.allocated + audio
         allocationDueAt = allocation.retryAt
         sendRate.setDemand(allocation.demand + audio, at: now)

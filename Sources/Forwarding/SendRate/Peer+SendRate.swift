@@ -123,12 +123,14 @@ extension Peer {
         guard let sendRate else { return }
         updateMarking()
         let egress = transport.egress
+        // Layers that fit after a queue has been drained wait until it is. Those that never fit do not.
+        let waits = sendRate.isDraining && allocatedLayersRate <= sendRate.sustained
         egress.pace(
-            max(sendRate.pacing, allocatedLayersRate * 5 / 4),
+            waits ? sendRate.pacing : max(sendRate.pacing, allocatedLayersRate * 5 / 4),
             burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst ?? Self.tightBurst,
             at: now
         )
-        if sendRate.target != allocatedRate || allocationDueAt.map({ $0 <= now }) == true { allocateLayers(at: now) }
+        if sendRate.sustained != allocatedRate || allocationDueAt.map({ $0 <= now }) == true { allocateLayers(at: now) }
         takeProbe(of: sendRate, at: now)
     }
 

@@ -71,6 +71,10 @@ final class SendRate {
 
     /// Bit/s, audio, retransmissions and padding included.
     var target: Int { Int(clamping: controller?.target ?? fallback.target) }
+    /// Bit/s that the path carries for longer: more than the target while a queue is drained.
+    var sustained: Int { Int(clamping: controller?.sustainedRate ?? fallback.target) }
+    /// Less is sent than the path carries, so that its queue empties.
+    var isDraining: Bool { phase == .drain }
     /// Bit/s at which packets leave.
     var pacing: Int { Int(clamping: controller?.pacingRate ?? fallback.pacingRate) }
     /// All that is wanted is sent and the path bears it, so a frame may leave at once.
@@ -91,6 +95,8 @@ final class SendRate {
         case .demand, .silence, .receiver, .maximum: return nil
         }
     }
+    /// Nothing is known of the path, and reports are to come.
+    var isGuess: Bool { !isEstimated && controller != nil && pathStart == nil }
     /// The target rate is made of reports, and not a guess.
     private var isEstimated: Bool { feedback != .none }
 

@@ -15,7 +15,7 @@ extension SendSlot {
     /// Answers a NACK for one packet from the source's history. No reference is counted on the usual way.
     func retransmit(_ number: SequenceNumber, _ turn: SendTurn, into batch: DatagramBatch) -> RetransmissionOutcome {
         guard let (segment, sourceSequence) = unsafe state.pointee.rewriter.origin(of: number),
-            let stream = sourceStream(segment.stream), retransmitter.allow(number, at: turn.now)
+            !isReplaced(segment), let stream = sourceStream(segment.stream), retransmitter.allow(number, at: turn.now)
         else { return .missed }
         return stream.with { stream in
             stream.history.withPacket(sourceSequence) { packet, description -> RetransmissionOutcome in
@@ -42,6 +42,12 @@ extension SendSlot {
         }
     }
 
+    /// Whether another stream of video plays by now, whose key frame made the packets before it needless. While nothing waits
+    /// they are sent all the same.
+    private func isReplaced(_ segment: RTPRewriter.Segment) -> Bool {
+        parameters.kind == .video && segment.stream != rewriter.currentStream && !peer.transport.egress.waiting.isEmpty
+    }
+
     /// A stream of the source that plays or of one that played before.
     private func sourceStream(_ id: StreamID) -> Unretained<ReceivedStream>? {
         if let stream = source?.unretainedStream(where: { $0.id == id }) { return stream }
@@ -58,7 +64,7 @@ extension SendSlot {
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) -> Bool {
-        guard turn.now - description.receivedAt <= Retransmitter.ageMax else { return false }
+        guard turn.now - description.receivedAt <= Retransmitter.ageMax, !isReplaced(segment) else { return false }
         guard unsafe state.pointee.filter != nil else {
             return sendAgain(packet, description, of: stream, segment, turn, into: batch)
         }

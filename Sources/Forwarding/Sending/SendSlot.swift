@@ -41,6 +41,8 @@ package final class SendSlot {
     @exclusivity(unchecked) private var slotRetransmitter: Retransmitter
     var reporter = SlotReporter()
     private var keyFrames = ViewerKeyFrameRequests()
+    /// The stream of which a key frame waited to leave last; 0 for none.
+    private var keyFrameQueuedOf: UInt64 = 0
 
     /// Packets sent again.
     package var retransmitted: UInt64 { retransmitter.count }
@@ -211,6 +213,7 @@ package final class SendSlot {
     }
 
     func stopPlaying() {
+        keyFrameQueuedOf = 0
         unsafe state.pointee.playing = 0
         unsafe state.pointee.sourcePayloadType = .max
         temporalIDBeforeLimit = nil
@@ -254,6 +257,7 @@ package final class SendSlot {
     func sendOrQueue(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
         let streamID = unsafe packet.pointee.streamID
         guard unsafe state.pointee.playing == streamID || state.pointee.wanted == streamID else { return }
+        if unsafe state.pointee.playing != state.pointee.wanted, unsafe !mayWaitDuringSwitch(packet, turn) { return }
         let layer = unsafe decideEarly(packet, turn)
         let reference = unsafe PacketReference(
             slot: parameters.ssrc,
@@ -271,8 +275,35 @@ package final class SendSlot {
         // What is left out needs no rate, but keeps the order.
         let isUnasked = reference.isLeftOut && peer.transport.egress.waiting.isEmpty
         let mayLeave = isUnasked || peer.mayLeave(reference, isAudio: parameters.kind == .audio, at: turn.now)
-        if mayLeave { unsafe forward(packet, turn, into: batch, decided: layer) }
+        if mayLeave {
+            unsafe forward(packet, turn, into: batch, decided: layer)
+        } else if unsafe packet.pointee.description.startsKeyFrame {
+            keyFrameQueuedOf = streamID
+        }
     }
+
+    /// Whether a packet may join those that wait, if any, while the slot switches to another stream.
+    private func mayWaitDuringSwitch(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn) -> Bool {
+        let egress = peer.transport.egress
+        guard parameters.kind == .video, !egress.waiting.isEmpty else { return true }
+        let streamID = unsafe packet.pointee.streamID
+        if unsafe state.pointee.wanted == streamID {
+            // Nothing of the wanted stream is decodable before its key frame.
+            if unsafe packet.pointee.description.startsKeyFrame || keyFrameQueuedOf == streamID { return true }
+            unsafe packet.pointee.stream.object.wantKeyFrame(at: turn.now)
+            unsafe peer.core.markDirty(packet.pointee.stream.object.track.id.peer)
+            return false
+        }
+        // It would leave behind the key frame that replaces it.
+        if unsafe keyFrameQueuedOf == state.pointee.wanted, keyFrameQueuedOf != 0 { return false }
+        // A path that does not carry the stream any more is left to the wanted one.
+        guard unsafe state.pointee.wanted != 0, egress.queueDelay > Self.queueDelayDuringSwitch else { return true }
+        queueOverflowed(at: turn.now)
+        return false
+    }
+
+    /// The stream that plays goes on until the wanted one begins, as long as the queue is shorter.
+    private static let queueDelayDuringSwitch = Interval.milliseconds(200)
 
     /// A shorter queue before a key frame still leaves.
     private static let queueDelayBeforeKeyFrame = Interval.milliseconds(100)
@@ -423,6 +454,7 @@ package final class SendSlot {
         reporter.sourceBeganAt = now
         unsafe state.pointee.playing = stream.id.rawValue
         unsafe state.pointee.sourcePayloadType = .max
+        keyFrameQueuedOf = 0
         beginLayers(at: description, now: now)
         noteLayer(stream.rid, of: stream.track)
         return true
