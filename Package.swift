@@ -230,8 +230,8 @@ let package = Package(
         tests(
             "Simulation",
             [
-                "Client", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room", "RoomTestSupport", "TestSupport",
-                "Wire",
+                "Client", "CongestionControl", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room",
+                "RoomTestSupport", "TestSupport", "Wire",
             ]
         ),
         // The bounds of the congestion controller, in virtual time.

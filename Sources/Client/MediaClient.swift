@@ -11,7 +11,10 @@ package final class MediaClient {
     package struct Settings {
         /// `nil`: no video.
         package var video: SyntheticVideo.Settings? = SyntheticVideo.Settings()
+        /// Of the simulcast layers, lowest first; empty: each layer has half the rate of the one above it.
+        package var layerBitrates: [Int] = []
         package var sendsAudio = true
+        package var audioBitrate = 48_000
         /// Names the publisher in its packets' stamps; unique in a run.
         package var sourceNumber: UInt32 = 1
         /// Record the one-way delay of each received packet, by kind of media.
@@ -118,9 +121,13 @@ package final class MediaClient {
         for (index, send) in sends.enumerated() {
             var settings = settings
             if send.rid != nil {
-                // Lowest first. A layer has half the bitrate of the one above it, and its own source number.
+                // Lowest first. Each layer has its own source number.
                 let layer = videos.count
-                settings.video?.bitrate >>= max(layers - 1 - layer, 0)
+                if settings.layerBitrates.indices.contains(layer) {
+                    settings.video?.bitrate = settings.layerBitrates[layer]
+                } else {
+                    settings.video?.bitrate >>= max(layers - 1 - layer, 0)
+                }
                 settings.sourceNumber = Self.source(settings.sourceNumber, layer: layer)
             }
             try addSender(send, index: index, settings: settings, at: now, using: &generator)
@@ -204,6 +211,7 @@ package final class MediaClient {
                     source: settings.sourceNumber,
                     payloadType: codec.payloadType,
                     ssrc: send.ssrc,
+                    bitrate: settings.audioBitrate,
                     startingAt: now,
                     using: &generator
                 ),
@@ -234,6 +242,11 @@ package final class MediaClient {
     /// Stops and starts one simulcast layer, as an encoder that lacks bandwidth does.
     package func setSending(_ sending: Bool, layer: RID) {
         for index in videos.indices where videos[index].rid == layer { videos[index].isPaused = !sending }
+    }
+
+    /// Changes how all layers of the video are encoded from their next frames on.
+    package func changeVideo(_ change: (inout SyntheticVideo.Settings) -> Void) {
+        for index in videos.indices { change(&videos[index].encoder.settings) }
     }
 
     /// The source number in the stamps of a simulcast layer, counted from the lowest.

@@ -5,6 +5,7 @@ package import Wire
 /// The picture cannot be decoded. Everything that a forwarder or a jitter buffer reads is valid.
 package struct SyntheticVideo {
     package struct Settings: Sendable {
+        /// Of all temporal layers together.
         package var bitrate = 1_500_000
         package var framesPerSecond = 30
         /// RTP payload bytes, descriptor included.
@@ -13,11 +14,18 @@ package struct SyntheticVideo {
         package var keyFrameFactor = 5
         /// `nil`: on request only.
         package var keyFrameInterval: Interval?
+        /// From a request to the key frame.
+        package var keyFrameDelay = Interval.zero
+        /// L1T3 as libwebrtc has it, else one temporal layer. The layers have 40, 20 and 40 % of the rate.
+        package var hasTemporalLayers = false
+        /// How far the size of a frame is from the mean at most, as a part of it.
+        package var sizeVariation = 0.0
         package init() {}
     }
 
     private let source: UInt32
-    private let settings: Settings
+    /// Takes effect with the next frame. `payloadBytesMax` must stay.
+    package var settings: Settings
     private let payloadType: PayloadType
     private let ssrc: SSRC
     private var sequence: SequenceNumber
@@ -28,7 +36,28 @@ package struct SyntheticVideo {
     private var pictureID: UInt16
     private var tl0: UInt8
     private var lastKeyFrameAt: Instant?
+    /// When the key frame that was asked for is ready.
+    private var keyFrameDueAt: Instant?
+    /// Frames since the key frame.
+    private var place = 0
+    private var layer = TemporalLayer.base
+    /// SplitMix64.
+    private var sizes: UInt64
     private var bytes: [UInt8] = []
+    /// The temporal layer of a frame.
+    private struct TemporalLayer {
+        let id: UInt8
+        /// It depends on the lowest layer only.
+        let isSync: Bool
+        /// Of the mean.
+        let size: Double
+
+        static let base = Self(id: 0, isSync: true, size: 1)
+        static let pattern = [
+            Self(id: 0, isSync: false, size: 1.6), Self(id: 2, isSync: true, size: 0.8),
+            Self(id: 1, isSync: true, size: 0.8), Self(id: 2, isSync: false, size: 0.8),
+        ]
+    }
     /// The bytes after the stamp.
     private let filler: [UInt8]
     package private(set) var nextFrameAt: Instant
@@ -52,6 +81,7 @@ package struct SyntheticVideo {
         firstTimestamp = RTPTimestamp(rawValue: .random(in: 0...UInt32.max, using: &generator))
         pictureID = .random(in: 0...0x7FFF, using: &generator)
         tl0 = .random(in: 0...0xFF, using: &generator)
+        sizes = UInt64(pictureID) << 8 | UInt64(tl0)
         startedAt = now
         nextFrameAt = now
         filler = (0..<max(settings.payloadBytesMax, 0)).map { UInt8(truncatingIfNeeded: $0) }
@@ -71,13 +101,15 @@ package struct SyntheticVideo {
         // A late source catches up, but two frames are at least half an interval apart.
         nextFrameAt = max(nextFrameAt + interval, now + Interval(nanoseconds: interval.nanoseconds / 2))
         let periodic = settings.keyFrameInterval.map { every in lastKeyFrameAt.map { now - $0 >= every } ?? true }
-        let isKeyFrame = keyFrameWanted || frames == 0 || periodic == true
+        if keyFrameWanted { keyFrameDueAt = keyFrameDueAt ?? now + settings.keyFrameDelay }
+        let isWanted = keyFrameDueAt.map { $0 <= now } ?? false
+        let isKeyFrame = isWanted || frames == 0 || periodic == true
         if isKeyFrame {
             lastKeyFrameAt = now
+            keyFrameDueAt = nil
             keyFramesMade += 1
         }
-        var frameBytes = settings.bitrate / 8 / settings.framesPerSecond * (isKeyFrame ? settings.keyFrameFactor : 1)
-        frameBytes = max(frameBytes, MediaStamp.length + 8)
+        let frameBytes = beginFrame(isKeyFrame: isKeyFrame)
         let count = (frameBytes + settings.payloadBytesMax - 1) / settings.payloadBytesMax
         let timestamp = timestamp(at: now)
         for index in 0..<count {
@@ -98,8 +130,28 @@ package struct SyntheticVideo {
         }
         frames &+= 1
         pictureID = (pictureID &+ 1) & 0x7FFF
-        tl0 &+= 1
         return true
+    }
+
+    /// Decides the temporal layer of a frame.
+    /// - Returns: the size of the frame in bytes.
+    private mutating func beginFrame(isKeyFrame: Bool) -> Int {
+        place = isKeyFrame ? 0 : place + 1
+        let pattern = TemporalLayer.pattern
+        layer = settings.hasTemporalLayers ? pattern[place % pattern.count] : .base
+        if layer.id == 0 { tl0 &+= 1 }
+        var size = isKeyFrame ? Double(settings.keyFrameFactor) : layer.size
+        if settings.sizeVariation > 0 { size *= 1 + settings.sizeVariation * nextVariation() }
+        let mean = settings.bitrate / 8 / settings.framesPerSecond
+        return max(Int(Double(mean) * size), MediaStamp.length + 8)
+    }
+
+    /// -1…1.
+    private mutating func nextVariation() -> Double {
+        sizes &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (sizes ^ (sizes >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return Double(Int64(bitPattern: mixed ^ (mixed >> 31))) / Double(Int64.max)
     }
 
     /// VP8 descriptor with 15-bit picture id and TL0PICIDX, then one payload header byte, then the stamp.
@@ -115,7 +167,7 @@ package struct SyntheticVideo {
         bytes.append(0xE0)
         bytes.append(bigEndian: 0x8000 | pictureID)
         bytes.append(tl0)
-        bytes.append(0x20)
+        bytes.append(layer.id << 6 | (layer.isSync ? 0x20 : 0))
         bytes.append(stamp.isKeyFrame ? 0x00 : 0x01)
         stamp.append(to: &bytes)
         let missing = RTPPacketView.fixedHeaderLength + size - bytes.count

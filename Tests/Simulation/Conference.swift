@@ -51,18 +51,29 @@ final class Conference {
     private(set) var members: [Member] = []
     private var nextSource: UInt32 = 1
 
-    init(seed: UInt64) throws { world = try World(seed: seed) }
+    /// - Parameters:
+    ///   - estimates: the node estimates what the network to each member carries.
+    ///   - sendRate: the settings of that.
+    init(seed: UInt64, estimates: Bool = false, sendRate: SendRateSettings = SendRateSettings()) throws {
+        world = try World(seed: seed, estimates: estimates, sendRate: sendRate)
+    }
 
     /// A member joins; the others are told at once.
-    /// - Parameter layers: simulcast layers of its video, lowest first.
+    /// - Parameters:
+    ///   - layers: simulcast layers of its video, lowest first.
+    ///   - settings: of its client.
+    ///   - link: of its network.
     @discardableResult
     func join(
         _ name: String,
         sends: Bool = true,
         video: CodecName = .vp8,
-        layers: [String] = []
+        layers: [String] = [],
+        settings: MediaClient.Settings = MediaClient.Settings(),
+        link: LinkConditions? = nil
     ) throws -> Member {
         let (host, id) = try world.makeHost()
+        world.network.conditions[host.address] = link
         world.homes[id] = 0
         let (client, node) = (world.localTransport(host), world.localTransport(world.node))
         var own = OfferedDescription.ClientMedia()
@@ -92,7 +103,7 @@ final class Conference {
             ),
             at: world.now
         )
-        var settings = MediaClient.Settings()
+        var settings = settings
         settings.sourceNumber = member.source
         try world.start(host, id, client, ClientAnswer(turn), settings)
         members.append(member)

@@ -44,6 +44,9 @@ struct VirtualNetwork {
         let host: TransportAddress
         let isInbound: Bool
     }
+    /// Sees each datagram before a bottleneck: the host behind it, whether it goes there, its bytes as an IP packet, and how
+    /// long it waits; `nil` when the queue is full.
+    var onBottleneck: ((_ host: TransportAddress, _ isInbound: Bool, _ bytes: Int, _ wait: Interval?) -> Void)?
     private(set) var sent = 0
     private(set) var lost = 0
     private(set) var duplicated = 0
@@ -64,8 +67,10 @@ struct VirtualNetwork {
             let start = max(now, freeAt[bottleneck] ?? now)
             guard start - now <= link.queue else {
                 lost += 1
+                onBottleneck?(host, host == to, bytes.count + 28, nil)
                 return
             }
+            onBottleneck?(host, host == to, bytes.count + 28, start - now)
             departure = start + Interval(nanoseconds: Int64(bytes.count + 28) * 8_000_000_000 / Int64(rate))
             freeAt[bottleneck] = departure
         }

@@ -78,22 +78,26 @@ final class World {
     ///   - count: the loops of each.
     ///   - encodesRelays: loops of one node exchange messages in their encoded form too.
     ///   - estimates: nodes estimate what the network to each client carries. Without it every viewer is sent what it asks for.
+    ///   - sendRate: the settings of that.
     init(
         seed: UInt64,
         nodes nodeCount: Int = 1,
         loops count: Int = 1,
         encodesRelays: Bool = false,
-        estimates: Bool = false
+        estimates: Bool = false,
+        sendRate: SendRateSettings = SendRateSettings()
     ) throws {
         self.seed = seed
         network = VirtualNetwork(seed: seed)
         generator = SeededGenerator(seed: seed &+ 1)
         let certificate = try Self.sharedCertificate.get()
         self.certificate = certificate
+        var sendRate = sendRate
+        sendRate.isEstimating = sendRate.isEstimating && estimates
         loops = (0..<nodeCount * count).map { index in
             Host(
                 address: Self.address(ofNode: index / count, loop: index % count),
-                core: Self.makeCore(certificate, seed: seed &+ 2 &+ UInt64(index) << 32, estimates: estimates),
+                core: Self.makeCore(certificate, seed: seed &+ 2 &+ UInt64(index) << 32, sendRate),
                 loop: index
             )
         }
@@ -121,7 +125,9 @@ final class World {
         return TransportAddress(ip: ip, port: 7000 + UInt16(loop))
     }
 
-    private static func makeCore(_ certificate: DTLSCertificate, seed: UInt64, estimates: Bool) -> Forwarder {
+    private static func makeCore(_ certificate: DTLSCertificate, seed: UInt64, _ sendRate: SendRateSettings)
+        -> Forwarder
+    {
         var generator = SeededGenerator(seed: seed)
         var configuration = ForwarderConfiguration(
             certificate: certificate,
@@ -129,7 +135,7 @@ final class World {
         ) {
             generator.next()
         }
-        configuration.sendRate.isEstimating = estimates
+        configuration.sendRate = sendRate
         return Forwarder(configuration)
     }
 
@@ -167,9 +173,11 @@ final class World {
             node % 2 == 0
             ? IPAddress(v4: 0x0A00_0000 + nextHost) : IPAddress(high: 0x2001_0DB8_0001_0000, low: UInt64(nextHost))
         nextHost += 1
+        var sendRate = SendRateSettings()
+        sendRate.isEstimating = false
         let host = Host(
             address: TransportAddress(ip: ip, port: 40_000),
-            core: Self.makeCore(certificate, seed: generator.next(), estimates: false)
+            core: Self.makeCore(certificate, seed: generator.next(), sendRate)
         )
         attach(host)
         return host

@@ -229,7 +229,8 @@ struct LayerAllocator: Sendable {
         let steps = ladders[slot]
         guard count > 0 else { return 0 }
         let first = steps[steps.startIndex + max(next[slot], 1) - 1]
-        return steps.prefix(count).lastIndex { !$0.differsSpatially(from: first) }.map { $0 - steps.startIndex + 1 } ?? count
+        return steps.prefix(count).lastIndex { !$0.differsSpatially(from: first) }.map { $0 - steps.startIndex + 1 }
+            ?? count
     }
 
     /// The highest step above the slot's own that needs no key frame.
