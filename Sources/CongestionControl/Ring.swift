@@ -1,36 +1,46 @@
 /// A queue of bounded length in memory that is allocated once; adding to a full one drops the oldest element.
-struct Ring<Element: BitwiseCopyable & Sendable>: Sendable {
-    private var storage: ContiguousArray<Element>
+///
+/// It is never copied, so that a change need not ask whether it is the only owner of its memory.
+@safe
+struct Ring<Element: BitwiseCopyable & Sendable>: ~Copyable, @unchecked Sendable {
+    private let storage: UnsafeMutablePointer<Element>
+    private let mask: Int
     private var head = 0
     private(set) var count = 0
 
     /// - Parameter capacity: a power of two.
     init(capacity: Int, filler: Element) {
         precondition(capacity > 0 && capacity & (capacity - 1) == 0, "a power of two")
-        storage = ContiguousArray(repeating: filler, count: capacity)
+        mask = capacity - 1
+        unsafe storage = .allocate(capacity: capacity)
+        unsafe storage.initialize(repeating: filler, count: capacity)
     }
+
+    deinit { unsafe storage.deallocate() }
+
+    private func place(_ index: Int) -> UnsafeMutablePointer<Element> { unsafe storage + ((head &+ index) & mask) }
 
     var isEmpty: Bool { count == 0 }
     var last: Element? { count == 0 ? nil : self[count - 1] }
 
     /// The element at a distance from the oldest one.
     subscript(_ index: Int) -> Element {
-        get { storage[(head &+ index) & (storage.count - 1)] }
-        set { storage[(head &+ index) & (storage.count - 1)] = newValue }
+        get { unsafe place(index).pointee }
+        set { unsafe place(index).pointee = newValue }
     }
 
     mutating func append(_ element: Element) {
-        if count == storage.count {
-            head = (head &+ 1) & (storage.count - 1)
+        if count > mask {
+            head = (head &+ 1) & mask
             count -= 1
         }
-        storage[(head &+ count) & (storage.count - 1)] = element
+        unsafe place(count).pointee = element
         count += 1
     }
 
     mutating func removeFirst() {
         precondition(count > 0, "an element to remove")
-        head = (head &+ 1) & (storage.count - 1)
+        head = (head &+ 1) & mask
         count -= 1
     }
 

@@ -3,7 +3,7 @@
 /// The standing queue of the path leads (`QueueLaw`); loss without a queue is tested (`LossTest`), and so is a queue that stays
 /// (`CompetitionTest`). It knows no clock: times are microseconds of the sender's monotonic clock, which all controllers of a
 /// server share, rates are bits a second from the IP header on.
-package struct SendController: Sendable {
+package struct SendController: ~Copyable, Sendable {
     // Pacing, as multiples of the target. Twice and more makes a queue of a picture's length at each picture (measured: 5.1 p95
     // of the queue 66 ms at 2.0, 60 at 1.5); short buffers and policers bear no bursts (W7).
     private static let pacingStart = 2.5

@@ -19,19 +19,25 @@ package struct DeadlineQueue {
         }
         if let place = places[peer] {
             let old = heap[place].deadline
+            guard deadline != old else { return }
             heap[place].deadline = deadline
             if deadline < old { siftUp(place) } else { siftDown(place) }
         } else {
             heap.append((deadline, peer))
-            places[peer] = heap.count - 1
             siftUp(heap.count - 1)
         }
     }
 
     /// The peer whose deadline is least, if that has come; it leaves the queue.
     package mutating func popDue(at now: Instant) -> PeerID? {
+        guard let peer = firstDue(at: now) else { return nil }
+        remove(peer)
+        return peer
+    }
+
+    /// The peer whose deadline is least, if that has come. It stays, because to move it is cheaper than to add it again.
+    package func firstDue(at now: Instant) -> PeerID? {
         guard let first = heap.first, first.deadline <= now else { return nil }
-        remove(first.peer)
         return first.peer
     }
 
@@ -40,36 +46,39 @@ package struct DeadlineQueue {
         let last = heap.removeLast()
         guard place < heap.count else { return }
         heap[place] = last
-        places[last.peer] = place
-        siftUp(place)
-        siftDown(places[last.peer] ?? place)
+        if place > 0, last.deadline < heap[(place - 1) / 2].deadline { siftUp(place) } else { siftDown(place) }
     }
 
+    /// Moves an entry up to its place, and notes that.
     private mutating func siftUp(_ start: Int) {
-        var child = start
-        while child > 0 {
-            let parent = (child - 1) / 2
-            guard heap[child].deadline < heap[parent].deadline else { break }
-            exchange(child, parent)
-            child = parent
+        let entry = heap[start]
+        var place = start
+        while place > 0 {
+            let parent = (place - 1) / 2
+            guard entry.deadline < heap[parent].deadline else { break }
+            put(heap[parent], at: place)
+            place = parent
         }
+        put(entry, at: place)
     }
 
+    /// Moves an entry down to its place, and notes that.
     private mutating func siftDown(_ start: Int) {
-        var parent = start
+        let entry = heap[start]
+        var place = start
         while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2]
-            where child < heap.count && heap[child].deadline < heap[least].deadline { least = child }
-            guard least != parent else { break }
-            exchange(parent, least)
-            parent = least
+            var child = 2 * place + 1
+            guard child < heap.count else { break }
+            if child + 1 < heap.count, heap[child + 1].deadline < heap[child].deadline { child += 1 }
+            guard heap[child].deadline < entry.deadline else { break }
+            put(heap[child], at: place)
+            place = child
         }
+        put(entry, at: place)
     }
 
-    private mutating func exchange(_ left: Int, _ right: Int) {
-        heap.swapAt(left, right)
-        places[heap[left].peer] = left
-        places[heap[right].peer] = right
+    private mutating func put(_ entry: (deadline: Instant, peer: PeerID), at place: Int) {
+        heap[place] = entry
+        places[entry.peer] = place
     }
 }

@@ -140,9 +140,18 @@ public final class Forwarder {
     /// Does everything that is due.
     public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
         fanOutAll(at: now, into: batch)
-        while let id = schedule.popSendTime(at: now) { peer(id)?.sendWaiting(at: now, into: batch) }
-        while let id = schedule.popDue(at: now) {
-            guard let peer = peer(id) else { continue }
+        while let id = schedule.firstSendDue(at: now) {
+            guard let peer = peer(id) else {
+                schedule.setSendTime(of: id, to: nil)
+                continue
+            }
+            peer.sendWaiting(at: now, into: batch)
+        }
+        while let id = schedule.firstDue(at: now) {
+            guard let peer = peer(id) else {
+                schedule.dropDeadline(of: id)
+                continue
+            }
             service(peer, at: now, into: batch)
         }
         endTurn(at: now, into: batch)

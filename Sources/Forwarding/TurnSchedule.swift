@@ -4,9 +4,10 @@ import Wire
 /// When the core works on which peer: at the end of this turn, at a deadline of the peer's own, and when a packet that
 /// waits may leave.
 final class TurnSchedule {
-    private var deadlines = DeadlineQueue()
+    // They are accessed in one step at a time, so accesses are not checked.
+    @exclusivity(unchecked) private var deadlines = DeadlineQueue()
     /// When the packets that wait to leave are looked at, for each peer that has any.
-    private var sendTimes = DeadlineQueue()
+    @exclusivity(unchecked) private var sendTimes = DeadlineQueue()
     /// Peers with work at the end of this turn. A peer that is removed leaves a gap.
     private var dirty: ContiguousArray<Unretained<Peer>?> = []
     /// The peers of the round that is being served.
@@ -20,28 +21,29 @@ final class TurnSchedule {
     private static let roundsMax = 3
 
     /// Peers whose packets wait to leave.
-    var waitingPeerCount: Int { sendTimes.count }
-    var isEmpty: Bool { deadlines.count == 0 && sendTimes.count == 0 && dirty.isEmpty }
+    var waitingPeerCount: Int { unsafe sendTimes.count }
+    var isEmpty: Bool { unsafe deadlines.count == 0 && sendTimes.count == 0 && dirty.isEmpty }
 
     /// When something is due next; at once while a peer is dirty.
     var nextDeadline: Instant? {
-        dirty.isEmpty ? earliest(deadlines.next, sendTimes.next) : Instant(nanoseconds: .min)
+        dirty.isEmpty ? earliest(unsafe deadlines.next, unsafe sendTimes.next) : Instant(nanoseconds: .min)
     }
 
     // MARK: - What is due
 
-    /// A peer whose deadline has come.
-    func popDue(at now: Instant) -> PeerID? { deadlines.popDue(at: now) }
-    /// A peer whose waiting packets are looked at now.
-    func popSendTime(at now: Instant) -> PeerID? { sendTimes.popDue(at: now) }
+    /// A peer whose deadline has come. ``noteServed(_:at:)`` or ``dropDeadline(of:)`` sets another one.
+    func firstDue(at now: Instant) -> PeerID? { unsafe deadlines.firstDue(at: now) }
+    func dropDeadline(of peer: PeerID) { unsafe deadlines.set(peer, to: nil) }
+    /// A peer whose waiting packets are looked at now. ``setSendTime(of:to:)`` sets another time.
+    func firstSendDue(at now: Instant) -> PeerID? { unsafe sendTimes.firstDue(at: now) }
     /// When a peer's waiting packets are looked at again; `nil` when none waits.
-    func setSendTime(of peer: PeerID, to instant: Instant?) { sendTimes.set(peer, to: instant) }
+    func setSendTime(of peer: PeerID, to instant: Instant?) { unsafe sendTimes.set(peer, to: instant) }
 
     /// The peer was served. What is still due could not be done now; waiting a moment keeps one peer from holding the loop.
     func noteServed(_ peer: Peer, at now: Instant) {
         let deadline = peer.nextDeadline.map { max($0, now + Self.spacing) }
         peer.turn.wakesAt = deadline
-        deadlines.set(peer.id, to: deadline)
+        unsafe deadlines.set(peer.id, to: deadline)
     }
 
     /// The peer's work is due no later than `instant`.
@@ -82,8 +84,8 @@ final class TurnSchedule {
     /// Removes a peer that leaves, and keeps it alive until the end of the turn.
     func remove(_ peer: Peer) {
         removed.append(peer)
-        deadlines.set(peer.id, to: nil)
-        sendTimes.set(peer.id, to: nil)
+        unsafe deadlines.set(peer.id, to: nil)
+        unsafe sendTimes.set(peer.id, to: nil)
         guard let place = peer.turn.dirtyPlace else { return }
         peer.turn.dirtyPlace = nil
         if place < serving.count, serving[place]?.refers(to: peer) == true { serving[place] = nil }

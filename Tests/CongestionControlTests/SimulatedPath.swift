@@ -1,7 +1,7 @@
 import CongestionControl
 
 /// A sender of packets of 1,000 bytes, a link with one queue, and a receiver that reports every 100 ms, in virtual time.
-struct SimulatedPath {
+struct SimulatedPath: ~Copyable {
     static let bytes = 1_000
     private static let step: Int64 = 1_000
     private static let delay: Int64 = 40_000

@@ -3,7 +3,7 @@
 ///
 /// Wireless links that deliver in batches and shapers with a bucket overstate it, so it is a hint about proportions and never a
 /// rate to send at.
-struct CapacityHint: Sendable {
+struct CapacityHint: ~Copyable, Sendable {
     private static let samplesMin = 5
     private static let bytesMin = 400
     private static let sendGapMax: Int64 = 200

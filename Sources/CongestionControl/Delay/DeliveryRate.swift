@@ -1,6 +1,6 @@
 /// The rate at which packets arrived within the last 400 ms, in bits a second.
-struct DeliveryRate: Sendable {
-    private struct Group: BitwiseCopyable {
+struct DeliveryRate: ~Copyable, Sendable {
+    struct Group: BitwiseCopyable {
         var firstAt: Int64
         var lastAt: Int64
         var bytes: Int

@@ -1,5 +1,5 @@
 /// What reports say of a path: its standing queue, what it delivers and what its bottleneck carries. Rates are in bits a second.
-struct PathMeter: Sendable {
+struct PathMeter: ~Copyable, Sendable {
     /// The link where no pair of packets tells.
     private static let linkUnknown = 2_500_000.0
     /// Pictures of one packet make no pairs, so such a link is often a thin one: it likely carries this many times the delivered

@@ -1,7 +1,7 @@
 /// The rate at which packets left within the last half second, and its recent peak, in bits a second: no report may claim that
 /// more arrived.
-struct SentRate: Sendable {
-    private struct Bin: BitwiseCopyable {
+struct SentRate: ~Copyable, Sendable {
+    struct Bin: BitwiseCopyable {
         var slot: Int64
         var bytes = 0
     }
@@ -21,16 +21,9 @@ struct SentRate: Sendable {
     private(set) var peak = 0.0
 
     mutating func add(_ count: Int, at now: Int64) {
-        let slot = now / Self.binLength
-        if let last = recent.last, last.slot == slot {
-            recent[recent.count - 1].bytes += count
-        } else {
-            if recent.count == 16 { removeFirst() }
-            recent.append(Bin(slot: slot, bytes: count))
-        }
         bytes += count
-        fade(at: now)
-        while !recent.isEmpty, slot &- recent[0].slot >= Self.bins { removeFirst() }
+        // The packets of a turn leave at one instant.
+        if now == updatedAt { recent[recent.count - 1].bytes += count } else { advance(to: now, count) }
         // After a pause as long as the span it is the start again.
         let startedAt = recent.count > 1 || bytes > count ? startedAt ?? now : now
         self.startedAt = startedAt
@@ -40,6 +33,18 @@ struct SentRate: Sendable {
         let inSpan = isStart ? bytes - count : bytes
         let rate = Double(inSpan) * 8e6 / Double(span)
         peak = max(peak, rate, Double(bytes) * 8e6 / Double(Self.binLength * Self.bins))
+    }
+
+    private mutating func advance(to now: Int64, _ count: Int) {
+        let slot = now / Self.binLength
+        if let last = recent.last, last.slot == slot {
+            recent[recent.count - 1].bytes += count
+        } else {
+            if recent.count == 16 { removeFirst() }
+            recent.append(Bin(slot: slot, bytes: count))
+        }
+        fade(at: now)
+        while !recent.isEmpty, slot &- recent[0].slot >= Self.bins { removeFirst() }
     }
 
     private mutating func fade(at now: Int64) {

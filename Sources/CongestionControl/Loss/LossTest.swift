@@ -4,8 +4,8 @@
 /// server at the same moments of its clock. When the loss goes on, it is inherent to the path and costs no rate (measured: W1
 /// .96, .91, .85 and .64 of the capacity at 1, 5, 10 and 20 %; the loss model of libwebrtc gives .76, .67, .47 and .05); when it
 /// ends, a policer or a short buffer caps the rate.
-struct LossTest: Sendable {
-    private struct Bin: BitwiseCopyable {
+struct LossTest: ~Copyable, Sendable {
+    struct Bin: BitwiseCopyable {
         var startedAt: Int64
         var packets = 0
         var lost = 0

@@ -5,24 +5,25 @@ import Wire
 /// Estimates how much one peer can be sent, from what left and what the peer reports of it.
 ///
 /// The packets that left are read from the peer's record in steps, so that sending one costs nothing here.
+@safe
 final class SendRate {
     private let settings: SendRateSettings
     /// Of a peer that reports each packet's arrival; `nil` for one that does not, and until something is to be sent: an idle
-    /// subscriber does without its memory.
-    private var controller: SendController?
+    /// subscriber does without its memory. In plain memory: to read one value of an optional structure is to copy all of it.
+    @exclusivity(unchecked) private var controller: UnsafeMutablePointer<SendController>?
     /// How the peer's feedback names packets.
     private var numbering: PacketNumbering
     /// Bit/s that are known of the path, before the first report.
     private var pathStart: Double?
     /// Of a peer that reports its own estimate or only its losses.
     private var fallback: FallbackController
-    private var reader = TransportFeedbackReader(capacity: SentPacketRing.capacity)
-    private var perStreamReader = CongestionControlFeedbackReader(capacity: SentPacketRing.capacity)
+    @exclusivity(unchecked) private var reader = TransportFeedbackReader(capacity: SentPacketRing.capacity)
+    @exclusivity(unchecked) private var perStreamReader = CongestionControlFeedbackReader(capacity: SentPacketRing.capacity)
     private(set) var feedback = SendingStatistics.Feedback.none
     /// Bit/s that the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
     private(set) var maximum: Int?
     /// Packets of the record that the controller knows, counted from the first one.
-    private var packetsKnown: UInt64 = 0
+    @exclusivity(unchecked) private var packetsKnown: UInt64 = 0
     /// Bit/s of all that is wanted.
     private(set) var demand = 0
     private var tickAt: Instant
@@ -55,6 +56,14 @@ final class SendRate {
         setMaximum(maximum, at: now)
     }
 
+    deinit { removeController() }
+
+    private func removeController() {
+        unsafe controller?.deinitialize(count: 1)
+        unsafe controller?.deallocate()
+        unsafe controller = nil
+    }
+
     private static func bounds(_ settings: SendRateSettings, start: Double? = nil) -> SendController.Settings {
         let minimum = Double(settings.minimum)
         return SendController.Settings(
@@ -70,23 +79,28 @@ final class SendRate {
     // MARK: - What the peer may be sent
 
     /// Bit/s, audio, retransmissions and padding included.
-    var target: Int { Int(clamping: controller?.target ?? fallback.target) }
+    var target: Int { Int(clamping: unsafe controller?.pointee.target ?? fallback.target) }
     /// Bit/s that the path carries for longer: more than the target while a queue is drained.
-    var sustained: Int { Int(clamping: controller?.sustainedRate ?? fallback.target) }
+    var sustained: Int { Int(clamping: unsafe controller?.pointee.sustainedRate ?? fallback.target) }
     /// Less is sent than the path carries, so that its queue empties.
     var isDraining: Bool { phase == .drain }
     /// Bit/s at which packets leave.
-    var pacing: Int { Int(clamping: controller?.pacingRate ?? fallback.pacingRate) }
+    var pacing: Int { Int(clamping: unsafe controller?.pointee.pacingRate ?? fallback.pacingRate) }
     /// All that is wanted is sent and the path bears it, so a frame may leave at once.
     var isRelaxed: Bool {
-        limit == .demand && phase != .drain && phase != .compete && controller?.isMarked != true
+        limit == .demand && phase != .drain && phase != .compete && !isMarked
     }
     /// The time whose bytes may leave at once on a full path, where a burst is a queue; `nil` for the usual.
     var tightBurst: Interval? {
-        controller.flatMap { $0.isMarked ? Interval(nanoseconds: Int64($0.pacingBurst * 1e9)) : nil }
+        guard isMarked, let burst = unsafe controller?.pointee.pacingBurst else { return nil }
+        return Interval(nanoseconds: Int64(burst * 1e9))
     }
     /// Packets go out marked as ECN-capable: the peer reports on the marks, and no report has shown that they get lost.
-    var marksPackets: Bool { numbering == .perStream && controller?.marksPackets ?? true }
+    var marksPackets: Bool {
+        guard numbering == .perStream else { return false }
+        return unsafe controller?.pointee.marksPackets ?? true
+    }
+    private var isMarked: Bool { unsafe controller?.pointee.isMarked ?? false }
     /// The path is known to carry this and no more, bit/s; `nil` while it is not full.
     var pathRate: Int? {
         guard feedback != .none else { return nil }
@@ -102,21 +116,21 @@ final class SendRate {
 
     /// How long packets wait on the path, as far as that is known.
     var queueDelay: Interval {
-        Interval(nanoseconds: Int64(Int(clamping: (controller?.diagnostics.queueMS ?? 0) * 1e6)))
+        Interval(nanoseconds: Int64(Int(clamping: (unsafe controller?.pointee.diagnostics.queueMS ?? 0) * 1e6)))
     }
 
-    private var phase: SendController.Phase { controller?.phase ?? fallback.phase }
-    private var limit: SendController.Limit { controller?.limit ?? fallback.limit }
+    private var phase: SendController.Phase { unsafe controller?.pointee.phase ?? fallback.phase }
+    private var limit: SendController.Limit { unsafe controller?.pointee.limit ?? fallback.limit }
 
     /// When the controller is to be looked at again.
     var nextDeadline: Instant { tickAt }
 
     /// Bytes of the IP and UDP headers that each packet has on the wire.
     var headerBytes: Int {
-        get { reader.headerBytes }
+        get { unsafe reader.headerBytes }
         set {
-            reader.headerBytes = newValue
-            perStreamReader.headerBytes = newValue
+            unsafe reader.headerBytes = newValue
+            unsafe perStreamReader.headerBytes = newValue
         }
     }
 
@@ -125,38 +139,42 @@ final class SendRate {
     /// Begins with what is known of the path, before the first report.
     func begin(start: Double?, at now: Instant) {
         pathStart = start
-        guard !isEstimated, controller != nil else { return }
-        controller = nil
+        guard !isEstimated, unsafe controller != nil else { return }
+        removeController()
         prepare(at: now)
     }
 
     /// Something is to be sent.
     func prepare(at now: Instant) {
-        guard numbering != .none, controller == nil else { return }
+        guard numbering != .none, unsafe controller == nil else { return }
         var bounds = Self.bounds(settings, start: pathStart)
         bounds.usesECN = numbering == .perStream
-        controller = SendController(bounds, at: Self.microseconds(now))
+        let memory = UnsafeMutablePointer<SendController>.allocate(capacity: 1)
+        unsafe memory.initialize(to: SendController(bounds, at: Self.microseconds(now)))
+        unsafe controller = memory
         setMaximum(maximum, at: now)
-        controller?.setDemand(Double(demand))
+        unsafe controller?.pointee.setDemand(Double(demand))
     }
 
     /// Sets what all the media together would take.
     func setDemand(_ bitsPerSecond: Int, at now: Instant) {
         guard bitsPerSecond != demand else { return }
         demand = bitsPerSecond
-        controller?.setDemand(Double(bitsPerSecond))
+        unsafe controller?.pointee.setDemand(Double(bitsPerSecond))
         fallback.setDemand(Double(bitsPerSecond))
         tickOften(at: now)
     }
 
     /// Sets the rate in bit/s that the next better layers need; `nil` when nothing better is wanted.
-    func setUpgrade(_ bitsPerSecond: Int?) { controller?.setUpgrade(bitsPerSecond.map(Double.init)) }
+    func setUpgrade(_ bitsPerSecond: Int?) {
+        unsafe controller?.pointee.setUpgrade(bitsPerSecond.map(Double.init))
+    }
 
     /// Sets what the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
     func setMaximum(_ bitsPerSecond: Int?, at now: Instant) {
         maximum = bitsPerSecond
         let rate = Double(min(bitsPerSecond ?? .max, max(settings.maximum, settings.minimum)))
-        controller?.setMaximum(rate)
+        unsafe controller?.pointee.setMaximum(rate)
         fallback.setMaximum(rate)
         tickOften(at: now)
     }
@@ -170,9 +188,9 @@ final class SendRate {
         report: inout FeedbackReport,
         at now: Instant
     ) -> Bool {
-        guard controller != nil, numbering == .transportWide else { return false }
+        guard unsafe controller != nil, numbering == .transportWide else { return false }
         noteSent(sent, at: now)
-        reader.read(
+        unsafe reader.read(
             cursor,
             newest: Int64(bitPattern: sent.newest),
             at: Self.microseconds(now),
@@ -193,9 +211,9 @@ final class SendRate {
         report: inout FeedbackReport,
         at now: Instant
     ) -> Bool {
-        guard controller != nil, numbering == .perStream else { return false }
+        guard unsafe controller != nil, numbering == .perStream else { return false }
         noteSent(sent, at: now)
-        perStreamReader.read(
+        unsafe perStreamReader.read(
             cursor,
             newest: Int64(bitPattern: sent.newest),
             at: Self.microseconds(now),
@@ -211,15 +229,15 @@ final class SendRate {
     private func takeReport(_ report: borrowing FeedbackReport, of kind: SendingStatistics.Feedback) -> Bool {
         guard report.hasNews else { return false }
         feedback = kind
-        controller?.received(report)
+        unsafe controller?.pointee.received(report)
         return true
     }
 
     /// Takes the peer's own estimate (REMB).
     func receivedEstimate(_ bitsPerSecond: UInt64) {
         let rate = Double(bitsPerSecond)
-        if controller != nil {
-            controller?.receiverEstimate(rate)
+        if unsafe controller != nil {
+            unsafe controller?.pointee.receiverEstimate(rate)
         } else {
             feedback = .remb
             fallback.receiverEstimate(rate)
@@ -228,7 +246,7 @@ final class SendRate {
 
     /// Takes what the peer's receiver report says of the packets since the one before.
     func receivedReport(lost: Int, expected: Int, roundTrip: Interval?, at now: Instant) {
-        guard controller == nil else { return }
+        guard unsafe controller == nil else { return }
         if feedback == .none { feedback = .receiverReports }
         fallback.receiverReport(
             lost: lost,
@@ -240,10 +258,10 @@ final class SendRate {
 
     /// The peer moved to another path.
     func pathChanged(_ sent: SentPacketRing, headerBytes: Int, at now: Instant) {
-        reader.headerBytes = headerBytes
-        reader.pathChanged(newest: Int64(bitPattern: sent.newest))
-        perStreamReader.pathChanged(newest: Int64(bitPattern: sent.newest))
-        controller?.pathChanged(at: Self.microseconds(now))
+        unsafe reader.headerBytes = headerBytes
+        unsafe reader.pathChanged(newest: Int64(bitPattern: sent.newest))
+        unsafe perStreamReader.pathChanged(newest: Int64(bitPattern: sent.newest))
+        unsafe controller?.pointee.pathChanged(at: Self.microseconds(now))
         fallback.pathChanged(at: Self.microseconds(now))
     }
 
@@ -251,14 +269,14 @@ final class SendRate {
     func handleTimeout(_ sent: SentPacketRing, at now: Instant) {
         guard now >= tickAt else { return }
         noteSent(sent, at: now)
-        if controller != nil {
-            controller?.handleTimeout(at: Self.microseconds(now))
+        if unsafe controller != nil {
+            unsafe controller?.pointee.handleTimeout(at: Self.microseconds(now))
             // The peer reports no packets though it negotiated it.
             if sendingSince == nil, sent.count > 0 { sendingSince = now }
             if feedback == .none, sent.count > Self.packetsWithoutFeedbackMax,
                 let sendingSince, now - sendingSince > Self.feedbackPatience
             {
-                controller = nil
+                removeController()
                 numbering = .none
             }
         } else {
@@ -268,16 +286,17 @@ final class SendRate {
     }
 
     /// Whether a probe cluster is planned, or under way and not reported.
-    var isProbing: Bool { controller?.isProbing ?? fallback.hasProbe }
+    var isProbing: Bool { unsafe controller?.pointee.isProbing ?? fallback.hasProbe }
 
     /// Whether a probe cluster is to be sent now.
-    var hasProbe: Bool { controller?.hasProbe ?? fallback.hasProbe }
+    var hasProbe: Bool { unsafe controller?.pointee.hasProbe ?? fallback.hasProbe }
 
     /// A probe cluster that is to be sent now.
     func takeProbe(at now: Instant) -> ProbeCluster? {
         let cluster =
-            controller == nil
-            ? fallback.takeProbe(at: Self.microseconds(now)) : controller?.takeProbe(at: Self.microseconds(now))
+            unsafe controller == nil
+            ? fallback.takeProbe(at: Self.microseconds(now))
+            : controller?.pointee.takeProbe(at: Self.microseconds(now))
         if cluster != nil { probes &+= 1 }
         return cluster
     }
@@ -288,17 +307,20 @@ final class SendRate {
     }
 
     private func noteSent(_ sent: SentPacketRing, at now: Instant) {
-        let count = sent.count
-        packetsKnown = max(packetsKnown, count &- min(count, UInt64(SentPacketRing.capacity)))
         let newest = Self.microseconds(now)
-        while packetsKnown < count {
-            if let packet = sent[taken: packetsKnown] {
-                let age = UInt32(truncatingIfNeeded: newest) &- packet.sentAtMicroseconds
-                controller?.packetSent(bytes: Int(packet.bytes) + reader.headerBytes, at: newest &- Int64(age))
-            }
-            packetsKnown &+= 1
+        let count = sent.count
+        let known = max(unsafe packetsKnown, count &- min(count, UInt64(SentPacketRing.capacity)))
+        unsafe packetsKnown = count
+        guard let controller = unsafe controller else {
+            fallback.packetSent(at: newest)
+            return
         }
-        if controller == nil { fallback.packetSent(at: newest) }
+        let headerBytes = unsafe reader.headerBytes
+        for index in known..<max(known, count) {
+            guard let packet = sent[taken: index] else { continue }
+            let age = UInt32(truncatingIfNeeded: newest) &- packet.sentAtMicroseconds
+            unsafe controller.pointee.packetSent(bytes: Int(packet.bytes) + headerBytes, at: newest &- Int64(age))
+        }
     }
 
     // MARK: - Statistics
@@ -319,7 +341,7 @@ final class SendRate {
             probes: probes,
             paddingBytes: paddingBytes
         )
-        if let values = controller?.diagnostics {
+        if let values = unsafe controller?.pointee.diagnostics {
             statistics.delivered = values.delivered > 0 ? Int(clamping: values.delivered) : nil
             statistics.queueDelay = Interval(nanoseconds: Int64(Int(clamping: values.queueMS * 1e6)))
             statistics.lossRatio = values.lossRatio

@@ -23,7 +23,7 @@ extension RateController {
 }
 
 /// The product's controller.
-struct ProductController: RateController {
+final class ProductController: RateController {
     private var controller: SendController
 
     init(at now: Int64) { controller = SendController(SendController.Settings(usesECN: true), at: now) }
@@ -32,11 +32,11 @@ struct ProductController: RateController {
     var pacingRate: Double { controller.pacingRate }
     var pacingBurst: Double { controller.pacingBurst }
     var marksPackets: Bool { controller.marksPackets }
-    mutating func packetSent(bytes: Int, at now: Int64) { controller.packetSent(bytes: bytes, at: now) }
-    mutating func received(_ report: FeedbackReport) { controller.received(report) }
-    mutating func handleTimeout(at now: Int64) { controller.handleTimeout(at: now) }
-    mutating func setDemand(_ rate: Double, at now: Int64) { controller.setDemand(rate) }
-    mutating func takeProbe(at now: Int64) -> ProbeCluster? { controller.takeProbe(at: now) }
+    func packetSent(bytes: Int, at now: Int64) { controller.packetSent(bytes: bytes, at: now) }
+    func received(_ report: FeedbackReport) { controller.received(report) }
+    func handleTimeout(at now: Int64) { controller.handleTimeout(at: now) }
+    func setDemand(_ rate: Double, at now: Int64) { controller.setDemand(rate) }
+    func takeProbe(at now: Int64) -> ProbeCluster? { controller.takeProbe(at: now) }
 }
 
 /// A controller of the scorecard and how a flow gets one.
