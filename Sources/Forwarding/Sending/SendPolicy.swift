@@ -109,6 +109,8 @@ package struct PacketQueue: Sendable {
         private var packets: ContiguousArray<PacketReference> = []
         /// Packets before this index have left.
         private var head = 0
+        /// An empty queue keeps room for so many packets: those of a key frame. The room for more is given back.
+        private static let capacityKept = 64
 
         var count: Int { packets.count - head }
         var isEmpty: Bool { head == packets.count }
@@ -124,7 +126,7 @@ package struct PacketQueue: Sendable {
             defer {
                 head += 1
                 if isEmpty {
-                    packets.removeAll(keepingCapacity: true)
+                    packets.removeAll(keepingCapacity: packets.capacity <= Self.capacityKept)
                     head = 0
                 }
             }
