@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -34,6 +36,17 @@ nagare_counts nagare_counts_now(void) {
         .hops = nagare_hops,
         .casts = nagare_casts,
     };
+}
+
+uint64_t nagare_thread_nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t nagare_heap_bytes(void) {
+    struct mallinfo2 heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
 }
 
 // Instrumentation stops as well as collection, because callgrind always counts calls in instrumented code.

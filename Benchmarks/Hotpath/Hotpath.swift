@@ -56,9 +56,15 @@ enum Hotpath {
             let timing = try workload.time(runs: make.runs)
             report.rows.append(Row(name: workload.name, costs: costs, timing: timing))
         }
+        let memoryName = "memory of an estimated viewer"
+        if filter.map(memoryName.contains) ?? true {
+            let (bytes, plainBytes) = try Workloads.viewerMemory()
+            report.rows.append(Row(name: memoryName, memory: Row.Memory(bytes: bytes, plainBytes: plainBytes)))
+        }
         try report.write(to: path)
         report.printCosts()
         report.printTimes()
+        report.printMemory()
     }
 
     private static func collect(_ filter: String?) throws {
@@ -74,6 +80,7 @@ enum Hotpath {
         report.printCosts()
         report.printMarginalCosts()
         report.printTimes()
+        report.printMemory()
         report.printInstructions()
         var thresholds = try Thresholds(contentsOf: limits)
         if updates {

@@ -7,6 +7,13 @@ struct Row: Codable {
     var costs: Costs?
     var timing: Timing?
     var instructions: Instructions?
+    var memory: Memory?
+
+    /// Bytes of the heap, and those of the same without what the row measures.
+    struct Memory: Codable {
+        var bytes: Double
+        var plainBytes: Double
+    }
 
     /// Per unit.
     struct Instructions: Codable {
@@ -15,6 +22,8 @@ struct Row: Codable {
         var crypto: Double
         var floor: Double?
         var floorCrypto: Double?
+        /// Of the same work without what the workload measures.
+        var plain: Double?
         /// Calls counted by callgrind, including those within the runtime.
         var calls: [String: Double]
         /// The most frequent callers of each category.
@@ -59,6 +68,7 @@ struct Report: Codable {
                 crypto: Double(part.cryptoInstructions) / units,
                 floor: floor.map { Double($0.instructions) / units },
                 floorCrypto: floor.map { Double($0.cryptoInstructions) / units },
+                plain: parts["\(name) | plain"].map { Double($0.instructions) / units },
                 calls: Dictionary(uniqueKeysWithValues: kinds.map { ($0, Double(part.count(of: $0)) / units) }),
                 callers: Dictionary(
                     uniqueKeysWithValues: kinds.map { kind in
@@ -114,11 +124,20 @@ struct Report: Codable {
     func printTimes() {
         let timed = rows.compactMap { row in row.timing.map { (row, $0) } }
         guard !timed.isEmpty else { return }
-        print("\nTime per unit, beside the same in C:")
-        print(pad("", 38) + ["ns", "C: ns", "ratio"].map { pad($0, 13, left: true) }.joined())
+        print("\nTime per unit, beside the same in C; \"added\" to the same without what the row measures:")
+        print(pad("", 38) + ["ns", "C: ns", "ratio", "added ns"].map { pad($0, 13, left: true) }.joined())
         for (row, timing) in timed {
-            let values = [timing.nanoseconds, timing.floorNanoseconds, timing.ratio].map { $0.map(number) ?? "–" }
+            let values = [timing.nanoseconds, timing.floorNanoseconds, timing.ratio, timing.addedNanoseconds]
+                .map { $0.map(number) ?? "–" }
             print(pad(row.name, 38) + values.map { pad($0, 13, left: true) }.joined())
+        }
+    }
+
+    func printMemory() {
+        for row in rows {
+            guard let memory = row.memory else { continue }
+            let added = number(memory.bytes - memory.plainBytes)
+            print("\n\(row.name): \(number(memory.bytes)) bytes of the heap, \(added) of them added.")
         }
     }
 
@@ -126,12 +145,12 @@ struct Report: Codable {
         let counted = rows.compactMap { row in row.instructions.map { (row, $0) } }
         guard !counted.isEmpty else { return }
         print("\nInstructions per unit, beside the same in C:")
-        let heads = ["all", "not crypto", "C: all", "C: not crypto", "ratio"]
+        let heads = ["all", "not crypto", "C: all", "C: not crypto", "ratio", "added"]
         print(pad("", 38) + heads.map { pad($0, 15, left: true) }.joined())
         for (row, it) in counted {
             let values: [Double?] = [
                 it.total, it.total - it.crypto, it.floor, it.floor.map { $0 - (it.floorCrypto ?? 0) },
-                it.floor.map { it.total / $0 },
+                it.floor.map { it.total / $0 }, it.plain.map { it.total - $0 },
             ]
             print(pad(row.name, 38) + values.map { pad($0.map(number) ?? "–", 15, left: true) }.joined())
         }

@@ -14,6 +14,8 @@ struct Thresholds: Codable {
         var instructions: Double?
         /// The same without encryption libraries.
         var ownInstructions: Double?
+        /// Bytes of the heap beyond those without what the workload measures.
+        var addedBytes: Double?
     }
 
     /// Counts that have a threshold for every workload.
@@ -49,6 +51,9 @@ struct Thresholds: Codable {
                 if let limit = limits.counts[name], value > limit + 1e-9 {
                     violations.append("\(row.name): \(number(value)) \(name), and \(number(limit)) are allowed.")
                 }
+            }
+            if let memory = row.memory {
+                check(memory.bytes - memory.plainBytes, limits.addedBytes, "\(row.name): added bytes", &violations)
             }
             guard let instructions = row.instructions else { continue }
             for (name, value) in instructions.calls {
@@ -98,6 +103,7 @@ struct Thresholds: Codable {
             for (name, value) in row.costs?.named ?? [] where Self.limited.contains(name) {
                 limits.counts[name] = (value * 1_000).rounded(.up) / 1_000
             }
+            if let memory = row.memory { limits.addedBytes = (memory.bytes - memory.plainBytes).rounded() }
             if let instructions = row.instructions {
                 limits.instructions = instructions.total.rounded()
                 limits.ownInstructions = (instructions.total - instructions.crypto).rounded()

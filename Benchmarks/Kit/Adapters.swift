@@ -21,14 +21,19 @@ func makeTransform(_ keys: SRTPKeyingMaterial, _ engine: SRTPEngine) throws -> a
     try engine.makeTransform(keys)
 }
 
-func makeForwarder(_ certificate: DTLSCertificate, _ backend: SRTPBackend, seed: UInt64) -> Forwarder {
+/// - Parameter isEstimating: how much each viewer is sent follows its feedback. Otherwise all of them get everything at once.
+func makeForwarder(
+    _ certificate: DTLSCertificate,
+    _ backend: SRTPBackend,
+    isEstimating: Bool,
+    seed: UInt64
+) -> Forwarder {
     var generator = SeededGenerator(seed: seed)
     var configuration = ForwarderConfiguration(
         certificate: certificate,
         unixNanosecondsAtZero: 1_700_000_000_000_000_000
     ) { generator.next() }
     configuration.srtpBackend = backend
-    // Viewers here report nothing, and all of them are to get everything.
-    configuration.sendRate.isEstimating = false
+    configuration.sendRate.isEstimating = isEstimating
     return Forwarder(configuration)
 }

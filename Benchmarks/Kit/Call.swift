@@ -17,13 +17,19 @@ package final class Call {
         package var packetsPerTurn = 8
         /// Whether the subscribers are on another loop, which the packets reach through a ring.
         package var crossesLoops = false
+        /// Whether how much each subscriber is sent follows its feedback.
+        package var isEstimating = false
+        /// Every second subscriber may be sent at most this, in bit/s; `nil` for no limit.
+        package var limit: Int?
         package init() {}
     }
 
     /// The publisher sends 30 frames of eight packets a second.
-    private static let turnInterval = Interval.microseconds(33_333)
+    static let turnInterval = Interval.microseconds(33_333)
     /// Turns between two renewals of consent (RFC 7675 §5.1) and between two receiver reports, about as in browsers.
     private static let refreshTurns = 30
+    /// Turns between two reports of the packets' arrivals, as in browsers.
+    static let turnsPerReport = 3
     private static let outwardLink = LinkID(rawValue: 0)
     private static let backLink = LinkID(rawValue: 1)
     private static let certificates = Result {
@@ -32,27 +38,33 @@ package final class Call {
 
     package let shape: Shape
     /// The forwarder of the publisher's loop.
-    private let publisherForwarder: Forwarder
+    let publisherForwarder: Forwarder
     /// The forwarder of the viewers' loop. The same object unless the call crosses loops.
-    private let viewerForwarder: Forwarder
-    private let batch = DatagramBatch(capacity: 1_024)
+    let viewerForwarder: Forwarder
+    let batch = DatagramBatch(capacity: 1_024)
     private let outward = RingLink()
     private let back = RingLink()
     /// Virtual time, in memory whose reads need no exclusivity check.
     private let clock: UnsafeMutablePointer<Instant>
-    private var now: Instant {
+    var now: Instant {
         get { unsafe clock.pointee }
         set { unsafe clock.pointee = newValue }
     }
     private let publisher: RemotePeer
-    private let viewers: [RemotePeer]
+    let viewers: [RemotePeer]
     private var maker: SyntheticPacket
-    private let inbox: Inbox
+    let inbox: Inbox
     private var turns = 0
+    /// What each viewer reports of the packets that it received; empty unless they do.
+    var reporters: [FeedbackReporter] = []
+    /// Reports in the inbox.
+    var reports = 0
+    /// Periods that passed.
+    var periods = 0
     /// Datagrams that left the forwarder since the last ``takeForwarded()``.
-    private var forwarded = 0
+    var forwarded = 0
     /// The unencrypted packets of the last turn.
-    private var plain: [[UInt8]] = []
+    var plain: [[UInt8]] = []
 
     package init(_ shape: Shape) throws {
         self.shape = shape
@@ -60,9 +72,11 @@ package final class Call {
         unsafe clock = .allocate(capacity: 1)
         unsafe clock.initialize(to: now)
         let certificates = try Self.certificates.get()
-        publisherForwarder = makeForwarder(certificates.node, shape.backend, seed: 5)
-        viewerForwarder =
-            shape.crossesLoops ? makeForwarder(certificates.node, shape.backend, seed: 6) : publisherForwarder
+        func make(seed: UInt64) -> Forwarder {
+            makeForwarder(certificates.node, shape.backend, isEstimating: shape.isEstimating, seed: seed)
+        }
+        publisherForwarder = make(seed: 5)
+        viewerForwarder = shape.crossesLoops ? make(seed: 6) : publisherForwarder
         var environment = RemotePeer.Environment(
             node: certificates.node,
             client: certificates.client,
@@ -71,7 +85,7 @@ package final class Call {
             generator: SeededGenerator(seed: 9)
         )
         maker = SyntheticPacket(ssrc: Session.source, payloadBytes: shape.payloadBytes)
-        inbox = Inbox(capacity: max(shape.packetsPerTurn, shape.subscribers))
+        inbox = Inbox(capacity: Self.turnsPerReport * shape.packetsPerTurn + shape.subscribers)
         publisher = try RemotePeer(
             1,
             joining: publisherForwarder,
@@ -94,6 +108,12 @@ package final class Call {
             )
         }
         self.viewers = viewers
+        if shape.isEstimating {
+            reporters = viewers.indices.map { index in
+                let egress = viewerForwarder.peer(viewers[index].id)?.transport.egress
+                return FeedbackReporter(media: Session.ssrc(of: index), next: egress?.nextTransportSequence ?? 0)
+            }
+        }
         try connect()
         batch.onFull = { [unowned self] batch in
             publisherForwarder.completeBatch()
@@ -117,6 +137,10 @@ package final class Call {
         for viewer in viewers {
             try viewerForwarder.connect(slot: TrackID(peer: viewer.id, mid: Session.mid), to: track, at: now)
         }
+        guard let limit = shape.limit else { return }
+        for viewer in viewers.indices where viewer % 2 == 0 {
+            viewerForwarder.limitSending(to: viewers[viewer].id, bitsPerSecond: limit, at: now)
+        }
     }
 
     // MARK: - Turns
@@ -125,6 +149,11 @@ package final class Call {
     package func prepareTurn() throws {
         plain.removeAll(keepingCapacity: true)
         inbox.removeAll()
+        try receiveTurn()
+    }
+
+    /// Puts a turn's packets, encrypted by the publisher, behind what is in the inbox.
+    func receiveTurn() throws {
         for _ in 0..<shape.packetsPerTurn {
             let packet = maker.next()
             inbox.append(try publisher.protectRTP(packet), from: publisher.path)
@@ -154,10 +183,16 @@ package final class Call {
         viewerForwarder.handleTimeout(at: now, into: batch)
     }
 
-    /// Counts and discards the batch's datagrams, and advances the time to the next turn.
-    package func finishTurn() {
+    /// Counts and discards the batch's datagrams.
+    @inline(__always)
+    func takeBatch() {
         forwarded += batch.count
         discardBatch()
+    }
+
+    /// Counts and discards the batch's datagrams, and advances the time to the next turn.
+    package func finishTurn() {
+        takeBatch()
         turns += 1
         now += Self.turnInterval
         if turns % Self.refreshTurns == 0 { refresh() }

@@ -46,7 +46,14 @@ final class Inbox {
     /// Delivers every datagram to `forwarder` in place.
     @inline(__always)
     func deliver(to forwarder: Forwarder, at now: Instant, into batch: DatagramBatch) {
-        for index in unsafe 0..<count.pointee {
+        deliver(unsafe 0..<count.pointee, to: forwarder, at: now, into: batch)
+    }
+
+    /// Delivers some of the datagrams to `forwarder` in place.
+    @inline(__always)
+    func deliver(_ places: Range<Int>, to forwarder: Forwarder, at now: Instant, into batch: DatagramBatch) {
+        precondition(unsafe places.upperBound <= count.pointee)
+        for index in places {
             let slot = unsafe slots[index]
             let buffer = unsafe UnsafeMutableRawBufferPointer(
                 start: memory + index * Self.slotBytes,

@@ -71,6 +71,8 @@ package struct Timing: Codable, Sendable {
     package var floorNanoseconds: Double?
     /// The median of the ratios of neighbouring runs, which vary less than the times.
     package var ratio: Double?
+    /// The median of what neighbouring runs take more than those of the plain workload.
+    package var addedNanoseconds: Double?
 }
 
 /// One run of a workload with one of its floor; per unit.
@@ -78,6 +80,7 @@ package struct Sample {
     package var costs: Costs
     package var nanoseconds: Double
     package var floorNanoseconds: Double?
+    package var plainNanoseconds: Double?
     package var ratio: Double? { floorNanoseconds.map { nanoseconds / $0 } }
 }
 
@@ -89,18 +92,21 @@ extension Workload {
         return sum.divided(by: Double(runs * unitsPerRun))
     }
 
-    /// One run, followed by one of the floor.
+    /// One run, followed by one of the plain workload and one of the floor.
     package func sample() throws -> Sample {
         var costs = Costs()
         var nanoseconds = 0.0
+        var plainTime: Double?
         var floor: Double?
         try run { body in costs = Costs.of { nanoseconds = Self.nanoseconds(body) } }
+        try plain?.run { body in plainTime = Self.nanoseconds(body) }
         runFloor { floor = Self.nanoseconds($0) }
         let units = Double(unitsPerRun)
         return Sample(
             costs: costs.divided(by: units),
             nanoseconds: nanoseconds / units,
-            floorNanoseconds: floor.map { $0 / units }
+            floorNanoseconds: floor.map { $0 / units },
+            plainNanoseconds: plainTime.map { $0 / units }
         )
     }
 
@@ -108,27 +114,41 @@ extension Workload {
         let samples = try (0..<runs).map { _ in try sample() }
         let floors = samples.compactMap(\.floorNanoseconds)
         let ratios = samples.compactMap(\.ratio)
+        let added = samples.compactMap { sample in sample.plainNanoseconds.map { sample.nanoseconds - $0 } }
         return Timing(
             nanoseconds: samples.map(\.nanoseconds).median,
             floorNanoseconds: floors.isEmpty ? nil : floors.median,
-            ratio: ratios.isEmpty ? nil : ratios.median
+            ratio: ratios.isEmpty ? nil : ratios.median,
+            addedNanoseconds: added.isEmpty ? nil : added.median
         )
     }
 
-    private static func nanoseconds(_ body: () -> Void) -> Double {
-        let spent = ContinuousClock().measure(body).components
-        return Double(spent.seconds) * 1e9 + Double(spent.attoseconds) / 1e9
+    /// CPU time of this thread: other load on the machine counts only as far as it takes the caches.
+    private static func nanoseconds(_ body: () -> Void) -> Double { max(0, elapsed(body) - clockNanoseconds) }
+
+    /// What reading the clock takes.
+    private static let clockNanoseconds = (0..<1_000).map { _ in elapsed {} }.median
+
+    private static func elapsed(_ body: () -> Void) -> Double {
+        let start = nagare_thread_nanoseconds()
+        body()
+        return Double(nagare_thread_nanoseconds() - start)
     }
 
-    /// Lets callgrind collect `runs` runs of the workload and of its floor, one file each. The file has the workload's
-    /// name and the units per run.
+    /// Lets callgrind collect `runs` runs of the workload, of the plain workload and of the floor, one file each. The file has
+    /// the workload's name and the units per run.
     package func collect(runs: Int) throws {
         let label = ContiguousArray("\(name) | \(unitsPerRun)".utf8CString)
         let floorLabel = ContiguousArray("\(name) | \(unitsPerRun) | floor".utf8CString)
+        let plainLabel = ContiguousArray("\(name) | \(unitsPerRun) | plain".utf8CString)
         // The first runs may allocate memory that later runs reuse.
-        for _ in 0..<4 { try run { $0() } }
+        for _ in 0..<4 {
+            try run { $0() }
+            try plain?.run { $0() }
+        }
         for _ in 0..<runs {
             try run { Self.collect(as: label, $0) }
+            try plain?.run { Self.collect(as: plainLabel, $0) }
             if hasFloor { runFloor { Self.collect(as: floorLabel, $0) } }
         }
     }

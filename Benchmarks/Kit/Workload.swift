@@ -11,6 +11,8 @@ package final class Workload {
     private let finish: () throws -> Void
     private let floorPrepare: () -> Void
     private let floorBody: (() -> Void)?
+    /// The same work without what the workload measures.
+    package let plain: Workload?
 
     package init(
         _ name: String,
@@ -18,7 +20,8 @@ package final class Workload {
         prepare: @escaping () throws -> Void = {},
         finish: @escaping () throws -> Void = {},
         floorPrepare: @escaping () -> Void = {},
-        floor: (() -> Void)?,
+        floor: (() -> Void)? = nil,
+        plain: Workload? = nil,
         _ body: @escaping () -> Void
     ) {
         precondition(unitsPerRun > 0)
@@ -29,6 +32,7 @@ package final class Workload {
         self.finish = finish
         self.floorPrepare = floorPrepare
         floorBody = floor
+        self.plain = plain
     }
 
     package var hasFloor: Bool { floorBody != nil }

@@ -47,7 +47,7 @@ extension Workloads {
                 call.discardBatch()
             },
             floorPrepare: { floor.prepare() },
-            floor: { floor.turn() },
+            floor: { floor.run() },
             { call.forwardTurn() }
         )
     }
@@ -108,10 +108,11 @@ extension Workloads {
     static func timersName(_ peers: Int) -> String { "timers, \(peers) peers" }
 }
 
-/// A turn of ``Workloads/fanOut(_:_:_:)`` in C, with the ring when the call crosses loops.
+/// Turns of ``Workloads/fanOut(_:_:_:)`` in C, with the ring when the call crosses loops.
 @safe
-private final class FanOutFloor {
+final class FanOutFloor {
     private let shape: Call.Shape
+    private let turns: Int
     private let fanOut: OpaquePointer
     private let unprotect: OpaquePointer
     private let ring: OpaquePointer
@@ -119,11 +120,17 @@ private final class FanOutFloor {
     private let packet: [UInt8]
     private var index: UInt64 = 1
 
-    init(_ shape: Call.Shape) {
+    /// - Parameter turns: those of one run.
+    init(_ shape: Call.Shape, turns: Int = 1) {
         self.shape = shape
+        self.turns = turns
         let engine = shape.backend.floorEngine
         unsafe fanOut = nagare_fan_out_make(shape.profile.floorProfile, engine, Int32(shape.subscribers), 1_024)
-        unsafe unprotect = nagare_unprotect_make(shape.profile.floorProfile, engine, Int32(shape.packetsPerTurn))
+        unsafe unprotect = nagare_unprotect_make(
+            shape.profile.floorProfile,
+            engine,
+            Int32(turns * shape.packetsPerTurn)
+        )
         unsafe ring = nagare_ring_make(1 << 20)
         var maker = SyntheticPacket(ssrc: SSRC(rawValue: 1), payloadBytes: shape.payloadBytes)
         packet = maker.next()
@@ -141,9 +148,13 @@ private final class FanOutFloor {
         unsafe nagare_unprotect_fill(unprotect, packet, SyntheticPacket.headerBytes, shape.payloadBytes)
     }
 
-    func turn() {
+    func run() {
         let authentic = unsafe nagare_unprotect_run(unprotect)
-        precondition(authentic == shape.packetsPerTurn, "the floor decrypts every packet")
+        precondition(authentic == turns * shape.packetsPerTurn, "the floor decrypts every packet")
+        for _ in 0..<turns { turn() }
+    }
+
+    private func turn() {
         for place in 0..<shape.packetsPerTurn {
             var description = nagare_description()
             guard unsafe nagare_parse(packet, packet.count, &description) == 1 else { return }

@@ -33,6 +33,12 @@ typedef struct {
 
 nagare_counts nagare_counts_now(void);
 
+/// CPU time of this thread in nanoseconds.
+uint64_t nagare_thread_nanoseconds(void);
+
+/// Bytes of the heap that are in use.
+uint64_t nagare_heap_bytes(void);
+
 /// Starts callgrind's collection, until `nagare_collect_end`. Callgrind must run with --instr-atstart=no. Does nothing
 /// without callgrind.
 void nagare_collect_begin(void);

@@ -1,5 +1,5 @@
-import MediaTypes
-import Wire
+package import MediaTypes
+package import Wire
 
 /// What a slot is to be sent. It becomes current at a key frame of its stream; until then the slot keeps what it plays.
 enum TargetLayer: Equatable, Sendable {
@@ -11,14 +11,14 @@ enum TargetLayer: Equatable, Sendable {
 }
 
 /// What one receiver can be sent.
-enum ReceiverRate: Equatable, Sendable {
+package enum ReceiverRate: Equatable, Sendable {
     case unlimited
     /// For all video of the receiver together.
     case limited(bitsPerSecond: Int)
 }
 
 /// The allocation's input for one slot of a receiver.
-struct LayerRequest: Sendable {
+package struct LayerRequest: Sendable {
     /// The slot's SSRC: what the allocator knows a slot by from call to call.
     var id = SSRC(rawValue: 0)
     var preference: LayerPreference
@@ -33,14 +33,28 @@ struct LayerRequest: Sendable {
     var isScreen: Bool { preference.importance == .screen || table?.isScreen == true }
     /// The preference's, and that of a screen at least for a screen.
     var importance: SlotImportance { isScreen ? max(preference.importance, .screen) : preference.importance }
+
+    package init(
+        id: SSRC = SSRC(rawValue: 0),
+        preference: LayerPreference,
+        table: LayerTable? = nil,
+        isPlaying: Bool = false,
+        isAwaitingKeyFrame: Bool = false
+    ) {
+        self.id = id
+        self.preference = preference
+        self.table = table
+        self.isPlaying = isPlaying
+        self.isAwaitingKeyFrame = isAwaitingKeyFrame
+    }
 }
 
 /// What the slots of one receiver are to be sent.
-struct LayerAllocation: Equatable, Sendable {
+package struct LayerAllocation: Equatable, Sendable {
     /// A target for each request, in their order.
     var targets: [TargetLayer] = []
     /// Bit/s that the targets take.
-    var allocated = 0
+    package var allocated = 0
     /// The rate in bit/s at which everything that the slots want is allocated.
     var demand = 0
     /// The lowest rate in bit/s at which one more step is allocated, which a probe has to prove; `nil` when nothing more is

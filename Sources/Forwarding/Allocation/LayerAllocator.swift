@@ -1,11 +1,11 @@
 import MediaTypes
-import Wire
+package import Wire
 
 /// Divides the rate of one receiver over the layers of its slots; nothing else decides what they are sent.
 ///
 /// ``LayerDivision`` says what a rate is best used for. The allocator follows it downward at once when the rate falls, and
 /// upward only when the rate suffices with some room for half a second, so that layers do not flap.
-struct LayerAllocator: Sendable {
+package struct LayerAllocator: Sendable {
     private var slots: [AllocatedSlot] = []
     private var ladders = LayerLadders()
     private var division = LayerDivision(LayerLadders())
@@ -34,12 +34,14 @@ struct LayerAllocator: Sendable {
     private static let toleratedPart = 0.75
     private static let toleratedTime = Interval.milliseconds(500)
 
+    package init() {}
+
     /// Decides again what a receiver's slots are to be sent.
     /// - Parameters:
     ///   - requests: all of the receiver's video slots when the rate is limited; else those that changed suffice.
     ///   - rate: for video, without the share of audio.
     ///   - isGuess: nothing is known of the path. A slot begins with the lowest simulcast layer then, whose key frame is small.
-    mutating func allocate(
+    package mutating func allocate(
         _ requests: [LayerRequest],
         rate: ReceiverRate,
         isGuess: Bool = false,

@@ -5,31 +5,53 @@ import Wire
 ///
 /// The publisher's loop measures it and tells it to the mirrors of the track. A mirror's table names streams by their numbers
 /// at the origin.
-struct LayerTable: Equatable, Sendable {
+package struct LayerTable: Equatable, Sendable {
     /// One stream of the track.
-    struct Encoding: Equatable, Sendable {
+    package struct Encoding: Equatable, Sendable {
         var stream: UInt64
         /// Its place among the track's rids; at or above their number without layers.
         var place: Int
         /// Bit/s that the stream was last seen to carry; a pause does not lower it.
         var bitrate: Int
         var isFlowing: Bool
-        var layers = EncodingLayers()
+        package var layers = EncodingLayers()
         /// Of the newest key frame; 0 while none was measured.
-        var keyFrameBytes = 0
+        package var keyFrameBytes = 0
+
+        package init(
+            stream: UInt64,
+            place: Int,
+            bitrate: Int,
+            isFlowing: Bool,
+            layers: EncodingLayers = EncodingLayers(),
+            keyFrameBytes: Int = 0
+        ) {
+            self.stream = stream
+            self.place = place
+            self.bitrate = bitrate
+            self.isFlowing = isFlowing
+            self.layers = layers
+            self.keyFrameBytes = keyFrameBytes
+        }
     }
 
     /// In the order of their beginning, at most ``ReceivedTrack/streamsMax``.
-    var encodings: [Encoding] = []
+    package var encodings: [Encoding] = []
     /// Which stream each choice names while the rate has no limit.
     var resolution = LayerResolution()
     /// The publisher says that it shares a screen.
     var isScreen = false
 }
 
+extension LayerTable {
+    package init(encodings: [Encoding]) { self.init(encodings: encodings, resolution: LayerResolution()) }
+}
+
 /// The spatial and temporal layers of one stream.
-struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
+package struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
     /// Layers that are told apart; those beyond count as the highest.
+    package init() {}
+
     static let spatialMax = 4
     static let temporalMax = 4
     private var rates: [16 of UInt32] = .init(repeating: 0)
@@ -43,7 +65,7 @@ struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
     }
 
     /// Bit/s of one layer by itself, without the lower ones that it needs. `index` is that of ``index(spatialID:temporalID:)``.
-    subscript(index: Int) -> Int {
+    package subscript(index: Int) -> Int {
         get { Int(rates[index]) }
         set { rates[index] = UInt32(clamping: newValue) }
     }
@@ -55,7 +77,7 @@ struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
     }
 
     /// Notes the size of a spatial layer. One that no layer has is ignored.
-    mutating func setSize(ofSpatial spatialID: Int, width: Int, height: Int) {
+    package mutating func setSize(ofSpatial spatialID: Int, width: Int, height: Int) {
         guard spatialID >= 0, spatialID < Self.spatialMax, let width = UInt16(exactly: width),
             let height = UInt16(exactly: height)
         else { return }
@@ -74,7 +96,7 @@ struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
         return sum
     }
 
-    static func == (left: Self, right: Self) -> Bool {
+    package static func == (left: Self, right: Self) -> Bool {
         for index in 0..<(spatialMax * temporalMax) where left.rates[index] != right.rates[index] { return false }
         for index in 0..<spatialMax where left.sizes[index] != right.sizes[index] { return false }
         return true
