@@ -159,7 +159,8 @@ let package = Package(
         tests("NegotiationTests", ["Negotiation", "MediaTypes", "TestSupport", "Wire"]),
         tests(
             "ForwardingTests",
-            ["CongestionControl", "Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"]
+            ["CongestionControl", "Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"],
+            resources: [.copy("Resources")]
         ),
         tests("EventLoopTests", ["EventLoop", "Wire"]),
         tests("MediaTests", ["Media", "EventLoop", "Forwarding", "MediaTypes", "DTLS", "Metrics", "Wire"]),
