@@ -15,7 +15,7 @@ extension AdaptationCase {
                 .atMost("T↓", 1.5, "s", bound: capacity < 2 ? 2.2 : nil), .atMost("freeze", 0.5, "s"),
                 .atMost("T back", 5, "s"), .atMost("N", 2),
             ],
-            failsFor: [.neverEstimates, .flaps, .neverProbes]
+            failsFor: [.neverEstimates]
         ) { seed, fault in
             let call = try MeasuredCall(seed: seed, fault, rate: Int(capacity * 1e6))
             call.run(15)
