@@ -167,7 +167,10 @@ extension AdaptationCase {
     static let crowd = AdaptationCase(
         "S14",
         "12 viewers with 9 pictures each join within a second, 3 Mbit/s each",
-        [.atMost("requests", 2, "/s", bound: 4), .atMost("T first", 1.5, "s"), .atMost("A", 0.2, "%"), .atMost("Q", 150, "ms")],
+        [
+            .atMost("requests", 2, "/s", bound: 4), .atMost("T first", 1.5, "s"), .atMost("A", 0.2, "%"),
+            .atMost("Q", 150, "ms"),
+        ],
         failsFor: [.neverEstimates]
     ) { seed, fault in
         let call = try CrowdedCall(seed: seed, fault)
