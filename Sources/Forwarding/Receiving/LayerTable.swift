@@ -49,9 +49,9 @@ extension LayerTable {
 
 /// The spatial and temporal layers of one stream.
 package struct EncodingLayers: BitwiseCopyable, Equatable, Sendable {
-    /// Layers that are told apart; those beyond count as the highest.
     package init() {}
 
+    /// Layers that are told apart; those beyond count as the highest.
     static let spatialMax = 4
     static let temporalMax = 4
     private var rates: [16 of UInt32] = .init(repeating: 0)

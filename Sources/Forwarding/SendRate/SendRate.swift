@@ -110,7 +110,7 @@ final class SendRate {
         }
     }
     /// Nothing is known of the path, and reports are to come.
-    var isGuess: Bool { !isEstimated && controller != nil && pathStart == nil }
+    var isGuess: Bool { unsafe !isEstimated && controller != nil && pathStart == nil }
     /// The target rate is made of reports, and not a guess.
     private var isEstimated: Bool { feedback != .none }
 
