@@ -18,7 +18,9 @@ final class SendRate {
     /// Of a peer that reports its own estimate or only its losses.
     private var fallback: FallbackController
     @exclusivity(unchecked) private var reader = TransportFeedbackReader(capacity: SentPacketRing.capacity)
-    @exclusivity(unchecked) private var perStreamReader = CongestionControlFeedbackReader(capacity: SentPacketRing.capacity)
+    @exclusivity(unchecked) private var perStreamReader = CongestionControlFeedbackReader(
+        capacity: SentPacketRing.capacity
+    )
     private(set) var feedback = SendingStatistics.Feedback.none
     /// Bit/s that the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
     private(set) var maximum: Int?
