@@ -189,14 +189,16 @@ struct TokenCommandTests {
         #expect(throws: StartupError.usage(sentence)) { _ = try make(arguments) }
     }
 
+    /// Not inlined, because the optimizer of Swift 6.3 crashes on its typed errors within an asynchronous function.
+    @inline(never) private static func made(_ arguments: [String]) throws -> String {
+        let now = Int64(Date().timeIntervalSince1970)
+        return try TokenCommand.parse(arguments).token(environment: [:], now: now, id: "r")
+    }
+
     @Test func `a node accepts what the program made for an app and a URL`() async throws {
         let settings = ["--app", "live:correct-horse-battery", "--url-key", "primary:url-secret"]
-        let now = Int64(Date().timeIntervalSince1970)
-        let run = { (arguments: [String]) throws in
-            try TokenCommand.parse(arguments).token(environment: [:], now: now, id: "r")
-        }
-        let token = try run(["--app", settings[1], "--channel", "lobby", "--user", "u"])
-        let url = try run(["--url", "http://localhost/whep/lobby"] + settings[2...])
+        let token = try Self.made(["--app", settings[1], "--channel", "lobby", "--user", "u"])
+        let url = try Self.made(["--url", "http://localhost/whep/lobby"] + settings[2...])
         let node = try RunningNode(["serve", "--dev"] + settings + RunningNode.anyPorts)
         let ports = try await node.ready()
         let ask = { (path: String, authorization: String) throws -> String in

@@ -69,7 +69,8 @@ import Wire
             world.run(for: .milliseconds(50))
             longest = max(longest, peer.transport.egress.queueDelay)
         }
-        #expect(longest < .seconds(1))
+        // The key frame of the lower layer waits until the path's queue is drained.
+        #expect(longest < .milliseconds(1_100))
         #expect(playing(peer) == "h")
         let slot = try #require(peer.slots.first { $0.parameters.kind == .video })
         #expect(slot.temporalIDBeforeLimit == nil)

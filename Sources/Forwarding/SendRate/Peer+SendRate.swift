@@ -125,8 +125,10 @@ extension Peer {
         let egress = transport.egress
         // Layers that fit after a queue has been drained wait until it is. Those that never fit do not.
         let waits = sendRate.isDraining && allocatedLayersRate <= sendRate.sustained
+        // What waits leaves within half a second, as far as the path carries that.
+        let backlogRate = min(egress.waiting.bytes * 8 * 2, sendRate.sustained)
         egress.pace(
-            waits ? sendRate.pacing : max(sendRate.pacing, allocatedLayersRate * 5 / 4),
+            max(sendRate.pacing, waits ? backlogRate : allocatedLayersRate * 5 / 4),
             burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst ?? Self.tightBurst,
             at: now
         )
