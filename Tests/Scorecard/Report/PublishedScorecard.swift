@@ -114,9 +114,9 @@ enum PublishedScorecard {
         of 300 ms with tail drop; transport-wide feedback each 100 ms. `2.5 @40` is a capacity of 2.5 Mbit/s from second
         40 on.
 
-        Not here: simulcast layers and screens, whose steps are larger and whose key frames come in bursts, because
-        these cases test the controller alone; REMB;
-        weights of flows, which it does not have (case 6.1 shows that).
+        These cases test the controller alone. Simulcast layers and screens, whose steps are larger and whose key frames
+        come in bursts, and REMB are in the [scorecard of the whole server](server.md). The controller has no weights of
+        flows (case 6.1 shows that).
 
         | column | |
         | --- | --- |
