@@ -14,7 +14,7 @@ public struct ChannelName: Hashable, Sendable, TextCodable, CustomStringConverti
 
     /// What a name has to be, to follow the name of a field or flag in an error message.
     public static let rule =
-        "must have 1 to \(bytesMax) bytes of UTF-8 without control characters, and be neither blank nor . or .."
+        "must not be blank, . or .., and must have 1 to \(bytesMax) bytes of UTF-8 without control characters"
 
     /// `nil` when the name is empty, blank, too long, `.` or `..`, or holds a control character (U+0000…U+001F,
     /// U+007F…U+009F).
