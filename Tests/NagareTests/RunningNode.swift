@@ -212,9 +212,10 @@ final class Connection: Sendable {
     }
 
     /// The whole response to a GET, head and body.
-    static func get(_ path: String, port: UInt16) throws -> String {
+    static func get(_ path: String, port: UInt16, token: String? = nil) throws -> String {
         let connection = try Connection(port: port)
-        connection.write("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
+        connection.write("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(authorization)Connection: close\r\n\r\n")
         return connection.readAll()
     }
 }

@@ -201,18 +201,12 @@ struct TokenCommandTests {
         let url = try Self.made(["--url", "http://localhost/whep/lobby"] + settings[2...])
         let node = try RunningNode(["serve", "--dev"] + settings + RunningNode.anyPorts)
         let ports = try await node.ready()
-        let ask = { (path: String, authorization: String) throws -> String in
-            let connection = try Connection(port: ports.page)
-            connection.write(
-                "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(authorization)Connection: close\r\n\r\n"
-            )
-            return connection.readAll()
-        }
-        #expect(try ask("/api/channels/lobby", "").hasPrefix("HTTP/1.1 401"))
-        #expect(try ask("/api/channels/lobby", "Authorization: Bearer \(token)\r\n").hasPrefix("HTTP/1.1 200"))
-        #expect(try ask("/api/channels/other", "Authorization: Bearer \(token)\r\n").hasPrefix("HTTP/1.1 403"))
-        #expect(try ask(String(url.dropFirst("http://localhost".count)), "").hasPrefix("HTTP/1.1 204"))
-        #expect(try ask("/whep/lobby", "").hasPrefix("HTTP/1.1 401"))
+        let ask = { (path: String, token: String?) in try Connection.get(path, port: ports.page, token: token) }
+        #expect(try ask("/api/channels/lobby", nil).hasPrefix("HTTP/1.1 401"))
+        #expect(try ask("/api/channels/lobby", token).hasPrefix("HTTP/1.1 200"))
+        #expect(try ask("/api/channels/other", token).hasPrefix("HTTP/1.1 403"))
+        #expect(try ask(String(url.dropFirst("http://localhost".count)), nil).hasPrefix("HTTP/1.1 204"))
+        #expect(try ask("/whep/lobby", nil).hasPrefix("HTTP/1.1 401"))
         node.send(SIGTERM)
         #expect(await node.exitStatus() == 0)
     }
@@ -234,17 +228,13 @@ struct TokenCommandTests {
 
         let node = try RunningNode(["serve", "--dev", "--config", configuration.path] + RunningNode.anyPorts)
         let ports = try await node.ready()
-        let ask = { (authorization: String, channel: String) throws -> String in
-            let connection = try Connection(port: ports.page)
-            connection.write(
-                "GET /api/channels/\(channel) HTTP/1.1\r\nHost: localhost\r\n\(authorization)Connection: close\r\n\r\n"
-            )
-            return connection.readAll()
+        let ask = { (token: String?, channel: String) in
+            try Connection.get("/api/channels/\(channel)", port: ports.page, token: token)
         }
-        #expect(try ask("", "lobby").hasPrefix("HTTP/1.1 401"))
-        #expect(try ask("Authorization: Bearer \(token)\r\n", "lobby").hasPrefix("HTTP/1.1 200"))
-        #expect(try ask("Authorization: Bearer \(token)\r\n", "other").hasPrefix("HTTP/1.1 403"))
-        #expect(try ask("Authorization: Bearer \(token)x\r\n", "lobby").hasPrefix("HTTP/1.1 401"))
+        #expect(try ask(nil, "lobby").hasPrefix("HTTP/1.1 401"))
+        #expect(try ask(token, "lobby").hasPrefix("HTTP/1.1 200"))
+        #expect(try ask(token, "other").hasPrefix("HTTP/1.1 403"))
+        #expect(try ask("\(token)x", "lobby").hasPrefix("HTTP/1.1 401"))
 
         let list = try Connection(port: ports.admin)
         list.write(

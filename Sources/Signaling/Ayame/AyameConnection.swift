@@ -27,21 +27,17 @@ actor AyameConnection {
     private var place: (registration: AyameRegistration, connectionID: String)?
     /// The admission, cancelled when the client disconnects.
     private var authorization: Task<Void, Never>?
-    private var timer: (deadline: Instant, task: Scheduled<Void>)?
+    private var timer = DeadlineTimer()
 
     init(context: AyameContext, channel: any Channel) {
         self.context = context
         self.channel = channel
         let network = context.clients.network(of: channel)
         executor = FairExecutor(context.work, share: nil, owner: WorkOwner(network, in: nil))
-        session = AyameSession(configuration: context.configuration, at: Self.now)
+        session = AyameSession(configuration: context.configuration, at: DeadlineTimer.now)
     }
 
     private var network: ClientNetwork { context.clients.network(of: channel) }
-
-    private static var now: Instant {
-        Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
-    }
 
     /// Returns when the WebSocket is closed.
     func run(_ input: NIOAsyncChannelInboundStream<WebSocketInput>) async {
@@ -50,8 +46,7 @@ actor AyameConnection {
             for try await message in input {
                 switch message {
                 case .text(let text): perform(receive(text))
-                case .closed: perform(session.socketClosed())
-                case .refused: perform(session.socketRefused())
+                case .closed, .refused: perform(session.socketClosed())
                 case .stopping: perform(session.stopping())
                 }
             }
@@ -60,15 +55,14 @@ actor AyameConnection {
         }
         perform(session.socketClosed())
         authorization?.cancel()
-        timer?.task.cancel()
-        timer = nil
+        timer.cancel()
     }
 
     private func receive(_ text: String) -> [AyameSession.Action] {
         let isWithin =
             !session.isUnadmitted
             || context.limiter.take(.message, cost: MessageBudget.cost(of: text), for: network) == nil
-        return isWithin ? session.received(text, at: Self.now) : session.refusedAsTooMany()
+        return isWithin ? session.received(text, at: DeadlineTimer.now) : session.refusedAsTooMany()
     }
 
     private func perform(_ actions: [AyameSession.Action]) {
@@ -93,21 +87,14 @@ actor AyameConnection {
     }
 
     private func arm() {
-        let deadline = session.nextDeadline
-        guard deadline != timer?.deadline else { return }
-        timer?.task.cancel()
-        timer = deadline.map { deadline in
-            let wait = max(.zero, deadline - Self.now)
-            let task = channel.eventLoop.scheduleTask(in: .nanoseconds(wait.nanoseconds)) { [weak self] in
-                _ = Task { await self?.timeout() }
-            }
-            return (deadline, task)
+        timer.set(session.nextDeadline, on: channel.eventLoop) { [weak self] in
+            _ = Task { await self?.timeout() }
         }
     }
 
     private func timeout() {
-        timer = nil
-        perform(session.handleTimeout(at: Self.now))
+        timer.fired()
+        perform(session.handleTimeout(at: DeadlineTimer.now))
     }
 
     // MARK: Rooms

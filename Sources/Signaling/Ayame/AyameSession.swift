@@ -115,15 +115,12 @@ struct AyameSession {
 
     // MARK: End
 
-    /// The WebSocket is closed, by the client or by the room.
+    /// The WebSocket is closed, by the client or by the room, or closes because the client violated its protocol.
     mutating func socketClosed() -> [Action] {
         if case .ended = phase { return [] }
         phase = .ended
         return [.leave]
     }
-
-    /// The client violated the WebSocket protocol, and its WebSocket closes.
-    mutating func socketRefused() -> [Action] { socketClosed() }
 
     mutating func stopping() -> [Action] {
         if case .ended = phase { return [] }

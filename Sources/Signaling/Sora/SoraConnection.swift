@@ -51,22 +51,18 @@ actor SoraConnection {
     private var reservation: Rooms.Reservation?
     /// The admission, cancelled when the client disconnects.
     private var authorization: Task<Void, Never>?
-    private var timer: (deadline: Instant, task: Scheduled<Void>)?
+    private var timer = DeadlineTimer()
 
     init(context: SoraContext, channel: any Channel) {
         self.context = context
         self.channel = channel
         let network = context.clients.network(of: channel)
         executor = FairExecutor(context.work, share: nil, owner: WorkOwner(network, in: nil))
-        state = SoraStateMachine(configuration: context.configuration, at: Self.now)
+        state = SoraStateMachine(configuration: context.configuration, at: DeadlineTimer.now)
     }
 
     /// The client's network.
     private var network: ClientNetwork { context.clients.network(of: channel) }
-
-    private static var now: Instant {
-        Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
-    }
 
     /// Returns when the WebSocket is closed.
     func run(_ input: NIOAsyncChannelInboundStream<WebSocketInput>) async {
@@ -85,16 +81,15 @@ actor SoraConnection {
         }
         perform(state.socketClosed())
         authorization?.cancel()
-        timer?.task.cancel()
-        timer = nil
+        timer.cancel()
     }
 
     private func receive(_ text: String) -> [SoraStateMachine.Action] {
         if state.isUnadmitted {
             let isWithin = context.limiter.take(.message, cost: MessageBudget.cost(of: text), for: network) == nil
-            return isWithin ? state.received(text, at: Self.now) : state.refusedAsTooMany()
+            return isWithin ? state.received(text, at: DeadlineTimer.now) : state.refusedAsTooMany()
         }
-        return state.received(text, isRead: mayRead(text), at: Self.now)
+        return state.received(text, isRead: mayRead(text), at: DeadlineTimer.now)
     }
 
     /// Whether to parse a message of an admitted client. Statistics beyond the network's limit are dropped.
@@ -129,21 +124,14 @@ actor SoraConnection {
     // MARK: Timer
 
     private func arm() {
-        let deadline = state.nextDeadline
-        guard deadline != timer?.deadline else { return }
-        timer?.task.cancel()
-        timer = deadline.map { deadline in
-            let wait = max(.zero, deadline - Self.now)
-            let task = channel.eventLoop.scheduleTask(in: .nanoseconds(wait.nanoseconds)) { [weak self] in
-                _ = Task { await self?.timeout() }
-            }
-            return (deadline, task)
+        timer.set(state.nextDeadline, on: channel.eventLoop) { [weak self] in
+            _ = Task { await self?.timeout() }
         }
     }
 
     private func timeout() {
-        timer = nil
-        perform(state.handleTimeout(at: Self.now))
+        timer.fired()
+        perform(state.handleTimeout(at: DeadlineTimer.now))
     }
 
     // MARK: Rooms
@@ -171,7 +159,7 @@ actor SoraConnection {
                 members: prospect.members
             )
         )
-        perform(state.admitted(decision, id: prospect.id, decoders: prospect.decoders, at: Self.now))
+        perform(state.admitted(decision, id: prospect.id, decoders: prospect.decoders, at: DeadlineTimer.now))
     }
 
     private func reserve(_ request: JoinRequest) async {
@@ -192,13 +180,13 @@ actor SoraConnection {
                 session: reservation.channelSession,
                 local: reservation.local
             )
-            perform(state.reserved(place, streams: streams, at: Self.now))
+            perform(state.reserved(place, streams: streams, at: DeadlineTimer.now))
         } catch {
-            perform(state.refused(error, at: Self.now))
+            perform(state.refused(error, at: DeadlineTimer.now))
         }
     }
 
-    private func deliver(_ event: ParticipantEvent) { perform(state.received(event, at: Self.now)) }
+    private func deliver(_ event: ParticipantEvent) { perform(state.received(event, at: DeadlineTimer.now)) }
 
     private func activate(_ outcome: OfferedDescription.Outcome) async {
         guard let reservation else { return }
@@ -212,9 +200,9 @@ actor SoraConnection {
                 firstMediaKind: outcome.receive.first?.kind ?? .audio,
                 mids: mids
             )
-            perform(state.activated(at: Self.now))
+            perform(state.activated(at: DeadlineTimer.now))
         } catch {
-            perform(state.refused(error, at: Self.now))
+            perform(state.refused(error, at: DeadlineTimer.now))
         }
     }
 
@@ -222,16 +210,16 @@ actor SoraConnection {
         guard let reservation else { return }
         do throws(RoomError) {
             try await context.rooms.changeSlots(of: reservation.participant, add: added, remove: removed)
-            perform(state.slotsChanged(at: Self.now))
+            perform(state.slotsChanged(at: DeadlineTimer.now))
         } catch {
-            perform(state.refused(error, at: Self.now))
+            perform(state.refused(error, at: DeadlineTimer.now))
         }
     }
 
     private func findStreams() async {
         guard let reservation else { return }
         let streams = await context.rooms.visibleStreams(to: reservation.participant)
-        perform(state.found(streams, at: Self.now))
+        perform(state.found(streams, at: DeadlineTimer.now))
     }
 
     private func reportUnsupported(_ tracks: [UnsupportedTrack]) {

@@ -1,0 +1,30 @@
+import NIOCore
+import Wire
+
+/// Runs an action at the next deadline of a state machine, on the clock that the connections of the listener use.
+struct DeadlineTimer {
+    private var armed: (deadline: Instant, task: Scheduled<Void>)?
+
+    static var now: Instant {
+        Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
+    }
+
+    /// Replaces the deadline; `nil` for none.
+    /// - Parameter action: runs once, on the event loop. It calls ``fired()`` before the next deadline is set.
+    mutating func set(_ deadline: Instant?, on eventLoop: any EventLoop, _ action: @escaping @Sendable () -> Void) {
+        guard deadline != armed?.deadline else { return }
+        armed?.task.cancel()
+        armed = deadline.map { deadline in
+            let wait = max(.zero, deadline - Self.now)
+            return (deadline, eventLoop.scheduleTask(in: .nanoseconds(wait.nanoseconds), action))
+        }
+    }
+
+    /// The action runs.
+    mutating func fired() { armed = nil }
+
+    mutating func cancel() {
+        armed?.task.cancel()
+        armed = nil
+    }
+}
