@@ -18,8 +18,19 @@ let testability: [SwiftSetting] =
     ? [] : [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
 
 /// A module of the product. The order below is the design: a module depends only on those above it.
-func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
-    .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings + testability)
+func module(
+    _ name: String,
+    _ dependencies: [Target.Dependency] = [],
+    exclude: [String] = [],
+    resources: [Resource] = []
+) -> Target {
+    .target(
+        name: name,
+        dependencies: dependencies,
+        exclude: exclude,
+        resources: resources,
+        swiftSettings: settings + testability
+    )
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -46,8 +57,8 @@ let package = Package(
         .library(
             name: "NagareCores",
             targets: [
-                "Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics", "MediaTypes", "Negotiation",
-                "Forwarding",
+                "Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "Metrics", "MediaTypes",
+                "Negotiation", "Forwarding",
             ]
         ),
     ],
@@ -64,23 +75,27 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CUV", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
         .target(name: "CDatagram"),
         .target(name: "CIPSecMB"),
 
         module("Wire"),
         module("ICE", ["Wire"]),
+        module("TURN", ["Wire"]),
         module("DTLS", ["Wire", "COpenSSL"]),
         module("SRTP", ["Wire", "COpenSSL", "CSRTP", "CIPSecMB"]),
+        module("SCTP", ["Wire"]),
         module("Signatures", ["COpenSSL"]),
+        module("Deflate", ["CZlib"]),
         module("CongestionControl", ["Wire"]),
         module("Metrics"),
         module("MediaTypes", ["Wire"]),
         module("Negotiation", ["Wire", "MediaTypes"]),
-        module("Forwarding", ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "MediaTypes"]),
+        module("Forwarding", ["Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "MediaTypes"]),
         module("EventLoop", ["Wire", "CUV", "CDatagram"]),
-        module("Media", ["Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
-        module("Room", ["Wire", "MediaTypes"]),
+        module("Media", ["Wire", "TURN", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
+        module("Room", ["Wire", "MediaTypes", "Deflate"]),
         module("JSON"),
         module(
             "Access",
@@ -104,8 +119,21 @@ let package = Package(
                 .product(name: "NIOWebSocket", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
+            // The folder of the browser module is also a package for installation.
+            exclude: ["Page/nagare/package.json"],
             resources: [
                 .embedInCode("Page/index.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
+                .embedInCode("Page/bar.js"), .embedInCode("Page/call-view.js"),
+                .embedInCode("Page/channel-view.js"), .embedInCode("Page/form.js"),
+                .embedInCode("Page/numbers.js"), .embedInCode("Page/pattern.js"), .embedInCode("Page/stage.js"),
+                .embedInCode("Page/tiles.js"), .embedInCode("Page/ui.js"), .embedInCode("Page/words.js"),
+                .embedInCode("Page/clock.js"), .embedInCode("Page/nagare/nagare.js"),
+                .embedInCode("Page/nagare/nagare.d.ts"), .embedInCode("Page/nagare/nagare-channel.js"),
+                .embedInCode("Page/nagare/nagare-devices.js"), .embedInCode("Page/nagare/nagare-errors.js"),
+                .embedInCode("Page/nagare/nagare-link.js"), .embedInCode("Page/nagare/nagare-options.js"),
+                .embedInCode("Page/nagare/nagare-reconnect.js"), .embedInCode("Page/nagare/nagare-screen.js"),
+                .embedInCode("Page/nagare/nagare-tracks.js"), .embedInCode("Page/nagare/nagare-users.js"),
+                .embedInCode("Page/nagare/nagare-call.js"), .embedInCode("Page/nagare/nagare-call.d.ts"),
             ]
         ),
         module("Impairment", ["Wire"]),
@@ -136,8 +164,8 @@ let package = Package(
         .executableTarget(
             name: "nagare",
             dependencies: [
-                "Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media", "JSON", "Access",
-                "Room", "Signaling", "Impairment", "ImpairmentProxy", "Load",
+                "Wire", "TURN", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media", "JSON",
+                "Access", "Room", "Signaling", "Impairment", "ImpairmentProxy", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -151,9 +179,12 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         tests("WireTests", ["TestSupport", "Wire"]),
         tests("ICETests", ["ICE", "TestSupport", "Wire"]),
+        tests("TURNTests", ["TURN", "TestSupport", "Wire"]),
         tests("DTLSTests", ["DTLS", "SRTP", "TestSupport", "Wire"]),
         tests("SRTPTests", ["SRTP", "TestSupport", "Wire", "COpenSSL"]),
+        tests("SCTPTests", ["SCTP", "TestSupport", "Wire"]),
         tests("SignaturesTests", ["Signatures"]),
+        tests("DeflateTests", ["Deflate", "TestSupport"]),
         tests("CongestionControlTests", ["CongestionControl", "TestSupport", "Wire"]),
         tests("MetricsTests", ["Metrics"]),
         tests("NegotiationTests", ["Negotiation", "MediaTypes", "TestSupport", "Wire"]),
@@ -171,7 +202,7 @@ let package = Package(
             path: "Tests/RoomTestSupport",
             swiftSettings: settings
         ),
-        tests("RoomTests", ["Room", "RoomTestSupport", "MediaTypes", "TestSupport", "Wire"]),
+        tests("RoomTests", ["Deflate", "Room", "RoomTestSupport", "MediaTypes", "TestSupport", "Wire"]),
         tests("JSONTests", ["JSON", "TestSupport"]),
         // What both AccessTests and SignalingTests ask about.
         .target(
@@ -232,7 +263,7 @@ let package = Package(
             "Simulation",
             [
                 "Client", "CongestionControl", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room",
-                "RoomTestSupport", "TestSupport", "Wire",
+                "RoomTestSupport", "TURN", "TestSupport", "Wire",
             ]
         ),
         // The bounds of the congestion controller, in virtual time.
@@ -245,8 +276,8 @@ let package = Package(
 // dependency, SwiftPM applies the module aliases above in random order, and one build in thirty fails.
 if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
-        "Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "Metrics", "MediaTypes", "Negotiation", "Forwarding",
-        "COpenSSL", "CSRTP", "CIPSecMB",
+        "Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "Metrics", "MediaTypes", "Negotiation",
+        "Forwarding", "COpenSSL", "CSRTP", "CIPSecMB",
     ]
     package.dependencies = []
     package.targets.removeAll { !cores.contains($0.name) }

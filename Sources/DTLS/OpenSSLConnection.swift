@@ -67,8 +67,10 @@ final class OpenSSLConnection {
         return unsafe SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ ? .waiting : .failed
     }
 
-    /// Processes one record after the handshake: an alert, or the peer's retransmitted last flight, which is answered.
-    func read(_ record: RawSpan) -> Step {
+    /// Processes one record after the handshake: application data, an alert, or the peer's retransmitted last flight, which is
+    /// answered.
+    /// - Parameter body: takes the application data of the record.
+    func read(_ record: RawSpan, data body: (RawSpan) -> Void) -> Step {
         guard allocateBuffers() else { return .waiting }
         buffer.setInput(record)
         ERR_clear_error()
@@ -77,10 +79,13 @@ final class OpenSSLConnection {
             buffer.clearInput()
             releaseBuffers()
         }
-        var scratch = [UInt8](repeating: 0, count: 512)
+        var scratch = [UInt8](repeating: 0, count: RecordFilter.dataBytesMax)
         for _ in 0..<Self.readsMax {
             let result = unsafe SSL_read(ssl, &scratch, Int32(scratch.count))
-            if result > 0 { continue }
+            if result > 0 {
+                body(unsafe scratch.span.bytes.extracting(0..<Int(result)))
+                continue
+            }
             switch unsafe SSL_get_error(ssl, result) {
             case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .waiting
             case SSL_ERROR_ZERO_RETURN: return .closed
@@ -88,6 +93,21 @@ final class OpenSSLConnection {
             }
         }
         return .waiting
+    }
+
+    /// Encrypts application data as one record, which is one datagram of the output.
+    /// - Returns: whether it was encrypted.
+    func write(_ data: RawSpan) -> Bool {
+        guard allocateBuffers() else { return false }
+        ERR_clear_error()
+        defer {
+            ERR_clear_error()
+            releaseBuffers()
+        }
+        let result = unsafe data.withUnsafeBytes { bytes in
+            unsafe SSL_write(ssl, bytes.baseAddress, Int32(bytes.count))
+        }
+        return Int(result) == data.byteCount
     }
 
     /// Queues close_notify.

@@ -59,20 +59,24 @@ enum RecordFilter {
         case handshaking, established
     }
 
+    /// The most application data of one record, as much as fits into an Ethernet frame.
+    static let dataBytesMax = 1_500
     /// The longest handshake message that is accepted, and so the most that OpenSSL buffers for one.
     static let messageBytesMax = DTLSCertificate.chainBytesMax
     /// Finished, the only protected handshake message: header and verify_data (RFC 5246 §7.4.9).
     private static let finishedBytes = 12 + 12
     private static let alertBytes = 2
 
-    /// - Parameter overheadBytes: the bytes that the negotiated cipher suite adds to a record; `nil` before the
-    ///   negotiation.
+    /// - Parameters:
+    ///   - overheadBytes: the bytes that the negotiated cipher suite adds to a record; `nil` before the negotiation.
+    ///   - acceptsData: whether application data was negotiated.
     static func judge(
         _ record: RecordHeader,
         in datagram: RawSpan,
         role: DTLSRole,
         stage: Stage,
-        overheadBytes: Int?
+        overheadBytes: Int?,
+        acceptsData: Bool = false
     ) -> Verdict {
         switch (record.epoch, record.contentType) {
         case (0, _) where stage == .established: .drop
@@ -89,7 +93,10 @@ enum RecordFilter {
         // OpenSSL treats a record that is shorter than its cipher's overhead as the end of the connection.
         case (1, .handshake): record.fragment.count - finishedBytes == overheadBytes ? .accept : .drop
         case (1, .alert): record.fragment.count - alertBytes == overheadBytes ? .accept : .drop
-        // Application data belongs to data channels, which are not offered; there is no third epoch.
+        // Application data belongs to data channels. It follows the handshake.
+        case (1, .applicationData) where acceptsData && stage == .established:
+            overheadBytes.map { (1...dataBytesMax).contains(record.fragment.count - $0) } == true ? .accept : .drop
+        // There is no third epoch.
         default: .drop
         }
     }

@@ -23,7 +23,7 @@ struct ICEConsentChecks: Sendable {
     }
 
     /// The transaction identifier of the next check; `nil` when none is due.
-    mutating func next(at now: Instant, using generator: inout ICERandomGenerator) -> STUNTransactionID? {
+    mutating func next(at now: Instant, using generator: inout SplitMix64) -> STUNTransactionID? {
         guard let deadline, now >= deadline else { return nil }
         let id = STUNTransactionID(using: &generator)
         if outstanding.count == Self.outstandingMax { outstanding.removeFirst() }
@@ -35,12 +35,12 @@ struct ICEConsentChecks: Sendable {
     func awaits(_ id: STUNTransactionID) -> Bool { outstanding.contains(id) }
 
     /// Schedules the next check, after a response or after the pair was selected.
-    mutating func finish(at now: Instant, using generator: inout ICERandomGenerator) {
+    mutating func finish(at now: Instant, using generator: inout SplitMix64) {
         outstanding.removeAll()
         schedule(at: now, using: &generator)
     }
 
-    private mutating func schedule(at now: Instant, using generator: inout ICERandomGenerator) {
+    private mutating func schedule(at now: Instant, using generator: inout SplitMix64) {
         let nanoseconds = Self.interval.nanoseconds
         let jittered = Int64.random(in: nanoseconds * 4 / 5...nanoseconds * 6 / 5, using: &generator)
         deadline = now + Interval(nanoseconds: jittered)

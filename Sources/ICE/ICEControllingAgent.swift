@@ -19,7 +19,7 @@ public struct ICEControllingAgent: Sendable {
     private var pairs: [ICECandidatePair] = []
     private var consent = ICEConsentChecks()
     private var recentRequests = ICERecentRequests()
-    private var generator: ICERandomGenerator
+    private var generator: SplitMix64
     public private(set) var counters = ICECounters()
     /// Our address as the peer last saw it (XOR-MAPPED-ADDRESS); `nil` before the first response.
     public private(set) var mappedAddress: TransportAddress?
@@ -36,7 +36,7 @@ public struct ICEControllingAgent: Sendable {
         using generator: inout some RandomNumberGenerator
     ) {
         self.tieBreaker = tieBreaker
-        self.generator = ICERandomGenerator(seed: generator.next())
+        self.generator = SplitMix64(seed: generator.next())
         current = ICEGeneration(local: local, remote: remote)
         phase = .connecting(deadline: now + ICEPhase.setupTimeout)
         for path in candidates { addCandidate(path, at: now) }

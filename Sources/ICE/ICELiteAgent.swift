@@ -52,6 +52,8 @@ public struct ICELiteAgent: Sendable {
 
     /// The selected pair; `nil` before a pair is nominated or verified, and after consent has expired.
     public var selectedPath: NetworkPath? { phase.selectedPath }
+    /// When the last authenticated message arrived on the selected pair; `nil` without such a pair.
+    public var lastHeardAt: Instant? { phase.lastHeardAt }
     /// Whether the agent has failed or its consent has expired.
     public var hasEnded: Bool { phase.hasEnded }
     /// When to call ``handleTimeout(at:)`` next; `nil` after the end.

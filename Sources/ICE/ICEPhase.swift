@@ -22,6 +22,15 @@ enum ICEPhase: Sendable {
         }
     }
 
+    /// When the last authenticated message arrived on the selected pair.
+    var lastHeardAt: Instant? {
+        switch self {
+        case .connecting, .ended: nil
+        case .connected(_, let deadline), .restarting(_, _, let deadline, _):
+            Instant(nanoseconds: deadline.nanoseconds - Self.consentTimeout.nanoseconds)
+        }
+    }
+
     /// The previous credentials while they are still accepted.
     var previous: ICEGeneration? {
         if case .restarting(let previous, _, _, _) = self { previous } else { nil }

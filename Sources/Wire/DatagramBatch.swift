@@ -83,6 +83,10 @@ public final class DatagramBatch {
         return unsafe storage + state.pointee.writeOffset
     }
 
+    /// Whether a datagram can be appended, for a caller whose own state ``onFull`` reads: after this it is not called for the
+    /// next datagram.
+    public func hasRoom() -> Bool { unsafe reserve() != nil }
+
     /// Appends the datagram that was written to the memory from ``reserve()``.
     /// - Parameter length: its bytes, 1...``slotBytes``.
     public func commit(_ length: Int, to path: NetworkPath) {
@@ -136,6 +140,18 @@ public final class DatagramBatch {
             count: min(run.segmentBytes, run.length - start)
         )
         return try body(unsafe bytes.bytes, run.path)
+    }
+
+    /// Passes each datagram of one of the batch's runs to `body`.
+    public func forEachDatagram(of run: Run, _ body: (RawSpan) -> Void) {
+        var offset = run.offset
+        let end = run.offset + run.length
+        while offset < end {
+            let count = min(run.segmentBytes, end - offset)
+            let bytes = unsafe UnsafeRawBufferPointer(start: storage + offset, count: count)
+            body(unsafe bytes.bytes)
+            offset += count
+        }
     }
 
     /// Empties the batch. Its memory is reused.

@@ -6,7 +6,7 @@ public enum STUNMessageClass: UInt8, Hashable, Sendable, CaseIterable {
     case error = 3
 }
 
-/// A STUN method: 12 bits (RFC 8489 §5). ICE uses Binding alone.
+/// A STUN method: 12 bits (RFC 8489 §5). ICE uses Binding alone; TURN uses the others (RFC 8656 §17).
 public struct STUNMethod: RawRepresentable, Hashable, Sendable {
     public let rawValue: UInt16
     /// `nil` above 0xFFF.
@@ -16,6 +16,14 @@ public struct STUNMethod: RawRepresentable, Hashable, Sendable {
     }
     init(wire bits: UInt16) { rawValue = bits & 0x0FFF }
     public static let binding = STUNMethod(wire: 1)
+    public static let allocate = STUNMethod(wire: 3)
+    public static let refresh = STUNMethod(wire: 4)
+    /// An indication from the client.
+    public static let send = STUNMethod(wire: 6)
+    /// An indication to the client.
+    public static let data = STUNMethod(wire: 7)
+    public static let createPermission = STUNMethod(wire: 8)
+    public static let channelBind = STUNMethod(wire: 9)
 }
 
 /// The 96-bit transaction identifier that matches a response with its request (RFC 8489 §5).
@@ -35,13 +43,13 @@ public struct STUNTransactionID: Hashable, Sendable {
     }
 }
 
-/// A STUN attribute's type (RFC 8489 §14, RFC 8445 §16.1).
+/// A STUN attribute's type (RFC 8489 §14, RFC 8445 §16.1, RFC 8656 §18).
 public struct STUNAttributeType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: UInt16
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// Whether a receiver that does not know the attribute must reject the message (RFC 8489 §14).
-    var isComprehensionRequired: Bool { rawValue < 0x8000 }
+    public var isComprehensionRequired: Bool { rawValue < 0x8000 }
     public var description: String { "0x" + String(rawValue, radix: 16) }
 
     public static let mappedAddress = Self(rawValue: 0x0001)
@@ -49,9 +57,19 @@ public struct STUNAttributeType: RawRepresentable, Hashable, Sendable, CustomStr
     public static let messageIntegrity = Self(rawValue: 0x0008)
     public static let errorCode = Self(rawValue: 0x0009)
     public static let unknownAttributes = Self(rawValue: 0x000A)
+    public static let channelNumber = Self(rawValue: 0x000C)
+    public static let lifetime = Self(rawValue: 0x000D)
+    public static let xorPeerAddress = Self(rawValue: 0x0012)
+    public static let data = Self(rawValue: 0x0013)
     public static let realm = Self(rawValue: 0x0014)
     public static let nonce = Self(rawValue: 0x0015)
+    public static let xorRelayedAddress = Self(rawValue: 0x0016)
+    public static let requestedAddressFamily = Self(rawValue: 0x0017)
+    public static let evenPort = Self(rawValue: 0x0018)
+    public static let requestedTransport = Self(rawValue: 0x0019)
+    public static let dontFragment = Self(rawValue: 0x001A)
     public static let xorMappedAddress = Self(rawValue: 0x0020)
+    public static let reservationToken = Self(rawValue: 0x0022)
     public static let priority = Self(rawValue: 0x0024)
     public static let useCandidate = Self(rawValue: 0x0025)
     public static let software = Self(rawValue: 0x8022)

@@ -55,6 +55,11 @@ public struct STUNMessageBuilder: Sendable {
 
     /// XOR-MAPPED-ADDRESS (RFC 8489 §14.2).
     public mutating func appendXORMappedAddress(_ address: TransportAddress) {
+        appendXORAddress(.xorMappedAddress, address)
+    }
+
+    /// An attribute in the form of XOR-MAPPED-ADDRESS, such as XOR-RELAYED-ADDRESS (RFC 8656 §18.5).
+    public mutating func appendXORAddress(_ type: STUNAttributeType, _ address: TransportAddress) {
         var field: [UInt8] = [0, address.ip.isV4 ? 1 : 2]
         field.append(bigEndian: address.port ^ UInt16(STUNFormat.magicCookie >> 16))
         if address.ip.isV4 {
@@ -64,7 +69,7 @@ public struct STUNMessageBuilder: Sendable {
             field.append(bigEndian: UInt32(truncatingIfNeeded: address.ip.high) ^ transactionID.high)
             field.append(bigEndian: address.ip.low ^ transactionID.low)
         }
-        append(.xorMappedAddress, field)
+        append(type, field)
     }
 
     /// ERROR-CODE (RFC 8489 §14.8).

@@ -75,8 +75,13 @@ public struct STUNMessageView: ~Escapable {
     public var errorReason: String? { text(index.errorCode.map { $0.lowerBound + 4..<$0.upperBound }) }
 
     /// XOR-MAPPED-ADDRESS: the source address of the request, as the peer saw it (RFC 8489 §14.2).
-    public var xorMappedAddress: TransportAddress? {
-        guard let range = index.xorMappedAddress else { return nil }
+    public var xorMappedAddress: TransportAddress? { index.xorMappedAddress.flatMap { xorAddress(at: $0) } }
+
+    /// The address in an attribute in the form of XOR-MAPPED-ADDRESS (RFC 8489 §14.2).
+    /// - Parameter range: the attribute's value.
+    /// - Returns: `nil` when the value does not have this form.
+    public func xorAddress(at range: Range<Int>) -> TransportAddress? {
+        guard STUNAttributeIndex.isAddress(range, bytes) else { return nil }
         let start = range.lowerBound
         let port = bytes.bigEndianUInt16(at: start + 2) ^ UInt16(STUNFormat.magicCookie >> 16)
         let first = bytes.bigEndianUInt32(at: start + 4) ^ STUNFormat.magicCookie
@@ -85,6 +90,16 @@ public struct STUNMessageView: ~Escapable {
         let low = bytes.bigEndianUInt64(at: start + 12) ^ transactionID.low
         let ip = IPAddress(high: UInt64(first) << 32 | UInt64(second), low: low)
         return TransportAddress(ip: ip, port: port)
+    }
+
+    /// The attributes before MESSAGE-INTEGRITY and FINGERPRINT, in their order, for a protocol that has attributes of
+    /// its own.
+    public var attributes: STUNAttributeCursor {
+        @_lifetime(copy self)
+        get {
+            let end = (index.integrity ?? index.fingerprint).map { $0.lowerBound - STUNFormat.attributeHeaderBytes }
+            return STUNAttributeCursor(bytes, end: end ?? bytes.byteCount)
+        }
     }
 
     /// The number of unknown comprehension-required attributes, which require a 420 response (RFC 8489 §6.3.1).
@@ -137,6 +152,30 @@ public struct STUNMessageView: ~Escapable {
     private func text(_ range: Range<Int>?) -> String? {
         guard let range else { return nil }
         return String(validating: bytes.extracting(range).array(), as: UTF8.self)
+    }
+}
+
+/// Walks the attributes of a message whose lengths were validated.
+public struct STUNAttributeCursor: ~Escapable {
+    private let bytes: RawSpan
+    private let end: Int
+    private var offset = STUNFormat.headerBytes
+
+    @_lifetime(copy bytes)
+    init(_ bytes: RawSpan, end: Int) {
+        self.bytes = bytes
+        self.end = end
+    }
+
+    /// The next attribute's type and the position of its value in the message.
+    @_lifetime(self: copy self)
+    public mutating func next() -> (type: STUNAttributeType, value: Range<Int>)? {
+        guard offset < end else { return nil }
+        let start = offset + STUNFormat.attributeHeaderBytes
+        let length = Int(bytes.bigEndianUInt16(at: offset + 2))
+        let type = STUNAttributeType(rawValue: bytes.bigEndianUInt16(at: offset))
+        offset = start + (length + 3) & ~3
+        return (type, start..<start + length)
     }
 }
 
@@ -229,7 +268,7 @@ struct STUNAttributeIndex {
     }
 
     /// RFC 8489 §14.1: family 1 with four bytes of address, family 2 with sixteen.
-    private static func isAddress(_ range: Range<Int>, _ bytes: RawSpan) -> Bool {
+    static func isAddress(_ range: Range<Int>, _ bytes: RawSpan) -> Bool {
         guard range.count >= 4 else { return false }
         switch bytes.byte(at: range.lowerBound + 1) {
         case 1: return range.count == 8

@@ -28,6 +28,8 @@ final class Link {
     private(set) var events: [Side: [DTLSEvent]] = [.client: [], .server: []]
     /// Every datagram sent, by its sender.
     private(set) var sent: [Side: [[UInt8]]] = [.client: [], .server: []]
+    /// The application data that each side received.
+    private(set) var data: [Side: [[UInt8]]] = [.client: [], .server: []]
     /// The deliveries of a datagram, by its sender, its number from that sender and its bytes.
     var fate: (Side, Int, [UInt8]) -> [Delivery]
     private var inFlight: [(at: Instant, order: Int, to: Side, bytes: [UInt8])] = []
@@ -43,6 +45,7 @@ final class Link {
         clientExpects: Fingerprint? = nil,
         serverExpects: Fingerprint? = nil,
         mtuBytes: Int = 1200,
+        acceptsData: Bool = false,
         fate: @escaping (Side, Int, [UInt8]) -> [Delivery] = { _, _, bytes in
             [Delivery(bytes: bytes, delay: Link.oneWay)]
         }
@@ -52,14 +55,16 @@ final class Link {
             role: .client,
             remoteFingerprints: [clientExpects ?? serverCertificate.fingerprint],
             mtuBytes: mtuBytes,
-            profiles: clientProfiles
+            profiles: clientProfiles,
+            acceptsData: acceptsData
         )
         server = try DTLSConnection(
             certificate: serverCertificate,
             role: .server,
             remoteFingerprints: [serverExpects ?? clientCertificate.fingerprint],
             mtuBytes: mtuBytes,
-            profiles: serverProfiles
+            profiles: serverProfiles,
+            acceptsData: acceptsData
         )
         self.fate = fate
     }
@@ -92,7 +97,10 @@ final class Link {
                 }
                 guard let index else { return }
                 let datagram = inFlight.remove(at: index)
-                note(self[datagram.to].receive(unsafe datagram.bytes.span.bytes, at: now), datagram.to)
+                let event = self[datagram.to].receive(unsafe datagram.bytes.span.bytes, at: now) {
+                    data[datagram.to, default: []].append($0.array())
+                }
+                note(event, datagram.to)
             } else {
                 for side in [Side.client, .server] {
                     if let due = self[side].nextDeadline, due <= now { note(self[side].handleTimeout(at: now), side) }
@@ -100,6 +108,13 @@ final class Link {
             }
             collect()
         }
+    }
+
+    /// - Returns: whether the data was encrypted.
+    @discardableResult
+    func send(_ bytes: [UInt8], from side: Side) -> Bool {
+        defer { collect() }
+        return self[side].send(unsafe bytes.span.bytes)
     }
 
     /// Sends the output of both sides.

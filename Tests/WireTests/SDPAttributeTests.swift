@@ -134,4 +134,36 @@ import Wire
         #expect(candidate.text == "1 1 udp 2130706431 192.0.2.1 5000 typ host")
         #expect(ICECandidateAttribute(candidate.text) == candidate)
     }
+
+    @Test(arguments: [
+        ("192.0.2.1:5000", 8191 as UInt16, "3 1 tcp 1520435199 192.0.2.1 5000 typ host tcptype passive"),
+        ("192.0.2.1:5000", 8190, "3 1 tcp 1520434943 192.0.2.1 5000 typ host tcptype passive"),
+        ("[2001:db8::1]:443", 8191, "4 1 tcp 1520435199 2001:db8::1 443 typ host tcptype passive"),
+    ])
+    func `a passive TCP candidate has the priority of RFC 6544`(
+        address: String,
+        preference: UInt16,
+        text: String
+    ) throws {
+        let address = try #require(TransportAddress(address))
+        let candidate = ICECandidateAttribute(passiveTCPAddress: address, preference: preference)
+        #expect(candidate.text == text)
+        #expect(ICECandidateAttribute(candidate.text) == candidate)
+        #expect(candidate.address == nil, "not an address to send datagrams to")
+        #expect(candidate.priority < ICECandidateAttribute(hostAddress: address, preference: 0).priority)
+    }
+
+    @Test(arguments: [
+        ("1 1 tcp 1 192.0.2.1 9 typ host tcptype active", ICECandidateAttribute.TCPType.active),
+        ("1 1 TCP 1 192.0.2.1 9 typ host tcptype PASSIVE generation 0", .passive),
+        ("1 1 tcp 1 192.0.2.1 9 typ srflx raddr 10.0.0.1 rport 9 tcptype so ufrag ab", .simultaneousOpen),
+        ("1 1 tcp 1 192.0.2.1 9 typ host tcptype", nil),
+        ("1 1 tcp 1 192.0.2.1 9 typ host tcptype other tcptype active", nil),
+        ("1 1 tcp 1 192.0.2.1 9 typ host generation tcptype active 0", nil),
+        ("1 1 tcp 1 192.0.2.1 9 typ host", nil),
+        ("1 1 udp 1 192.0.2.1 9 typ host tcptype active", nil),
+    ])
+    func `the type of a TCP candidate is read`(text: String, type: ICECandidateAttribute.TCPType?) throws {
+        #expect(try #require(ICECandidateAttribute(text)).tcpType == type)
+    }
 }

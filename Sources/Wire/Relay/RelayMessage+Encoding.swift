@@ -2,7 +2,7 @@
 ///
 /// | bytes | |
 /// |---|---|
-/// | 1 | version, 1 |
+/// | 1 | version, 2 |
 /// | 1 | kind |
 /// | 4 | relay |
 /// | … | the fields of the kind, in the order of the declarations |
@@ -12,7 +12,7 @@
 /// refuses unknown versions; the nodes of a link negotiate the version first.
 extension RelayMessage {
     /// The version that is written and accepted.
-    public static let version: UInt8 = 1
+    public static let version: UInt8 = 2
 
     private enum Kind: UInt8 {
         case packet = 1
@@ -26,7 +26,7 @@ extension RelayMessage {
             case .packet: 30
             case .clock: 34
             case .keyFrameRequest, .repairRequest, .hold: 14
-            case .subscribe: 8
+            case .subscribe: 9
             case .layers, .unsubscribe: 6
             }
         }
@@ -89,6 +89,7 @@ extension RelayMessage {
         case .subscribe(let subscription):
             target.store(subscription.choices, at: 6)
             target.store(subscription.layers.rawValue, at: 7)
+            target.store(subscription.wanted.rawValue, at: 8)
         case .layers, .unsubscribe: break
         }
         target.store(body, at: length)
@@ -132,7 +133,10 @@ extension RelayMessage {
         switch kind {
         case .subscribe:
             let layers = LayerSet(rawValue: bytes.byte(at: 7))
-            return .subscribe(Subscription(relay: relay, choices: bytes.byte(at: 6), layers: layers))
+            let wanted = LayerSet(rawValue: bytes.byte(at: 8))
+            return .subscribe(
+                Subscription(relay: relay, choices: bytes.byte(at: 6), layers: layers, wanted: wanted)
+            )
         case .unsubscribe: return .unsubscribe(relay)
         case .layers: return .layers(relay)
         case .keyFrameRequest:

@@ -23,6 +23,7 @@ public struct LayerSet: OptionSet, Hashable, BitwiseCopyable, Sendable {
     public init(rawValue: UInt8) { self.rawValue = rawValue }
     /// - Parameter layer: the layer's index among the track's rids.
     public init(layer: UInt8) { rawValue = 1 << min(layer, 7) }
+    public static let all = Self(rawValue: .max)
 }
 
 /// A message between the loop that receives a track (the origin) and a loop that sends it to subscribers through a
@@ -121,11 +122,15 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
         public var choices: UInt8
         /// The layers that the mirror still sends although they are no longer chosen.
         public var layers: LayerSet
+        /// The layers that the mirror's receivers may be sent, whether their networks carry them at present or not. The
+        /// publisher may pause the others.
+        public var wanted: LayerSet
 
-        public init(relay: RelayID, choices: UInt8, layers: LayerSet) {
+        public init(relay: RelayID, choices: UInt8, layers: LayerSet, wanted: LayerSet = .all) {
             self.relay = relay
             self.choices = choices
             self.layers = layers
+            self.wanted = wanted
         }
     }
 }

@@ -1,6 +1,12 @@
-/// `a=candidate` (RFC 8839 §5.1).
+/// `a=candidate` (RFC 8839 §5.1), with the TCP candidates of RFC 6544 §4.5.
 public struct ICECandidateAttribute: Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable { case host, srflx, prflx, relay }
+
+    /// Who opens the connection of a TCP candidate (RFC 6544 §4.1).
+    public enum TCPType: String, Hashable, Sendable, CaseIterable {
+        case active, passive
+        case simultaneousOpen = "so"
+    }
 
     /// 1…32 characters; equal for candidates of the same type, base and protocol.
     public var foundation: String
@@ -13,6 +19,8 @@ public struct ICECandidateAttribute: Hashable, Sendable {
     public var host: String
     public var port: UInt16
     public var kind: Kind
+    /// `nil` for UDP, and for a TCP candidate that does not tell.
+    public var tcpType: TCPType?
 
     /// A UDP host candidate of component 1.
     ///
@@ -28,11 +36,30 @@ public struct ICECandidateAttribute: Hashable, Sendable {
         kind = .host
     }
 
-    /// From the attribute's value, with or without the prefix `candidate:`; `nil` when it is malformed. What follows
-    /// the type (related address, `tcptype`, …) is ignored.
+    /// A TCP host candidate of component 1 that accepts connections (RFC 6544 §4.2).
+    ///
+    /// - Parameter preference: 0...8191; 8191 for the most preferred address.
+    public init(passiveTCPAddress address: TransportAddress, preference: UInt16) {
+        // libwebrtc's type preference for TCP host candidates, so that UDP is preferred to TCP.
+        let typePreference: UInt32 = 90
+        // RFC 6544 §4.2: for a host candidate, active is 6, passive is 4.
+        let directionPreference: UInt32 = 4
+        let localPreference = directionPreference << 13 | UInt32(preference & 0x1FFF)
+        foundation = address.ip.isV4 ? "3" : "4"
+        component = 1
+        transport = "tcp"
+        priority = typePreference << 24 | localPreference << 8 | 255
+        host = address.ip.description
+        port = address.port
+        kind = .host
+        tcpType = .passive
+    }
+
+    /// From the attribute's value, with or without the prefix `candidate:`; `nil` when it is malformed. Of what
+    /// follows the type, only `tcptype` is read.
     public init?(_ value: some StringProtocol) {
         let body = value.hasPrefix("candidate:") ? value.dropFirst(10) : value[...]
-        let fields = body.split(separator: " ", maxSplits: 8)
+        let fields = body.split(separator: " ", maxSplits: Self.fieldsMax)
         guard fields.count >= 8, (1...32).contains(fields[0].utf8.count), let component = UInt16(fields[1]),
             let priority = UInt32(fields[3]), (1...255).contains(fields[4].utf8.count), let port = UInt16(fields[5]),
             fields[6] == "typ", let kind = Kind(rawValue: fields[7].lowercased())
@@ -44,7 +71,16 @@ public struct ICECandidateAttribute: Hashable, Sendable {
         host = String(fields[4])
         self.port = port
         self.kind = kind
+        guard transport == "tcp" else { return }
+        // Names and values alternate (RFC 8839 §5.1).
+        for index in stride(from: 8, to: fields.count - 1, by: 2) where fields[index] == "tcptype" {
+            tcpType = TCPType(rawValue: fields[index + 1].lowercased())
+            return
+        }
     }
+
+    /// More fields than any browser writes.
+    private static let fieldsMax = 32
 
     /// The address of a UDP candidate; `nil` for another transport or component, or when the candidate has a name.
     public var address: TransportAddress? {
@@ -56,6 +92,7 @@ public struct ICECandidateAttribute: Hashable, Sendable {
 
     /// The attribute's value.
     public var text: String {
-        "\(foundation) \(component) \(transport) \(priority) \(host) \(port) typ \(kind.rawValue)"
+        let type = tcpType.map { " tcptype \($0.rawValue)" } ?? ""
+        return "\(foundation) \(component) \(transport) \(priority) \(host) \(port) typ \(kind.rawValue)\(type)"
     }
 }

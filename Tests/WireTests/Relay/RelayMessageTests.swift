@@ -30,7 +30,14 @@ struct RelayMessageTests {
         layers,
         .keyFrameRequest(relay, stream: 3), .keyFrameRequest(relay, stream: nil), .repairRequest(relay, stream: 3),
         .hold(relay, stream: .max),
-        .subscribe(RelayMessage.Subscription(relay: relay, choices: 0b11, layers: LayerSet(layer: 1))),
+        .subscribe(
+            RelayMessage.Subscription(
+                relay: relay,
+                choices: 0b11,
+                layers: LayerSet(layer: 1),
+                wanted: [LayerSet(layer: 0), LayerSet(layer: 1)]
+            )
+        ),
         .unsubscribe(relay),
     ]
 
@@ -76,18 +83,18 @@ struct RelayMessageTests {
         let payload: [UInt8] = [0x80]
         #expect(
             Self.packet.encoded(unsafe payload.span.bytes) == [
-                1, 1, 0xAB, 0xCD, 0x12, 0x34, 1, 2, 3, 4, 5, 6, 7, 8, 0xDE, 0xAD, 0xBE, 0xEF, 2, 0x11, 0x01, 1,
+                2, 1, 0xAB, 0xCD, 0x12, 0x34, 1, 2, 3, 4, 5, 6, 7, 8, 0xDE, 0xAD, 0xBE, 0xEF, 2, 0x11, 0x01, 1,
                 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF9, 0x80,
             ]
         )
-        #expect(RelayMessage.unsubscribe(Self.relay).encoded() == [1, 8, 0xAB, 0xCD, 0x12, 0x34])
+        #expect(RelayMessage.unsubscribe(Self.relay).encoded() == [2, 8, 0xAB, 0xCD, 0x12, 0x34])
     }
 
     @Test func `other versions and kinds are refused`() {
         var bytes = RelayMessage.unsubscribe(Self.relay).encoded()
-        bytes[0] = 2
-        #expect(throws: RelayMessageError.version(2)) { try decode(bytes) }
         bytes[0] = 1
+        #expect(throws: RelayMessageError.version(1)) { try decode(bytes) }
+        bytes[0] = RelayMessage.version
         for kind: UInt8 in [0, 9, 255] {
             bytes[1] = kind
             #expect(throws: RelayMessageError.kind(kind)) { try decode(bytes) }
@@ -121,7 +128,7 @@ struct RelayMessageTests {
         }
         for _ in 0..<2_000 {
             var bytes = (0..<Int(byte() % 48)).map { _ in byte() }
-            if bytes.count > 1 { (bytes[0], bytes[1]) = (1, byte() % 10) }
+            if bytes.count > 1 { (bytes[0], bytes[1]) = (RelayMessage.version, byte() % 10) }
             guard let decoded = try? decode(bytes) else { continue }
             #expect(decoded.message.encoded(unsafe bytes.span.bytes.extracting(decoded.bodyOffset...)) == bytes)
         }

@@ -1,0 +1,39 @@
+/// A first-in first-out queue in one array. Removing is O(1) amortised; an emptied queue returns its memory.
+struct Queue<Element> {
+    private var elements: [Element] = []
+    private var head = 0
+
+    var count: Int { elements.count - head }
+    var isEmpty: Bool { head == elements.count }
+    var first: Element? { isEmpty ? nil : elements[head] }
+    var indices: Range<Int> { 0..<count }
+
+    /// The element at a distance from the first.
+    subscript(_ index: Int) -> Element {
+        get { elements[head + index] }
+        _modify { yield &elements[head + index] }
+    }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    mutating func removeFirst() -> Element? {
+        guard head < elements.count else { return nil }
+        let element = elements[head]
+        head += 1
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: elements.capacity <= 16)
+            head = 0
+        } else if head >= 16, head * 2 >= elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+
+    mutating func removeAll() {
+        elements = []
+        head = 0
+    }
+}
+
+extension Queue: Sendable where Element: Sendable {}

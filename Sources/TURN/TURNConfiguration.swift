@@ -1,0 +1,52 @@
+public import Wire
+
+/// The constants of one loop's TURN server.
+public struct TURNConfiguration: Sendable {
+    /// The most bytes of ``realm``. A short realm keeps the response to an unauthenticated request small.
+    public static let realmBytesMax = 8
+
+    /// REALM, 1...``realmBytesMax`` bytes. It is an input of every client's key, so it must not change while sessions
+    /// exist.
+    public var realm = "nagare"
+    /// The node's advertised addresses. The first of each family is the host part of relayed addresses.
+    public var addresses: [IPAddress]
+    /// Ports of the node that no relayed address may have: media, TURN and HTTP.
+    public var reservedPorts: Set<UInt16>
+    /// Allocations that a session has at a time: UDP, TCP and TLS, and one more during an ICE restart.
+    public var sessionAllocationsMax = 4
+    /// Allocations that a session may make in ``creationWindow``, so that no client uses up the relayed addresses,
+    /// which rest after use.
+    public var sessionCreationsMax = 32
+    public var creationWindow = Interval.seconds(300)
+    /// Responses to unauthenticated requests a second for each source address (an IPv6 /64).
+    public var challengesPerSecond = 10
+    /// How many of these may be sent at once: the clients behind one NAT join together.
+    public var challengeBurst = 40
+
+    public init(addresses: [IPAddress], reservedPorts: Set<UInt16>) {
+        self.addresses = addresses
+        self.reservedPorts = reservedPorts
+    }
+}
+
+/// The times of RFC 8656.
+enum TURNTimes {
+    /// The lifetime of an allocation in seconds without LIFETIME, and the least (RFC 8656 §7.2).
+    static let lifetimeDefault: UInt32 = 600
+    static let lifetimeMax: UInt32 = 3_600
+    /// RFC 8656 §9.
+    static let permission = Interval.seconds(300)
+    /// Added to ``permission``: libwebrtc renews after four of the five minutes, and a lost renewal is repeated for up
+    /// to a minute.
+    static let permissionGrace = Interval.seconds(60)
+    /// RFC 8656 §12.
+    static let channel = Interval.seconds(600)
+    /// After its binding has expired, a channel number and its peer are not bound to others (RFC 8656 §12).
+    static let channelRest = Interval.seconds(300)
+    /// The least time between two allocations with one relayed address, so that late datagrams reach nobody else.
+    static let addressRest = Interval.seconds(300)
+    /// The lifetime of a nonce in seconds.
+    static let nonceSeconds: UInt32 = 600
+    /// How long the credentials of a session are accepted for its first allocation.
+    static let firstAllocation = Interval.seconds(300)
+}

@@ -1,0 +1,158 @@
+public import Wire
+
+/// Datagrams between clients and media addresses.
+extension TURNServer {
+    /// ChannelData (RFC 8656 §12.4): channel, length, data, and padding that is ignored.
+    mutating func receiveChannelData(
+        _ message: RawSpan,
+        from client: NetworkPath,
+        at now: Instant
+    ) throws(TURNDropReason) -> TURNEvent? {
+        let length = Int(message.bigEndianUInt16(at: 2))
+        guard length <= message.byteCount - Self.channelHeaderBytes else { throw .malformed }
+        guard length > 0 else { throw .empty }
+        guard let slot = slotsByClient[client] else { throw .noAllocation }
+        let start = Self.channelHeaderBytes
+        let event = try relay(start..<start + length, from: slot, at: now) { allocation throws(TURNDropReason) in
+            guard let peer = allocation.peer(of: message.bigEndianUInt16(at: 0), at: now) else { throw .noChannel }
+            return peer
+        }
+        return event
+    }
+
+    /// A Send indication (RFC 8656 §11.2).
+    mutating func receiveSend(
+        _ message: borrowing STUNMessageView,
+        from client: NetworkPath,
+        at now: Instant
+    ) throws(TURNDropReason) -> TURNEvent? {
+        let attributes = TURNAttributes(message)
+        guard !attributes.isMalformed, attributes.unknown.isEmpty, let peer = attributes.peers.first,
+            let data = attributes.data
+        else { throw .badIndication }
+        guard !data.isEmpty else { throw .empty }
+        guard let slot = slotsByClient[client] else { throw .noAllocation }
+        return try relay(data, from: slot, at: now) { allocation throws(TURNDropReason) in
+            guard let index = allocation.peers.firstIndex(of: peer) else { throw .forbiddenPeer }
+            return index
+        }
+    }
+
+    private mutating func relay(
+        _ payload: Range<Int>,
+        from slot: Int,
+        at now: Instant,
+        to findPeer: (borrowing TURNAllocation) throws(TURNDropReason) -> Int
+    ) throws(TURNDropReason) -> TURNEvent {
+        // Expiry is left to the timeout, so that it is told.
+        guard let allocation = allocations[slot], now < allocation.expiresAt else { throw .noAllocation }
+        let peer = try findPeer(allocation)
+        guard allocation.isPermitted(peer, at: now) else { throw .noPermission }
+        counters.packetsIn &+= 1
+        let path = NetworkPath(local: LocalEndpoint(.relayed, index: peer), remote: allocation.relayed)
+        return .relayed(allocation.session, path: path, payload: payload)
+    }
+
+    /// Counts a datagram that was framed for a client.
+    public mutating func noteSent() { counters.packetsOut &+= 1 }
+    /// Counts a datagram that was too long to be framed.
+    public mutating func noteTooLong() { counters.drop(.tooLong) }
+
+    /// The session that a framed datagram belongs to, and where the datagram is in the frame; `nil` unless the frame is
+    /// ChannelData to a client with an allocation.
+    public func payload(of frame: RawSpan, to client: NetworkPath) -> (TURNSessionID, Range<Int>)? {
+        guard frame.byteCount > Self.channelHeaderBytes,
+            PacketProtocol(firstByte: frame.byte(at: 0)) == .turnChannel,
+            let slot = slotsByClient[client], let allocation = allocations[slot]
+        else { return nil }
+        let length = min(Int(frame.bigEndianUInt16(at: 2)), frame.byteCount - Self.channelHeaderBytes)
+        return (allocation.session, Self.channelHeaderBytes..<Self.channelHeaderBytes + length)
+    }
+
+    /// How datagrams on a relayed path reach the client. One look-up serves a run of datagrams in one loop turn.
+    /// - Throws: why they are dropped, which is counted.
+    public mutating func route(over path: NetworkPath, at now: Instant) throws(TURNDropReason) -> TURNRoute {
+        do throws(TURNDropReason) {
+            guard path.local.kind == .relayed, let slot = slotsByRelayed[path.remote],
+                let allocation = allocations[slot], now < allocation.expiresAt
+            else { throw .noAllocation }
+            let peer = path.local.index
+            guard peer < allocation.peers.count else { throw .forbiddenPeer }
+            guard allocation.isPermitted(peer, at: now) else { throw .noPermission }
+            counters.routesOut &+= 1
+            return TURNRoute(
+                client: allocation.client,
+                channel: allocation.channel(of: peer, at: now),
+                peer: allocation.peers[peer],
+                generator: SplitMix64(seed: generator.next())
+            )
+        } catch {
+            counters.drop(error)
+            throw error
+        }
+    }
+}
+
+/// How datagrams from one media address reach a client: over its channel, or else in Data indications.
+public struct TURNRoute: Sendable {
+    /// The most bytes that ``frame(_:in:)`` writes before a datagram.
+    public static let headerBytesMax = 48
+    /// The most bytes that it writes after it.
+    public static let paddingBytesMax = 3
+
+    public let client: NetworkPath
+    /// `nil` while no channel is bound.
+    public let channel: ChannelNumber?
+    private let peer: TransportAddress
+    /// For the indications' transaction identifiers.
+    private var generator: SplitMix64
+
+    init(client: NetworkPath, channel: ChannelNumber?, peer: TransportAddress, generator: SplitMix64) {
+        self.client = client
+        self.channel = channel
+        self.peer = peer
+        self.generator = generator
+    }
+
+    /// The bytes that ``frame(_:in:)`` writes before a datagram.
+    public var headerBytes: Int {
+        if channel != nil { return TURNServer.channelHeaderBytes }
+        return peer.ip.isV4 ? 36 : Self.headerBytesMax
+    }
+
+    /// Writes the header and the padding around a datagram in place. The frame is one datagram to the client, or one
+    /// message of its stream, where ChannelData is padded too (RFC 8656 §12.5).
+    ///
+    /// - Parameter payload: where the datagram is in `slot`, at least ``headerBytes`` from its start.
+    /// - Returns: where the frame is; `nil` when it does not fit.
+    @_lifetime(slot: copy slot)
+    public mutating func frame(_ payload: Range<Int>, in slot: inout MutableRawSpan) -> Range<Int>? {
+        let isPadded = channel == nil || client.local.kind == .tcp
+        let padding = isPadded ? -payload.count & 3 : 0
+        guard payload.lowerBound >= headerBytes, payload.count <= Int(UInt16.max) - Self.headerBytesMax,
+            padding <= slot.byteCount - payload.upperBound
+        else { return nil }
+        let start = payload.lowerBound - headerBytes
+        for offset in 0..<padding { slot.store(UInt8(0), at: payload.upperBound + offset) }
+        if let channel {
+            slot.store(bigEndian: channel.rawValue, at: start)
+            slot.store(bigEndian: UInt16(payload.count), at: start + 2)
+        } else {
+            writeIndication(payload.count, at: start, in: &slot)
+        }
+        return start..<payload.upperBound + padding
+    }
+
+    /// A Data indication up to the value of DATA (RFC 8656 §11.3).
+    @_lifetime(slot: copy slot)
+    private mutating func writeIndication(_ payloadBytes: Int, at start: Int, in slot: inout MutableRawSpan) {
+        let id = STUNTransactionID(using: &generator)
+        var header = STUNMessageBuilder(.indication, method: .data, transactionID: id)
+        header.appendXORAddress(.xorPeerAddress, peer)
+        var bytes = header.bytes
+        bytes.append(bigEndian: STUNAttributeType.data.rawValue)
+        bytes.append(bigEndian: UInt16(payloadBytes))
+        bytes.store(bigEndian: UInt16(headerBytes - 20 + (payloadBytes + 3) & ~3), at: 2)
+        slot.store(unsafe bytes.span.bytes, at: start)
+    }
+}

@@ -1,0 +1,35 @@
+import Testing
+import Wire
+
+struct MD5Tests {
+    /// RFC 1321 §A.5.
+    @Test(arguments: [
+        ("", "d41d8cd98f00b204e9800998ecf8427e"),
+        ("a", "0cc175b9c0f1b6a831c399e269772661"),
+        ("abc", "900150983cd24fb0d6963f7d28e17f72"),
+        ("message digest", "f96b697d7cb7938d525a2f31aaf161d0"),
+        ("abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b"),
+        (
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+            "d174ab98d277d9f5a5611c2c9f419d9f"
+        ),
+        (
+            "12345678901234567890123456789012345678901234567890123456789012345678901234567890",
+            "57edf4a22be3c955ac49da2e2107b67a"
+        ),
+    ])
+    func `the published digests come out`(message: String, expected: String) {
+        #expect(MD5.digest(of: Array(message.utf8)) == hexBytes(expected))
+    }
+
+    /// RFC 5769 §2.4, with the password after SASLprep.
+    @Test func `the key of the published long-term request comes out`() throws {
+        let user = "\u{30DE}\u{30C8}\u{30EA}\u{30C3}\u{30AF}\u{30B9}"
+        let key = MD5.digest(of: Array("\(user):example.org:TheMatrIX".utf8))
+        let bytes = STUNVector.longTerm.bytes
+        let message = try STUNMessageView(unsafe bytes.span.bytes)
+        #expect(message.username == user)
+        let isValid = message.hasValidIntegrity(key: key)
+        #expect(isValid)
+    }
+}
