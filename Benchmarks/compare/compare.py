@@ -72,6 +72,7 @@ PROFILES = {"gcm": "AEAD_AES_128_GCM", "cm": "AES128_CM_HMAC_SHA1_80"}
 TITLES = {
     "nagare": "Nagare",
     "nagare-2": "Nagare, two loops",
+    "nagare-off": "Nagare, estimation off",
     "pion": "Pion",
     "janus": "Janus",
     "floor": "floor",
@@ -205,12 +206,12 @@ class Server:
         self.log.close()
 
 
-def start_nagare(options, profile, loops):
+def start_nagare(options, profile, loops, *arguments):
     del profile  # The clients offer one profile only.
     command = [
         options.nagare, "serve", "--http", f"{options.address}:{PORT}", "--media", f"{options.address}:{PORT}",
         "--admin", f"127.0.0.1:{PORT + 1}", "--loops", str(loops), "--log-level", "error", "--grace", "1",
-        *options.nagare_argument,
+        *arguments, *options.nagare_argument,
     ]
     return Server(command, Server.wait_for_port, f"http://{options.address}:{PORT}")
 
@@ -257,6 +258,7 @@ def start(options, name, scenario, profile):
     return {
         "nagare": lambda: start_nagare(options, profile, 1),
         "nagare-2": lambda: start_nagare(options, profile, 2),
+        "nagare-off": lambda: start_nagare(options, profile, 1, "--bandwidth-estimation", "off"),
         "pion": lambda: start_pion(options, profile),
         "janus": lambda: start_janus(options, profile),
     }[name]()

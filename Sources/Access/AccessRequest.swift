@@ -91,11 +91,13 @@ public struct AccessRequest: Sendable {
 
     /// The Bearer token, or `access_token` of the metadata.
     public var presentedToken: String? { credential?.token ?? metadata?["access_token"]?.string }
+}
 
-    /// The fields of an app's token: `access_token` of the metadata as an object, or the metadata itself.
+extension JSONValue {
+    /// The fields of an app's token in a client's metadata: `access_token` as an object, or the metadata itself.
     var presentedAppFields: [String: JSONValue]? {
-        if let fields = metadata?["access_token"]?.object { return fields }
-        return metadata?.object.flatMap { $0["appid"] != nil || $0["appId"] != nil ? $0 : nil }
+        if let fields = self["access_token"]?.object { return fields }
+        return object.flatMap { $0["appid"] != nil || $0["appId"] != nil ? $0 : nil }
     }
 }
 

@@ -74,6 +74,9 @@ public struct AppKeys: Sendable {
 
     public var isEmpty: Bool { keys.isEmpty }
 
+    /// The IDs of all apps, sorted.
+    package var ids: [String] { keys.keys.sorted() }
+
     /// `nil` for an unknown app.
-    subscript(appID: String) -> AppKey? { keys[appID] }
+    package subscript(appID: String) -> AppKey? { keys[appID] }
 }

@@ -191,14 +191,7 @@ public enum AppTokenError: Error, Hashable, Sendable {
     case otherUser
 
     /// The result code of the join, as SDKs of apps know it.
-    public var resultCode: UInt32 {
-        switch self {
-        case .badParameter: 0x0103_0101
-        case .appUnknown: 0x0201_0201
-        case .appDisabled: 0x0201_0202
-        case .wrongHash, .expired, .expiryIsDuration, .otherChannel, .otherUser: 0x0201_0205
-        }
-    }
+    public var resultCode: ResultCode { kind.code }
 
     /// What is wrong and what to do.
     public var sentence: String {
@@ -217,7 +210,7 @@ public enum AppTokenError: Error, Hashable, Sendable {
 
     /// The result code and the sentence, for the client. It fits in the reason of a WebSocket close.
     public var reason: String {
-        let digits = String(resultCode, radix: 16, uppercase: true)
+        let digits = String(resultCode.rawValue, radix: 16, uppercase: true)
         return "0x" + String(repeating: "0", count: 8 - digits.count) + digits + " " + sentence
     }
 }

@@ -25,8 +25,8 @@ public enum Authorization: Hashable, Sendable {
     /// its secret URL only.
     case asOwner
     /// Not permitted: status 403 if the credential is valid but does not permit the action, and 401 otherwise. The
-    /// reason is a sentence for the client.
-    case refused(reason: String, isForbidden: Bool)
+    /// reason is a sentence for the client, and the kind is for programs.
+    case refused(reason: String, isForbidden: Bool, kind: RefusalKind? = nil)
 }
 
 /// Authenticates clients and decides on their requests.
@@ -48,11 +48,17 @@ public protocol Authorizer: Sendable {
 
     /// Decides on a newcomer of any signaling protocol. Only the newcomer waits for the decision.
     func admit(_ request: AccessRequest) async -> AccessDecision
+
+    /// Decides on a new token or URL of a participant. Nothing but the expiry of the grants matters.
+    func refresh(_ request: RefreshRequest) async -> AccessDecision
 }
 
 extension Authorizer {
     public func verify(_ token: String) -> Credential { Credential(token: token) }
     public func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? { nil }
+    public func refresh(_ request: RefreshRequest) async -> AccessDecision {
+        .denied(reason: "Permissions do not expire on this server, so there is nothing to refresh.")
+    }
 }
 
 /// Permits everything to everybody: for development, and for networks that are protected by other means.

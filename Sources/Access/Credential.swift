@@ -12,6 +12,9 @@ public struct Credential: Sendable {
     /// The expiry of a valid token or URL; `nil` without one.
     public var expiry: AccessExpiry? { (try? claims?.get())?.grants.permissions.expiry }
 
+    /// The app of a valid token; `nil` for other credentials.
+    public var app: String? { (try? claims?.get())?.grants.app }
+
     public init(token: String) {
         self.token = token
         isOfURL = false

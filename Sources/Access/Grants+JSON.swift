@@ -46,6 +46,9 @@ extension Grants {
         forwardingFilters = try ForwardingFilter.list(fields)
         turnTCPOnly = try fields.bool("turn_tcp_only")
         turnTLSOnly = try fields.bool("turn_tls_only")
+        dataChannelSignaling = try fields.bool("data_channel_signaling")
+        ignoresWebSocketLoss = try fields.bool("ignore_disconnect_websocket")
+        dataChannels = try RequestedDataChannel.list(fields)
     }
 
     /// `nil` for an empty identifier, as for clients.

@@ -10,8 +10,11 @@ extension Grants {
     package func apply(to request: inout JoinRequest) {
         if let clientID {
             request.clientID = clientID
+            request.user = UserIdentity(clientID, .authorized)
             request.bundleScope = .client(clientID)
         }
+        if let app { request.app = app }
+        if let duplicateUsers { request.duplicateUsers = duplicateUsers }
         if let bundleID {
             request.bundleID = bundleID
             request.bundleScope = .granted
@@ -21,6 +24,7 @@ extension Grants {
         if let notifies { request.receivesNotifications = notifies }
         if let requestedRID { request.layer = requestedRID.layer }
         if let forwardingFilters { request.filters = request.role.watches ? forwardingFilters : [] }
+        request.mayPublish = permissions.permits(.publisher)
         if let lifetime = permissions.lifetime { request.lifetime = lifetime }
         if let expiry = permissions.expiry { request.expiry = expiry }
         if let most = permissions.publishBitsPerSecondMax { request.publishBitsPerSecondMax = most }

@@ -35,6 +35,10 @@ public struct Grants: Sendable {
 
     public var permissions = Permissions()
     public var clientID: String?
+    /// The app whose token it is; `nil` for others.
+    public var app: String?
+    /// What happens when the client is in the channel already.
+    public var duplicateUsers: DuplicateUserPolicy?
     public var bundleID: String?
     public var audio = Media()
     public var video = Media()
@@ -64,6 +68,12 @@ public struct Grants: Sendable {
     public var forwardingFilters: [ForwardingFilter]?
     public var turnTCPOnly: Bool?
     public var turnTLSOnly: Bool?
+    /// Whether the client's signaling moves to data channels.
+    public var dataChannelSignaling: Bool?
+    /// Whether the connection then goes on without its WebSocket.
+    public var ignoresWebSocketLoss: Bool?
+    /// Channels for messages between clients, in place of those that the client requests.
+    public var dataChannels: [RequestedDataChannel]?
 
     public init() {}
 }

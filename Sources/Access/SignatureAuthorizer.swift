@@ -1,6 +1,7 @@
 public import JSON
 public import Logging
 import Room
+import Wire
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -119,7 +120,9 @@ public struct SignatureAuthorizer: Authorizer {
             return .allowed
         } catch {
             logger.debug("token refused", metadata: ["reason": "\(error.sentence.printable)"])
-            if let reason = error.clientReason { return .refused(reason: reason, isForbidden: error.isForbidden) }
+            if let reason = error.clientReason {
+                return .refused(reason: reason, isForbidden: error.isForbidden, kind: error.kind)
+            }
             return error.isForbidden ? .forbidden : .unauthenticated
         }
     }
@@ -156,8 +159,38 @@ public struct SignatureAuthorizer: Authorizer {
         }
     }
 
+    /// The new token has to be for the channel and user of the old one, and permit what the participant does.
+    public func refresh(_ request: RefreshRequest) async -> AccessDecision {
+        do throws(TokenProblem) {
+            let credential = request.credential ?? credential(inMetadata: request.metadata)
+            guard let credential else {
+                throw TokenProblem(clientReason: "There is no new token: send it as access_token.")
+            }
+            let claims = try claims(of: credential)
+            try claims.checkTime(now())
+            try claims.checkChannel(request.channel)
+            try claims.checkRole(AccessRole(request.role))
+            guard claims.grants.clientID == request.user?.authorizedName else {
+                throw .forbidden("The new token is for another user.", isForClient: true)
+            }
+            if let old = request.app, let new = claims.grants.app, old != new {
+                throw .forbidden("The new token is of another app.", isForClient: true)
+            }
+            if let kind = request.kinds.first(where: { !claims.grants.permissions.permits($0) }) {
+                throw .forbidden("The new token does not permit \(kind.rawValue).", isForClient: true)
+            }
+            return .allowed(claims.grants)
+        } catch {
+            logger.info(
+                "new token refused",
+                metadata: ["channel": "\(request.channel)", "reason": "\(error.sentence.printable)"]
+            )
+            return .denied(reason: error.clientReason)
+        }
+    }
+
     private func grants(to request: AccessRequest) throws(TokenProblem) -> Grants {
-        guard let credential = credential(of: request) else {
+        guard let credential = request.credential ?? credential(inMetadata: request.metadata) else {
             throw TokenProblem("There is no token, neither in the Authorization header nor in metadata.access_token.")
         }
         let claims = try claims(of: credential)
@@ -174,10 +207,9 @@ public struct SignatureAuthorizer: Authorizer {
         return claims.grants
     }
 
-    private func credential(of request: AccessRequest) -> Credential? {
-        if let credential = request.credential { return credential }
-        if let token = request.presentedToken { return verify(token) }
-        guard !keys.apps.isEmpty, let fields = request.presentedAppFields else { return nil }
+    private func credential(inMetadata metadata: JSONValue?) -> Credential? {
+        if let token = metadata?["access_token"]?.string { return verify(token) }
+        guard !keys.apps.isEmpty, let fields = metadata?.presentedAppFields else { return nil }
         return credential(token: "") { () throws(AppTokenError) in try AppToken(fields: fields) }
     }
 

@@ -8,22 +8,33 @@ struct TokenProblem: Error, Hashable {
     let sentence: String
     /// What the client is told; `nil` for no reason.
     var clientReason: String?
+    /// What programs are told; `nil` for no kind.
+    var kind: RefusalKind?
 
     init(_ sentence: String) { self.sentence = sentence }
+
+    /// A problem that the client is told.
+    init(clientReason: String) {
+        sentence = clientReason
+        self.clientReason = clientReason
+    }
 
     init(_ error: AppTokenError) {
         isForbidden = error == .otherChannel || error == .otherUser
         sentence = error.reason
         clientReason = sentence
+        kind = error.kind
     }
 
     init(_ error: URLSignatureError) {
         sentence = error.sentence
         clientReason = sentence
+        kind = error.kind
     }
 
-    static func forbidden(_ sentence: String) -> Self {
-        var problem = Self(sentence)
+    /// - Parameter isForClient: whether the client is told.
+    static func forbidden(_ sentence: String, isForClient: Bool = false) -> Self {
+        var problem = isForClient ? Self(clientReason: sentence) : Self(sentence)
         problem.isForbidden = true
         return problem
     }
@@ -116,6 +127,8 @@ struct TokenClaims {
         id = nil
         var grants = Grants()
         grants.clientID = token.userID
+        grants.app = token.appID
+        grants.duplicateUsers = .replace
         grants.permissions.expiry = AccessExpiry(unixSeconds: token.expiry)
         self.grants = grants
         source = .app(token)

@@ -50,8 +50,14 @@ package final class MediaClient {
         }
 
         /// Called for every packet: neither allocates nor looks anything up.
-        fileprivate func received(_ stamped: RawSpan, isRestored: Bool, at now: Instant) {
-            guard let stamp = verifier.received(stamped, isRestored: isRestored, at: now) else { return }
+        fileprivate func received(_ stamped: RawSpan, of description: PacketDescription, at now: Instant) {
+            let stamp = verifier.received(
+                stamped,
+                sequence: description.sequence,
+                isRestored: description.isRTXRecovered,
+                at: now
+            )
+            guard let stamp else { return }
             delays?.observe(now - stamp.sentAt)
         }
     }
@@ -113,7 +119,8 @@ package final class MediaClient {
             localCredentials: credentials,
             remote: answer.remote,
             receive: answer.receive,
-            send: sends
+            send: sends,
+            data: answer.data
         )
         try core.addClientPeer(parameters, candidates: paths, at: now)
         for track in answer.receive { addReceiver(for: track) }
@@ -157,7 +164,7 @@ package final class MediaClient {
             let start = Int(description.payloadOffset) + stampOffset
             let end = Int(description.payloadOffset) + Int(description.payloadLength)
             guard start < end else { return }
-            receiver.received(packet.extracting(start..<end), isRestored: description.isRTXRecovered, at: now)
+            receiver.received(packet.extracting(start..<end), of: description, at: now)
         }
     }
 

@@ -19,6 +19,7 @@ package struct StampVerifier: Sendable {
     private var source: UInt32?
     private var first: UInt32?
     private var newest: UInt32?
+    private var newestSequence: ExtendedSequenceNumber?
     /// Packets before it are not counted.
     private var floor: UInt32 = 0
     /// Different packets from `floor` on.
@@ -37,6 +38,8 @@ package struct StampVerifier: Sendable {
     package private(set) var reordered = 0
     /// Packets that arrived after a newer one as retransmissions.
     package private(set) var restored = 0
+    /// Packets of the present source that the server left out: the RTP sequence numbers have no gap there.
+    package private(set) var withheld = 0
     package private(set) var framesDecoded = 0
     package private(set) var keyFramesDecoded = 0
     /// Packets without a stamp.
@@ -62,7 +65,7 @@ package struct StampVerifier: Sendable {
     package var sourceNumber: UInt32? { source }
     package var newestFrameDecoded: UInt32? { lastDecoded }
 
-    /// Packets of the present source between the first and the newest that have not arrived.
+    /// Packets of the present source between the first and the newest that have not arrived, ``withheld`` ones included.
     package var lost: Int {
         guard let first, let newest, newest >= first else { return 0 }
         return Int(newest) - Int(first) + 1 - unique
@@ -88,21 +91,28 @@ package struct StampVerifier: Sendable {
         floor = newest + 1
         first = floor
         unique = 0
+        withheld = 0
     }
 
     /// Counts a packet.
     /// - Parameters:
     ///   - stamped: the payload from the stamp on.
+    ///   - sequence: the packet's own sequence number; `nil` where it is not known.
     ///   - isRestored: whether the packet is a retransmission.
     /// - Returns: the stamp of a packet that is not a duplicate.
     @discardableResult
-    package mutating func received(_ stamped: RawSpan, isRestored: Bool = false, at now: Instant) -> MediaStamp? {
+    package mutating func received(
+        _ stamped: RawSpan,
+        sequence: ExtendedSequenceNumber? = nil,
+        isRestored: Bool = false,
+        at now: Instant
+    ) -> MediaStamp? {
         guard let stamp = MediaStamp(stamped) else {
             unreadable += 1
             return nil
         }
         if source != stamp.source { begin(stamp.source) }
-        guard place(stamp.packet, isRestored: isRestored) else {
+        guard place(stamp.packet, sequence, isRestored: isRestored) else {
             duplicates += 1
             return nil
         }
@@ -117,8 +127,10 @@ package struct StampVerifier: Sendable {
         self.source = source
         first = nil
         newest = nil
+        newestSequence = nil
         floor = 0
         unique = 0
+        withheld = 0
         seen = ContiguousArray(repeating: 0, count: Self.packetsRemembered / 64)
         assemblies = ContiguousArray(repeating: nil, count: Self.framesRemembered)
         lastDecoded = nil
@@ -129,13 +141,15 @@ package struct StampVerifier: Sendable {
 
     /// Records a packet's number.
     /// - Returns: `false` for a duplicate, and for a packet that is too old to tell.
-    private mutating func place(_ packet: UInt32, isRestored: Bool) -> Bool {
+    private mutating func place(_ packet: UInt32, _ sequence: ExtendedSequenceNumber?, isRestored: Bool) -> Bool {
         if let newest, packet <= newest {
             guard newest - packet < Self.packetsRemembered, !hasSeen(packet) else { return false }
             if isRestored { restored += 1 } else { reordered += 1 }
         } else {
             forgetBits(upTo: packet)
+            noteWithheld(before: packet, sequence)
             newest = packet
+            newestSequence = sequence
         }
         seen[Self.word(packet)] |= Self.bit(packet)
         if packet >= floor {
@@ -143,6 +157,13 @@ package struct StampVerifier: Sendable {
             first = min(first ?? packet, packet)
         }
         return true
+    }
+
+    /// Counts what is missing between the newest packet and `packet` without a gap of the sequence numbers.
+    private mutating func noteWithheld(before packet: UInt32, _ sequence: ExtendedSequenceNumber?) {
+        guard let newest, let newestSequence, let sequence else { return }
+        let missing = Int(packet) - Int(newest) - 1
+        withheld += max(missing - max(newestSequence.distance(to: sequence) - 1, 0), 0)
     }
 
     /// Clears the bits of the packets from the newest to `packet`, which have not arrived.

@@ -41,8 +41,7 @@ package struct SyntheticVideo {
     /// Frames since the key frame.
     private var place = 0
     private var layer = TemporalLayer.base
-    /// SplitMix64.
-    private var sizes: UInt64
+    private var sizes: SplitMix64
     private var bytes: [UInt8] = []
     /// The temporal layer of a frame.
     private struct TemporalLayer {
@@ -81,7 +80,7 @@ package struct SyntheticVideo {
         firstTimestamp = RTPTimestamp(rawValue: .random(in: 0...UInt32.max, using: &generator))
         pictureID = .random(in: 0...0x7FFF, using: &generator)
         tl0 = .random(in: 0...0xFF, using: &generator)
-        sizes = UInt64(pictureID) << 8 | UInt64(tl0)
+        sizes = SplitMix64(seed: UInt64(pictureID) << 8 | UInt64(tl0))
         startedAt = now
         nextFrameAt = now
         filler = (0..<max(settings.payloadBytesMax, 0)).map { UInt8(truncatingIfNeeded: $0) }
@@ -148,10 +147,7 @@ package struct SyntheticVideo {
 
     /// -1…1.
     private mutating func nextVariation() -> Double {
-        sizes &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (sizes ^ (sizes >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return Double(Int64(bitPattern: mixed ^ (mixed >> 31))) / Double(Int64.max)
+        Double(Int64(bitPattern: sizes.next())) / Double(Int64.max)
     }
 
     /// VP8 descriptor with 15-bit picture id and TL0PICIDX, then one payload header byte, then the stamp.

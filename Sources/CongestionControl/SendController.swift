@@ -28,6 +28,8 @@ package struct SendController: ~Copyable, Sendable {
     private static let demandMax = 1e10
     /// A target this close to a bound is limited by it.
     private static let nearlyAll = 0.98
+    /// A first cluster whose result does not come within this time from the first report on says nothing.
+    private static let guessTime: Int64 = 300_000
     /// No report raises the target above this many times what was sent, but a probe cluster that the path carried.
     private static let growthMax = 1.5
 
@@ -38,6 +40,9 @@ package struct SendController: ~Copyable, Sendable {
     private var receiver = ReceiverEstimate()
     private var demand = 0.0
     private var isStarting = true
+    /// Nothing that the path did has shown whether it carries the target rate.
+    package private(set) var isGuess = true
+    private var guessUntil: Int64?
     private var isCompeting = false
     private var hasFeedback = false
 
@@ -45,6 +50,8 @@ package struct SendController: ~Copyable, Sendable {
     private var silence: ReportSilence
     private var law = QueueLaw()
     private var standing = StandingDelay()
+    private var busy = BusyRate()
+    private var held = HeldRate()
     private var competition = CompetitionTest()
     private var competing = CompetingLaw()
     private var loss = LossTest()
@@ -104,6 +111,9 @@ package struct SendController: ~Copyable, Sendable {
         return max(target, clamp(min(law.resumeRate(delivered: path.delivered), demandLimit)))
     }
 
+    /// What the path carries and no more, by what it delivered while its queue never emptied; `nil` while that is not known.
+    package var busyRate: Double? { isCompeting ? nil : busy.rate }
+
     /// The rate of the pacer.
     package var pacingRate: Double {
         guard hasFeedback else { return target * Self.pacingStart }
@@ -153,7 +163,7 @@ package struct SendController: ~Copyable, Sendable {
         if !hasFeedback {
             guard before == 0, wanted > 0 else { return }
             probes.planNext(min(Self.firstProbe, demandLimit))
-        } else if wanted > 1.5 * before, target > 0.8 * before, phase == .steady {
+        } else if wanted > 1.5 * before, target > 0.8 * before, target < wanted, phase == .steady {
             // What was wanted was the limit, so nothing above it is known.
             isStarting = true
             probes.planNext(min(max(2 * target, Self.firstProbe), demandLimit))
@@ -191,6 +201,7 @@ package struct SendController: ~Copyable, Sendable {
     package mutating func handleTimeout(at now: Int64) {
         planUpgrade(at: now)
         probes.handleTimeout(at: now)
+        busy.handleTimeout(at: now)
         if receiver.isStale(at: now) {
             let before = wanted
             receiver.clear()
@@ -217,6 +228,8 @@ package struct SendController: ~Copyable, Sendable {
         let sinceReport = silence.reported(at: now)
         let elapsed = Double(min(max(sinceReport, 0), 300_000)) / 1e6
         hasFeedback = true
+        let guessUntil = guessUntil ?? now &+ Self.guessTime
+        self.guessUntil = guessUntil
         if let before = silence.targetBefore {
             target = silence.end(target)
             probes.plan(before, at: now)
@@ -227,8 +240,13 @@ package struct SendController: ~Copyable, Sendable {
         let proven = takeOutcome(at: now)
         guard path.delivered > 0 else { return }
         control(elapsed: elapsed, at: now)
-        target = clamp(min(target, max(before, proven, Self.growthMax * path.sent.peak), demandLimit))
+        held.fade(elapsed: elapsed, at: now)
+        held.carried(max(path.delivered, proven), at: now)
+        // What is wanted bounds the rise of the target. Its fall says nothing about the path.
+        let limit = max(demandLimit, min(before, held.rate))
+        target = clamp(min(target, max(before, proven, Self.growthMax * path.sent.peak), limit))
         if isStarting, probes.isIdle || law.isDraining { isStarting = false }
+        if !isStarting || probes.isIdle || now >= guessUntil { isGuess = false }
     }
 
     // MARK: - Loss and probes
@@ -253,18 +271,25 @@ package struct SendController: ~Copyable, Sendable {
     /// - Returns: the rate that a probe cluster proved; 0 for none.
     private mutating func takeOutcome(at now: Int64) -> Double {
         guard let outcome = probes.outcome(roundTrip: path.roundTrip, at: now) else { return 0 }
+        busy.probed(outcome, jitterMS: path.queue.jitterMS, at: now)
         let isFree = path.queue.delayMS < Self.probeQueueMaxMS
         if isFree, !outcome.isSaturated, outcome.rate > target {
-            target = clamp(min(outcome.rate, demandLimit))
+            isGuess = false
+            target = clamp(max(target, min(outcome.rate, demandLimit)))
             if isStarting, outcome.rate > 0.9 * outcome.clusterRate, target < demandLimit {
                 probes.plan(min(2 * outcome.rate, demandLimit), at: now)
             }
             return target
         }
-        defer { isStarting = false }
+        defer { (isStarting, isGuess) = (false, false) }
+        if isGuess, outcome.isSaturated, outcome.rate < target {
+            // A rate that was only guessed yields to the first one that is measured.
+            target = clamp(max(outcome.rate, path.delivered))
+            upgrade.postpone(at: now)
+        }
         guard isFree, outcome.rate > 1.2 * target else { return 0 }
         let trust = isStarting ? Self.probeTrustStart : Self.probeTrust
-        target = clamp(min(target + trust * (outcome.rate - target), demandLimit))
+        target = clamp(max(target, min(target + trust * (outcome.rate - target), demandLimit)))
         return target
     }
 
@@ -284,6 +309,7 @@ package struct SendController: ~Copyable, Sendable {
             target = max(target, min(standing.targetBefore, 1.5 * path.delivered))
         }
         let queueMS = path.queue.delayMS
+        busy.observe(queueMS: queueMS, jitterMS: path.queue.jitterMS, delivered: path.delivered, at: now)
         path.prove(elapsed: elapsed)
         if isCompeting {
             compete(goalMS: goalMS, elapsed: elapsed, at: now)

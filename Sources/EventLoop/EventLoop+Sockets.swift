@@ -74,7 +74,9 @@ extension EventLoop {
         for index in 0..<batch.runCount {
             let run = batch.run(at: index)
             guard let socketIndex = run.path.local.socket?.rawValue, socketIndex < socketCount else {
-                unsafe counters.pointee.sendEndpointDrops &+= UInt64(run.count)
+                if onOtherRun?(run, batch) != true {
+                    unsafe counters.pointee.sendEndpointDrops &+= UInt64(run.count)
+                }
                 continue
             }
             unsafe socketTable[Int(socketIndex)]._withUnsafeGuaranteedRef { socket in

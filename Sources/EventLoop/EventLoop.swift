@@ -70,6 +70,9 @@ public final class EventLoop: @unchecked Sendable {
     /// Returns the share that a datagram belongs to, by its bytes and its path. Called only for datagrams that are
     /// queued. Without it all media belongs to one share.
     public var shareOf: ((RawSpan, NetworkPath) -> SendShare)?
+    /// Called by `send` for each run of datagrams whose path does not begin at a UDP socket of the loop. Returns whether
+    /// the callee took them; otherwise they are dropped. It must not call `send`.
+    public var onOtherRun: ((DatagramBatch.Run, DatagramBatch) -> Bool)?
     /// Called in a turn after `signal`, once for all calls of `signal` since the last time.
     public var onSignal: ((Instant) -> Void)?
     /// Called once when the deadline of `setTimer` has passed.
@@ -233,6 +236,7 @@ public final class EventLoop: @unchecked Sendable {
         sockets = []
         onDatagram = nil
         shareOf = nil
+        onOtherRun = nil
         onSignal = nil
         onTimer = nil
         onTurnEnd = nil

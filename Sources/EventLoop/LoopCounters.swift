@@ -56,7 +56,7 @@ public struct LoopCounters: Hashable, Sendable {
     public var sendQueueLateDrops: UInt64 = 0
     /// Datagrams that the system refused: no route, wrong address family, too long, forbidden.
     public var sendErrorDrops: UInt64 = 0
-    /// Datagrams whose path does not begin at one of the loop's UDP sockets.
+    /// Datagrams whose path does not begin at one of the loop's UDP sockets, and that nobody else took.
     public var sendEndpointDrops: UInt64 = 0
 
     public init() {}

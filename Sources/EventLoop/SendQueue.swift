@@ -15,13 +15,14 @@ public struct SendShare: Hashable, Sendable, BitwiseCopyable {
 
 /// The datagrams of one socket that wait for room in the kernel's send buffer.
 ///
-/// The queue is short, because late media is useless. Control datagrams (STUN, DTLS, RTCP) are sent first: they are
-/// few, and without them a connection ends. Media belongs to shares, which are scheduled by deficit round robin. Within
-/// a share audio is sent first. Each of these classes is first in, first out.
+/// The queue is short, because late media is useless. Control datagrams (STUN, DTLS handshakes, RTCP) are sent first: they
+/// are few, and without them a connection ends. Media belongs to shares, which are scheduled by deficit round robin. Within
+/// a share audio is sent first. Data of data channels is sent last, with a minimum share. Each of these classes is first in,
+/// first out.
 ///
-/// When the queue is full, the largest share drops its oldest media that is not audio, or else its oldest audio.
-/// Control is dropped only when no media is left. Media that was queued for `ageMax` is dropped, because its receiver
-/// no longer waits for it.
+/// When the queue is full, data is dropped first, because its sender repeats it. Then the largest share drops its oldest
+/// media that is not audio, or else its oldest audio. Control is dropped only when nothing else is left. Media that was
+/// queued for `ageMax` is dropped, because its receiver no longer waits for it.
 @safe
 final class SendQueue {
     /// The most datagrams: about 20 ms of video packets at 1 Gbit/s.
@@ -36,8 +37,13 @@ final class SendQueue {
     private static let turnBytes = 8 * DatagramBatch.slotBytes
     /// The least weight of a datagram when shares are compared: a short one also takes an entry.
     private static let weightMin = bytesMax / datagramsMax
+    /// The most datagrams and bytes of data.
+    static let dataDatagramsMax = 1024
+    static let dataBytesMax = 1 << 20
+    /// Data gets one of so many datagrams when there is always media.
+    static let dataTurn = 20
 
-    enum Kind { case media, control }
+    enum Kind { case media, control, data }
 
     /// Counts of the datagrams that were dropped for a new one, or of the new one itself.
     struct Drops: Equatable {
@@ -45,6 +51,7 @@ final class SendQueue {
         var media = 0
         var audio = 0
         var control = 0
+        var data = 0
     }
 
     /// One datagram. Its bytes are at the entry's index times `DatagramBatch.slotBytes` in the block.
@@ -75,7 +82,7 @@ final class SendQueue {
 
     private let block: UnsafeMutableRawPointer
     private let entries: UnsafeMutablePointer<Entry>
-    /// Lane 0 is control. Each share has a lane for audio, followed by one for other media.
+    /// Lane 0 is control. Each share has a lane for audio, followed by one for other media. The last lane is data.
     private let lanes: UnsafeMutablePointer<Lane>
     private let shares: UnsafeMutablePointer<Share>
     /// The shares that have media; the first one is scheduled next.
@@ -87,12 +94,16 @@ final class SendQueue {
     /// How many of the datagrams are control.
     private(set) var controlCount = 0
     private(set) var byteCount = 0
+    private var dataCount = 0
+    private var dataByteCount = 0
+    /// Datagrams of media that were taken out since the last one of data.
+    private var takenSinceData = 0
 
     init() {
         unsafe block = .allocate(byteCount: Self.datagramsMax * DatagramBatch.slotBytes, alignment: 64)
         unsafe entries = .allocate(capacity: Self.datagramsMax)
-        unsafe lanes = .allocate(capacity: 1 + 2 * Self.sharesMax)
-        unsafe lanes.initialize(repeating: Lane(), count: 1 + 2 * Self.sharesMax)
+        unsafe lanes = .allocate(capacity: Self.laneCount)
+        unsafe lanes.initialize(repeating: Lane(), count: Self.laneCount)
         unsafe shares = .allocate(capacity: Self.sharesMax)
         unsafe shares.initialize(repeating: Share(), count: Self.sharesMax)
         for index in 0..<Self.datagramsMax {
@@ -119,12 +130,20 @@ final class SendQueue {
 
     var isEmpty: Bool { count == 0 }
 
+    /// The first byte of a DTLS record with application data (RFC 6347 §4.1).
+    private static let applicationData: UInt8 = 23
+
     /// Media is what is demultiplexed as RTP or RTCP (RFC 7983 §7) and not as RTCP by its second byte (RFC 5761 §4).
-    /// SRTP and SRTCP do not encrypt these bytes.
+    /// SRTP and SRTCP do not encrypt these bytes. Behind the header of a TURN channel they are the fifth and sixth.
     static func kind(of bytes: UnsafeRawBufferPointer) -> Kind {
-        guard let first = unsafe bytes.first, PacketProtocol(firstByte: first) == .rtp else { return .control }
-        guard bytes.count > 1 else { return .media }
-        return unsafe (192...223).contains(bytes[1]) ? .control : .media
+        guard let first = unsafe bytes.first else { return .control }
+        let start = PacketProtocol(firstByte: first) == .turnChannel ? 4 : 0
+        guard bytes.count > start else { return .control }
+        let inner = unsafe bytes[start]
+        guard inner != applicationData else { return .data }
+        guard PacketProtocol(firstByte: inner) == .rtp else { return .control }
+        guard bytes.count > start + 1 else { return .media }
+        return unsafe (192...223).contains(bytes[start + 1]) ? .control : .media
     }
 
     // MARK: - Enqueue
@@ -142,10 +161,25 @@ final class SendQueue {
         guard let base = bytes.baseAddress, bytes.count <= DatagramBatch.slotBytes else {
             preconditionFailure("a datagram fits its slot")
         }
-        let isMedia = unsafe Self.kind(of: bytes) == .media
-        let place = isMedia ? findShare(share.id) : nil
+        let kind = unsafe Self.kind(of: bytes)
+        let place = kind == .media ? findShare(share.id) : nil
         var drops = Drops()
+        if kind == .data {
+            guard dataCount < Self.dataDatagramsMax, dataByteCount + bytes.count <= Self.dataBytesMax else {
+                drops.data += 1
+                return drops
+            }
+        }
         while count == Self.datagramsMax || byteCount + bytes.count > Self.bytesMax {
+            if dataCount > 0 {
+                drops.data += 1
+                release(unlinkFirst(Self.dataLane))
+                continue
+            }
+            guard kind != .data else {
+                drops.data += 1
+                return drops
+            }
             guard makeRoom(for: bytes.count, of: place, isAudio: share.isAudio, &drops) else { return drops }
         }
         let index = firstFree
@@ -155,12 +189,18 @@ final class SendQueue {
             remote: remote,
             queuedAt: now,
             length: UInt16(bytes.count),
-            lane: place.map { Self.lane(of: $0, isAudio: share.isAudio) } ?? 0
+            lane: kind == .data ? Self.dataLane : place.map { Self.lane(of: $0, isAudio: share.isAudio) } ?? 0
         )
         link(index)
         count += 1
         byteCount += bytes.count
-        if place == nil { controlCount += 1 }
+        switch kind {
+        case .media: break
+        case .control: controlCount += 1
+        case .data:
+            dataCount += 1
+            dataByteCount += bytes.count
+        }
         return drops
     }
 
@@ -242,6 +282,12 @@ final class SendQueue {
     /// The lane whose first datagram is sent next.
     private func nextLane() -> UInt16? {
         if unsafe !lanes[0].isEmpty { return 0 }
+        let hasData = unsafe !lanes[Int(Self.dataLane)].isEmpty
+        if hasData, active.isEmpty || takenSinceData >= Self.dataTurn {
+            takenSinceData = 0
+            return Self.dataLane
+        }
+        if hasData { takenSinceData += 1 }
         while let place = active.first.map(Int.init) {
             let audio = Self.lane(of: place, isAudio: true)
             let lane = unsafe lanes[Int(audio)].isEmpty ? audio + 1 : audio
@@ -261,8 +307,10 @@ final class SendQueue {
     // MARK: - Shares and lanes
 
     private static func lane(of share: Int, isAudio: Bool) -> UInt16 { UInt16(1 + 2 * share + (isAudio ? 0 : 1)) }
+    private static let laneCount = 2 + 2 * sharesMax
+    private static let dataLane = UInt16(laneCount - 1)
     private static func weight(_ bytes: Int) -> Int { max(bytes, weightMin) }
-    private static func share(of lane: UInt16) -> Int? { lane == 0 ? nil : (Int(lane) - 1) / 2 }
+    private static func share(of lane: UInt16) -> Int? { lane == 0 || lane == dataLane ? nil : (Int(lane) - 1) / 2 }
 
     /// The slot of a share, by open addressing. When all slots nearby are taken, the share is treated as another one.
     private func findShare(_ id: UInt64) -> Int {
@@ -335,9 +383,16 @@ final class SendQueue {
 
     /// Returns an unlinked entry to the free list.
     private func release(_ index: UInt16) {
-        byteCount -= unsafe Int(entries[Int(index)].length)
+        let length = unsafe Int(entries[Int(index)].length)
+        byteCount -= length
         count -= 1
-        if unsafe entries[Int(index)].lane == 0 { controlCount -= 1 }
+        switch unsafe entries[Int(index)].lane {
+        case 0: controlCount -= 1
+        case Self.dataLane:
+            dataCount -= 1
+            dataByteCount -= length
+        default: break
+        }
         unsafe entries[Int(index)].next = firstFree
         firstFree = index
     }

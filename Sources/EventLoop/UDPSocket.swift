@@ -261,7 +261,7 @@ final class UDPSocket {
                 let share = unsafe shareOf?(bytes.bytes, path) ?? SendShare()
                 let drops = unsafe queue.append(bytes, to: remote, share: share, at: now)
                 unsafe counters.pointee.sendQueued &+= 1
-                unsafe counters.pointee.sendQueueDrops &+= UInt64(drops.media + drops.control)
+                unsafe counters.pointee.sendQueueDrops &+= UInt64(drops.media + drops.control + drops.data)
                 unsafe counters.pointee.sendQueueAudioDrops &+= UInt64(drops.audio)
                 unsafe counters.pointee.sendQueueControlDrops &+= UInt64(drops.control)
             }

@@ -30,6 +30,8 @@ public enum DropReason: Int, Sendable, CaseIterable {
     case sendQueueFull
     /// The packet waited to leave until it was not kept any more.
     case expiredInSendQueue
+    /// A packet of data channels that is broken or of no association.
+    case malformedSCTP
 
     /// The `reason` label in the metrics.
     public var label: String {
@@ -110,6 +112,8 @@ public struct ForwarderCounters: Sendable {
     /// Datagrams of handshakes that were not sent because too little came from the peer.
     public var handshakeDatagramsHeld: UInt64 = 0
     public var peersAdded: UInt64 = 0
+    /// What went over data channels.
+    public internal(set) var data = DataCounters()
     /// What peers are sent, and why not more.
     public internal(set) var sending = SendingCounters()
     private var closed: [6 of UInt64] = .init(repeating: 0)

@@ -24,14 +24,27 @@ extension Forwarder {
             return
         }
         switch PacketProtocol(firstByte: datagram.bytes.byte(at: 0)) {
-        case .stun: receivedSTUN(datagram.bytes.extracting(0..<length), path: path, at: now, into: batch)
+        case .stun:
+            guard !isTURN(datagram.bytes.extracting(0..<length)) else {
+                receivedTURN(&datagram, length: length, path: path, at: now, into: batch)
+                return
+            }
+            receivedSTUN(datagram.bytes.extracting(0..<length), path: path, at: now, into: batch)
         case .dtls: receivedDTLS(datagram.bytes.extracting(0..<length), path: path, at: now, into: batch)
         case .rtp: receivedMedia(&datagram, length: length, path: path, at: now, into: batch)
-        case .zrtp, .turnChannel, .quic, nil: counters.drop(.unknownProtocol)
+        case .turnChannel: receivedTURN(&datagram, length: length, path: path, at: now, into: batch)
+        case .zrtp, .quic, nil: counters.drop(.unknownProtocol)
         }
     }
 
-    private func receivedSTUN(_ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
+    /// - Parameter owner: the only peer that the message may be for; `nil` for any.
+    func receivedSTUN(
+        _ datagram: RawSpan,
+        of owner: PeerID? = nil,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
         let message: STUNMessageView
         do {
             message = try STUNMessageView(datagram)
@@ -39,8 +52,8 @@ extension Forwarder {
             counters.drop(.malformedSTUN)
             return
         }
-        guard let peer = directory.peer(of: message, over: path) else {
-            counters.drop(.unknownUsername)
+        guard let peer = directory.peer(of: message, over: path), owner == nil || peer.id == owner else {
+            if !answeredBinding(message, from: path, at: now, into: batch) { counters.drop(.unknownUsername) }
             return
         }
         do {
@@ -61,20 +74,21 @@ extension Forwarder {
         }
     }
 
-    private func receivedDTLS(_ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
+    func receivedDTLS(_ datagram: RawSpan, path: NetworkPath, at now: Instant, into batch: DatagramBatch) {
         guard let peer = directory.peer(over: path)?.object else {
             counters.drop(.unvalidatedAddress)
             return
         }
         let wasSelected = peer.transport.selectedPath != nil
-        let change = peer.transport.receivedDTLS(datagram, path: path, at: now, into: batch)
+        let change = peer.transport.receivedDTLS(datagram, path: path, &counters, at: now, into: batch)
+        if peer.transport.data != nil { schedule.markDirty(peer) }
         if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
         counters.handshakeDatagramsHeld &+= UInt64(peer.transport.takeHeldDatagrams())
         for _ in 0..<min(peer.transport.takeMalformedRecords(), 16) { counters.drop(.malformedDTLS) }
         handle(change, of: peer, at: now, into: batch)
     }
 
-    private func receivedMedia(
+    func receivedMedia(
         _ datagram: inout MutableRawSpan,
         length: Int,
         path: NetworkPath,
@@ -134,6 +148,7 @@ extension Forwarder {
         case .pathChanged:
             counters.pathChanges &+= 1
             peer.sendPathChanged(at: now)
+            peer.transport.data?.pathChanged()
             schedule.markDirty(peer)
         case nil: if !peer.transport.isConnected { schedule.markDirty(peer) }
         }

@@ -75,9 +75,18 @@ extension Forwarder {
     }
 
     /// Whose media a packet is that goes to a path, as ``PeerParameters/share`` says, and whether it is audio.
-    /// - Parameter packet: an SRTP packet of ours.
+    /// - Parameter packet: an SRTP packet of ours, on a TURN client's own path with a channel's header.
     public func share(of packet: RawSpan, to path: NetworkPath) -> (share: UInt64, isAudio: Bool) {
-        guard let peer = directory.peer(over: path)?.object, packet.byteCount >= 12 else { return (0, false) }
+        if let (id, payload) = turn?.payload(of: packet, to: path) {
+            guard let peer = peer(id) else { return (0, false) }
+            return share(of: packet.extracting(payload), peer)
+        }
+        guard let peer = directory.peer(over: path)?.object else { return (0, false) }
+        return share(of: packet, peer)
+    }
+
+    private func share(of packet: RawSpan, _ peer: Peer) -> (share: UInt64, isAudio: Bool) {
+        guard packet.byteCount >= 12 else { return (peer.share, false) }
         let slot = peer.slotTable.slot(SSRC(rawValue: packet.bigEndianUInt32(at: 8)))
         return (peer.share, slot?.parameters.kind == .audio)
     }

@@ -16,6 +16,8 @@ public final class Forwarder {
     /// Received streams of all peers and mirrors.
     var streams = StreamRegistry()
     let relays = RelayTable()
+    /// The memory of all peers' data channels.
+    let dataBudget = DataBudget()
     /// What packets to all peers are made with.
     let sending: SendResources
     /// Tracks with packets of this turn that wait to be forwarded; peers and mirrors keep them alive.
@@ -28,6 +30,8 @@ public final class Forwarder {
     var feedbackReport = FeedbackReport()
     public internal(set) var counters = ForwarderCounters()
     var overload = OverloadState()
+    /// `nil` unless clients may use the core as a TURN server.
+    var turn: TURNGateway?
     private var events: [(PeerID, PeerEvent)] = []
     private var markings: [PathMarking] = []
 
@@ -68,6 +72,10 @@ public final class Forwarder {
         guard directory.peer(parameters.id) == nil else { throw .duplicatePeer(parameters.id) }
         guard peerCount < configuration.peersMax else { throw .tooManyPeers(limit: configuration.peersMax) }
         let transport: PeerTransport
+        var generator = configuration.generator
+        let data = parameters.data.map {
+            PeerData($0, isClient: parameters.remote.localRole == .client, budget: dataBudget, using: &generator)
+        }
         do {
             transport = try PeerTransport(
                 agent: agent,
@@ -79,6 +87,7 @@ public final class Forwarder {
                     slab: sending.egressStates,
                     firstTransportSequence: UInt16(truncatingIfNeeded: configuration.random())
                 ),
+                data: data,
                 retransmitsWithoutRTX: parameters.send.contains { $0.kind == .video && $0.rtxSSRC == nil },
                 at: now
             )
@@ -94,7 +103,11 @@ public final class Forwarder {
 
     /// Ends a peer: close_notify goes out, all its resources are freed, and `closed(.requested)` follows.
     public func removePeer(_ id: PeerID, at now: Instant, into batch: DatagramBatch) {
-        guard let peer = peer(id) else { return }
+        guard let peer = peer(id) else {
+            // It may have TURN credentials.
+            turn?.ended.append(id)
+            return
+        }
         fanOutAll(at: now, into: batch)
         peer.transport.close(into: batch)
         tearDown(peer, .requested, at: now)
@@ -128,6 +141,7 @@ public final class Forwarder {
         peer.detach(at: now)
         for track in peer.tracks { dropPending(track) }
         for stream in peer.streams { streams.remove(stream) }
+        turn?.ended.append(peer.id)
         counters.close(reason)
         emit(.closed(reason), of: peer.id)
     }
@@ -135,11 +149,15 @@ public final class Forwarder {
     // MARK: - Time
 
     /// When `handleTimeout` is due.
-    public var nextDeadline: Instant? { schedule.nextDeadline }
+    public var nextDeadline: Instant? {
+        guard let turn else { return schedule.nextDeadline }
+        return earliest(schedule.nextDeadline, turn.nextDeadline)
+    }
 
     /// Does everything that is due.
     public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
         fanOutAll(at: now, into: batch)
+        turn?.handleTimeout(at: now)
         while let id = schedule.firstSendDue(at: now) {
             guard let peer = peer(id) else {
                 schedule.setSendTime(of: id, to: nil)
@@ -177,6 +195,10 @@ public final class Forwarder {
             guard directory.peer(peer.id) != nil else { return }
         }
         peer.handleTimeout(at: now, into: batch)
+        if peer.transport.data != nil {
+            serveData(of: peer, at: now, into: batch)
+            guard directory.peer(peer.id) != nil else { return }
+        }
         schedule.noteServed(peer, at: now)
     }
 

@@ -21,6 +21,8 @@ public struct ForwarderConfiguration {
     public var historyBytesMax = 2 * 1024 * 1024
     /// How much peers may be sent.
     public var sendRate = SendRateSettings()
+    /// Report simulcast layers that nobody wants, for their publishers to pause.
+    public var pausesUnusedLayers = true
 
     /// The same entropy in the form that the standard library asks for.
     struct Generator: RandomNumberGenerator {

@@ -59,7 +59,7 @@ public struct ImpairedLink<Payload> {
 
     private var conditions: LinkConditions
     private let start: Instant
-    private var random: LinkRandom
+    private var random: SplitMix64
     private var isInBurst = false
     private var policerTokens: Double
     private var policerTime: Instant
@@ -83,7 +83,7 @@ public struct ImpairedLink<Payload> {
     public init(_ conditions: LinkConditions, seed: UInt64, start: Instant) {
         self.conditions = conditions
         self.start = start
-        random = LinkRandom(seed: seed)
+        random = SplitMix64(seed: seed)
         policerTokens = Double(conditions.policer?.bucketBytes ?? 0)
         policerTime = start
         lastDeparture = start
@@ -280,20 +280,7 @@ public struct ImpairedLink<Payload> {
     }
 }
 
-/// A random number generator with a seed, SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
-struct LinkRandom {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
+extension SplitMix64 {
     /// 0..<1.
     mutating func fraction() -> Double { Double(next() >> 11) / Double(1 << 53) }
 

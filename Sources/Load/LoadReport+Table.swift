@@ -80,6 +80,7 @@ extension LoadReport {
             lines.append(
                 "  \(name)        sent \(media.packetsSent), received \(media.packetsReceived), "
                     + "lost \(media.packetsLost) (\(decimal(media.lossPercent, 3)) %)"
+                    + (media.packetsWithheld > 0 ? ", left out by the server \(media.packetsWithheld)" : "")
             )
             lines.append(
                 "               duplicated \(media.packetsDuplicated), reordered \(media.packetsReordered), "

@@ -93,6 +93,7 @@ extension LoadReport.Media {
             packetsSent: received.packetsMade,
             packetsReceived: received.packets,
             packetsLost: received.lost,
+            packetsWithheld: received.withheld,
             lossPercent: LoadReport.Window.percent(received.lost, of: received.lost + received.packets),
             packetsDuplicated: received.duplicates,
             packetsLate: received.reordered + received.restored,

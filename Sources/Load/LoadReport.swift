@@ -16,8 +16,10 @@ package struct LoadReport: Codable, Sendable {
         package var packetsSent: Int
         /// Received by the subscribers, without duplicates.
         package var packetsReceived: Int
-        /// Not received, not even as retransmissions.
+        /// Not received, not even as retransmissions, though the server sent them or never got them.
         package var packetsLost: Int
+        /// Left out by the server, which then numbers what it sends without a gap.
+        package var packetsWithheld: Int
         /// Lost packets in percent of the expected ones.
         package var lossPercent: Double
         /// Received again with a new sequence number.
@@ -116,6 +118,7 @@ package struct LoadReport: Codable, Sendable {
         package var viewers: [Viewer]?
 
         package var packetsLost: Int { (video?.packetsLost ?? 0) + (audio?.packetsLost ?? 0) }
+        package var packetsWithheld: Int { (video?.packetsWithheld ?? 0) + (audio?.packetsWithheld ?? 0) }
         package var subscribersSilent: Int { (video?.subscribersSilent ?? 0) + (audio?.subscribersSilent ?? 0) }
         /// The higher p99 of video and audio.
         package var p99Milliseconds: Double? {
@@ -191,6 +194,6 @@ package struct LoadReport: Codable, Sendable {
     package var isLossless: Bool {
         let windows = steps + (window.map { [$0] } ?? [])
         return !windows.isEmpty && disconnections.isEmpty && tracksMissing ?? 0 == 0
-            && windows.allSatisfy { $0.packetsLost == 0 && $0.subscribersSilent == 0 }
+            && windows.allSatisfy { $0.packetsLost == 0 && $0.packetsWithheld == 0 && $0.subscribersSilent == 0 }
     }
 }

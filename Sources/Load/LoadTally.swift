@@ -18,6 +18,8 @@ struct MediaTally: Sendable {
     var framesDecoded = 0
     /// Since the window began.
     var lost = 0
+    /// Since the window began.
+    var withheld = 0
     var longestGap = Interval.zero
     /// Tracks without a packet so far.
     var silentTracks = 0
@@ -31,7 +33,9 @@ struct MediaTally: Sendable {
         restored += verifier.restored
         unreadable += verifier.unreadable
         framesDecoded += verifier.framesDecoded
-        lost += made.map { verifier.lost(ofMade: $0) } ?? verifier.lost
+        let missing = made.map { verifier.lost(ofMade: $0) } ?? verifier.lost
+        lost += max(missing - verifier.withheld, 0)
+        withheld += verifier.withheld
         longestGap = max(longestGap, verifier.longestGap)
         if verifier.packets + verifier.unreadable == 0 { silentTracks += 1 }
     }
@@ -45,6 +49,7 @@ struct MediaTally: Sendable {
     mutating func merge(_ other: Self) {
         for count in Self.counts { self[keyPath: count] += other[keyPath: count] }
         lost += other.lost
+        withheld += other.withheld
         longestGap = max(longestGap, other.longestGap)
         silentTracks += other.silentTracks
         delays.merge(other.delays)

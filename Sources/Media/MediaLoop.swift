@@ -30,7 +30,10 @@ public actor MediaLoop: MediaPlane {
 
     let forwarder: Forwarder
     let batch = DatagramBatch()
+    /// Datagrams of the batch to TURN clients, framed for them; as long as the batch. `nil` without a TURN server.
+    var framed: DatagramBatch?
     private let socketOptions: SocketOptions
+    private let turnSettings: TURNSettings?
     private let candidates: @Sendable ([TransportAddress]) -> [TransportAddress]
     private let onEvents: EventHandler
     private var peers: Set<PeerID> = []
@@ -84,6 +87,7 @@ public actor MediaLoop: MediaPlane {
         fingerprint = configuration.certificate.fingerprint
         socketOptions = configuration.socketOptions
         candidates = configuration.candidates
+        turnSettings = configuration.turn
         self.onEvents = onEvents
         let now = EventLoop.now()
         loadMeter = LoadMeter(at: now)
@@ -96,6 +100,7 @@ public actor MediaLoop: MediaPlane {
         )
         core.srtpBackend = configuration.srtpBackend
         core.sendRate = configuration.sendRate
+        core.pausesUnusedLayers = configuration.pausesUnusedLayers
         forwarder = Forwarder(core)
     }
 
@@ -117,6 +122,7 @@ public actor MediaLoop: MediaPlane {
             let index = try eventLoop.addSocket(bind: address, options: socketOptions)
             if let description = eventLoop.description(of: index) { sockets.append(description) }
         }
+        if let turnSettings { startTURN(turnSettings) }
     }
 
     /// Ends everything: every peer gets close_notify and is reported as `closed(.requested)`, what is still to be sent
@@ -156,6 +162,7 @@ public actor MediaLoop: MediaPlane {
         // Clocks and requests; packets were published before they were sent on here.
         publishRelayed()
         flush()
+        forwarder.closeTURNSessions(at: now)
         turnCause.turnEnded()
         eventLoop.setTimer(at: forwarder.nextDeadline)
         let events = forwarder.takeEvents()
@@ -176,6 +183,7 @@ public actor MediaLoop: MediaPlane {
         // Datagrams may still be in the hands of a cipher that works on many at once.
         forwarder.completeBatch()
         eventLoop.send(batch)
+        if let framed, !framed.isEmpty { eventLoop.send(framed) }
         guard let readAt = turnCause.readAt else { return }
         let latency = EventLoop.now() - readAt
         overloadSampler.note(delay: latency)
@@ -241,6 +249,11 @@ public actor MediaLoop: MediaPlane {
         forwarder.requestKeyFrame(of: peer, at: EventLoop.now())
     }
 
+    /// Performs commands about data channels in their order. Those for peers that are not here and closed channels do nothing.
+    public func perform(_ commands: [DataCommand]) {
+        forwarder.perform(commands, at: EventLoop.now(), into: batch)
+    }
+
     /// One peer's media as it is now; `nil` when the peer is not here.
     public func statistics(of peer: PeerID) -> PeerStatistics? {
         forwarder.statistics(of: peer, at: EventLoop.now())
@@ -256,6 +269,9 @@ public actor MediaLoop: MediaPlane {
             forwardingLatency: forwardingLatency,
             queuedDatagrams: eventLoop.queuedDatagrams,
             batchOverflows: batch.overflowed,
+            turn: forwarder.turnCounters.map {
+                TURNMetrics(counters: $0, allocations: forwarder.turnAllocationCount)
+            },
             relay: relayCounters
         )
     }

@@ -20,8 +20,12 @@ public struct MediaLoopConfiguration: Sendable {
     public var srtpBackend: SRTPBackend
     /// How much peers may be sent.
     public var sendRate: SendRateSettings
+    /// Report simulcast layers that nobody wants, for their publishers to pause.
+    public var pausesUnusedLayers: Bool
     /// The host candidates of the loop, most preferred first, for the addresses that its sockets are bound to.
     public var candidates: @Sendable (_ bound: [TransportAddress]) -> [TransportAddress]
+    /// The loop's TURN server; `nil` for none.
+    public var turn: TURNSettings?
     /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
     public var random: @Sendable () -> UInt64
 
@@ -33,7 +37,9 @@ public struct MediaLoopConfiguration: Sendable {
         socketOptions: SocketOptions = SocketOptions(),
         srtpBackend: SRTPBackend = .preferred,
         sendRate: SendRateSettings = SendRateSettings(),
+        pausesUnusedLayers: Bool = true,
         candidates: @escaping @Sendable (_ bound: [TransportAddress]) -> [TransportAddress] = { $0 },
+        turn: TURNSettings? = nil,
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) {
         self.name = name
@@ -43,7 +49,17 @@ public struct MediaLoopConfiguration: Sendable {
         self.socketOptions = socketOptions
         self.srtpBackend = srtpBackend
         self.sendRate = sendRate
+        self.pausesUnusedLayers = pausesUnusedLayers
         self.candidates = candidates
+        self.turn = turn
         self.random = random
     }
+}
+
+/// The settings of a loop's TURN server.
+public struct TURNSettings: Hashable, Sendable {
+    /// Ports of the node that no relayed address may have, besides those of the loop itself.
+    public var reservedPorts: Set<UInt16>
+
+    public init(reservedPorts: Set<UInt16> = []) { self.reservedPorts = reservedPorts }
 }

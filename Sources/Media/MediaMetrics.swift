@@ -1,6 +1,7 @@
 public import EventLoop
 public import Forwarding
 public import Metrics
+public import TURN
 
 /// A snapshot of what one media loop has counted and measured.
 public struct MediaMetrics: Sendable {
@@ -19,6 +20,20 @@ public struct MediaMetrics: Sendable {
     public var queuedDatagrams: Int
     /// Datagrams lost because the batch of one turn was full and could not be flushed.
     public var batchOverflows: Int
+    /// The TURN server; `nil` without one.
+    public var turn: TURNMetrics?
     /// What went to and came from the node's other loops.
     public var relay: RelayCounters
+}
+
+/// A snapshot of one loop's TURN server.
+public struct TURNMetrics: Sendable {
+    public var counters: TURNCounters
+    /// The allocations that exist.
+    public var allocations: Int
+
+    public init(counters: TURNCounters = TURNCounters(), allocations: Int = 0) {
+        self.counters = counters
+        self.allocations = allocations
+    }
 }

@@ -71,6 +71,8 @@ public struct ReceiveTrackParameters: Hashable, Sendable {
     /// Whether `rids` are in ascending order of layers. Otherwise layers are ranked by their measured bitrates, because
     /// an application may order the rids of an offer as it likes.
     public var layersAscend = false
+    /// Whether signaling can ask the peer to pause single layers, and to send them again; `layersAscend` then.
+    public var canPauseLayers = false
     /// Primary SSRCs of the SDP, in order; empty where MID and RID identify the streams.
     public var ssrcs: [SSRC]
     /// The RTX SSRC of each primary SSRC (`a=ssrc-group:FID`).

@@ -12,6 +12,23 @@ public struct MediaTransport: Hashable, Sendable {
     }
 }
 
+/// What a client needs to use the TURN server of its media loop. The password is never printed.
+public struct TURNAccess: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
+    /// `turn:` URIs (RFC 7065), most preferred first; not empty.
+    public let urls: [String]
+    public let username: String
+    public let password: String
+
+    public init(urls: [String], username: String, password: String) {
+        self.urls = urls
+        self.username = username
+        self.password = password
+    }
+
+    public var description: String { "TURNAccess(\(urls.joined(separator: " ")), password hidden)" }
+    public var debugDescription: String { description }
+}
+
 /// A published track and the loop of its publisher.
 public struct PlacedTrack: Hashable, Sendable {
     public let track: TrackID
@@ -35,10 +52,14 @@ public protocol MediaPlane: Sendable {
     /// The certificate and the addresses that peers of this loop connect to.
     func transport() async -> MediaTransport
 
+    /// Accepts new TURN credentials for a peer that is not added yet, until ``removePeer(_:)`` or the peer's end. `nil` on a
+    /// loop without a TURN server.
+    func openTURN(for peer: PeerID) async -> TURNAccess?
+
     /// Adds a peer. Its connectivity checks are answered from now on.
     func addPeer(_ parameters: PeerParameters) async throws
 
-    /// Ends the peer with close_notify and frees it. Does nothing for an unknown peer.
+    /// Ends the peer with close_notify and frees it, with its TURN credentials. Does nothing for an unknown peer.
     func removePeer(_ peer: PeerID) async
 
     /// Replaces the ICE credentials. The selected path stays until a check with the new ones succeeds (RFC 8445 §9).
@@ -61,9 +82,17 @@ public protocol MediaPlane: Sendable {
     /// Requests a key frame of every video stream that the peer sends at present. Does nothing for an unknown peer.
     func requestKeyFrame(of peer: PeerID) async
 
+    /// Performs commands about data channels in their order. Those for unknown peers and closed channels do nothing.
+    func perform(_ commands: [DataCommand]) async
+
     /// The peer's media as it is now; `nil` for an unknown peer.
     func statistics(of peer: PeerID) async -> PeerStatistics?
 
     /// The loop's load since the previous call. It has one caller, about once a second.
     func load() async -> LoopLoad
+}
+
+extension MediaPlane {
+    /// A plane without a TURN server.
+    public func openTURN(for peer: PeerID) async -> TURNAccess? { nil }
 }

@@ -19,35 +19,50 @@ public enum PeerEvent: Sendable, Equatable {
     /// nothing of the source was sent before. `isRequested` is false when the layer of the slot's ``LayerChoice`` does
     /// not flow and the nearest one plays instead.
     case layerSwitched(slot: MID, current: RID?, previous: RID?, isRequested: Bool)
+    /// The simulcast layers of a published track that nobody wants have changed, here lowest first. The peer may pause them,
+    /// and is to send all others. Reported only where ``ReceiveTrackParameters/canPauseLayers``. Layers are added at most every five seconds,
+    /// and removed as soon as they are wanted.
+    case unusedLayers(mid: MID, rids: [RID])
     /// The stability of the network to the peer changed, by the reports of both sides: 0 stable, 1 slightly unstable,
     /// 2 unstable, 3 very unstable. It starts at 0 and changes at most every two seconds.
     case networkChanged(level: Int)
+    /// The quality of the network to the peer has another level in a direction. It starts as unknown, gets worse at most
+    /// every two seconds, and better at most every three.
+    case qualityChanged(LinkQuality)
+    /// Something happened to the peer's data channels. The ``DataCredit`` of the peer bounds how many of these wait.
+    case data(DataEvent)
 }
 
 /// Events that wait for one reader.
 extension PeerEvent {
     /// What an event is about. The latest event on a subject makes those before it obsolete.
     private enum Subject: Hashable {
-        case connection, network
+        case connection, network, quality
         case track(MID)
         case format(slot: MID)
         case speech(MID)
         case layer(slot: MID)
+        case unusedLayers(MID)
     }
 
-    private var subject: Subject {
+    /// `nil` for an event that makes no other obsolete.
+    private var subject: Subject? {
         switch self {
         case .connected, .closed: .connection
         case .trackStarted(let mid, _), .trackPaused(let mid): .track(mid)
         case .formatUnsupported(let slot, _): .format(slot: slot)
         case .speech(let mid, _): .speech(mid)
         case .layerSwitched(let slot, _, _, _): .layer(slot: slot)
+        case .unusedLayers(let mid, _): .unusedLayers(mid)
         case .networkChanged: .network
+        case .qualityChanged: .quality
+        case .data: nil
         }
     }
 
     /// Adds the event to the earlier ones of its peer, so that what waits is bounded by the peer's tracks and slots: one
-    /// event on each subject, two on speech, and only `closed` of a peer that closed.
+    /// event on each subject, two on speech, and only `closed` of a peer that closed. Events of data channels are all kept,
+    /// because the peer's credit bounds them.
     package func merge(into waiting: inout [PeerEvent]) {
         if case .closed? = waiting.last { return }
         var merged = self
@@ -56,6 +71,7 @@ extension PeerEvent {
         case .connected:
             waiting.insert(self, at: 0)
             return
+        case .data: break
         // The reader still learns that somebody spoke.
         case .speech(_, isSpeaking: false): waiting.removeAll { $0 == self }
         case .layerSwitched(let slot, let current, _, let isRequested):

@@ -66,6 +66,8 @@ public struct PeerParameters: Sendable {
     public var publishBitsPerSecondMax: Int?
     /// Bit/s that the peer may be sent, all its media together; `nil` for the settings' maximum.
     public var receiveBitsPerSecondMax: Int?
+    /// The negotiated data channels; `nil` without.
+    public var data: DataTransportParameters?
     /// The fair-queueing group of the peer's media, such as its channel: the capacity of a socket is divided equally
     /// between groups. Any number.
     public var share: UInt64
@@ -78,6 +80,7 @@ public struct PeerParameters: Sendable {
         send: [SendTrackParameters] = [],
         publishBitsPerSecondMax: Int? = nil,
         receiveBitsPerSecondMax: Int? = nil,
+        data: DataTransportParameters? = nil,
         share: UInt64 = 0
     ) {
         self.id = id
@@ -87,6 +90,7 @@ public struct PeerParameters: Sendable {
         self.send = send
         self.publishBitsPerSecondMax = publishBitsPerSecondMax
         self.receiveBitsPerSecondMax = receiveBitsPerSecondMax
+        self.data = data
         self.share = share
     }
 }

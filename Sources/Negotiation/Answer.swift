@@ -4,8 +4,15 @@ internal import Wire
 extension RemoteDescription {
     /// The local answer: the same m-lines in the same order (RFC 3264 §6).
     ///
-    /// - Parameter live: The answer to each section of `self.live`, in order.
-    func answer(local: LocalTransport, sessionID: UInt64, live answered: [LocalSection]) -> String {
+    /// - Parameters:
+    ///   - live: The answer to each section of `self.live`, in order.
+    ///   - acceptsData: Whether to accept data channels.
+    func answer(
+        local: LocalTransport,
+        sessionID: UInt64,
+        live answered: [LocalSection],
+        acceptsData: Bool
+    ) -> String {
         precondition(answered.count == live.count, "each live section is answered once")
         var rest = answered[...]
         return LocalDescription(
@@ -15,9 +22,18 @@ extension RemoteDescription {
                 setup: localRole == .client ? .active : .passive,
                 isLite: true
             ),
-            bundle: bundle,
+            bundle: acceptsData ? bundle : bundle?.filter { $0 != data?.mid },
             allowsMixedExtensions: session.attributes.has("extmap-allow-mixed"),
-            sections: sections.map { section in
+            sections: sections.enumerated().map { index, section in
+                if acceptsData, let data, data.index == index {
+                    return .data(
+                        LocalDataSection(
+                            mid: data.mid,
+                            port: data.parameters.port,
+                            protocolName: section.media.protocolName
+                        )
+                    )
+                }
                 guard section.kind != nil, !section.isRejected, let local = rest.popFirst() else {
                     return .rejected(section.media, mid: section.mid)
                 }

@@ -26,6 +26,8 @@ public struct ClientAnswerer: Sendable {
         public let removed: [MID]
         /// The MIDs of all m-lines in use, the BUNDLE-tagged one first.
         public let mids: [MID]
+        /// The data channels, if they were offered.
+        public let data: DataTransportParameters?
     }
 
     private enum Use: Sendable {
@@ -109,6 +111,10 @@ public struct ClientAnswerer: Sendable {
             if index == lines.count { lines.append(Line(kind: section.kind, mid: section.mid, use: .closed)) }
             try check(section, at: index)
             let line = lines[index]
+            if let data = offer.data, data.index == index {
+                answers.append(.data(LocalDataSection(mid: data.mid, port: data.parameters.port)))
+                continue
+            }
             let reply = reply(to: section, line, sending: sending, using: &generator)
             if case .receiving = line.use, let mid = line.mid, !reply.use.isReceiving { removed.append(mid) }
             if let track = reply.track, !line.use.isReceiving { added.append(track) }
@@ -116,11 +122,7 @@ public struct ClientAnswerer: Sendable {
             answers.append(reply.section)
         }
         version += 1
-        let accepted = Set(
-            answers.compactMap { answer in
-                if case .live(let section) = answer { section.mid } else { nil }
-            }
-        )
+        let accepted = Set(answers.compactMap(\.liveMID))
         let bundle = (offer.bundle ?? []).filter(accepted.contains)
         let isServer = offer.setup == .active
         let text = LocalDescription(
@@ -142,7 +144,8 @@ public struct ClientAnswerer: Sendable {
             send: lines.compactMap { if case .sending(let track) = $0.use { track } else { nil } },
             added: added,
             removed: removed,
-            mids: bundle
+            mids: bundle,
+            data: offer.data?.parameters
         )
     }
 
@@ -247,7 +250,8 @@ extension ClientAnswer {
             remoteCandidates: offer.remoteCandidates,
             send: offer.send,
             receive: offer.added.map(\.parameters),
-            mids: offer.mids
+            mids: offer.mids,
+            data: offer.data
         )
     }
 }

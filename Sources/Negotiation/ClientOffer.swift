@@ -61,6 +61,7 @@ public struct ClientOffer: Sendable {
     private let direction: MediaDirection
     private let sections: [LocalSection]
     private let encodings: [[ClientEncoding]]
+    private let data: LocalDataSection?
 
     /// An offer to publish: a `sendonly` section for each kind that has codecs.
     ///
@@ -69,12 +70,14 @@ public struct ClientOffer: Sendable {
     ///   - audio: Formats in order of preference; empty for no audio.
     ///   - video: Formats in order of preference; empty for no video.
     ///   - rids: Simulcast layers of video, lowest first; empty without simulcast. At most eight, each once.
+    ///   - hasData: Whether to offer data channels.
     ///   - generator: Chooses SSRCs, names and the session identifier.
     public static func publish(
         transport: LocalTransport,
         audio: [CodecParameters] = [.standard(.opus)],
         video: [CodecParameters] = [.standard(.vp8)],
         rids: [RID] = [],
+        hasData: Bool = false,
         using generator: inout some RandomNumberGenerator
     ) -> Self {
         precondition(rids.count <= SimulcastAttribute.streamsMax && Set(rids).count == rids.count, "rids are distinct")
@@ -111,6 +114,7 @@ public struct ClientOffer: Sendable {
             direction: .sendonly,
             sections: sections,
             encodings: encodings,
+            hasData: hasData,
             using: &generator
         )
     }
@@ -122,6 +126,7 @@ public struct ClientOffer: Sendable {
         video: [CodecParameters] = [
             .standard(.vp8), .standard(.vp9), .standard(.h264), .standard(.av1), .standard(.h265),
         ],
+        hasData: Bool = false,
         using generator: inout some RandomNumberGenerator
     ) -> Self {
         var sections: [LocalSection] = []
@@ -133,6 +138,7 @@ public struct ClientOffer: Sendable {
             direction: .recvonly,
             sections: sections,
             encodings: sections.map { _ in [] },
+            hasData: hasData,
             using: &generator
         )
     }
@@ -142,19 +148,21 @@ public struct ClientOffer: Sendable {
         direction: MediaDirection,
         sections: [LocalSection],
         encodings: [[ClientEncoding]],
+        hasData: Bool,
         using generator: inout some RandomNumberGenerator
     ) {
         precondition(!sections.isEmpty, "an offer has audio or video")
         self.direction = direction
         self.sections = sections
         self.encodings = encodings
+        data = hasData ? MID("\(sections.count)").map { LocalDataSection(mid: $0) } : nil
         text =
             LocalDescription(
                 sessionID: UInt64.random(in: 1...UInt64.max, using: &generator),
                 lines: LocalTransportLines(transport: transport, setup: .actpass, isLite: false),
-                bundle: sections.compactMap(\.mid),
+                bundle: sections.compactMap(\.mid) + [data?.mid].compactMap { $0 },
                 allowsMixedExtensions: true,
-                sections: sections.map { .live($0) }
+                sections: sections.map { .live($0) } + [data.map { .data($0) }].compactMap { $0 }
             ).serialized()
     }
 
@@ -191,6 +199,8 @@ public struct ClientAnswer: Hashable, Sendable {
     public let receive: [ReceiveTrackParameters]
     /// The MIDs of all live sections, the BUNDLE-tagged one first.
     public let mids: [MID]
+    /// `nil` without data channels.
+    public let data: DataTransportParameters?
 }
 
 extension ClientOffer {
@@ -203,7 +213,7 @@ extension ClientOffer {
             type: .answer,
             layerDirection: direction.sends ? .recv : .send
         )
-        guard remote.sections.count == sections.count else {
+        guard remote.sections.count == sections.count + (data == nil ? 0 : 1) else {
             throw .malformed("The answer has \(remote.sections.count) m-lines to the offer's \(sections.count).")
         }
         var send: [ClientSendTrack] = []
@@ -255,7 +265,8 @@ extension ClientOffer {
             remoteCandidates: remote.candidates,
             send: send,
             receive: receive,
-            mids: remote.bundle ?? remote.live.compactMap(\.mid)
+            mids: remote.bundle ?? remote.live.compactMap(\.mid),
+            data: remote.data?.parameters
         )
     }
 

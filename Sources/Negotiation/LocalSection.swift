@@ -165,11 +165,22 @@ struct LocalDescription {
     /// A section in use, or a rejected one, which keeps its place (RFC 9429 §5.3.1).
     enum Section {
         case live(LocalSection)
+        case data(LocalDataSection)
         case rejected(MediaDescription, mid: MID?)
+
+        /// `nil` for a rejected one, and for one without.
+        var liveMID: MID? {
+            switch self {
+            case .live(let local): local.mid
+            case .data(let data): data.mid
+            case .rejected: nil
+            }
+        }
 
         func media(_ lines: LocalTransportLines, isHead: Bool) -> MediaDescription {
             switch self {
             case .live(let local): return local.media(lines, isBundleHead: isHead)
+            case .data(let data): return data.media(lines, isBundleHead: isHead)
             case .rejected(let offered, let mid):
                 return MediaDescription(
                     type: offered.type,
@@ -202,8 +213,8 @@ struct LocalDescription {
         attributes += lines.sessionAttributes
         var hasHead = false
         let media = sections.map { section in
-            guard case .live(let local) = section else { return section.media(lines, isHead: false) }
-            let isHead = bundle.map { $0.first == local.mid } ?? !hasHead
+            if case .rejected = section { return section.media(lines, isHead: false) }
+            let isHead = bundle.map { $0.first == section.liveMID } ?? !hasHead
             hasHead = true
             return section.media(lines, isHead: isHead)
         }

@@ -11,11 +11,11 @@ extension OfferedDescription {
         guard isOfferOutstanding else {
             throw .malformed("The answer belongs to no outstanding offer; answer each offer once.")
         }
-        let closedLines = Set(sections.indices.filter { sections[$0].isClosed })
+        let closedLines = Set(sections.indices.filter { sections[$0].isClosed }.map(line(of:)))
         let read = try read(text, closedLines: closedLines)
-        try check(read.answer, closedLines: closedLines)
+        try check(read, closedLines: closedLines)
         var next = self
-        let outcome = try next.apply(read.answer)
+        let outcome = try next.apply(read)
         next.remember(read)
         self = next
         return outcome
@@ -23,6 +23,8 @@ extension OfferedDescription {
 
     private struct ReadAnswer {
         let answer: RemoteDescription
+        /// Those of media, in the order of the offer.
+        let sections: [RemoteSection]
         /// The hash of each section's text; empty when the text cannot be split and all sections were parsed.
         var digests: [Int] = []
         /// The indices of the parsed sections.
@@ -32,15 +34,12 @@ extension OfferedDescription {
     /// Parses the sections whose text differs from the previous answer to the same offered m-line.
     private func read(_ text: String, closedLines: Set<Int>) throws(NegotiationError) -> ReadAnswer {
         let shape = DescriptionShape.many(closed: closedLines)
-        guard let parts = SDPParts(text), parts.sections.count == sections.count,
+        guard let parts = SDPParts(text), parts.sections.count == line(of: sections.count),
             let head = try? SessionDescription(parsing: String(parts.session))
-        else {
-            return ReadAnswer(
-                answer: try RemoteDescription(parsing: text, type: .answer, layerDirection: .send, shape: shape)
-            )
-        }
+        else { return try readWhole(text, shape: shape) }
         let direction = head.direction
-        let digests = parts.sections.map { part in
+        let mediaParts = sections.indices.map { parts.sections[line(of: $0)] }
+        let digests = mediaParts.map { part in
             var hasher = Hasher()
             hasher.combine(direction)
             hasher.combine(part)
@@ -48,14 +47,16 @@ extension OfferedDescription {
         }
         let isRead = Set(sections.indices.filter { sections[$0].answered?.digest != digests[$0] })
         var changed = String(parts.session)
-        for index in isRead.sorted() { changed += parts.sections[index] }
-        guard let session = try? SessionDescription(parsing: changed), session.media.count == isRead.count else {
+        for index in isRead.sorted() { changed += mediaParts[index] }
+        if let dataLine { changed += parts.sections[dataLine.index] }
+        guard let session = try? SessionDescription(parsing: changed),
+            session.media.count == isRead.count + (dataLine == nil ? 0 : 1)
+        else {
             // Parsing the whole text reports the right line number.
-            return ReadAnswer(
-                answer: try RemoteDescription(parsing: text, type: .answer, layerDirection: .send, shape: shape)
-            )
+            return try readWhole(text, shape: shape)
         }
-        var media = session.media[...]
+        let data = dataLine == nil ? nil : session.media.last
+        var media = session.media[..<isRead.count]
         var answered: [RemoteSection] = []
         for (index, section) in sections.enumerated() {
             if let known = section.answered, known.digest == digests[index] {
@@ -64,30 +65,52 @@ extension OfferedDescription {
                 answered.append(try RemoteSection(media, sessionDirection: direction, layerDirection: .send))
             }
         }
-        let answer = try RemoteDescription(session: head, sections: answered, type: .answer, shape: shape)
-        return ReadAnswer(answer: answer, digests: digests, isRead: isRead)
+        var all = answered
+        if let data, let dataLine {
+            let section = try RemoteSection(data, sessionDirection: direction, layerDirection: .send)
+            all.insert(section, at: dataLine.index)
+        }
+        let answer = try RemoteDescription(session: head, sections: all, type: .answer, shape: shape)
+        return ReadAnswer(answer: answer, sections: answered, digests: digests, isRead: isRead)
+    }
+
+    private func readWhole(_ text: String, shape: DescriptionShape) throws(NegotiationError) -> ReadAnswer {
+        let answer = try RemoteDescription(parsing: text, type: .answer, layerDirection: .send, shape: shape)
+        var media = answer.sections
+        if let dataLine, dataLine.index < media.count { media.remove(at: dataLine.index) }
+        return ReadAnswer(answer: answer, sections: media)
     }
 
     /// Stores the parsed answer of each m-line whose offer stays valid.
     private mutating func remember(_ read: ReadAnswer) {
-        work.read += read.digests.isEmpty ? read.answer.sections.count : read.isRead.count
+        work.read += read.digests.isEmpty ? read.sections.count : read.isRead.count
         guard read.digests.count == sections.count else { return }
         for index in read.isRead where sections[index].text != nil {
             sections[index].answered = OfferedSection.Answered(
                 digest: read.digests[index],
-                section: read.answer.sections[index].condensed()
+                section: read.sections[index].condensed()
             )
         }
     }
 
-    private func check(_ answer: RemoteDescription, closedLines: Set<Int>) throws(NegotiationError) {
-        guard answer.sections.count == sections.count else {
+    private func check(_ read: ReadAnswer, closedLines: Set<Int>) throws(NegotiationError) {
+        let answer = read.answer
+        guard answer.sections.count == line(of: sections.count) else {
             throw .malformed(
-                "The answer has \(answer.sections.count) m-lines to the offer's \(sections.count); answer each, in "
-                    + "the same order."
+                "The answer has \(answer.sections.count) m-lines to the offer's \(line(of: sections.count)); answer "
+                    + "each, in the same order."
             )
         }
-        for (index, (section, answered)) in zip(sections, answer.sections).enumerated() {
+        if let dataLine {
+            let answered = answer.sections[dataLine.index]
+            guard answered.media.type == "application", answered.isRejected || answered.mid == dataLine.mid else {
+                throw .malformed(
+                    "m-line \(dataLine.index) of the answer is not the data channels' a=mid:\(dataLine.mid)."
+                )
+            }
+        }
+        for (offset, (section, answered)) in zip(sections, read.sections).enumerated() {
+            let index = line(of: offset)
             guard answered.kind == section.kind else {
                 throw .malformed("m-line \(index) of the answer is not \(section.kind.rawValue), as it was offered.")
             }
@@ -101,13 +124,14 @@ extension OfferedDescription {
         )
     }
 
-    private mutating func apply(_ answer: RemoteDescription) throws(NegotiationError) -> Outcome {
+    private mutating func apply(_ read: ReadAnswer) throws(NegotiationError) -> Outcome {
+        let answer = read.answer
         let isFirst = remote == nil
         var added: [NegotiatedSlot] = []
         var removed = closed
         var received: [ReceiveTrackParameters] = []
         var unsupported: [UnsupportedTrack] = []
-        for (index, answered) in answer.sections.enumerated() {
+        for (index, answered) in read.sections.enumerated() {
             switch sections[index].use {
             case .sentByClient(isRefused: false):
                 if answered.isRejected {
@@ -144,7 +168,12 @@ extension OfferedDescription {
         }
         closed = []
         isOfferOutstanding = false
-        if isFirst { receive = received }
+        if isFirst {
+            receive = received
+            // Both ends have the same port.
+            data = answer.data.map(\.parameters).flatMap { $0.port == DataTransportParameters.portDefault ? $0 : nil }
+            if dataLine == nil { data = nil }
+        }
         let remote = self.remote ?? answer.remoteTransport
         self.remote = remote
         return Outcome(
@@ -152,7 +181,8 @@ extension OfferedDescription {
             receive: receive,
             added: added,
             removed: removed,
-            unsupported: unsupported
+            unsupported: unsupported,
+            data: data
         )
     }
 
@@ -222,6 +252,7 @@ extension OfferedDescription {
             rtxSSRCs: rids.isEmpty ? answered.rtxSSRCs : [:]
         )
         track.layersAscend = !rids.isEmpty
+        track.canPauseLayers = rids.count > 1
         return track
     }
 

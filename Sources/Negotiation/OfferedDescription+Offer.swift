@@ -52,7 +52,7 @@ extension OfferedDescription {
     }
 
     private func hasRoom(for kind: MediaKind) -> Bool {
-        sections.count < Self.sectionsMax || sections[head...].contains { $0.kind == kind && $0.isVacant }
+        line(of: sections.count) < Self.sectionsMax || sections[head...].contains { $0.kind == kind && $0.isVacant }
     }
 
     private mutating func release(allBut wanted: [OfferedSection.TrackName: OfferedSection.TrackKey]) {
@@ -99,7 +99,7 @@ extension OfferedDescription {
                 codecs += [payloadTypes.number(red)].compactMap { $0 }
             }
             let vacancy = vacancies.take(kind)
-            guard vacancy != nil || sections.count < Self.sectionsMax else { continue }
+            guard vacancy != nil || line(of: sections.count) < Self.sectionsMax else { continue }
             let cname = cnames[key.streamID] ?? makeCanonicalName(using: &generator)
             cnames[key.streamID] = cname
             let use = OfferedSection.Use.playing(

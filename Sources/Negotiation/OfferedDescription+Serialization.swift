@@ -10,11 +10,12 @@ extension OfferedDescription {
             sessionID: sessionID,
             version: version,
             lines: lines,
-            bundle: sections.filter { !$0.isClosed }.map(\.mid),
+            bundle: bundle,
             allowsMixedExtensions: true,
             sections: []
         ).serialized()
         for index in sections.indices {
+            if index == dataLine?.index { writeDataLine(lines, to: &text) }
             let isHead = index == head
             if let known = sections[index].text, known.isHead == isHead {
                 text += known.value
@@ -26,7 +27,13 @@ extension OfferedDescription {
             work.described += 1
             text += value
         }
+        if dataLine?.index == sections.count { writeDataLine(lines, to: &text) }
         return text
+    }
+
+    private func writeDataLine(_ lines: LocalTransportLines, to text: inout String) {
+        guard let dataLine else { return }
+        LocalDataSection(mid: dataLine.mid).media(lines, isBundleHead: head == sections.endIndex).write(to: &text)
     }
 
     private func line(_ section: OfferedSection, isHead: Bool) -> LocalDescription.Section {
@@ -72,7 +79,10 @@ extension OfferedDescription {
             hasLayers: !layers.isEmpty
         )
         line.layers = layers.map {
-            RemoteLayer(attribute: RIDAttribute(rid: $0.rid, direction: .recv), isPaused: !$0.isActive)
+            RemoteLayer(
+                attribute: RIDAttribute(rid: $0.rid, direction: .recv),
+                isPaused: !$0.isActive || pausedLayers.contains($0.rid)
+            )
         }
         if let kbps = section.kind == .audio ? clientMedia.audioKbps : clientMedia.videoKbps, kbps > 0 {
             let bits = kbps.multipliedReportingOverflow(by: 1_000)

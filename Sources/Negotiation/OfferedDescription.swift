@@ -95,6 +95,15 @@ public struct OfferedDescription: Sendable {
         /// Tracks whose codecs the client does not support. Not those of m-lines that it answers `inactive`: it declines
         /// these tracks.
         public let unsupported: [UnsupportedTrack]
+        /// The data channels, from the first answer; `nil` when they were not offered, or the client declines them.
+        public let data: DataTransportParameters?
+    }
+
+    /// The m-line of data channels. It never moves, and stays open.
+    struct DataLine: Hashable, Sendable {
+        /// Its place among all m-lines.
+        let index: Int
+        let mid: MID
     }
 
     /// The maximum number of m-lines: the client's own, and audio and video of 127 senders. Further streams wait for a free
@@ -116,12 +125,18 @@ public struct OfferedDescription: Sendable {
     let clientCodecs: [MediaKind: CodecParameters]
     /// The format of an m-line without a track.
     let placeholderCodecs: [MediaKind: CodecParameters]
+    /// The m-lines of media.
     var sections: [OfferedSection] = []
+    /// `nil` when no data channels are offered.
+    private(set) var dataLine: DataLine?
+    var data: DataTransportParameters?
     var mids: MIDGenerator
     var sources: SSRCSequence
     var version: UInt64 = 0
     /// Tracks without a format that the server can offer.
     var withoutFormats: Set<OfferedSection.TrackKey> = []
+    /// The client's layers that the next offer asks it to pause, besides those that it starts inactive.
+    public private(set) var pausedLayers: Set<RID> = []
     /// Slots whose m-line is closed in the outstanding offer.
     var closed: [MID] = []
     var remote: RemoteTransport?
@@ -139,12 +154,14 @@ public struct OfferedDescription: Sendable {
     ///     default one.
     ///   - receivesMedia: Whether the client receives remote streams.
     ///   - kinds: The kinds of media that it receives.
+    ///   - offersData: Whether to offer data channels.
     ///   - generator: Chooses names and the session identifier of the `o=` line.
     public init(
         local: LocalTransport,
         clientMedia: ClientMedia,
         receivesMedia: Bool,
         kinds: Set<MediaKind> = [.audio, .video],
+        offersData: Bool = false,
         using generator: inout some RandomNumberGenerator
     ) {
         let rids = clientMedia.layers.map(\.rid)
@@ -171,11 +188,42 @@ public struct OfferedDescription: Sendable {
         for kind in MediaKind.allCases where clientCodecs[kind] != nil {
             sections.append(OfferedSection(kind: kind, mid: mids.next(kind), use: .sentByClient(isRefused: false)))
         }
-        guard sections.isEmpty else { return }
         // A transport needs at least one m-line. The first remote tracks use these.
-        for kind in MediaKind.allCases where kinds.contains(kind) || kinds.isEmpty {
-            sections.append(OfferedSection(kind: kind, mid: mids.next(kind), use: .empty))
+        if sections.isEmpty, !(offersData && kinds.isEmpty) {
+            for kind in MediaKind.allCases where kinds.contains(kind) || kinds.isEmpty {
+                sections.append(OfferedSection(kind: kind, mid: mids.next(kind), use: .empty))
+            }
         }
+        if offersData { dataLine = DataLine(index: sections.count, mid: mids.next("data")) }
+    }
+
+    /// The place of a section of media among all m-lines.
+    func line(of index: Int) -> Int {
+        guard let dataLine, index >= dataLine.index else { return index }
+        return index + 1
+    }
+
+    /// The BUNDLE group: the tagged m-line first.
+    var bundle: [MID] {
+        var mids = sections.filter { !$0.isClosed }.map(\.mid)
+        if let dataLine { mids.insert(dataLine.mid, at: mids.isEmpty ? 0 : 1) }
+        return mids
+    }
+
+    /// Asks the client in the next offer to pause these simulcast layers (`~` in `a=simulcast`, RFC 8853 §5.2) and to send all
+    /// others. libwebrtc sets the encodings' `active` by it; Firefox ignores it.
+    ///
+    /// - Precondition: No offer is outstanding.
+    /// - Returns: Whether that changes the offer. Layers that the client does not have do not.
+    public mutating func pauseLayers(_ rids: Set<RID>) -> Bool {
+        precondition(!isOfferOutstanding, "an outstanding offer does not change")
+        let paused = rids.intersection(clientMedia.layers.filter(\.isActive).map(\.rid))
+        guard paused != pausedLayers else { return false }
+        pausedLayers = paused
+        for index in sections.indices where sections[index].kind == .video {
+            if case .sentByClient(isRefused: false) = sections[index].use { sections[index].text = nil }
+        }
+        return true
     }
 
     /// The BUNDLE-tagged m-line, whose transport carries all others: the first one in use (RFC 9143 §7.2).

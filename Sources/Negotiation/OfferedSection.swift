@@ -125,7 +125,10 @@ struct MIDGenerator: Sendable {
     }
 
     /// For example `audio_X7d9Qa`.
-    mutating func next(_ kind: MediaKind) -> MID {
+    mutating func next(_ kind: MediaKind) -> MID { next(kind.rawValue) }
+
+    /// - Parameter prefix: a token.
+    mutating func next(_ prefix: String) -> MID {
         state = (state + Self.step) % Self.period
         var rest = state
         var name: [UInt8] = []
@@ -133,7 +136,7 @@ struct MIDGenerator: Sendable {
             name.append(Self.alphabet[Int(rest % 62)])
             rest /= 62
         }
-        guard let mid = MID("\(kind.rawValue)_\(String(decoding: name, as: UTF8.self))") else {
+        guard let mid = MID("\(prefix)_\(String(decoding: name, as: UTF8.self))") else {
             preconditionFailure("letters and digits are a token")
         }
         return mid

@@ -43,7 +43,7 @@ struct ParsedOffer {
     var kinds: [MediaKind] { sections.map(\.kind) }
 
     /// Refuses the offer when one section has no forwardable codec: RFC 9725 §4.2 forbids partial success.
-    private static func checkCodecs(_ section: RemoteSection, _ formats: NegotiatedFormats) throws(NegotiationError) {
+    static func checkCodecs(_ section: RemoteSection, _ formats: NegotiatedFormats) throws(NegotiationError) {
         guard formats.codecs.allSatisfy({ $0.name == .red }) else { return }
         let names =
             section.kind == .audio
@@ -64,6 +64,8 @@ public struct AnsweredOffer: Hashable, Sendable {
     public var receive: [ReceiveTrackParameters] = []
     /// A viewer's slots, one for each live section in the order of the offer; empty for a publisher.
     public var send: [SendTrackParameters] = []
+    /// `nil` without data channels.
+    public var data: DataTransportParameters?
     /// The usable candidates of the offer: UDP with an address.
     public let remoteCandidates: [TransportAddress]
 

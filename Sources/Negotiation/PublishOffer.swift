@@ -4,7 +4,7 @@ public import Wire
 /// An offer to publish (RFC 9725 §4.2): at most one audio and one video section, each sending.
 ///
 /// The answer accepts every format, extension and simulcast layer that the server can forward, in the order of the
-/// offer. It rejects a data channel section with port 0, because applications often add one and do not need it.
+/// offer, and data channels.
 ///
 /// Deviation: RFC 9725 §4.4.2 requires all tracks in one MediaStream. The server accepts an audio and a video section of
 /// different MediaStreams, or without `a=msid`: applications that call `addTransceiver(track)` without a stream and
@@ -28,10 +28,12 @@ public struct PublishOffer: Sendable {
     /// - Parameters:
     ///   - local: The server's side of the transport.
     ///   - sessionID: The session identifier of the answer's `o=` line.
+    ///   - acceptsData: Whether to accept data channels.
     ///   - videoBitsPerSecondMax: The `b=` limit of video; `nil` for none. Browsers also raise their target to this limit.
     public func answer(
         local: LocalTransport,
         sessionID: UInt64,
+        acceptsData: Bool = true,
         videoBitsPerSecondMax: Int? = nil
     ) -> AnsweredOffer {
         var receive: [ReceiveTrackParameters] = []
@@ -57,9 +59,15 @@ public struct PublishOffer: Sendable {
             )
         }
         return AnsweredOffer(
-            answer: offer.description.answer(local: local, sessionID: sessionID, live: answers),
+            answer: offer.description.answer(
+                local: local,
+                sessionID: sessionID,
+                live: answers,
+                acceptsData: acceptsData
+            ),
             remote: offer.description.remoteTransport,
             receive: receive,
+            data: acceptsData ? offer.description.data?.parameters : nil,
             remoteCandidates: offer.description.candidates
         )
     }

@@ -22,7 +22,10 @@ struct RemoteDescription {
     let sections: [RemoteSection]
     /// The audio and video sections that are not rejected.
     let live: [RemoteSection]
-    /// The live members of the BUNDLE group, the tagged one first; `nil` without a group.
+    /// The section of data channels; `nil` without a usable one in the BUNDLE group.
+    let data: RemoteDataSection?
+    /// The live members of the BUNDLE group and the section of data channels in it, the tagged one first; `nil` without a
+    /// group.
     let bundle: [MID]?
     let credentials: ICECredentials
     let fingerprints: [Fingerprint]
@@ -78,11 +81,21 @@ struct RemoteDescription {
         self.sections = sections
         let used = sections.enumerated().filter { !closed.contains($0.offset) }.map(\.element)
         live = sections.enumerated().filter(isLive).map(\.element)
-        if case .oneOfEach = shape { try Self.checkCount(of: live, type: type) }
-        try Self.checkKinds(used, live: live, type: type)
+        let offeredData = sections.enumerated().lazy.filter { !closed.contains($0.offset) }
+            .compactMap { RemoteDataSection($0.element, index: $0.offset) }.first
+        var mayLackMedia = false
+        if case .oneOfEach = shape {
+            try Self.checkCount(of: live, type: type)
+        } else {
+            mayLackMedia = offeredData != nil
+        }
+        try Self.checkKinds(used, live: live, mayLackMedia: mayLackMedia, type: type)
         let ordered = try Self.bundleOrder(session: session, live: live, type: type)
-        bundle = ordered?.compactMap(\.mid)
-        let order = ordered ?? live
+        let isAlone = ordered == nil && live.isEmpty
+        data = offeredData.flatMap { isAlone || ordered?.group.contains($0.mid) == true ? $0 : nil }
+        let members = Set(live.compactMap(\.mid) + [data?.mid].compactMap { $0 })
+        bundle = ordered?.group.filter(members.contains)
+        let order = ordered?.sections ?? live
         try Self.checkRTP(live, type: type)
         try Self.checkCollisions(live, type: type)
         // Sections that are not in use come last: their attributes count only when no other section has them.
@@ -118,6 +131,7 @@ struct RemoteDescription {
     private static func checkKinds(
         _ sections: [RemoteSection],
         live: [RemoteSection],
+        mayLackMedia: Bool,
         type: DescriptionType
     ) throws(NegotiationError) {
         for section in sections
@@ -127,7 +141,7 @@ struct RemoteDescription {
                     + "remove it."
             )
         }
-        guard !live.isEmpty else {
+        guard !live.isEmpty || mayLackMedia else {
             throw .malformed(
                 "The \(type.rawValue) has no audio or video m-line in use; add a track or transceiver "
                     + "before createOffer()."
@@ -142,14 +156,15 @@ struct RemoteDescription {
         }
     }
 
-    /// The live sections in the order of the BUNDLE group, the tagged one first (RFC 9143 §7.2); `nil` without a group.
+    /// The live sections in the order of the BUNDLE group, the tagged one first (RFC 9143 §7.2), and all members of the group;
+    /// `nil` without a group.
     ///
     /// Deviation: a group may name missing sections. FFmpeg always writes `BUNDLE 0 1`.
     private static func bundleOrder(
         session: SessionDescription,
         live: [RemoteSection],
         type: DescriptionType
-    ) throws(NegotiationError) -> [RemoteSection]? {
+    ) throws(NegotiationError) -> (sections: [RemoteSection], group: [MID])? {
         var groups: [GroupAttribute] = []
         for value in session.attributes.values(of: "group").prefix(SDPLimits.mediaSectionsMax) {
             guard let group = GroupAttribute(value) else {
@@ -158,7 +173,7 @@ struct RemoteDescription {
             if group.semantics == "BUNDLE" { groups.append(group) }
         }
         guard let group = groups.first else {
-            guard live.count == 1 else {
+            guard live.count <= 1 else {
                 throw .unsupported(
                     "The \(type.rawValue) has no a=group:BUNDLE line; audio and video share one transport here: "
                         + "use bundlePolicy \"max-bundle\"."
@@ -185,7 +200,8 @@ struct RemoteDescription {
                     + "transport here: use bundlePolicy \"max-bundle\"."
             )
         }
-        return ordered
+        var seen: Set<MID> = []
+        return (ordered, group.mids.filter { seen.insert($0).inserted })
     }
 
     private static let protocols: Set<String> = [

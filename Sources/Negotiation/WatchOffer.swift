@@ -3,7 +3,8 @@ public import Wire
 
 /// An offer to watch (WHEP, draft-ietf-wish-whep §4.2): at most one audio and one video section, each receiving.
 ///
-/// The answer accepts every format that the server can forward, because the publisher and its formats may change later.
+/// The answer accepts every format that the server can forward, because the publisher and its formats may change later. It
+/// also accepts data channels.
 public struct WatchOffer: Sendable {
     private let offer: ParsedOffer
 
@@ -20,11 +21,13 @@ public struct WatchOffer: Sendable {
     ///   - streamID: The MediaStream that both tracks belong to at the viewer. Characters that `a=msid` cannot carry are
     ///     replaced by `_`, and at most 64 are used (RFC 8830 §2).
     ///   - sessionID: The session identifier of the answer's `o=` line.
+    ///   - acceptsData: Whether to accept data channels.
     ///   - generator: Chooses SSRCs and the canonical name.
     public func answer(
         local: LocalTransport,
         streamID: String,
         sessionID: UInt64,
+        acceptsData: Bool = true,
         using generator: inout some RandomNumberGenerator
     ) -> AnsweredOffer {
         let stream = mediaStreamIdentifier(streamID)
@@ -52,9 +55,15 @@ public struct WatchOffer: Sendable {
             send.append(track)
         }
         return AnsweredOffer(
-            answer: offer.description.answer(local: local, sessionID: sessionID, live: answers),
+            answer: offer.description.answer(
+                local: local,
+                sessionID: sessionID,
+                live: answers,
+                acceptsData: acceptsData
+            ),
             remote: offer.description.remoteTransport,
             send: send,
+            data: acceptsData ? offer.description.data?.parameters : nil,
             remoteCandidates: offer.description.candidates
         )
     }

@@ -10,7 +10,9 @@ struct NagareCommand: AsyncParsableCommand {
         version: "nagare \(BuildInformation.version)",
         subcommands: [
             ServeCommand.self, LoadCommand.self, ImpairCommand.self, TokenCommand.self, SettingsCommand.self,
-            LimitsCommand.self,
+            LimitsCommand.self, ChannelsCommand.self, MembersCommand.self, KickCommand.self, BanCommand.self,
+            UnbanCommand.self, BlockCommand.self, UnblockCommand.self, RoleCommand.self, MuteCommand.self,
+            TerminateCommand.self,
         ]
     )
 
@@ -24,6 +26,8 @@ struct NagareCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch let error as StartupError {
+            fail(error.sentence, status: error.exitStatus)
+        } catch let error as OperatorFailure {
             fail(error.sentence, status: error.exitStatus)
         } catch {
             // Help and version come as errors with status 0 and go to standard output.

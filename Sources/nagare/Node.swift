@@ -40,6 +40,7 @@ struct Node {
         let shutdown = await Shutdown(graceSeconds: configuration.graceSeconds, logger: logger)
         try Preflight.check(configuration)
         let keys = try keys()
+        let adminToken = try configuration.adminToken?.token()
         FileDescriptorLimit.raise()
         let relay = PeerEventRelay()
         let loops = try await startLoops(relay)
@@ -49,7 +50,7 @@ struct Node {
         // The grace period and the second signal also cover the loops' shutdown.
         defer { watch.cancel() }
         do throws(StartupError) {
-            try await serve(loops, relay, group, keys)
+            try await serve(loops, relay, group, keys, adminToken)
         } catch {
             await loops.shutdown()
             throw error
@@ -79,7 +80,9 @@ struct Node {
                             socketOptions: configuration.socketOptions,
                             srtpBackend: configuration.srtpBackend,
                             sendRate: configuration.sendRate,
-                            candidates: configuration.candidates(bound:)
+                            pausesUnusedLayers: configuration.pausesUnusedLayers,
+                            candidates: configuration.candidates(bound:),
+                            turn: configuration.turnSettings
                         ),
                         listeningOn: configuration.mediaAddresses(loop: index),
                         onEvents: { relay.carry($0) }
@@ -115,21 +118,22 @@ struct Node {
         _ loops: MediaLoops,
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
-        _ keys: AccessKeys
+        _ keys: AccessKeys,
+        _ adminToken: Token?
     ) async throws(StartupError) {
         let operations: Operations
         do throws(ServerStartError) {
-            operations = try Operations(configuration, keys: keys, logger: logger)
+            operations = try Operations(configuration, keys: keys, adminToken: adminToken, logger: logger)
         } catch {
             throw .system(error.sentence)
         }
         do throws(StartupError) {
             try await serve(loops, relay, shutdown, operations)
         } catch {
-            await operations.client?.shutdown()
+            await operations.shutdown()
             throw error
         }
-        await operations.client?.shutdown()
+        await operations.shutdown()
     }
 
     private func serve(
@@ -217,6 +221,7 @@ struct Node {
             api: operations.api(rooms) {
                 await Self.snapshot(loops, rooms, status, operations, srtpBackend).mediaTotals
             },
+            token: operations.adminToken?.secret,
             hostNames: configuration.adminHostNames,
             origins: configuration.adminOrigins,
             logger: quiet,
@@ -227,6 +232,8 @@ struct Node {
                 if let page = status.listening() { announce(page) }
             }
         )
+        var sora = configuration.sora.configuration
+        sora.embeddedTURN = configuration.turn
         let server: PublicServer
         do throws(ServerStartError) {
             server = try PublicServer(
@@ -239,7 +246,7 @@ struct Node {
                     limits: configuration.limits.http,
                     webSocketLimits: configuration.limits.webSocket,
                     proxies: configuration.proxies,
-                    sora: configuration.sora.configuration,
+                    sora: sora,
                     ayame: configuration.webhooks.ayame
                 ),
                 rooms: rooms,
@@ -257,7 +264,7 @@ struct Node {
             throw .system(error.sentence)
         }
         // Services shut down in reverse order: the public listener first, the admin listener with its probes last.
-        var services: [any Service] = [admin]
+        var services: [any Service] = [admin, operations.subscriptions]
         if let webhooks = operations.webhooks { services.append(webhooks) }
         services += [RoomsService(rooms), LoadSampler(rooms: rooms), server] as [any Service]
         var groupConfiguration = ServiceGroupConfiguration(
@@ -308,6 +315,7 @@ struct Node {
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.rooms = await rooms.counts
         snapshot.admissions = await rooms.admissions
+        snapshot.droppedMessages = await rooms.droppedMessages
         snapshot.signaling = operations.snapshot
         snapshot.process = ProcessMetrics.current()
         return snapshot

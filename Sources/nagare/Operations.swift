@@ -7,24 +7,41 @@ import Signaling
 /// The operator's side of the node: authentication, webhooks, statistics and the admin API.
 struct Operations: Sendable {
     let authorizer: any Authorizer
-    /// `nil` without webhooks. The owner shuts it down.
+    /// `nil` without webhooks.
     let client: WebhookClient?
     let webhooks: Webhooks?
+    /// Of the operators' API. It has a client of its own, without the credentials of the webhooks' servers.
+    let subscriptions: EventSubscriptions
+    private let subscriptionClient: WebhookClient
     let counters = WebhookCounters()
     let statistics = SignalingStatistics()
     let clientStatistics = ClientStatistics()
+    /// The Bearer token of the admin listener's APIs, if set.
+    let adminToken: Token?
     private let node: NodeIdentity
+    private let keys: AccessKeys
 
-    /// - Parameter keys: the keys that verify tokens and URLs.
+    /// - Parameters:
+    ///   - keys: the keys that verify and sign tokens and URLs.
+    ///   - adminToken: the Bearer token of the admin listener's APIs, if set.
     /// - Throws: when the certificates for webhooks are unusable.
-    init(_ configuration: NodeConfiguration, keys: AccessKeys, logger: Logger) throws(ServerStartError) {
+    init(_ configuration: NodeConfiguration, keys: AccessKeys, adminToken: Token?, logger: Logger)
+        throws(ServerStartError)
+    {
         node = configuration.sora.identity
+        self.keys = keys
+        self.adminToken = adminToken
         var settings = configuration.webhooks.configuration
         settings.limits = configuration.limits.webhooks
         client = settings.isUsed || configuration.webhooks.isUsedByAyame ? try WebhookClient(settings) : nil
         webhooks = client.map { [node, counters] client in
             Webhooks(settings, client: client, node: node, counters: counters, logger: logger)
         }
+        var subscribed = WebhookConfiguration()
+        subscribed.timeout = settings.timeout
+        subscribed.certificateAuthorityPath = settings.certificateAuthorityPath
+        subscriptionClient = try WebhookClient(subscribed)
+        subscriptions = EventSubscriptions(client: subscriptionClient, counters: counters, logger: logger)
         let asked = client.flatMap { [node, counters] client in
             WebhookAuthorizer(settings, client: client, node: node, counters: counters, logger: logger)
         }
@@ -48,6 +65,7 @@ struct Operations: Sendable {
         case .report(let report):
             statistics.take(report)
             webhooks?.take(report)
+            subscriptions.take(report)
         case .ended(let participant, _): clientStatistics.forget(participant)
         default: break
         }
@@ -64,12 +82,20 @@ struct Operations: Sendable {
             clientStatistics: clientStatistics,
             webhooks: counters,
             node: node,
+            keys: keys,
+            subscriptions: subscriptions,
             media: media
         )
     }
 
+    /// Closes the connections to the operator's servers. Call it once, at the end.
+    func shutdown() async {
+        await client?.shutdown()
+        await subscriptionClient.shutdown()
+    }
+
     /// The metrics of signaling and webhooks.
     var snapshot: SignalingSnapshot {
-        SignalingSnapshot(statistics, counters, webhooks, time: Date().timeIntervalSince1970)
+        SignalingSnapshot(statistics, counters, webhooks, subscriptions, time: Date().timeIntervalSince1970)
     }
 }

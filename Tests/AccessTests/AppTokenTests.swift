@@ -88,7 +88,7 @@ import Testing
         var fields = Self.fields
         fields[name] = value
         let found = try #require(try error(fields))
-        #expect(found == expected && found.resultCode == code)
+        #expect(found == expected && found.resultCode.rawValue == code)
     }
 
     @Test(
@@ -118,7 +118,7 @@ import Testing
             var fields = Self.fields
             fields[name] = value
             let found = try #require(try error(fields), "\(name) \(String(describing: value))")
-            #expect(found.resultCode == 16_974_081)
+            #expect(found.resultCode.rawValue == 16_974_081)
             #expect(found.sentence.contains("\"\(name)\""), "\(found.sentence)")
         }
     }
@@ -141,8 +141,8 @@ import Testing
         #expect(try error(fields, at: late, isEnabled: false) == .appDisabled("abc"))
         #expect(try error(fields, at: late) == .wrongHash)
         #expect(try error(Self.fields, at: late) == .expired(at: Self.expiry))
-        #expect(AppTokenError.appDisabled("abc").resultCode == 33_620_482)
-        #expect(AppTokenError.expired(at: late).resultCode == 33_620_485)
+        #expect(AppTokenError.appDisabled("abc").resultCode.rawValue == 33_620_482)
+        #expect(AppTokenError.expired(at: late).resultCode.rawValue == 33_620_485)
     }
 
     // MARK: Time
@@ -186,7 +186,7 @@ import Testing
     ])
     func `a text that is no token is a bad parameter`(text: String) {
         let found = #expect(throws: AppTokenError.self) { try AppToken(parameter: text) }
-        #expect(found?.resultCode == 16_974_081)
+        #expect(found?.resultCode.rawValue == 16_974_081)
     }
 
     @Test(arguments: [
@@ -332,12 +332,15 @@ import Testing
         for action in [AuthorizedAction.publish(other), .watch(other), .observe(other), .control(other)] {
             #expect(
                 try await authorizer().authorize(action, token: text)
-                    == .refused(reason: AppTokenError.otherChannel.reason, isForbidden: true)
+                    == .refused(reason: AppTokenError.otherChannel.reason, isForbidden: true, kind: .tokenInvalid)
             )
         }
         let late = try authorizer(now: 1_500_000_060)
         let expired = AppTokenError.expired(at: 1_500_000_060).reason
-        #expect(await late.authorize(.publish(lobby), token: text) == .refused(reason: expired, isForbidden: false))
+        #expect(
+            await late.authorize(.publish(lobby), token: text)
+                == .refused(reason: expired, isForbidden: false, kind: .tokenExpired)
+        )
         #expect(await late.authorize(.control(lobby), token: text) == .allowed, "its owner can still end it")
     }
 
@@ -378,12 +381,15 @@ import Testing
         let wrong = try #require(authorizer.verify(signature: text, ofPath: "/whip/Lobby", for: .publish(lobby)))
         #expect(
             await authorizer.authorize(.publish(lobby), wrong)
-                == .refused(reason: URLSignatureError.wrongHash.sentence, isForbidden: false)
+                == .refused(reason: URLSignatureError.wrongHash.sentence, isForbidden: false, kind: .urlSignatureWrong)
         )
         let later = try self.authorizer(urls: urls, now: 1_500_000_060)
         let late = try #require(later.verify(signature: text, ofPath: "/whip/lobby", for: .publish(lobby)))
         let expired = URLSignatureError.expired(at: 1_500_000_060).sentence
-        #expect(await later.authorize(.publish(lobby), late) == .refused(reason: expired, isForbidden: false))
+        #expect(
+            await later.authorize(.publish(lobby), late)
+                == .refused(reason: expired, isForbidden: false, kind: .urlExpired)
+        )
         #expect(try self.authorizer().verify(signature: text, ofPath: "/whip/lobby", for: .publish(lobby)) == nil)
     }
 
@@ -397,7 +403,7 @@ import Testing
             keys: AccessKeys(urls: URLKeys(["k"])),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
-        guard case .refused(let reason, isForbidden: false) = await only.authorize(.watch(lobby), nil) else {
+        guard case .refused(let reason, isForbidden: false, kind: nil) = await only.authorize(.watch(lobby), nil) else {
             Issue.record("it is not refused")
             return
         }

@@ -72,6 +72,33 @@ import Wire
         #expect(verifier.packets == 7)
     }
 
+    @Test(
+        arguments: [
+            // Sequence numbers of the packets 0, 1 and 6.
+            ("left out by the server", [10, 11, 12], 4),
+            ("lost", [10, 11, 16], 0),
+            ("two left out, two lost", [10, 11, 14], 2),
+            ("a jump of the sequence numbers", [10, 11, 5_000], 0),
+            ("the sequence numbers begin anew", [10, 11, 3], 4),
+        ] as [(String, [Int64], Int)]
+    )
+    func `what the server leaves out is known by its sequence numbers`(name: String, sequences: [Int64], withheld: Int)
+    {
+        var verifier = StampVerifier()
+        for (packet, sequence) in zip([0, 1, 6] as [UInt32], sequences) {
+            var bytes: [UInt8] = []
+            stamp(packet).append(to: &bytes)
+            verifier.received(
+                unsafe bytes.span.bytes,
+                sequence: ExtendedSequenceNumber(rawValue: sequence),
+                at: Instant(nanoseconds: 0)
+            )
+        }
+        #expect((verifier.lost, verifier.withheld) == (4, withheld))
+        verifier.beginWindow()
+        #expect((verifier.lost, verifier.withheld) == (0, 0))
+    }
+
     @Test func `a frame that depends on a missing one waits, and a key frame does not`() {
         var verifier = StampVerifier()
         give([0, 1, 2, 4, 5, 6, 7, 8], to: &verifier)

@@ -29,6 +29,26 @@ struct SendControllerTests {
         #expect(path.controller.target > 1_800_000)
     }
 
+    @Test func `media that pause leave the target where the path has proven it`() {
+        var path = SimulatedPath(capacity: 5_000_000, demand: 3_000_000)
+        path.run(seconds: 5)
+        #expect(path.controller.target > 2_900_000)
+        path.controller.setDemand(30_000)
+        path.media = 30_000
+        path.run(seconds: 50)
+        #expect(path.controller.target > 2_400_000)
+        path.run(seconds: 120)
+        #expect(path.controller.target < 1_000_000)
+    }
+
+    @Test func `a rate that was only guessed yields to what the first cluster measured`() {
+        var path = SimulatedPath(capacity: 200_000, demand: 3_000_000)
+        path.run(seconds: 1)
+        #expect(path.controller.target < 250_000)
+        #expect(Bool(path.controller.isGuess) == false)
+        #expect((150_000...250_000).contains(path.controller.busyRate ?? 0))
+    }
+
     @Test func `a maximum that falls holds at once, and one that rises is probed`() {
         var path = SimulatedPath(capacity: Self.gigabit, demand: 2_000_000)
         path.run(seconds: 3)

@@ -12,14 +12,23 @@ import Testing
             .map { Double($0) / 1e6 }
     }
 
-    @Test func `probes that fail follow at growing distances`() {
+    @Test(arguments: [(1_000_000, 16), (140_000, 5)] as [(Double, Double)])
+    func `probes that fail follow at growing distances`(rate: Double, longest: Double) {
         var upgrade = UpgradeProbe()
-        upgrade.set(1_000_000)
-        let times = times(&upgrade, target: 500_000, for: 120)
+        upgrade.set(rate)
+        let times = times(&upgrade, target: rate / 2, for: 120)
         #expect(times.first == 0)
         let gaps = zip(times, times.dropFirst()).map { $1 - $0 }
         #expect(zip(gaps, gaps.dropFirst()).allSatisfy { $1 >= $0 })
-        #expect(gaps.max() == 16)
+        #expect(gaps.max() == longest)
+    }
+
+    @Test func `a path that was just full is probed a second later`() {
+        var upgrade = UpgradeProbe()
+        upgrade.set(1_000_000)
+        upgrade.postpone(at: 0)
+        let times = times(&upgrade, target: 500_000, for: 5)
+        #expect(times.first == 1)
     }
 
     private func expectNone(_ upgrade: inout UpgradeProbe) {

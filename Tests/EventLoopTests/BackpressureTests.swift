@@ -14,12 +14,12 @@ struct BackpressureTests {
         let arrivals = await server.arrivals()
         await client.refuse(code: EAGAIN, calls: 2)
         let queued = await client.run { host in
-            host.send((0..<100).map { [UInt8($0)] }, to: target)
-            host.send((100..<150).map { [UInt8($0)] }, to: target)
+            host.send((0..<100).map { [0, UInt8($0)] }, to: target)
+            host.send((100..<150).map { [0, UInt8($0)] }, to: target)
             return host.loop.queuedDatagrams
         }
         #expect(queued == 150)
-        let numbers = await arrivals.collect(150).map { $0.bytes[0] }
+        let numbers = await arrivals.collect(150).map { $0.bytes[1] }
         #expect(numbers == Array(0..<150))
         let statistics = await client.statistics
         #expect(statistics.sendQueued == 150)

@@ -32,7 +32,8 @@ import Wire
     @Test(arguments: [
         ([128, 96], true), ([191, 127], true), ([144, 0], true), ([128, 191], true), ([128, 224], true), ([128], true),
         ([128, 192], false), ([128, 200], false), ([191, 223], false), ([0, 1], false), ([3], false),
-        ([20, 254], false), ([63, 1], false), ([127, 96], false), ([192, 96], false), ([255], false),
+        ([20, 254], false), ([22, 254], false), ([63, 1], false), ([127, 96], false), ([192, 96], false),
+        ([255], false),
     ])
     func `RTP is media, everything else is control`(bytes: [UInt8], isMedia: Bool) {
         let kind = unsafe bytes.withUnsafeBytes { unsafe SendQueue.kind(of: $0) }
@@ -236,5 +237,49 @@ import Wire
         #expect(send(1_000, from: queue).count == 1_000)
         #expect(queue.isEmpty)
         #expect(queue.byteCount == 0)
+    }
+
+    // MARK: - Data
+
+    private func data(_ number: Int, count: Int = 3) -> [UInt8] {
+        [23, UInt8(truncatingIfNeeded: number >> 8), UInt8(truncatingIfNeeded: number)]
+            + [UInt8](repeating: 0, count: max(count - 3, 0))
+    }
+
+    @Test func `data is sent after media, in order`() {
+        let queue = SendQueue()
+        for datagram: [UInt8] in [data(1), [128, 0, 1], data(2), [20, 1]] {
+            #expect(append(datagram, to: queue) == SendQueue.Drops())
+        }
+        #expect(contents(queue) == [[20, 1], [128, 0, 1], data(1), data(2)])
+        #expect(queue.controlCount == 1)
+        #expect(send(4, from: queue).count == 4)
+        #expect(queue.isEmpty && queue.byteCount == 0 && queue.controlCount == 0)
+    }
+
+    @Test func `data gets a part when there is always media`() {
+        let queue = SendQueue()
+        for number in 0..<200 { _ = append([128, 0, UInt8(number)], to: queue) }
+        for number in 0..<20 { _ = append(data(number), to: queue) }
+        let sent = send(105, from: queue)
+        #expect(sent.count { $0[0] == 23 } == 5)
+    }
+
+    @Test func `data is bounded, and dropped before media and control`() {
+        let queue = SendQueue()
+        for number in 0..<SendQueue.dataDatagramsMax {
+            #expect(append(data(number), to: queue) == SendQueue.Drops())
+        }
+        #expect(append(data(9_999), to: queue) == SendQueue.Drops(data: 1))
+        let left = SendQueue.datagramsMax - SendQueue.dataDatagramsMax
+        for number in 0..<left { _ = append([128, 0, UInt8(number & 255)], to: queue) }
+        #expect(append([128, 0, 1], to: queue) == SendQueue.Drops(data: 1), "the oldest data makes room")
+        #expect(append([0, 1], to: queue) == SendQueue.Drops(data: 1))
+        #expect(queue.count == SendQueue.datagramsMax)
+        #expect(append(data(7), to: queue) == SendQueue.Drops(data: 1), "new data replaces old")
+        #expect(contents(queue).last == data(7))
+        let other = SendQueue()
+        for _ in 0..<(SendQueue.dataBytesMax / 1_024) { _ = append(data(0, count: 1_024), to: other) }
+        #expect(append(data(0, count: 1_024), to: other) == SendQueue.Drops(data: 1))
     }
 }

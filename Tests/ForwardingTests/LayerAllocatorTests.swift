@@ -19,9 +19,15 @@ import Wire
 
         init(_ requests: [LayerRequest]) { self.requests = requests }
 
-        mutating func allocate(_ rate: Int) {
+        mutating func allocate(_ rate: Int, carried: Int? = nil, isGuess: Bool = false) {
             let before = allocation.targets
-            allocation = allocator.allocate(requests, rate: .limited(bitsPerSecond: rate), at: now)
+            allocation = allocator.allocate(
+                requests,
+                rate: .limited(bitsPerSecond: rate),
+                carried: carried,
+                isGuess: isGuess,
+                at: now
+            )
             if changes.count != requests.count { changes = .init(repeating: 0, count: requests.count) }
             guard before.count == requests.count else { return }
             for slot in before.indices where before[slot] != allocation.targets[slot] { changes[slot] += 1 }
@@ -230,6 +236,35 @@ import Wire
         receiver.run(0, for: .seconds(10))
         #expect(receiver.allocation.targets[0] == .nothing)
         #expect(receiver.stream(1) == 1)
+    }
+
+    @Test func `what the path is known not to carry is paused, and named as the next upgrade`() {
+        var receiver = Receiver([Self.camera(1), Self.camera(2, .stage)])
+        receiver.allocate(100_000)
+        #expect(receiver.stream(1) == 1)
+        receiver.now += .milliseconds(100)
+        receiver.allocate(100_000, carried: 170_000)
+        #expect(receiver.stream(1) == 1)
+        receiver.now += .milliseconds(100)
+        receiver.allocate(100_000, carried: 140_000)
+        #expect(receiver.allocation.targets == [.nothing, .nothing])
+        #expect(receiver.allocation.upgrade == 179_000)
+        // A rate that suffices is proof enough.
+        receiver.now += .milliseconds(100)
+        receiver.allocate(179_000, carried: 140_000)
+        #expect(receiver.stream(1) == 1)
+    }
+
+    @Test func `a guess is enough for the lowest simulcast layer only`() {
+        var receiver = Receiver([LayerSources.request(1, LayerSources.camera, isPlaying: true)])
+        receiver.allocate(700_000, isGuess: true)
+        #expect(receiver.stream() == 1)
+        receiver.now += .milliseconds(100)
+        receiver.allocate(700_000, isGuess: true)
+        #expect(receiver.stream() == 1)
+        receiver.now += .milliseconds(100)
+        receiver.allocate(700_000)
+        #expect(receiver.stream() == 2)
     }
 
     @Test func `a screen that stands still keeps its claim for ten seconds`() {

@@ -1,4 +1,4 @@
-"""Chromium publishes with the page's own buttons, and other pages watch."""
+"""Chromium publishes by WHIP, and other pages watch."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def test_a_viewer_before_its_publisher_stays_through_reload_and_replacement(
     receiver = transport()
     viewer = Viewer(open_page(node.origin), channel)
     publisher = open_page(node.origin)
-    publisher.goto(f"{node.origin}/?channel={channel}")
+    publisher.open_channel(channel)
     publisher.publish("VP8")
     viewer.wait_for_frames(30, "the first publisher's picture", 5)
     before = viewer.look()
 
-    publisher.goto(f"{node.origin}/?channel={channel}")
+    publisher.open_channel(channel)
     seen = viewer.frames_at_rest()
     publisher.publish("VP8")
     viewer.wait_for_frames(seen + 30, "the picture after the publisher's reload", 5)
@@ -101,7 +101,7 @@ def test_a_viewer_before_its_publisher_stays_through_reload_and_replacement(
     assert_smooth(observe(viewer.look, 3, receiver))
 
     successor = open_page(node.origin)
-    successor.goto(f"{node.origin}/?channel={channel}")
+    successor.open_channel(channel)
     successor.publish("VP9", source="synthetic")
     wait_until(
         lambda: viewer.look().get("codec") == "video/VP9", "the second publisher's codec", 5, describe=viewer.look

@@ -350,7 +350,8 @@ def test_the_channel_lists_its_participants(http: httpx.Client, node: Node, chan
 
 
 @pytest.mark.parametrize(
-    "path, content_type", [("/", "text/html"), ("/page.js", "text/javascript"), ("/page.css", "text/css")]
+    "path, content_type",
+    [("/", "text/html"), ("/page.js", "text/javascript"), ("/page.css", "text/css"), ("/nagare.js", "text/javascript")],
 )
 def test_the_page_is_served_with_a_strict_policy(http: httpx.Client, path: str, content_type: str) -> None:
     response = http.get(path)

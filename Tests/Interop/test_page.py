@@ -1,145 +1,191 @@
-"""The built-in page: layout, accessibility, error messages and reconnection."""
+"""The built-in page: joining, what people see and press, error messages and reconnection."""
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import pytest
 from playwright.sync_api import Playwright
 
+from harness.builtin import BuiltInPage
 from harness.chromium import FLAGS, Chromium, ChromiumPage
+from harness.impair import Link
 from harness.node import Node
-from harness.page import watch_and_publish
 from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
-VIEWPORTS = {"phone": {"width": 360, "height": 740}, "desktop": {"width": 1280, "height": 860}}
+VIEWPORTS = {
+    "desktop": {"width": 1280, "height": 800},
+    "phone": {"width": 390, "height": 844},
+    "landscape": {"width": 844, "height": 390},
+}
+# Whether everything that is shown lies inside the window.
+FITS = """(() => {
+  const { scrollWidth, scrollHeight } = document.documentElement;
+  const inside = (e) => { const r = e.getBoundingClientRect(); return r.top >= -1 && r.left >= -1 &&
+    r.right <= innerWidth + 1 && r.bottom <= innerHeight + 1 && r.width > 60 && r.height > 40; };
+  return scrollWidth <= innerWidth && scrollHeight <= innerHeight
+    && [...document.querySelectorAll('.tile')].every(inside);
+})()"""
 
 
-def wait_for_text(page: ChromiumPage, *texts: str, seconds: float = 8) -> None:
-    wait_until(
-        lambda: all(text in page.status_text() for text in texts), f"the texts {texts}", seconds, describe=page.status_text
-    )
+@pytest.fixture
+def open_builtin(open_page: OpenPage, node: Node) -> Callable[..., BuiltInPage]:
+    def make(origin: str | None = None, **options: Any) -> BuiltInPage:
+        return BuiltInPage(open_page(origin or node.origin, **options))
+
+    return make
+
+
+OpenBuiltIn = Callable[..., BuiltInPage]
+
+
+def test_two_people_see_and_hear_each_other_until_one_leaves(open_builtin: OpenBuiltIn, channel: str) -> None:
+    one, two = open_builtin(), open_builtin()
+    one.join(channel, name="Hanako Yamada", source="camera")
+    two.join(channel, name="Otto")
+    for page in (one, two):
+        page.sees(1)
+        wait_until(lambda: "2 people" in page.text("#presence-text"), "the count of people", 5)
+    assert two.titles() == ["Otto (you)", "Hanako Yamada"]
+    assert two.evaluate("document.querySelector('.tile:not(.own) video').ariaLabel") == "Video of Hanako Yamada"
+    assert two.evaluate("document.querySelector('.tile:not(.own) .sound-toggle').ariaLabel") == "Mute Hanako Yamada"
+    track = one.evaluate_handle("window.nagare.channel.cameraTrack")
+    one.click("#leave")
+    wait_until(lambda: two.titles() == ["Otto (you)"], "the end of the other's picture", 5, describe=two.titles)
+    assert track.evaluate("(track) => track.readyState") == "ended", "the camera is still on"
+    assert one.evaluate("document.body.dataset.view") == "form"
+
+
+def test_the_buttons_keep_their_names_and_a_camera_that_is_off_shows_initials(
+    open_builtin: OpenBuiltIn, channel: str
+) -> None:
+    page = open_builtin()
+    page.join(channel, name="Hanako Yamada", source="camera")
+    wait_until(lambda: page.stats()["publish"]["hasPicture"], "the own picture", 5, describe=page.stats)
+    camera = page.evaluate_handle("window.nagare.channel.cameraTrack")
+    for button, name in (("#mute", "Mute"), ("#camera-off", "Camera off")):
+        assert (page.text(button), page.pressed(button)) == (name, "false")
+        page.click(button)
+        wait_until(lambda: page.pressed(button) == "true", "the pressed button", 3)
+        assert page.text(button) == name
+    assert camera.evaluate("(track) => track.readyState") == "ended", "the camera's light is still on"
+    assert page.evaluate("window.nagare.channel.microphoneTrack.enabled") is False
+    assert page.text(".tile.own .initials") == "HY"
+    assert page.evaluate("getComputedStyle(document.querySelector('.tile.own .initials')).display") != "none"
+    assert "muted" in page.text(".tile.own .who")
+    page.click("#camera-off")
+    wait_until(lambda: page.stats()["publish"]["hasPicture"], "the picture again", 5, describe=page.stats)
 
 
 @pytest.mark.parametrize("size", VIEWPORTS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_the_screen(
-    open_page: OpenPage, node: Node, channel: str, artifacts: Path, size: str, scheme: str
-) -> None:
-    page = open_page(node.origin, viewport=VIEWPORTS[size], color_scheme=scheme)
-    overflow = "document.documentElement.scrollWidth - window.innerWidth"
-    page.goto(node.origin + "/")
-    assert page.evaluate(overflow) <= 0, "the empty page scrolls sideways"
-    page.tab.screenshot(path=artifacts / f"{size}-{scheme}-empty.png", full_page=True)
-    other = open_page(node.origin)
-    for one in (page, other):
-        one.open_channel(channel)
-    other.publish(source="synthetic")
-    page.publish(source="synthetic", size="640x360")
-    page.watched()
-    time.sleep(3)
-    assert page.evaluate(overflow) <= 0, "the page with two pictures scrolls sideways"
-    page.tab.screenshot(path=artifacts / f"{size}-{scheme}-live.png", full_page=True)
-    for number in ("bitrate", "rtt", "fps", "size", "codec"):
-        for cell in page.evaluate(
-            f"[...document.querySelectorAll('.tile [data-number={number}]')].map((e) => e.textContent)"
-        ):
-            assert cell != "–", f"a tile shows no {number}"
+def test_six_people_fit_the_window(open_builtin: OpenBuiltIn, channel: str, artifacts: Path, size: str) -> None:
+    page = open_builtin(viewport=VIEWPORTS[size])
+    page.open()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the form scrolls sideways"
+    page.join(channel, name="Hanako", size="640x360")
+    # Members of one browser page, without pictures.
+    other = open_builtin()
+    other.open()
+    other.evaluate(
+        "(async () => { const { Nagare } = await import('/nagare.js'); await Promise.all([1, 2, 3, 4, 5].map((n) =>"
+        f" Nagare.join({{ channel: '{channel}', displayName: `Guest ${{n}}`, autoPublish: false }}))); }})()"
+    )
+    wait_until(lambda: len(page.titles()) == 6, "six tiles", 10, describe=page.titles)
+    wait_until(lambda: page.evaluate(FITS), "a layout that fits", 3)
+    page.tab.screenshot(path=artifacts / f"{size}-six.png")
+    wait_until(lambda: "6 people" in page.text("#presence-text"), "the count of people", 5)
 
 
-def test_every_control_has_a_name_and_can_be_reached_by_keyboard(open_page: OpenPage, node: Node, channel: str) -> None:
-    page = open_page(node.origin)
-    page.goto(f"{node.origin}/?channel={channel}")
+def test_every_control_has_a_name_and_enter_in_the_token_field_joins(open_builtin: OpenBuiltIn, channel: str) -> None:
+    page = open_builtin()
+    page.open(channel)
+    page.tab.check("input[value=synthetic]")
+    page.tab.focus("#token")
+    page.tab.keyboard.press("Enter")
+    wait_until(lambda: f"You are in “{channel}”" in page.status_text(), "the channel", 8, describe=page.status_text)
     nameless = page.evaluate(
         "[...document.querySelectorAll('input, select, button')]"
-        ".filter((e) => !e.closest('[hidden]'))"
-        ".filter((e) => !(e.labels?.length || e.textContent.trim() || e.getAttribute('aria-label')))"
+        ".filter((e) => !e.hidden && !(e.labels?.length || e.textContent.trim() || e.getAttribute('aria-label')))"
         ".map((e) => e.outerHTML)"
     )
     assert not nameless
-    reached = set()
-    for _ in range(20):
-        page.tab.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.id"))
-        if "publish" in reached:
-            break
-    assert {"channel", "watch", "codec", "size", "publish"} <= reached
-    page.tab.keyboard.press("Enter")
-    wait_for_text(page, "You are live")
     assert page.evaluate("document.querySelector('#status').getAttribute('aria-live')") == "polite"
 
 
-def test_the_channel_is_remembered(open_page: OpenPage, node: Node, channel: str) -> None:
-    page = open_page(node.origin)
-    page.goto(node.origin + "/")
-    page.tab.fill("#channel", channel)
-    page.click("#watch")
-    wait_until(lambda: page.stats()["events"] == "open", "the event stream", 5, describe=page.status_text)
-    assert f"channel={channel}" in page.evaluate("location.href")
-    page.goto(node.origin + "/")
-    assert page.evaluate("document.querySelector('#channel').value") == channel
-
-
 def test_a_wrong_token_shows_an_error_and_the_right_one_works(
-    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+    open_builtin: OpenBuiltIn, own_node: Callable[..., Node], channel: str
 ) -> None:
     node = own_node("--token", "open-sesame")
-    page = open_page(node.origin)
-    page.goto(f"{node.origin}/?channel={channel}")
-    wait_for_text(page, "asks for an access token")
-    page.click("summary")
+    page = open_builtin(node.origin)
+    page.join(channel)
+    page.shows("asks for an access token")
+    assert page.evaluate("document.body.dataset.view") == "form"
     page.tab.fill("#token", "open-barley")
-    page.click("#publish")
-    wait_for_text(page, "did not accept the access token")
-    assert page.evaluate("document.querySelector('#publish').textContent") == "Publish"
+    page.click("#join")
+    page.shows("did not accept the access token")
     page.tab.fill("#token", "open-sesame")
-    page.click("#publish")
-    wait_for_text(page, "You are live")
-    viewer = open_page(node.origin)
-    viewer.goto(node.origin + "/")
-    viewer.click("summary")
-    viewer.tab.fill("#token", "open-sesame")
-    viewer.tab.fill("#channel", channel)
-    viewer.click("#watch")
-    viewer.watched()
+    page.click("#join")
+    page.shows(f"You are in “{channel}”")
 
 
-def test_the_page_reconnects_to_a_restarted_node(open_page: OpenPage, own_node: Callable[..., Node], channel: str) -> None:
+def test_the_page_returns_to_a_restarted_node(
+    open_builtin: OpenBuiltIn, own_node: Callable[..., Node], channel: str
+) -> None:
     node = own_node()
-    viewer, publisher = watch_and_publish(open_page, node.origin, channel, codec="VP8")
-    former = set(viewer.stats()["watch"])
+    one, two = open_builtin(node.origin), open_builtin(node.origin)
+    one.join(channel, name="Hanako", size="640x360")
+    two.join(channel, how="watch")
+    two.sees(1)
     node.close()
-    wait_for_text(publisher, "does not answer", "Trying again", seconds=20)
+    two.shows("Trying again", seconds=5)
     own_node(ports=node.ports)
-    wait_until(
-        lambda: (publisher.stats()["publish"] or {}).get("state") == "live",
-        "the publisher's return",
-        30,
-        describe=publisher.status_text,
-    )
-    # Each page reconnects after its own backoff, and shows the last picture until then.
-    wait_until(
-        lambda: set(viewer.stats()["watch"]).isdisjoint(former) and viewer.stats()["watch"],
-        "the viewer's return",
-        20,
-        describe=viewer.stats,
-    )
-    before = viewer.watched(seconds=20)[0]["frames"]
-    wait_until(lambda: viewer.watched()[0]["frames"] > before + 20, "a picture that moves", 5, describe=viewer.stats)
+    wait_until(lambda: two.stats()["connections"] == 2, "the return", 30, describe=two.stats)
+    wait_until(lambda: two.titles() == ["Hanako"], "the other's return", 20, describe=two.titles)
+    before = two.sees(1, seconds=20)[0]["frames"]
+    wait_until(lambda: two.sees(1)[0]["frames"] > before, "a picture that moves", 5, describe=two.stats)
 
 
 def test_an_unreachable_media_port_shows_an_error(
-    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+    open_builtin: OpenBuiltIn, own_node: Callable[..., Node], channel: str
 ) -> None:
     # A loopback address that the node does not listen on.
-    node = own_node("--announce", "127.99.0.1")
-    page = open_page(node.origin)
-    page.open_channel(channel)
-    page.publish()
-    wait_for_text(page, "UDP media port", "Trying again", seconds=25)
+    page = open_builtin(own_node("--announce", "127.99.0.1").origin)
+    page.join(channel)
+    # Chromium takes 15 s and more to give up.
+    page.shows("UDP media port", "Trying again", seconds=60)
+
+
+def test_a_member_whom_an_operator_disconnects_does_not_return(
+    open_builtin: OpenBuiltIn, node: Node, channel: str
+) -> None:
+    page = open_builtin()
+    page.join(channel)
+    page.shows(f"You are in “{channel}”")
+    identifier = page.evaluate("window.nagare.channel.connectionId")
+    node.operate("20151104.DisconnectConnection", channel_id=channel, connection_id=identifier)
+    page.shows("An operator ended your connection")
+    time.sleep(1)
+    assert page.evaluate("document.body.dataset.view") == "form", "the page joined again"
+
+
+def test_a_call_of_two_goes_from_browser_to_browser(open_builtin: OpenBuiltIn, node: Node, channel: str) -> None:
+    one, two, three = (open_builtin() for _ in range(3))
+    one.join(channel, how="call", name="Hanako")
+    one.shows("waiting for the other")
+    two.join(channel, how="call", name="Otto")
+    for page in (one, two):
+        page.sees(1)
+        page.shows("2 people, directly")
+    assert node.publishing(channel) == [], "the media passes the node"
+    three.join(channel, how="call")
+    three.shows("Two people are in this call already")
+    two.click("#leave")
+    one.shows("waiting for the other")
 
 
 @pytest.fixture
@@ -156,91 +202,121 @@ def strict_chromium(playwright: Playwright):
         one.close()
 
 
-def test_a_refused_permission_offers_the_synthetic_picture(
+def test_a_refused_permission_offers_the_test_pattern(
     strict_chromium: Callable[..., Chromium], node: Node, channel: str
 ) -> None:
-    page = strict_chromium("--use-fake-ui").page(node.origin)
-    page.open_channel(channel)
-    page.publish(source="camera")
-    wait_for_text(page, "Permission for camera and microphone was refused")
+    page = BuiltInPage(strict_chromium("--use-fake-ui").page(node.origin))
+    page.join(channel, source="camera")
+    page.shows("Permission for camera and microphone was refused")
     page.click("#remedy")
-    wait_for_text(page, "You are live")
-    assert page.errors == []
+    wait_until(lambda: page.stats()["publish"]["hasPicture"], "the test pattern", 5, describe=page.stats)
 
 
-def test_without_a_camera_the_synthetic_picture_is_chosen(
+def test_without_a_camera_the_test_pattern_is_chosen(
     strict_chromium: Callable[..., Chromium], node: Node, channel: str
 ) -> None:
-    page = strict_chromium("--use-fake").page(node.origin)
-    page.open_channel(channel)
+    page = BuiltInPage(strict_chromium("--use-fake").page(node.origin))
+    page.open(channel)
     chosen = "document.querySelector('input[name=source]:checked').value"
-    wait_until(lambda: page.evaluate(chosen) == "synthetic", "the choice of the synthetic picture", 3)
-    page.click("#publish")
-    wait_for_text(page, "You are live")
+    wait_until(lambda: page.evaluate(chosen) == "synthetic", "the choice of the test pattern", 3)
 
 
-def test_a_button_unmutes_where_autoplay_is_blocked(
-    strict_chromium: Callable[..., Chromium], open_page: OpenPage, node: Node, channel: str
-) -> None:
-    publisher = open_page(node.origin)
-    publisher.goto(f"{node.origin}/?channel={channel}")
-    publisher.publish(source="synthetic")
-    browser = strict_chromium("--autoplay-policy", added=("--autoplay-policy=user-gesture-required",))
-    viewer = browser.page(node.origin)
-    # The page reports the button by a console message: `evaluate` would count as user activation.
-    viewer.tab.add_init_script(
-        "addEventListener('DOMContentLoaded', () => { const button = document.querySelector('#unmute');"
-        " new MutationObserver(() => { if (!button.hidden) console.log('button shown'); })"
-        ".observe(button, { attributes: true }); });"
-    )
-    with viewer.tab.expect_console_message(lambda message: message.text == "button shown", timeout=10_000):
-        viewer.goto(f"{node.origin}/?channel={channel}")
-    viewer.watched()
-    muted = "document.querySelector('.tile video').muted"
-    assert viewer.evaluate(muted) is True
-    viewer.click("#unmute")
-    assert viewer.evaluate(muted) is False
-    assert viewer.evaluate("document.querySelector('.tile video').paused") is False
-
-
-def test_a_codec_that_the_browser_cannot_play_is_named_on_the_tile(
-    open_page: OpenPage, node: Node, channel: str
-) -> None:
-    viewer, publisher = open_page(node.origin), open_page(node.origin)
-    for page in (viewer, publisher):
-        page.open_channel(channel)
+def test_a_codec_that_the_browser_cannot_play_is_named_on_the_tile(open_builtin: OpenBuiltIn, channel: str) -> None:
+    viewer, publisher = open_builtin(), open_builtin()
+    viewer.open(channel)
     # A browser that decodes VP8 only.
     viewer.evaluate(
-        "(() => { const add = RTCPeerConnection.prototype.addTransceiver;"
-        " RTCPeerConnection.prototype.addTransceiver = function (kind, options) {"
-        "   const one = add.call(this, kind, options);"
-        "   if (kind === 'video') one.setCodecPreferences(RTCRtpReceiver.getCapabilities('video').codecs"
-        "     .filter((codec) => codec.mimeType === 'video/VP8'));"
-        "   return one; }; })()"
+        "(() => { const describe = RTCPeerConnection.prototype.setRemoteDescription;"
+        " RTCPeerConnection.prototype.setRemoteDescription = async function (offer) {"
+        "   await describe.call(this, offer);"
+        "   for (const one of this.getTransceivers()) if (one.receiver.track.kind === 'video')"
+        "     one.setCodecPreferences(RTCRtpReceiver.getCapabilities('video').codecs"
+        "       .filter((codec) => codec.mimeType === 'video/VP8')); }; })()"
     )
-    publisher.publish("VP9", source="synthetic")
-    wait_for_text(viewer, "cannot play VP9", seconds=15)
-    publisher.stop_publishing()
-    wait_until(lambda: "cannot play" not in viewer.status_text(), "the end of the tile", 10, describe=viewer.status_text)
-    publisher.publish("VP8", source="synthetic")
-    viewer.watched()
-    assert "cannot play" not in viewer.status_text()
+    viewer.join(None, how="watch")
+    publisher.join(channel, codec="VP9", name="Hanako")
+    wait_until(lambda: "cannot play VP9" in viewer.text(".veil"), "the sentence", 10, describe=viewer.titles)
 
 
-def test_a_tile_says_why_its_picture_is_small(open_page: OpenPage, node: Node, channel: str) -> None:
-    viewer, other, publisher = (open_page(node.origin) for _ in range(3))
-    rates = {"target_bits_per_second": 800_000, "demand_bits_per_second": 2_500_000}
-    answer = {"sending": {"state": "steady", "limit": "delay", **rates}}
-    viewer.tab.route("**/sessions/*/statistics", lambda route: route.fulfill(json=answer))
-    for page in (viewer, other, publisher):
-        page.open_channel(channel)
-    publisher.publish(source="synthetic")
-    viewer.watched()
-    why = "document.querySelector('.tile .why:not([hidden])')?.textContent ?? ''"
-    sentence = "Your network carries 0.8 of 2.5 Mbit/s."
-    wait_until(lambda: viewer.evaluate(why) == sentence, "the sentence", 10, describe=viewer.status_text)
-    answer["sending"]["limit"] = "demand"
-    wait_until(lambda: viewer.evaluate(why) == "", "the end of the sentence", 15, describe=viewer.status_text)
-    other.watched()
-    state = "Object.values(window.nagare.stats().watch)[0]?.sending?.state ?? ''"
-    wait_until(lambda: other.evaluate(state) != "", "the node's own answer", 10, describe=other.status_text)
+def why(page: BuiltInPage) -> str:
+    """The sentence on the other's picture; empty without one."""
+    return page.evaluate("document.querySelector('.tile:not(.own) .why:not([hidden])')?.textContent ?? ''")
+
+
+def test_a_picture_that_is_small_for_the_network_says_so(
+    open_builtin: OpenBuiltIn, link: Callable[..., Link], channel: str
+) -> None:
+    slow = link(down="rate=500k,delay=20ms")
+    open_builtin().join(channel, name="Hanako", size="1280x720")
+    viewer = open_builtin(slow.origin)
+    viewer.join(channel, how="watch")
+    sentence = re.compile(r"Your network carries (\d+\.\d) of (\d+\.\d) Mbit/s\.")
+    found = wait_until(lambda: sentence.fullmatch(why(viewer)), "the sentence", 90, describe=lambda: (why(viewer), viewer.stats()))
+    assert float(found[1]) < float(found[2])
+
+
+def test_a_picture_that_stands_still_says_so_until_it_moves(open_builtin: OpenBuiltIn, channel: str) -> None:
+    viewer, publisher = open_builtin(), open_builtin()
+    viewer.join(channel, how="watch")
+    publisher.open()
+    publisher.evaluate(
+        "(async () => { const { Nagare } = await import('/nagare.js');"
+        " const canvas = Object.assign(document.createElement('canvas'), { width: 320, height: 180 });"
+        " const pen = canvas.getContext('2d'); window.isMoving = true;"
+        " setInterval(() => { if (window.isMoving) pen.fillRect(0, 0, Math.random() * 300, 150); }, 50);"
+        " window.member = await Nagare.join({ channel: '" + channel + "', microphone: false, codec: 'VP8',"
+        " camera: canvas.captureStream(20).getVideoTracks()[0] }); })()"
+    )
+    viewer.sees(1)
+    for is_moving, text in (("false", "No picture arrives now."), ("true", "")):
+        publisher.evaluate(f"window.isMoving = {is_moving}")
+        wait_until(lambda: why(viewer) == text, repr(text), 10, describe=lambda: (why(viewer), viewer.stats()))
+
+
+def test_a_browser_that_forbids_sound_shows_a_button_for_it(
+    strict_chromium: Callable[..., Chromium], open_builtin: OpenBuiltIn, node: Node, channel: str
+) -> None:
+    open_builtin().join(channel, name="Hanako")
+    viewer = BuiltInPage(strict_chromium("--autoplay-policy").page(node.origin))
+    # The page joins by itself and reports by itself: a script of the test would count as a gesture of the user.
+    viewer.tab.add_init_script(
+        "addEventListener('load', () => {"
+        " new MutationObserver(() => console.log('sound is off'))"
+        "   .observe(document.querySelector('#unmute'), { attributeFilter: ['hidden'] });"
+        " document.querySelector('#join-form').requestSubmit(); })"
+    )
+    with viewer.tab.expect_console_message(lambda message: message.text == "sound is off", timeout=20_000):
+        viewer.page.goto(f"{node.origin}/?channel={channel}&how=watch")
+    assert viewer.text("#unmute") == "Sound is off. Turn it on"
+    is_muted = "document.querySelector('.tile video').muted"
+    assert viewer.evaluate(is_muted) is True
+    viewer.sees(1)
+    viewer.click("#unmute")
+    wait_until(lambda: viewer.evaluate(is_muted) is False, "sound", 5)
+    assert viewer.evaluate("document.querySelector('#unmute').hidden"), "the button is still there"
+
+
+def test_the_quality_of_the_network_is_an_icon_with_words(open_builtin: OpenBuiltIn, channel: str) -> None:
+    page = open_builtin()
+    sockets: list[Any] = []
+
+    def route(socket: Any) -> None:
+        sockets.append(socket)
+        server = socket.connect_to_server()
+        # The messages of this test come in place of the node's own.
+        server.on_message(lambda text: None if '"network.quality"' in text else socket.send(text))
+
+    page.tab.route_web_socket("**/signaling", route)
+    page.join(channel)
+    page.shows(f"You are in “{channel}”")
+    look = "(() => { const e = document.querySelector('#quality'); return e.hidden ? null : [e.dataset.bars, e.ariaLabel]; })()"
+    assert page.evaluate(look) is None
+    for uplink, downlink, expected in (
+        (1, 2, ["3", "Your network: sending excellent, receiving good"]),
+        (5, 0, ["1", "Your network: sending very bad"]),
+        (0, 6, ["0", "Your network: receiving disconnected"]),
+        (0, 0, None),
+    ):
+        message = {"type": "notify", "event_type": "network.quality", "uplink": uplink, "downlink": downlink}
+        sockets[-1].send(json.dumps(message))
+        wait_until(lambda: page.evaluate(look) == expected, f"{expected}", 5, describe=lambda: page.evaluate(look))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Callable
 
+import httpx
+
 from harness.browser_member import BrowserMember
 from harness.chromium import ChromiumPage
 from harness.firefox import Firefox
@@ -53,6 +55,32 @@ def test_a_browser_s_three_layers(open_page: OpenPage, join: Join, node: Node, c
     high.sees(sender.id, seconds=40, width=1280)
 
 
+def test_layers_that_nobody_wants_rest_until_somebody_wants_them(
+    open_page: OpenPage, join: Join, node: Node, channel: str
+) -> None:
+    sender = BrowserMember(
+        open_page(node.origin), node, channel, "sendonly",
+        video={"codec_type": "VP8", "bit_rate": 3000}, simulcast=True, size=[1280, 720],
+    ).connected()  # fmt: skip
+    viewer = join("recvonly", simulcast_rid="r0").connected()
+    viewer.sees(sender.id, width=320)
+    wait_until(
+        lambda: sender.active_layers() == {"r0": True, "r1": False, "r2": False}, "the pause of two layers", 15,
+        describe=sender.layers,
+    )  # fmt: skip
+    paused = sender.layers()
+    viewer.sees(sender.id, width=320)
+    assert sender.layers()["r2"]["frames"] == paused["r2"]["frames"]
+    node.operate(
+        "20251217.RequestSimulcastRid", channel_id=channel, receiver_connection_id=viewer.connection, rid="r2"
+    )
+    wait_until(
+        lambda: sender.layers()["r2"]["frames"] > paused["r2"]["frames"], "frames of the layer that is wanted", 10,
+        describe=sender.layers,
+    )  # fmt: skip
+    viewer.sees(sender.id, seconds=40, width=1280)
+
+
 def test_firefox_sends_and_receives_as_a_member(firefox: Firefox, join: Join, node: Node, channel: str) -> None:
     other = join("sendrecv", video_codec_type="VP8").connected()
     page = firefox.page(node.origin)
@@ -68,3 +96,45 @@ def test_firefox_sends_and_receives_as_a_member(firefox: Firefox, join: Join, no
     member.sees(other.connection)
     assert member.disconnect() == (1000, "TYPE-DISCONNECT")
     page.close()
+
+
+def test_a_plain_client_sees_a_member_of_the_audience_become_host_and_audience_again(
+    open_page: OpenPage, join: Join, node: Node, channel: str
+) -> None:
+    plain = join("sendrecv", video_codec_type="VP8", size="320x240").connected()
+    guest = BrowserMember(
+        open_page(node.origin), node, channel, "sendrecv", video={"codec_type": "VP8"},
+        nagare={"profile": "interactive", "role": "audience"},
+    ).connected()  # fmt: skip
+    guest.sees(plain.connection)
+    assert not plain.notified("connection.created", connection_id=guest.id)
+    for _ in range(2):
+        assert guest.request("setRole", role="host")["result"] == {"role": "host"}
+        plain.sees(guest.id)
+        told = plain.notified("connection.created", connection_id=guest.id)[-1]
+        assert (told["role"], told["channel_sendrecv_connections"]) == ("sendrecv", 2)
+        assert guest.request("setRole", role="audience")["result"] == {"role": "audience"}
+        count = len(plain.notified("connection.created", connection_id=guest.id))
+        wait_until(
+            lambda: len(plain.notified("connection.destroyed", connection_id=guest.id)) == count, "its end", 5,
+        )  # fmt: skip
+    guest.sees(plain.connection)
+    assert guest.sample()["sections"] == 4, "a role change needs no new media section at the member itself"
+
+    # What an operator decides holds.
+    def operate(role: str) -> None:
+        path = f"/v1/channels/{channel}/members/{guest.id}/role"
+        response = httpx.post(f"{node.admin}{path}", json={"role": role})
+        assert response.status_code == 200, response.text
+
+    operate("audience")
+    refused = guest.request("setRole", role="host")["error"]
+    assert (refused["reason"], refused["code"]) == ("ROLE-SET-BY-OPERATOR", 0x01020201)
+    operate("host")
+    plain.sees(guest.id)
+    guest.request("setRole", role="audience")
+    assert guest.request("setRole", role="host")["result"] == {"role": "host"}
+    wait_until(
+        lambda: [n for n in guest.sample()["notifications"] if n["event_type"] == "network.quality"][1:],
+        "the quality of the network, twice", 15,
+    )  # fmt: skip

@@ -188,9 +188,9 @@ import Wire
         )
         #expect(
             try keys("window", "video") == [
-                "packetsSent", "packetsReceived", "packetsLost", "lossPercent", "packetsDuplicated", "packetsLate",
-                "packetsReordered", "packetsRestored", "packetsUnreadable", "subscribersSilent", "framesPerSecond",
-                "longestGapMilliseconds", "latencyMilliseconds",
+                "packetsSent", "packetsReceived", "packetsLost", "packetsWithheld", "lossPercent", "packetsDuplicated",
+                "packetsLate", "packetsReordered", "packetsRestored", "packetsUnreadable", "subscribersSilent",
+                "framesPerSecond", "longestGapMilliseconds", "latencyMilliseconds",
             ]
         )
         #expect(try keys("window", "video", "latencyMilliseconds") == ["p50", "p95", "p99", "p999", "max"])

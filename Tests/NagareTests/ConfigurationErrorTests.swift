@@ -231,6 +231,19 @@ import Wire
             flags: ["--url-key", "primary:a", "--url-key", "primary:b"],
             sentence: "--url-key has two primary keys: one of them must be the other kind."
         ),
+        Mistake(flags: ["--relay-media", "both"], sentence: "--relay-media is \"both\": write direct or server."),
+        Mistake(
+            flags: ["--duplicate-user", "kick"],
+            sentence: "--duplicate-user is \"kick\": write one of allow, replace, refuse."
+        ),
+        Mistake(
+            flags: ["--resume-grace", "301"],
+            sentence: "--resume-grace is \"301\": write a whole number from 0 to 300."
+        ),
+        Mistake(
+            flags: ["--channel-lifetime", "8761"],
+            sentence: "--channel-lifetime is \"8761\": write a whole number from 0 to 8760."
+        ),
         Mistake(flags: ["--url-validity", "60"], sentence: "--url-validity needs --url-key."),
         Mistake(
             flags: ["--url-key", "primary:a", "--url-validity", "1h"],

@@ -126,6 +126,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         webhooks.sessionURL = "http://127.0.0.1:9000/sessions?a=b"
         webhooks.ayameAuthenticationURL = "https://hooks.example/ayame/auth"
         webhooks.ayameDisconnectURL = "https://hooks.example/ayame/disconnect"
+        webhooks.relayMedia = .server
         webhooks.timeoutSeconds = 7
         webhooks.user = "node"
         webhooks.password = Token(secret: "pass:word")
@@ -154,6 +155,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         sora.spotlightNumber = 3
         sora.spotlightFocusRID = .r2
         sora.spotlightUnfocusRID = .none
+        sora.offersDataChannels = false
         sora.acceptsBundleID = false
         sora.pingSeconds = 9
         sora.nodeName = "n1"
@@ -183,6 +185,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         usesGSO: false,
         usesGRO: false,
         sendRate: sendRate,
+        pausesUnusedLayers: false,
+        turn: .on,
         tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
         proxies: proxies,
         token: Token(secret: "s3cret="),
@@ -217,16 +221,17 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "--announce", "203.0.113.7", "--announce", "::1", "--admin", "localhost:3001", "--loops", "2",
             "--control-loops", "3", "--srtp-backend", "openssl", "--udp-gso", "off", "--udp-gro", "off", "--tls-cert",
             "/etc/c.pem", "--bandwidth-estimation", "off", "--bandwidth-probing", "no", "--send-rate-min", "50",
-            "--send-rate-start", "900", "--send-rate-max", "4000",
-            "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG", "--grace", "3",
+            "--send-rate-start", "900", "--send-rate-max", "4000", "--pause-unused-layers", "off",
+            "--turn", "on", "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG", "--grace", "3",
             "--ayame-auth-webhook-url", "https://hooks.example/ayame/auth", "--ayame-disconnect-webhook-url",
-            "https://hooks.example/ayame/disconnect",
+            "https://hooks.example/ayame/disconnect", "--relay-media", "server",
             "--event-webhook-url", "https://hooks.example/events", "--session-webhook-url",
             "http://127.0.0.1:9000/sessions?a=b", "--webhook-timeout", "7", "--webhook-user", "node",
             "--webhook-password", "pass:word", "--webhook-ca", "/etc/ca.pem", "--admin-origin", "https://ops.example",
             "--turn-url", "turn:203.0.113.5:3478?transport=udp", "--turn-url", "turns:turn.example:443?transport=tcp",
             "--turn-username", "u", "--turn-credential", "p", "--video-codec", "vp8", "--spotlight-number", "3",
             "--spotlight-focus-rid", "r2", "--spotlight-unfocus-rid", "none", "--client-bundle-id", "off",
+            "--data-channels", "off",
             "--ping-interval", "9", "--node-name", "n1", "--label", "Studio", "--limit", "channels=5", "--limit",
             "address-requests-per-second=7", "--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.0/8",
             "--proxy-header", "proxy-protocol", "--admin-host-name", "ops.example",
@@ -238,6 +243,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_ANNOUNCE": "203.0.113.7,::1", "NAGARE_ADMIN": "127.0.0.1:3001", "NAGARE_LOOPS": "2",
             "NAGARE_CONTROL_LOOPS": "3", "NAGARE_BANDWIDTH_ESTIMATION": "off", "NAGARE_BANDWIDTH_PROBING": "off",
             "NAGARE_SEND_RATE_MIN": "50", "NAGARE_SEND_RATE_START": "900", "NAGARE_SEND_RATE_MAX": "4000",
+            "NAGARE_PAUSE_UNUSED_LAYERS": "off", "NAGARE_TURN": "on",
             "NAGARE_SRTP_BACKEND": "openssl", "NAGARE_UDP_GSO": "off", "NAGARE_UDP_GRO": "false",
             "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
             "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
@@ -245,12 +251,13 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_SESSION_WEBHOOK_URL": "http://127.0.0.1:9000/sessions?a=b", "NAGARE_WEBHOOK_TIMEOUT": "7",
             "NAGARE_AYAME_AUTH_WEBHOOK_URL": "https://hooks.example/ayame/auth",
             "NAGARE_AYAME_DISCONNECT_WEBHOOK_URL": "https://hooks.example/ayame/disconnect",
-            "NAGARE_WEBHOOK_USER": "node", "NAGARE_WEBHOOK_PASSWORD": "pass:word",
+            "NAGARE_RELAY_MEDIA": "server", "NAGARE_WEBHOOK_USER": "node", "NAGARE_WEBHOOK_PASSWORD": "pass:word",
             "NAGARE_WEBHOOK_CA": "/etc/ca.pem", "NAGARE_ADMIN_ORIGIN": "https://ops.example",
             "NAGARE_TURN_URL": "turn:203.0.113.5:3478?transport=udp,turns:turn.example:443?transport=tcp",
             "NAGARE_TURN_USERNAME": "u", "NAGARE_TURN_CREDENTIAL": "p", "NAGARE_VIDEO_CODEC": "VP8",
             "NAGARE_SPOTLIGHT_NUMBER": "3", "NAGARE_SPOTLIGHT_FOCUS_RID": "r2",
-            "NAGARE_SPOTLIGHT_UNFOCUS_RID": "none", "NAGARE_CLIENT_BUNDLE_ID": "off", "NAGARE_PING_INTERVAL": "9",
+            "NAGARE_SPOTLIGHT_UNFOCUS_RID": "none", "NAGARE_CLIENT_BUNDLE_ID": "off", "NAGARE_DATA_CHANNELS": "off",
+            "NAGARE_PING_INTERVAL": "9",
             "NAGARE_NODE_NAME": "n1", "NAGARE_LABEL": "Studio",
             "NAGARE_LIMIT": "channels=5,address-requests-per-second=7",
             "NAGARE_TRUSTED_PROXY": "127.0.0.1,10.0.0.0/8", "NAGARE_PROXY_HEADER": "PROXY-protocol",
@@ -278,6 +285,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 send-rate-min: 50
                 send-rate-start: 900
                 send-rate-max: 4000
+                pause-unused-layers: off
+                turn: on
                 tls-cert: /etc/c.pem
                 tls-key: /etc/k.pem
                 token: s3cret=
@@ -287,6 +296,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 session-webhook-url: http://127.0.0.1:9000/sessions?a=b
                 ayame-auth-webhook-url: https://hooks.example/ayame/auth
                 ayame-disconnect-webhook-url: https://hooks.example/ayame/disconnect
+                relay-media: server
                 webhook-timeout: 7
                 webhook-user: node
                 webhook-password: pass:word
@@ -302,6 +312,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 spotlight-focus-rid: r2
                 spotlight-unfocus-rid: none
                 client-bundle-id: off
+                data-channels: off
                 limit:
                   - channels=5
                   - address-requests-per-second=7

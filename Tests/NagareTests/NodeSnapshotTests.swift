@@ -131,6 +131,11 @@ import Wire
         snapshot.signaling.counts.successfulClients = [.python: 4]
         snapshot.signaling.counts.signalingErrors = ["INVALID-JSON": 7]
         snapshot.signaling.allowed = 3
+        snapshot.signaling.subscriptions = 2
+        snapshot.signaling.waiting = ["subscription": 6]
+        var subscription = WebhookCounters.Counts()
+        (subscription.successful, subscription.failed, subscription.drops[.full]) = (8, 1, 4)
+        snapshot.signaling.webhooks["subscription"] = subscription
         let text = snapshot.page.text
         for line in [
             "sora_up 1", "sora_connections_total{state=\"created\"} 5", "sora_ongoing_connections_total 3",
@@ -138,6 +143,11 @@ import Wire
             "sora_client_type_total{client=\"unknown\",state=\"failed\"} 0",
             "sora_connection_error_total{reason=\"INVALID-JSON\"} 7", "sora_auth_webhook_total{state=\"allowed\"} 3",
             "sora_event_webhook_total{state=\"ignored\"} 0", "nagare_webhook_waiting{webhook=\"event\"} 0",
+            "nagare_event_subscriptions 2", "nagare_subscription_events_total{state=\"delivered\"} 8",
+            "nagare_subscription_events_total{state=\"failed\"} 1",
+            "nagare_subscription_events_total{state=\"dropped\"} 4",
+            "nagare_webhook_waiting{webhook=\"subscription\"} 6",
+            "nagare_webhook_dropped_total{reason=\"full\",webhook=\"subscription\"} 4",
             "sora_session_total{state=\"created\"} 0", "sora_srtp_sent_packets_total 0",
         ] {
             #expect(text.contains("\n\(line)\n"), "\(line)")

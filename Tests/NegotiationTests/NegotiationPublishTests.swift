@@ -37,7 +37,7 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(
             answer.media.map { $0.attributes.value(of: "mid") } == offer.media.map { $0.attributes.value(of: "mid") }
         )
-        let live = zip(offer.media, answer.media).filter { $0.1.port != 0 }
+        let live = zip(offer.media, answer.media).filter { $0.1.port != 0 && $0.1.type != "application" }
         #expect(live.count == result.receive.count)
         for (offered, answered) in live {
             #expect(answered.protocolName == offered.protocolName)
@@ -58,10 +58,11 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
             }
         }
         let bundle = answer.attributes.values(of: "group")
-        #expect(bundle == ["BUNDLE " + live.compactMap { $0.1.attributes.value(of: "mid") }.joined(separator: " ")])
-        #expect(live.first?.1.attributes.values(of: "candidate").count == 2)
-        #expect(live.first?.1.attributes.has("end-of-candidates") == true)
-        #expect(live.first?.1.port == 7000)
+        let bundled = answer.media.filter { $0.port != 0 }
+        #expect(bundle == ["BUNDLE " + bundled.compactMap { $0.attributes.value(of: "mid") }.joined(separator: " ")])
+        #expect(bundled.first?.attributes.values(of: "candidate").count == 2)
+        #expect(bundled.first?.attributes.has("end-of-candidates") == true)
+        #expect(bundled.first?.port == 7000)
     }
 
     @Test func `Chromium's codecs keep their order, types, retransmission and feedback`() throws {
@@ -99,15 +100,16 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(result.answer.contains("a=extmap-allow-mixed"))
     }
 
-    @Test func `all simulcast layers are accepted and a data channel section is answered with port 0`() throws {
+    @Test func `all simulcast layers and data channels are accepted`() throws {
         let result = try NegotiationServer.publish(PublishOffers.chromiumSimulcast.text)
         let video = try #require(result.receive.last)
         #expect(video.rids.map(\.value) == ["q", "h", "f"])
         #expect(video.ssrcs.isEmpty)
         #expect(video.extensions[.dependencyDescriptor] == id(12))
         #expect(result.answer.contains("a=rid:q recv\r\na=rid:h recv\r\na=rid:f recv\r\na=simulcast:recv q;h;f\r\n"))
-        #expect(result.answer.contains("m=application 0 UDP/DTLS/SCTP webrtc-datachannel\r\n"))
-        #expect(result.answer.contains("a=group:BUNDLE 1 2\r\n"))
+        #expect(result.answer.contains("m=application 7000 UDP/DTLS/SCTP webrtc-datachannel\r\n"))
+        #expect(result.answer.contains("a=group:BUNDLE 0 1 2\r\n"))
+        #expect(result.data == DataTransportParameters())
         #expect(result.answer.contains("a=fmtp:111 minptime=10;useinbandfec=1;usedtx=1"))
     }
 

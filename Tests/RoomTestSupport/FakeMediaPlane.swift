@@ -14,8 +14,13 @@ package actor FakeMediaPlane: MediaPlane {
     package private(set) var sendLimits: [(peer: PeerID, bitsPerSecond: Int?)] = []
     /// The peers that were asked for key frames, in order.
     package private(set) var keyFrameRequests: [PeerID] = []
+    /// The commands about data channels, in order.
+    package private(set) var dataCommands: [DataCommand] = []
     package private(set) var connectCount = 0
     package private(set) var removed: [PeerID] = []
+    /// Peers with TURN credentials that have not ended.
+    package private(set) var turnPeers: Set<PeerID> = []
+    private var turnAccess: TURNAccess?
     private var loopLoad = LoopLoad()
     private var figures: [PeerID: PeerStatistics] = [:]
     private var refuses = false
@@ -36,6 +41,13 @@ package actor FakeMediaPlane: MediaPlane {
         )
     }
 
+    package func openTURN(for peer: PeerID) async -> TURNAccess? {
+        guard let turnAccess else { return nil }
+        await passGate()
+        turnPeers.insert(peer)
+        return turnAccess
+    }
+
     package func addPeer(_ parameters: PeerParameters) async throws {
         await passGate()
         guard !refuses else { throw Refusal() }
@@ -43,6 +55,7 @@ package actor FakeMediaPlane: MediaPlane {
     }
 
     package func removePeer(_ peer: PeerID) {
+        turnPeers.remove(peer)
         guard peers.removeValue(forKey: peer) != nil else { return }
         removed.append(peer)
         sources = sources.filter { $0.key.peer != peer && $0.value.track.peer != peer }
@@ -84,6 +97,11 @@ package actor FakeMediaPlane: MediaPlane {
         if peers[peer] != nil { keyFrameRequests.append(peer) }
     }
 
+    package func perform(_ commands: [DataCommand]) {
+        dataCommands += commands
+        for case .closeAll(let peer) in commands { peers[peer] = nil }
+    }
+
     package func statistics(of peer: PeerID) -> PeerStatistics? { figures[peer] }
 
     package func load() async -> LoopLoad {
@@ -92,6 +110,9 @@ package actor FakeMediaPlane: MediaPlane {
     }
 
     // MARK: - Control by tests
+
+    /// Gives the plane a TURN server, which tells this to everyone.
+    package func setTURN(_ access: TURNAccess?) { turnAccess = access }
 
     /// Sets the load that the plane reports.
     package func setLoad(_ load: LoopLoad) { loopLoad = load }

@@ -19,6 +19,7 @@ package struct SynchronousNode {
     package private(set) var evictions: [Effect] = []
     /// The channels that are gone, as they were at their end.
     package private(set) var retired: [ChannelModel] = []
+    private var secretCount = 0
     private static let nowhere = ChannelName("nowhere")!
 
     package init(
@@ -83,6 +84,16 @@ extension SynchronousNode {
         session: ChannelSessionID
     ) throws(RoomError) -> ParticipantPlace {
         let name = request.channel
+        if var channel = channels[name] {
+            channel.now = now
+            if let id = channel.resumable(by: request) {
+                let place = try node.resumed(request, as: id, at: now)
+                let secret = nextSecret()
+                _ = change(name) { $0.resumed(request, at: place, secret: secret) }
+                return place
+            }
+        }
+        let secret = request.keepsPlace ? nextSecret() : nil
         let check = (channels[name] ?? ChannelModel(name: name, limits: node.limits)).checkAdmission(of: request)
         let outcome = node.admit(request, id: id, check: check, at: now)
         evictions = []
@@ -93,14 +104,22 @@ extension SynchronousNode {
         let place = try outcome.result.get()
         do throws(RoomError) {
             _ = try change(name) { model throws(RoomError) in
-                try model.joined(request, as: place, session: session)
-                return []
+                try model.joined(request, as: place, session: session, resumeSecret: secret)
             }
         } catch {
             node.left(id, reason: .setupFailed)
             throw error
         }
         return place
+    }
+
+    private mutating func nextSecret() -> String {
+        secretCount += 1
+        return "secret\(secretCount)"
+    }
+
+    package mutating func accessRefreshed(of id: ParticipantID, until expiry: AccessExpiry?) throws(RoomError) {
+        _ = try change(of: id) { model throws(RoomError) in try model.accessRefreshed(of: id, until: expiry) }
     }
 
     package mutating func setupCompleted(

@@ -313,4 +313,17 @@ struct ChannelModelTests {
         #expect(ended == [publisher, viewer])
         #expect(bench.model.isEmpty)
     }
+
+    @Test func `unused layers of a publisher's own track are told to its signaling`() throws {
+        var bench = ModelBench()
+        let publisher = try bench.member(.sendonly)
+        _ = try bench.member(.recvonly)
+        let rids = Array(ModelBench.layers.dropFirst())
+        let peer = bench.peers[publisher]!
+        #expect(
+            bench.model.received(.unusedLayers(mid: ModelBench.video, rids: rids), from: peer)
+                == [.unusedLayersChanged(publisher, mid: ModelBench.video, rids: rids)]
+        )
+        #expect(bench.model.received(.unusedLayers(mid: MID("other")!, rids: rids), from: peer) == [])
+    }
 }

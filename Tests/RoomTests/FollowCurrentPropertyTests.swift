@@ -41,8 +41,8 @@ struct FollowCurrentPropertyTests {
                 case .removePeer(let peer, let location):
                     #expect(location == bench.locations[peer])
                     #expect(plane.remove(peer) != nil, "each peer is removed once")
-                case .limitSending, .ended, .channelChanged, .streamsChanged, .connected, .notify, .report,
-                    .checkTransport:
+                case .limitSending, .ended, .interrupted, .channelChanged, .streamsChanged, .connected, .notify,
+                    .report, .checkTransport, .unusedLayersChanged:
                     break
                 }
             }

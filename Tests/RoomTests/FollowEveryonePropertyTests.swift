@@ -78,7 +78,7 @@ extension PropertyWorld {
 
     mutating func advance(using generator: inout SeededGenerator) throws {
         begin()
-        switch Int.random(in: 0..<30, using: &generator) {
+        switch Int.random(in: 0..<37, using: &generator) {
         case 0...3: join(using: &generator)
         case 4...7: try activate(using: &generator)
         case 8...11: connect(using: &generator)
@@ -91,6 +91,9 @@ extension PropertyWorld {
         case 26: requestLayer(using: &generator)
         case 27: requestSpotlightLayers(using: &generator)
         case 28: requestHeight(using: &generator)
+        case 29...31: changeRole(using: &generator)
+        case 32...33: mute(using: &generator)
+        case 34...35: subscribe(using: &generator)
         default: pass(using: &generator)
         }
     }
@@ -156,19 +159,27 @@ extension PropertyWorld {
         if Int.random(in: 0..<3, using: &generator) == 0 { request.spotlight = spotlight(using: &generator) }
         if Int.random(in: 0..<4, using: &generator) == 0 { request.filters = [filter(using: &generator)] }
         if Int.random(in: 0..<6, using: &generator) == 0 { request.lifetime = .seconds(90) }
+        if Int.random(in: 0..<3, using: &generator) > 0 { request.options = options(using: &generator) }
         let session = ChannelSessionID(using: &generator)
         let members = people.values.count { $0.request.channel == request.channel }
         let isFull = request.channelConnectionsMax.map { members >= $0 } ?? false
+        let profile = sessions[request.channel]?.profile
+        let isMismatched = profile != nil && request.options?.profile != nil && request.options?.profile != profile
         guard let place = try? model.joinRequested(request, id: id, session: session) else {
-            expect(isFull, "who is refused")
+            expect(isFull || isMismatched, "who is refused")
             return
         }
-        expect(!isFull, "who gets a place, connected members or not")
+        expect(!isFull && !isMismatched, "who gets a place, connected members or not")
         bundles[id] = request.bundleID.map { "\($0) \(request.network)" } ?? id.value
         peers[id] = place.peer
         locations[place.peer] = place.location
         if sessions[request.channel] == nil { sessions[request.channel] = Session() }
-        people[id] = Person(request: request)
+        if profile == nil, let options = request.options {
+            sessions[request.channel]?.profile = options.profile ?? .communication
+        }
+        let isAudience = request.role == .sendrecv && request.options?.role == .audience
+        let isInteractive = sessions[request.channel]?.profile == .interactive
+        people[id] = Person(request: request, role: isAudience && isInteractive ? .recvonly : request.role)
         let seen = visible(to: id)
         people[id]?.visible = seen
     }
@@ -195,8 +206,19 @@ extension PropertyWorld {
 
     private mutating func arrived(_ id: ParticipantID) {
         people[id]?.connectedStep = step
+        wentLive(id)
         if people[id]?.request.lifetime != nil { people[id]?.endSecond = second + 90 }
-        if people[id]?.isLive == true, people[id]?.speaking.isEmpty == false, let name = people[id]?.request.channel {
+    }
+
+    /// A connected member may be announced, and received if it publishes.
+    private mutating func wentLive(_ id: ParticipantID) {
+        guard let person = people[id] else { return }
+        let name = person.request.channel
+        people[id]?.isAnnounced =
+            person.request.announces && (person.role.publishes || sessions[name]?.profile != .interactive)
+        guard person.isLive else { return }
+        people[id]?.liveStep = step
+        if !person.speaking.isEmpty, !person.mutedByOperator.contains(.audio) {
             sessions[name]?.turns.append(.began(id))
         }
     }
@@ -255,7 +277,8 @@ extension PropertyWorld {
         let begins = Bool.random(using: &generator)
         if track.kind == .audio, people[id]?.publications.contains(where: { $0.mid == track.mid }) == true {
             if begins { people[id]?.speaking.insert(track.mid) } else { people[id]?.speaking.remove(track.mid) }
-            if people[id]?.isLive == true, let name = people[id]?.request.channel {
+            if let person = people[id], person.isLive, !person.mutedByOperator.contains(.audio) {
+                let name = person.request.channel
                 sessions[name]?.turns.append(begins ? .began(id) : .ceased(id))
             }
         }
@@ -333,6 +356,90 @@ extension PropertyWorld {
         let effects = try? model.spotlightLayersRequested(layers.map { ($0.focus, $0.unfocus) }, by: id, of: sender)
         guard let effects else { return }
         people[id]?.spotlights[sender] = layers
+        perform(effects)
+    }
+
+    private func options(using generator: inout SeededGenerator) -> MemberOptions {
+        MemberOptions(
+            profile: [nil, nil, .communication, .interactive].randomElement(using: &generator)!,
+            role: [nil, .host, .audience].randomElement(using: &generator)!,
+            source: Int.random(in: 0..<4, using: &generator) == 0 ? .screen : .camera,
+            subscribesManually: Int.random(in: 0..<4, using: &generator) == 0
+        )
+    }
+
+    private mutating func changeRole(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator), let person = people[id] else { return }
+        let role = ChannelRole.allCases.randomElement(using: &generator)!
+        let isInteractive = sessions[person.request.channel]?.profile == .interactive
+        let hasRole = person.role.publishes == (role == .host)
+        let isPermitted = person.isActive && isInteractive && (hasRole || person.request.role == .sendrecv)
+        if isPermitted, !hasRole { take(role, of: id) }
+        let before = played
+        let effects = try? model.change(of: id) { model throws(RoomError) in
+            try model.roleRequested(role, of: id, by: .member)
+        }
+        expect((effects != nil) == isPermitted, "who may change its role")
+        perform(effects ?? [])
+        for (slot, source) in before where source.source.track.peer != peers[id] {
+            let viewer = peers.first { $0.value == slot.peer }?.key
+            guard let viewer = viewer.flatMap({ people[$0] }), viewer.request.spotlight == nil,
+                viewer.spotlights.isEmpty
+            else { continue }
+            let isSame = played[slot]?.source == source.source && played[slot]?.preference == source.preference
+            expect(isSame, "a role change touches no other pair: \(slot)")
+        }
+    }
+
+    private mutating func take(_ role: ChannelRole, of id: ParticipantID) {
+        guard let person = people[id] else { return }
+        people[id]?.role = role == .host ? .sendrecv : .recvonly
+        guard person.isConnected else { return }
+        if role == .host { return wentLive(id) }
+        people[id]?.isAnnounced = false
+        people[id]?.liveStep = nil
+        for other in people.keys {
+            people[other]?.layers[id] = nil
+            people[other]?.heights[id] = nil
+            people[other]?.spotlights[id] = nil
+        }
+        sessions[person.request.channel]?.turns.append(.dismissed(id))
+    }
+
+    private mutating func mute(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator), let person = people[id] else { return }
+        let kind = MediaKind.allCases.randomElement(using: &generator)!
+        let (isMuted, isOwn) = (Bool.random(using: &generator), Bool.random(using: &generator))
+        let isPermitted = person.isActive && (!isOwn || isMuted || !person.mutedByOperator.contains(kind))
+        if isPermitted {
+            var muted = isOwn ? person.mutedByItself : person.mutedByOperator
+            if isMuted { muted.insert(kind) } else { muted.remove(kind) }
+            let isChange = !isOwn && muted != person.mutedByOperator
+            if isOwn { people[id]?.mutedByItself = muted } else { people[id]?.mutedByOperator = muted }
+            if isChange, kind == .audio, person.isLive, !person.speaking.isEmpty {
+                sessions[person.request.channel]?.turns.append(isMuted ? .ceased(id) : .began(id))
+            }
+        }
+        let effects = try? model.change(of: id) { model throws(RoomError) in
+            try model.muteRequested(isMuted, kind, of: id, by: isOwn ? .member : .operator)
+        }
+        expect((effects != nil) == isPermitted, "who may be muted")
+        perform(effects ?? [])
+    }
+
+    private mutating func subscribe(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator) else { return }
+        let user = pick(using: &generator).map(client)
+        let request = (
+            Bool.random(using: &generator),
+            SubscriptionSelection(
+                user: [nil, user].randomElement(using: &generator)!,
+                kind: [nil, .audio, .video].randomElement(using: &generator)!,
+                source: [nil, nil, .camera, .screen].randomElement(using: &generator)!
+            )
+        )
+        guard let effects = try? model.subscribe(request.0, request.1, by: id) else { return }
+        people[id]?.subscriptions.append(request)
         perform(effects)
     }
 

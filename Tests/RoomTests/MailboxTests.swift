@@ -17,7 +17,9 @@ struct MailboxTests {
             case .subscriptionsChanged: taken.append("changed")
             case .connected: taken.append("connected")
             case .notification: taken.append("news")
+            case .unusedLayers: taken.append("layers")
             case .push(let text): taken.append(text)
+            case .data: taken.append("data")
             case .ended: taken.append("ended")
             }
         }
@@ -123,6 +125,16 @@ struct InboxTests {
         let levels = (0...3).map { PeerEvent.networkChanged(level: $0) }
         #expect(taken(levels + [.connected]) == [.connected, levels[3]])
         #expect(taken([levels[3], .closed(.consentExpired), levels[0]]) == [.closed(.consentExpired)])
+    }
+
+    @Test func `the last unused layers of each track are kept`() {
+        let rids = ["a", "b"].map { RID($0)! }
+        let unused = { (mid: MID, rids: [RID]) in PeerEvent.unusedLayers(mid: mid, rids: rids) }
+        let other = MID("1")!
+        #expect(
+            taken([unused(mid, rids), unused(other, [rids[1]]), unused(mid, [])])
+                == [unused(other, [rids[1]]), unused(mid, [])]
+        )
     }
 
     @Test func `layer switches are merged from the first state to the last`() {

@@ -27,9 +27,27 @@ struct PropertyWorld {
         /// What it was told last that it may see.
         var visible: [ParticipantID] = []
         var speaking: Set<MID> = []
+        /// What it does in the channel at present.
+        var role: Role
+        /// When it went live last.
+        var liveStep: Int?
+        var isAnnounced = false
+        var mutedByItself: Set<MediaKind> = []
+        var mutedByOperator: Set<MediaKind> = []
+        var subscriptions: [(isSubscribed: Bool, selection: SubscriptionSelection)] = []
+        /// What it was told of users; `nil` before it joined.
+        var view: View?
 
         var isConnected: Bool { connectedStep != nil }
-        var isLive: Bool { isConnected && request.role.publishes }
+        var isLive: Bool { isConnected && role.publishes }
+        /// Whether it is told of users.
+        var observes: Bool { isConnected && request.options != nil && request.receivesNotifications }
+    }
+    /// The users of a channel as one member knows them.
+    struct View: Equatable {
+        var users: Set<String> = []
+        /// Those of connections that publish.
+        var tracks: [ParticipantID: PublishedTracks] = [:]
     }
     enum Turn {
         case began(ParticipantID)
@@ -42,6 +60,7 @@ struct PropertyWorld {
         var turns: [Turn] = []
         var number: Int?
         var usesSpotlight = false
+        var profile: ChannelProfile?
     }
 
     var model = SynchronousNode(loopCount: 2)
@@ -83,7 +102,7 @@ extension PropertyWorld {
         return everybody { other, publisher in
             publisher.isLive && publisher.request.channel == person.request.channel && bundle(other) != bundle(id)
         }
-        .sorted { people[$0]!.connectedStep! < people[$1]!.connectedStep! }
+        .sorted { people[$0]!.liveStep! < people[$1]!.liveStep! }
     }
 
     func focused(in name: ChannelName) -> [ParticipantID] {
@@ -130,6 +149,37 @@ extension PropertyWorld {
         return filters.contains { $0.action == .allow && !$0.rules.isEmpty }
     }
 
+    private func isSubscribed(_ person: Person, _ seen: Seen) -> Bool {
+        let source = people[seen.sender]?.request.options?.source ?? .camera
+        let last = person.subscriptions.last { _, selection in
+            (selection.user ?? client(seen.sender)) == client(seen.sender)
+                && (selection.kind ?? seen.kind) == seen.kind && (selection.source ?? source) == source
+        }
+        return last?.isSubscribed ?? !(person.request.options?.subscribesManually ?? false)
+    }
+
+    /// What a member is told of users by the rules.
+    private func expectedView(of id: ParticipantID) -> View {
+        var view = View()
+        for (other, person) in people
+        where person.isAnnounced && person.request.channel == people[id]?.request.channel && client(other) != client(id)
+        {
+            view.users.insert(client(other))
+            guard person.role.publishes, !person.publications.isEmpty else { continue }
+            let muted = person.mutedByItself.union(person.mutedByOperator)
+            view.tracks[other] = PublishedTracks(
+                user: client(other),
+                connection: other,
+                source: person.request.options?.source ?? .camera,
+                audio: person.publications.contains { $0.kind == .audio },
+                video: person.publications.contains { $0.kind == .video },
+                isAudioMuted: muted.contains(.audio),
+                isVideoMuted: muted.contains(.video)
+            )
+        }
+        return view
+    }
+
     /// What a slot plays by the rules.
     private func expected(
         _ id: ParticipantID,
@@ -140,7 +190,8 @@ extension PropertyWorld {
             sender.request.channel == person.request.channel, bundle(seen.sender) != bundle(id),
             let track = sender.publications.first(where: { $0.mid == seen.track && $0.kind == seen.kind }),
             !isBlocked(sessions[person.request.channel]?.filters ?? [], seen.sender, seen.kind),
-            !isBlocked(person.request.filters, seen.sender, seen.kind)
+            !isBlocked(person.request.filters, seen.sender, seen.kind),
+            !sender.mutedByOperator.contains(seen.kind), isSubscribed(person, seen)
         else { return nil }
         var layer = LayerChoice.richest
         if let spotlight = person.spotlights[seen.sender] ?? person.request.spotlight {
@@ -202,6 +253,7 @@ extension PropertyWorld {
         for (id, person) in people {
             let now = visible(to: id)
             expect(model.visibleStreams(to: id).map(\.sender) == now, "what \(id) sees")
+            expect(person.view == (person.observes ? expectedView(of: id) : nil), "the users that \(id) knows")
             expect(told.contains(id) == (now != person.visible), "\(id) is told exactly when that changed")
         }
         for network in Self.networks {
@@ -216,7 +268,7 @@ extension PropertyWorld {
             expect(model.channels[name]?.state.session?.speakers.focused ?? [] == focus[name], "focus in \(name)")
             var counts = ChannelCounts()
             for person in people.values where person.request.channel == name && person.isConnected {
-                counts.add(1, person.request.role)
+                counts.add(1, person.role)
             }
             expect(model.counts(of: name) == counts, "the counts of \(name)")
             let isInUse = people.values.contains { $0.request.channel == name }
@@ -239,8 +291,12 @@ extension PropertyWorld {
                 played[slot] = source.map { ($0, preference) }
             case .streamsChanged(let id): told.insert(id)
             case .ended(let id, _): forget(id)
-            case .notify(let content, let ids): checkNews(content, ids)
-            case .limitSending, .removePeer, .channelChanged, .connected, .report, .checkTransport: break
+            case .notify(let content, let ids):
+                checkNews(content, ids)
+                for id in ids { updateView(of: id, content) }
+            case .limitSending, .removePeer, .interrupted, .channelChanged, .connected, .report, .checkTransport,
+                .unusedLayersChanged:
+                break
             }
         }
     }
@@ -271,18 +327,19 @@ extension PropertyWorld {
             expect(counts.connections == connected.count, "the newcomer counts")
             if let others {
                 expect(ids == [member.id], "the newcomer alone is told of others")
-                let announced = neighbours(of: member.id) { $0.request.announces }
+                let announced = neighbours(of: member.id) { $0.isAnnounced }
                 expect(Set(others.map(\.id)) == strangers(announced, to: member), "the others")
             } else {
                 expect(Set(ids) == notified(about: member), "who is told of a newcomer")
             }
         case .updated(let member, _, _, _):
-            let notified = people[member.id]?.request.announces == true ? notified(about: member) : []
+            let notified = people[member.id]?.isAnnounced == true ? notified(about: member) : []
             expect(Set(ids).subtracting([member.id]) == notified, "who is told of a change")
         case .destroyed(let member, _, _, _):
-            expect(people[member.id] == nil, "who is said to be gone is gone")
+            expect(people[member.id]?.isAnnounced != true, "who is said to be gone is gone")
             expect(strangers(Set(ids), to: member) == Set(ids), "a bundle is told nothing of itself")
         case .networkStatus(let level): expect(ids.count == 1 && (0...3).contains(level), "its network's own level")
+        case .networkQuality: expect(ids.count == 1, "its own network's quality")
         case .iceStateChanged:
             expect(ids.allSatisfy { people[$0]?.request.notifiesICEState == true }, "who is notified of ICE")
         case .spotlightFocused(let member, _), .spotlightUnfocused(let member, _):
@@ -290,7 +347,35 @@ extension PropertyWorld {
                 strangers(Set(ids), to: member) == Set(ids).subtracting([member.id]),
                 "a bundle is not told of focus"
             )
-        case .layerSwitched, .forwarding, .codecUnsupported, .accessExpires: break
+        case .channelJoined, .userOnline, .userOffline, .tracksChanged, .roleChanged, .muted:
+            expect(ids.allSatisfy { people[$0]?.observes == true }, "who is told of users knows them")
+        case .layerSwitched, .forwarding, .codecUnsupported, .interrupted, .resumed, .accessExpires: break
+        }
+    }
+
+    private mutating func updateView(of id: ParticipantID, _ content: Notification.Content) {
+        switch content {
+        case .channelJoined(let joined):
+            expect(people[id]?.view == nil && joined.connection == id, "joined once")
+            expect(joined.profile == sessions[people[id]!.request.channel]?.profile, "the profile")
+            var view = View(users: Set(joined.users.map(\.user.id)))
+            for tracks in joined.users.flatMap(\.connections).map(\.tracks) where tracks.audio || tracks.video {
+                view.tracks[tracks.connection] = tracks
+            }
+            people[id]?.view = view
+        case .userOnline(let user):
+            expect(people[id]?.view?.users.contains(user.id) == false, "online once")
+            people[id]?.view?.users.insert(user.id)
+        case .userOffline(let user, _):
+            expect(people[id]?.view?.users.contains(user) == true, "offline once")
+            people[id]?.view?.users.remove(user)
+            let rest = people[id]?.view?.tracks.filter { $0.value.user != user }
+            people[id]?.view?.tracks = rest ?? [:]
+        case .tracksChanged(let tracks):
+            expect(people[id]?.view?.users.contains(tracks.user) == true, "tracks are of users online")
+            expect(people[id]?.view?.tracks[tracks.connection] != tracks, "nothing is told twice")
+            people[id]?.view?.tracks[tracks.connection] = tracks.audio || tracks.video ? tracks : nil
+        default: break
         }
     }
 

@@ -140,7 +140,9 @@ struct RoomsSignalingTests {
             switch event {
             case .connected: told.append("connected")
             case .subscriptionsChanged: told.append("changed")
+            case .unusedLayers: told.append("layers")
             case .push(let text): told.append(text)
+            case .data: told.append("data")
             case .ended(let reason): told.append("\(reason)")
             case .notification(let notification):
                 switch notification.content {

@@ -205,6 +205,49 @@ struct RoomsTests {
         await bench.expectNothingLeft()
     }
 
+    private static let turn = TURNAccess(urls: ["turn:192.0.2.1:1"], username: "u", password: "p")
+
+    private static var turnRequest: JoinRequest {
+        var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
+        request.usesTURN = true
+        return request
+    }
+
+    @Test func `TURN credentials are opened for who asks, and end with the reservation or the peer`() async throws {
+        let bench = RoomsBench()
+        #expect(try await bench.rooms.reserve(Self.turnRequest).turn == nil, "the loop has no TURN server")
+        await bench.plane.setTURN(Self.turn)
+        let plain = try await bench.rooms.reserve(JoinRequest(channel: RoomsBench.channel, role: .sendonly))
+        #expect(plain.turn == nil)
+        let cancelled = try await bench.rooms.reserve(Self.turnRequest)
+        #expect(cancelled.turn == Self.turn)
+        #expect(await bench.plane.turnPeers == [cancelled.peer])
+        await bench.rooms.cancel(cancelled)
+        await bench.rooms.settle()
+        #expect(await bench.plane.turnPeers.isEmpty)
+        let reservation = try await bench.rooms.reserve(Self.turnRequest)
+        _ = try await bench.activate(reservation, .sendonly)
+        #expect(await bench.plane.turnPeers == [reservation.peer])
+        #expect(await bench.rooms.end(reservation.resource))
+        await bench.rooms.settle()
+        #expect(await bench.plane.turnPeers.isEmpty)
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+    }
+
+    @Test func `TURN credentials that are opened while the newcomer is removed end at once`() async throws {
+        let bench = RoomsBench()
+        await bench.plane.setTURN(Self.turn)
+        await bench.plane.closeGate()
+        let reservation = Task { try await bench.rooms.reserve(Self.turnRequest) }
+        await bench.plane.waitForArrival()
+        await bench.rooms.shutdown()
+        await bench.plane.openGate()
+        #expect(try await reservation.value.turn == nil)
+        await bench.expectNothingLeft()
+        #expect(await bench.plane.turnPeers.isEmpty)
+    }
+
     @Test func `shutdown while a peer is being added removes the peer`() async throws {
         let bench = RoomsBench()
         let reservation = try await bench.rooms.reserve(JoinRequest(channel: RoomsBench.channel, role: .recvonly))

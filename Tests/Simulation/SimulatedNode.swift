@@ -139,7 +139,7 @@ final class SimulatedNode {
             case .ended(let id, let reason): participants.removeValue(forKey: id)?.endReason = reason
             case .checkTransport(let id, let peer, let location):
                 world.schedule(after: delay) { [self] in checkTransport(id, peer, of: name, at: location) }
-            case .connected, .notify, .channelChanged, .report: break
+            case .connected, .interrupted, .notify, .channelChanged, .report, .unusedLayersChanged: break
             }
         }
     }
@@ -183,6 +183,8 @@ final class SimulatedNode {
             switch command {
             case .remove(let peer):
                 world.loops[home].core.removePeer(peer, at: world.now, into: world.loops[home].batch)
+            case .data(let command):
+                world.loops[home].core.perform([command], at: world.now, into: world.loops[home].batch)
             case .limitSending(let peer, let bitsPerSecond):
                 world.loops[home].core.limitSending(to: peer, bitsPerSecond: bitsPerSecond, at: world.now)
             case .connect(let slot):

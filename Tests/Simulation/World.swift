@@ -10,8 +10,8 @@ import Wire
 
 /// Nodes and their clients on a virtual network, in virtual time: the real cores and models, no clock and no socket.
 ///
-/// Most scenarios have one node and connect slots by hand: ``publish(_:rids:audio:video:layersAscend:bitsPerSecondMax:share:loop:)``,
-/// ``watch(audio:video:hasSlots:share:loop:)``, ``connect(_:to:_:layer:)``. Participants of rooms ``join(_:_:)`` instead, and
+/// Most scenarios have one node and connect slots by hand: ``publish(_:rids:audio:video:layersAscend:canPauseLayers:bitsPerSecondMax:hasData:share:loop:)``,
+/// ``watch(audio:video:hasSlots:hasData:share:loop:)``, ``connect(_:to:_:layer:)``. Participants of rooms ``join(_:_:)`` instead, and
 /// the node's models decide.
 final class World {
     static let nodeAddress = address(ofNode: 0, loop: 0)
@@ -24,9 +24,12 @@ final class World {
         fileprivate(set) var address: TransportAddress
         let core: Forwarder
         let batch = DatagramBatch(capacity: 256)
+        let framed = DatagramBatch(capacity: 256)
         /// Its place in ``World/loops``; `nil` for a client's host.
         let loop: Int?
         var client: MediaClient?
+        /// What happened on a client's data channels.
+        fileprivate(set) var dataEvents: [DataEvent] = []
         init(address: TransportAddress, core: Forwarder, loop: Int? = nil) {
             self.address = address
             self.core = core
@@ -72,6 +75,8 @@ final class World {
     var onTransmit: ((TransportAddress, TransportAddress, [UInt8]) -> Void)?
     /// Changes what a host sends, as another implementation in its place would send it.
     var alters: ((TransportAddress, [UInt8]) -> [UInt8])?
+    /// Changes what a client receives, before its core sees it; `nil` for a datagram that its core does not see.
+    var unwraps: ((TransportAddress, [UInt8]) -> [UInt8]?)?
 
     /// - Parameters:
     ///   - nodeCount: the nodes.
@@ -215,7 +220,9 @@ final class World {
         audio: [CodecParameters] = [.standard(.opus)],
         video: [CodecParameters] = [.standard(.vp8)],
         layersAscend: Bool = false,
+        canPauseLayers: Bool = false,
         bitsPerSecondMax: Int? = nil,
+        hasData: Bool = false,
         share: UInt64 = 0,
         loop: Int = 0
     ) throws -> Host {
@@ -229,12 +236,14 @@ final class World {
             audio: audio,
             video: video,
             rids: rids,
+            hasData: hasData,
             using: &generator
         )
         let negotiated = try PublishOffer(parsing: offer.text).answer(local: nodeTransport, sessionID: id.rawValue)
         let receive = negotiated.receive.map { track in
             var track = track
             track.layersAscend = layersAscend
+            track.canPauseLayers = canPauseLayers && track.rids.count > 1
             return track
         }
         published[id] = receive
@@ -246,6 +255,7 @@ final class World {
                 remote: negotiated.remote,
                 receive: receive,
                 publishBitsPerSecondMax: bitsPerSecondMax,
+                data: negotiated.data,
                 share: share
             ),
             at: now
@@ -262,6 +272,7 @@ final class World {
         audio: [CodecParameters] = [.standard(.opus), .standard(.red)],
         video: [CodecParameters] = [.standard(.vp8), .standard(.vp9), .standard(.h264), .standard(.av1)],
         hasSlots: Bool = true,
+        hasData: Bool = false,
         share: UInt64 = 0,
         loop: Int = 0
     ) throws -> Host {
@@ -269,7 +280,13 @@ final class World {
         homes[id] = loop
         let clientTransport = localTransport(host)
         let nodeTransport = localTransport(loops[loop])
-        let offer = ClientOffer.watch(transport: clientTransport, audio: audio, video: video, using: &generator)
+        let offer = ClientOffer.watch(
+            transport: clientTransport,
+            audio: audio,
+            video: video,
+            hasData: hasData,
+            using: &generator
+        )
         let negotiated = try WatchOffer(parsing: offer.text).answer(
             local: nodeTransport,
             streamID: "stream",
@@ -284,6 +301,7 @@ final class World {
                 localCredentials: nodeTransport.credentials,
                 remote: negotiated.remote,
                 send: hasSlots ? negotiated.send : [],
+                data: negotiated.data,
                 share: share
             ),
             at: now
@@ -480,11 +498,16 @@ final class World {
 
     private func deliver(_ datagram: VirtualNetwork.Datagram, to host: Host) {
         if let loop = host.loop, capacities[loop]?.receive(at: now) == false { return }
-        var buffer = datagram.bytes + Array(repeating: 0, count: 64)
+        var bytes = datagram.bytes
+        if host.loop == nil, let unwraps {
+            guard let inner = unwraps(host.address, bytes) else { return }
+            bytes = inner
+        }
+        var buffer = bytes + Array(repeating: 0, count: 64)
         let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: datagram.from)
         unsafe buffer.withUnsafeMutableBytes { buffer in
             var span = unsafe buffer.mutableBytes
-            host.core.receive(&span, length: datagram.bytes.count, path: path, at: now, into: host.batch)
+            host.core.receive(&span, length: bytes.count, path: path, at: now, into: host.batch)
         }
         settle(host)
     }
@@ -541,14 +564,28 @@ final class World {
             let node = nodes[loop / nodes[0].loops.count]
             for (peer, event) in events { node.received(event, from: peer) }
         } else {
-            for (_, event) in events { host.client?.handle(event, at: now) }
+            for (_, event) in events {
+                if case .data(let event) = event { host.dataEvents.append(event) }
+                host.client?.handle(event, at: now)
+            }
         }
     }
 
     private func transmit(_ batch: DatagramBatch, from host: Host) {
         if let loop = host.loop { capacities[loop]?.work(batch.count) }
+        for run in batch.runs where run.path.local.socket == nil {
+            _ = host.core.frame(run, of: batch, at: now, into: host.framed)
+        }
+        send(batch, from: host)
+        send(host.framed, from: host)
+        host.core.closeTURNSessions(at: now)
+    }
+
+    private func send(_ batch: DatagramBatch, from host: Host) {
         for index in 0..<batch.count {
-            let (bytes, to) = batch.withDatagram(index) { ($0.array(), $1.remote) }
+            let (bytes, path) = batch.withDatagram(index) { ($0.array(), $1) }
+            guard path.local.socket != nil else { continue }
+            let to = path.remote
             onTransmit?(host.address, to, bytes)
             trace?.note(bytes, from: host.address, to: to, at: now)
             network.send(alters?(host.address, bytes) ?? bytes, from: host.address, to: to, at: now)

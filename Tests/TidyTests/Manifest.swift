@@ -39,7 +39,7 @@ enum Manifest {
             match in
             let arguments = parenthesized(code[match.range.lowerBound...])
             let names = arguments.replacing(
-                /(package|path): "[^"]*"|\.(copy|embedInCode|process)\("[^"]*"\)|\["[^"]*": "[^"]*"\]/,
+                /exclude: \[[^\]]*\]|(package|path): "[^"]*"|\.(copy|embedInCode|process)\("[^"]*"\)|\["[^"]*": "[^"]*"\]/,
                 with: ""
             )
             .matches(of: /"([^"]+)"/).map { String($0.1) }

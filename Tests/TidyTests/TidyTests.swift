@@ -5,8 +5,8 @@ import Testing
 @Suite struct TidyTests {
     /// Take bytes and an instant, give decisions: no clock, no input or output, no logging, no unseeded randomness.
     static let sansIOModules = [
-        "Wire", "ICE", "DTLS", "SRTP", "Signatures", "CongestionControl", "Metrics", "MediaTypes", "Negotiation",
-        "Forwarding", "Impairment", "Client",
+        "Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "Signatures", "Deflate", "CongestionControl", "Metrics",
+        "MediaTypes", "Negotiation", "Forwarding", "Impairment", "Client",
     ]
     /// Folders of other modules for which the same holds.
     static let sansIOFolders = ["Sources/Room/Model/"]
@@ -14,24 +14,27 @@ import Testing
     /// Each system library and the modules that may import it.
     static let libraryOwners: [String: Set<String>] = [
         "CUV": ["EventLoop"], "CDatagram": ["EventLoop"], "COpenSSL": ["DTLS", "SRTP", "Signatures"], "CSRTP": ["SRTP"],
-        "CIPSecMB": ["SRTP"],
+        "CIPSecMB": ["SRTP"], "CZlib": ["Deflate"],
     ]
 
     /// The modules of this package that each module may import. A module without an entry may import all.
     static let dependencies: [String: Set<String>] = [
         "Wire": [],
         "ICE": ["Wire"],
+        "TURN": ["Wire"],
         "DTLS": ["Wire"],
         "SRTP": ["Wire"],
+        "SCTP": ["Wire"],
         "Signatures": [],
+        "Deflate": [],
         "CongestionControl": ["Wire"],
         "Metrics": [],
         "MediaTypes": ["Wire"],
         "Negotiation": ["Wire", "MediaTypes"],
-        "Forwarding": ["Wire", "ICE", "DTLS", "SRTP", "CongestionControl", "MediaTypes"],
+        "Forwarding": ["Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "MediaTypes"],
         "EventLoop": ["Wire"],
-        "Media": ["Wire", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"],
-        "Room": ["Wire", "MediaTypes"],
+        "Media": ["Wire", "TURN", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"],
+        "Room": ["Wire", "MediaTypes", "Deflate"],
         "JSON": [],
         "Access": ["Wire", "Signatures", "MediaTypes", "JSON", "Room"],
         "Signaling": ["Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room"],
@@ -142,12 +145,60 @@ import Testing
             let names = (columns.dropFirst(3).first ?? "").matches(of: /`([^`]+)`/).map { String($0.1) }
             #expect(!names.isEmpty || row.contains("Not applicable"), "\(row)")
             for name in names {
-                let exists =
-                    name.hasPrefix("test_")
-                    ? python.contains { $0.contains("def \(name)(") }
-                    : swift.contains { $0.contains("func `\(name)`(") }
+                let exists = (python + swift).contains { NamedTest.declares(name, $0) }
                 #expect(exists, "no test is called \(name)")
             }
+        }
+    }
+
+    @Test func `every row of the table of live app semantics names a test that exists`() throws {
+        let article = "Sources/Signaling/Signaling.docc/LiveAppSemantics.md"
+        let text = try String(contentsOf: SourceTree.root.appendingPathComponent(article), encoding: .utf8)
+        let rows = NamedTest.rows(of: text)
+        #expect(rows.count >= 60, "one row for each behaviour")
+        for row in rows {
+            #expect(row.columns == 7, "\(row.text)")
+            #expect(!row.tests.isEmpty, "\(row.text)")
+            for test in row.tests {
+                let url = SourceTree.root.appendingPathComponent(test.path)
+                let source = (try? String(contentsOf: url, encoding: .utf8)) ?? ""
+                #expect(NamedTest.declares(test.name, source), "\(test.path) has no test \(test.name)")
+            }
+        }
+    }
+
+    @Test func `the tests of a row are those behind each path`() {
+        let text = """
+            | Behaviour | Sora | Test |
+            | --- | --- | --- |
+            | One | `x` | `Tests/A/B.swift` `it works` `it fails` `Tests/Interop/test_c.py` `test_it` |
+            | Two | – | – |
+            """
+        let rows = NamedTest.rows(of: text)
+        #expect(rows.map(\.columns) == [3, 3])
+        #expect(rows.map { $0.tests.map(\.name) } == [["it works", "it fails", "test_it"], []])
+        #expect(rows[0].tests.map(\.path) == ["Tests/A/B.swift", "Tests/A/B.swift", "Tests/Interop/test_c.py"])
+        #expect(NamedTest.declares("it works", "@Test func `it works`() {"))
+        #expect(!NamedTest.declares("it", "@Test func `it works`() {"))
+        #expect(NamedTest.declares("test_it", "def test_it(node):") && !NamedTest.declares("test_it", "def test_its("))
+    }
+
+    @Test func `every member of the browser module that its article names is in its types`() throws {
+        let folder = SourceTree.root.appendingPathComponent("Sources/Signaling")
+        let article = try String(
+            contentsOf: folder.appendingPathComponent("Signaling.docc/BrowserModule.md"),
+            encoding: .utf8
+        )
+        let types = try String(contentsOf: folder.appendingPathComponent("Page/nagare/nagare.d.ts"), encoding: .utf8)
+        let members = article.matches(of: /\bchannel\.([a-zA-Z]+)/).map { String($0.1) }
+        let sections = article.split(separator: "\n## ")
+        let channel = sections.first { $0.hasPrefix("The channel\n") } ?? ""
+        let events = channel.split(separator: "| Event |").dropFirst().first ?? ""
+        let names = events.split(separator: "\n").filter { $0.hasPrefix("| `") }
+            .flatMap { ($0.split(separator: "|").first ?? "").matches(of: /`([a-zA-Z]+)`/).map { String($0.1) } }
+        #expect(members.count >= 20 && names.count >= 15)
+        for name in Set(members + names) {
+            #expect(types.contains(try Regex("\\b\(name)[(?:]")), "nagare.d.ts has no \(name)")
         }
     }
 

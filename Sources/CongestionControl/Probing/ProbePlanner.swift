@@ -9,6 +9,7 @@ struct ProbePlanner: Sendable {
         var startedAt: Int64
         var rate: Double?
         var isSaturated = false
+        var stretchMS = 0.0
     }
 
     private struct Span {
@@ -29,6 +30,8 @@ struct ProbePlanner: Sendable {
         /// Bits a second.
         var rate: Double
         var isSaturated: Bool
+        /// How much longer it took to arrive than to leave, in milliseconds: the queue that it made.
+        var stretchMS = 0.0
         /// The rate that the cluster was sent at.
         var clusterRate: Double
     }
@@ -127,6 +130,7 @@ struct ProbePlanner: Sendable {
         let sent = Double(span.lastSentAt &- span.firstSentAt)
         let received = Double(span.lastArrivedAt &- span.firstArrivedAt)
         outstanding?.isSaturated = received > Self.stretchMax * sent + Self.stretchSlack * (1 + jitterMS)
+        outstanding?.stretchMS = (received - sent) / 1e3
         let rate = Double(span.bytes) * 8e6 / max(sent, received, 1_000)
         outstanding?.rate = min(max(result.rate, rate), Self.rateMax * cluster.rate)
     }
@@ -137,7 +141,12 @@ struct ProbePlanner: Sendable {
         let age = now &- outstanding.startedAt
         if let rate = outstanding.rate, age > roundTrip {
             self.outstanding = nil
-            return Outcome(rate: rate, isSaturated: outstanding.isSaturated, clusterRate: outstanding.cluster.rate)
+            return Outcome(
+                rate: rate,
+                isSaturated: outstanding.isSaturated,
+                stretchMS: outstanding.stretchMS,
+                clusterRate: outstanding.cluster.rate
+            )
         }
         if age > Self.waitMax &+ roundTrip { self.outstanding = nil }
         return nil

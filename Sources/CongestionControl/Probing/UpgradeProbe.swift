@@ -5,7 +5,11 @@ struct UpgradeProbe: Sendable {
     /// A probe shows a little more than what is needed.
     private static let margin = 1.05
     private static let waitMin: Int64 = 500_000
+    private static let waitPostponed: Int64 = 1_000_000
     private static let waitMax: Int64 = 16_000_000
+    /// A rate as low as this is that of a picture that was paused: it is probed more often, which costs little.
+    private static let thinRate = 250_000.0
+    private static let waitMaxThin: Int64 = 5_000_000
     /// A wish that differs by less is the same one.
     private static let tolerance = 0.8...1.25
 
@@ -22,6 +26,12 @@ struct UpgradeProbe: Sendable {
         probedRate = 0
     }
 
+    /// The path was just seen to be full.
+    mutating func postpone(at now: Int64) {
+        probedAt = now
+        wait = Self.waitPostponed
+    }
+
     /// - Returns: the rate to probe now.
     mutating func take(target: Double, at now: Int64) -> Double? {
         guard let rate, rate > target else {
@@ -29,7 +39,7 @@ struct UpgradeProbe: Sendable {
             return nil
         }
         guard now &- probedAt >= wait else { return nil }
-        if probedRate > 0 { wait = min(2 * wait, Self.waitMax) }
+        if probedRate > 0 { wait = min(2 * wait, rate < Self.thinRate ? Self.waitMaxThin : Self.waitMax) }
         probedAt = now
         probedRate = rate
         return Self.margin * rate

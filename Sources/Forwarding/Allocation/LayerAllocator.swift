@@ -40,10 +40,12 @@ package struct LayerAllocator: Sendable {
     /// - Parameters:
     ///   - requests: all of the receiver's video slots when the rate is limited; else those that changed suffice.
     ///   - rate: for video, without the share of audio.
+    ///   - carried: bit/s for video that the path is known to carry and no more; `nil` while that is not known.
     ///   - isGuess: nothing is known of the path. A slot begins with the lowest simulcast layer then, whose key frame is small.
     package mutating func allocate(
         _ requests: [LayerRequest],
         rate: ReceiverRate,
+        carried: Int? = nil,
         isGuess: Bool = false,
         at now: Instant
     ) -> LayerAllocation {
@@ -58,10 +60,11 @@ package struct LayerAllocator: Sendable {
         if isGuess { for slot in slots.indices where !requests[slot].isPlaying { slots[slot].beganByGuess = true } }
         buildLadders(requests, at: now)
         division.order(ladders, held: held)
+        division.carried = carried
         division.divide(rate, over: slots.count, into: &affordable)
         let isShort = downgrade(rate, at: now)
         planUpgrades(rate, at: now)
-        if !isShort { upgrade(requests, rate, at: now) }
+        if !isShort { upgrade(requests, rate, isGuess: isGuess, at: now) }
         return settle(requests, rate, at: now)
     }
 
@@ -158,13 +161,13 @@ package struct LayerAllocator: Sendable {
         isFresh(slot, at: now) ? upgrades[slot] : min(upgrades[slot], provenUpgrades[slot])
     }
 
-    private mutating func upgrade(_ requests: [LayerRequest], _ rate: Int, at now: Instant) {
+    private mutating func upgrade(_ requests: [LayerRequest], _ rate: Int, isGuess: Bool, at now: Instant) {
         let isStarting = isStarting(at: now)
         let turn = isStarting ? nil : slotWithTurn(requests, at: now)
         Self.copy(next, into: &raised)
         for slot in slots.indices where isStarting || slots[slot].upgradesAt(now) == nil {
             var count = keyFrameUpgrade(slot, requests[slot], upTo: wanted(slot, at: now), rate)
-            if slots[slot].beganByGuess { count = withoutSwitch(slot, upTo: count) }
+            if isGuess || slots[slot].beganByGuess { count = withoutSwitch(slot, upTo: count) }
             if !isStarting, slot != turn, needsTurn(slot, requests[slot], count) {
                 count = temporalUpgrade(slot, upTo: count)
             }

@@ -10,6 +10,8 @@ import Wire
 /// important slots may use what is left.
 struct LayerDivision: Sendable {
     private var entries: [Entry] = []
+    /// Bit/s that the path is known to carry and no more; `nil` while that is not known.
+    var carried: Int?
 
     /// One step of one slot.
     private struct Entry: BitwiseCopyable {
@@ -81,8 +83,8 @@ struct LayerDivision: Sendable {
         entries.sort(by: Entry.precedes)
     }
 
-    /// Funds steps within the budget, and in any case the cheapest one of the most important slot: without video nothing
-    /// would tell what the path carries.
+    /// Funds steps within the budget, and the cheapest one of the most important slot unless the path is known not to carry
+    /// it: without video nothing would tell what the path carries.
     /// - Parameter funded: replaced by how many steps of its ladder each slot gets.
     func divide(_ budget: Int, over count: Int, into funded: inout [Int]) {
         funded.removeAll(keepingCapacity: true)
@@ -93,7 +95,7 @@ struct LayerDivision: Sendable {
             let entry = entries[index]
             let slot = Int(entry.slot)
             guard funded[slot] == entry.step, entry.step == 0 || ended & entry.importanceBit == 0 else { continue }
-            if entry.cost <= remaining || index == 0 {
+            if entry.cost <= remaining || index == 0 && entry.cost <= carried ?? .max {
                 funded[slot] += 1
                 remaining = max(0, remaining - entry.cost)
             } else {

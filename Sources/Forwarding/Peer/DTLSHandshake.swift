@@ -21,14 +21,16 @@ struct DTLSHandshake {
     init(
         certificate: DTLSCertificate,
         remote: RemoteTransport,
-        profiles: [SRTPProfile]
+        profiles: [SRTPProfile],
+        acceptsData: Bool
     ) throws(DTLSError) {
         role = remote.localRole
         connection = try DTLSConnection(
             certificate: certificate,
             role: remote.localRole,
             remoteFingerprints: remote.fingerprints,
-            profiles: profiles
+            profiles: profiles,
+            acceptsData: acceptsData
         )
     }
 

@@ -14,6 +14,14 @@ package enum ICEAgent {
         }
     }
 
+    /// When the last authenticated message arrived on the selected pair; `nil` without such a pair.
+    var lastHeardAt: Instant? {
+        switch self {
+        case .lite(let agent): agent.lastHeardAt
+        case .controlling: nil
+        }
+    }
+
     var nextDeadline: Instant? {
         switch self {
         case .lite(let agent): agent.nextDeadline

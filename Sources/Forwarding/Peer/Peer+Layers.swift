@@ -47,6 +47,7 @@ extension Peer {
         let allocation = allocator.allocate(
             layerRequests,
             rate: .limited(bitsPerSecond: max(rate - audio, 0)),
+            carried: sendRate.carried.map { max($0 - audio, 0) },
             isGuess: sendRate.isGuess,
             at: now
         )

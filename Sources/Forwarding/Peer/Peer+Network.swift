@@ -35,5 +35,45 @@ extension Peer {
             sample.roundTrip = reporting.roundTrip ?? .zero
         }
         if let level = network.rate(sample) { core.emit(.networkChanged(level: level), of: id) }
+        rateLinks(up, down, roundTrip: sample.roundTrip == .zero ? nil : sample.roundTrip, at: now)
+    }
+
+    /// Rates both directions by themselves.
+    private func rateLinks(_ up: PacketTally, _ down: PacketTally, roundTrip: Interval?, at now: Instant) {
+        let before = LinkQuality(uplink: uplink.level, downlink: downlink.level)
+        let isSilent = lastHeardAt.map { now - $0 >= LinkMeter.silenceMax } ?? false
+        // The node does not know what the peer's encoders would send over a better network.
+        uplink.rate(
+            LinkMeter.Sample(fractionLost: up.measuredFractionLost, roundTrip: roundTrip, isSilent: isSilent)
+        )
+        downlink.rate(
+            LinkMeter.Sample(
+                fractionLost: down.measuredFractionLost,
+                roundTrip: roundTrip,
+                rateShare: rateShare,
+                isSilent: isSilent
+            )
+        )
+        let after = LinkQuality(uplink: uplink.level, downlink: downlink.level)
+        if after != before { core.emit(.qualityChanged(after), of: id) }
+    }
+
+    /// When anything of the peer arrived last: a connectivity check or media. `nil` without a selected pair.
+    private var lastHeardAt: Instant? {
+        transport.lastCheckedAt.map { streams.reduce($0) { max($0, $1.lastPacketAt) } }
+    }
+
+    /// What the peer's network carries of what is wanted, 0…1; `nil` where that is not known or nothing is wanted.
+    private var rateShare: Double? {
+        guard let sending = sendRate?.statistics(pacerDelay: .zero, retransmissionShare: 0), sending.demand > 0 else {
+            return nil
+        }
+        switch (sending.state, sending.limit) {
+        // Probes have not yet found out. Without reports the last estimate says nothing.
+        case (.unlimited, _), (.start, _), (.stale, _), (_, .silence): return nil
+        case (_, .demand), (_, .maximum): return 1
+        case (_, .delay), (_, .loss), (_, .competition), (_, .receiver):
+            return min(Double(sending.target) / Double(sending.demand), 1)
+        }
     }
 }

@@ -118,6 +118,7 @@ extension Peer {
             track.measureLayers(at: now)
             track.measureContent(at: now)
             core.relayLayers(of: track)
+            core.reviewUnusedLayers(of: track, at: now)
         }
         rateNetwork(at: now)
         noteSending(at: now)

@@ -43,6 +43,9 @@ package final class Peer {
     /// Every numbered packet goes through it, in one step at a time, so accesses are not checked.
     @exclusivity(unchecked) private var reportSchedule: ReportSchedule
     var network = NetworkQuality()
+    /// Of what the peer sends, and of what it is sent.
+    var uplink = LinkMeter()
+    var downlink = LinkMeter()
     /// What the peer's network carries; `nil` where nothing is estimated.
     var sendRate: SendRate? {
         get { unsafe estimatedRate }
@@ -97,6 +100,9 @@ package final class Peer {
         self.clock = clock
         tracks = parameters.receive.map {
             ReceivedTrack(id: TrackID(peer: parameters.id, mid: $0.mid), parameters: $0, clockOffset: clock)
+        }
+        for track in tracks where track.parameters.canPauseLayers && core.configuration.pausesUnusedLayers {
+            track.unusedLayers = UnusedLayers(layerCount: track.parameters.rids.count, at: now)
         }
         var extensions = HeaderExtensionMap()
         for track in parameters.receive {

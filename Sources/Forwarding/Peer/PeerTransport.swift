@@ -30,6 +30,8 @@ package final class PeerTransport {
     package let egress: Egress
     private let engine: SRTPEngine
     private var handshake: DTLSHandshake
+    /// The data channels; `nil` when none were negotiated.
+    let data: PeerData?
     private var srtp: (any SRTPTransform)? { didSet { receiver = srtp?.receiver } }
     /// The way in of every packet, without reference counts; `nil` where the backend has no such.
     private var receiver: SRTPReceiver?
@@ -52,6 +54,7 @@ package final class PeerTransport {
         remote: RemoteTransport,
         engine: SRTPEngine,
         egress: Egress,
+        data: PeerData?,
         retransmitsWithoutRTX: Bool,
         at now: Instant
     ) throws(DTLSError) {
@@ -59,7 +62,13 @@ package final class PeerTransport {
         self.engine = engine
         self.egress = egress
         self.agent = agent
-        handshake = try DTLSHandshake(certificate: certificate, remote: remote, profiles: profiles)
+        self.data = data
+        handshake = try DTLSHandshake(
+            certificate: certificate,
+            remote: remote,
+            profiles: profiles,
+            acceptsData: data != nil
+        )
         setupDeadline = now + Self.setupTimeout
     }
 
@@ -69,6 +78,10 @@ package final class PeerTransport {
 
     /// The pair that ICE selected: where media and RTCP are sent. Kept beside the agent because every packet reads it.
     package private(set) var selectedPath: NetworkPath?
+
+    /// When the last authenticated connectivity check arrived on the selected pair; `nil` without such a pair, and in the
+    /// client's role.
+    var lastCheckedAt: Instant? { agent.lastHeardAt }
 
     private var dtlsPath: NetworkPath? {
         agent.dtlsPath(handshakePath: handshake.path, isConnected: isConnected)
@@ -99,7 +112,8 @@ package final class PeerTransport {
 
     package var nextDeadline: Instant? {
         guard !isClosed else { return nil }
-        let deadline = earliest(agent.nextDeadline, handshake.connection.nextDeadline)
+        var deadline = earliest(agent.nextDeadline, handshake.connection.nextDeadline)
+        if let data { deadline = earliest(deadline, data.nextDeadline) }
         return earliest(deadline, isConnected ? nil : setupDeadline)
     }
 
@@ -148,15 +162,18 @@ package final class PeerTransport {
     package func receivedDTLS(
         _ datagram: RawSpan,
         path: NetworkPath,
+        _ counters: inout ForwarderCounters,
         at now: Instant,
         into batch: DatagramBatch
     ) -> Change? {
         guard !isClosed else { return nil }
         if !isConnected { handshake.received(datagram.byteCount, over: path) }
-        let event = handshake.connection.receive(datagram, at: now)
+        let event = handshake.connection.receive(datagram, at: now) { packet in
+            data?.receive(packet, &counters, at: now)
+        }
         // A client that repeats its last flight over a new pair needs the answer there.
         flushDTLS(over: isConnected ? path : dtlsPath, into: batch)
-        let change = dtlsEvent(event)
+        let change = dtlsEvent(event, at: now)
         if change == .connected {
             handshake.completed()
             agent.handshakeCompleted(over: path, isProof: handshake.proves(path), at: now, into: batch)
@@ -164,7 +181,7 @@ package final class PeerTransport {
         return change
     }
 
-    private func dtlsEvent(_ event: DTLSEvent?) -> Change? {
+    private func dtlsEvent(_ event: DTLSEvent?, at now: Instant) -> Change? {
         switch event {
         case .connected(let keys):
             guard
@@ -179,6 +196,7 @@ package final class PeerTransport {
             srtp = transform
             state = .connected
             egress.open(transform, path: selectedPath)
+            data?.start(at: now)
             return .connected
         case .closed: return close(.closedByPeer)
         case .failed(.fingerprintMismatch): return close(.fingerprintMismatch)
@@ -210,10 +228,11 @@ package final class PeerTransport {
         let before = selectedPath
         let event = agent.handleTimeout(at: now, into: batch)
         if let change = iceEvent(event, before: before, at: now, into: batch) { return change }
+        data?.handleTimeout(at: now)
         guard let deadline = handshake.connection.nextDeadline, deadline <= now else { return nil }
         let handshakeEvent = handshake.connection.handleTimeout(at: now)
         flushDTLS(into: batch)
-        return dtlsEvent(handshakeEvent)
+        return dtlsEvent(handshakeEvent, at: now)
     }
 
     private func flushDTLS(into batch: DatagramBatch) { flushDTLS(over: dtlsPath, into: batch) }
@@ -227,6 +246,22 @@ package final class PeerTransport {
             through: egress,
             into: batch
         )
+    }
+
+    /// Sends what the data channels have to send.
+    /// - Parameter rate: bit/s; `nil` for no limit.
+    func flushData(rate: Int?, _ counters: inout ForwarderCounters, at now: Instant, into batch: DatagramBatch) {
+        guard let data, isConnected, let path = selectedPath else { return }
+        data.flush(rate: rate, &counters, at: now) { packet in
+            guard handshake.connection.send(packet) else { return }
+            handshake.connection.drainOutput { egress.sendDTLS($0, over: path, into: batch) }
+        }
+    }
+
+    /// Sends one record of application data as it is: what tests of hostile clients send.
+    package func sendRecord(_ bytes: [UInt8], into batch: DatagramBatch) {
+        guard let path = selectedPath, handshake.connection.send(unsafe bytes.span.bytes) else { return }
+        handshake.connection.drainOutput { egress.sendDTLS($0, over: path, into: batch) }
     }
 
     // MARK: - SRTP

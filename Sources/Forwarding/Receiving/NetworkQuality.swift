@@ -85,7 +85,10 @@ struct PacketTally {
     }
 
     /// 0…1; 0 for too few packets.
-    var fractionLost: Double { sent < Self.sentMin ? 0 : Double(lost) / Double(sent) }
+    var fractionLost: Double { measuredFractionLost ?? 0 }
+
+    /// 0…1; `nil` for too few packets.
+    var measuredFractionLost: Double? { sent < Self.sentMin ? nil : Double(lost) / Double(sent) }
 }
 
 /// Loss on the way to a receiver, by its reports on one slot. Packets that the source had lost before are not counted,

@@ -31,6 +31,8 @@ package final class ReceivedTrack {
     /// The slots of each choice, by its place.
     private var slotCounts: [5 of Int] = .init(repeating: 0)
     private var speech: SpeechDetector?
+    /// Which layers the publisher is to pause; `nil` where it cannot be asked to.
+    var unusedLayers: UnusedLayers?
     /// The publisher's clock against ours: shared by all of its tracks.
     package let clockOffset: PeerClock
     /// In the client's role: sees every packet once, in order of arrival, recovered ones included.

@@ -207,6 +207,8 @@ extension Forwarder {
         let added = choices.subtracting(track.exports[index].choices)
         track.exports[index].choices = choices
         track.exports[index].layers = subscription.layers
+        track.exports[index].wanted = subscription.wanted
+        noteWanted(subscription.wanted, of: track, at: now)
         guard !added.isEmpty else { return }
         track.wantKeyFrames(of: added, at: now)
         markDirty(track.id.peer)

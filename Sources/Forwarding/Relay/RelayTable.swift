@@ -10,6 +10,8 @@ struct RelayExport {
     var choices = LayerChoices.all
     /// Layers that still play there, by the mirror's last subscription and by what answered a choice since then.
     var layers: LayerSet = []
+    /// The layers that the mirror's slots want; all until its first subscription.
+    var wanted = LayerSet.all
 }
 
 /// What crosses between a core and other loops: its links, the tracks of its peers that go out over them, and the mirrors

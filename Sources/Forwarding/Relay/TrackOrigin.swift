@@ -35,7 +35,7 @@ final class RelayOrigin: TrackOrigin {
     private let link: RelayLink?
     private var requestedAllAt: Instant?
     /// The newest subscription that was sent, and when it was refreshed last.
-    private var subscribed: (choices: LayerChoices, layers: LayerSet)?
+    private var subscribed: (choices: LayerChoices, layers: LayerSet, wanted: LayerSet)?
     private var refreshedAt: Instant
 
     /// Requests closer than this are for one need: the origin spaces them further.
@@ -61,20 +61,28 @@ final class RelayOrigin: TrackOrigin {
     func requestHold(of stream: UInt64) { _ = send(.hold(relay, stream: stream)) }
 
     func subscribe(_ mirror: ReceivedTrack) {
-        let (choices, layers) = (mirror.choices, mirror.neededLayers)
-        guard subscribed?.choices != choices || !layers.subtracting(subscribed?.layers ?? []).isEmpty else { return }
-        subscribe(choices, layers)
+        let (choices, layers, wanted) = (mirror.choices, mirror.neededLayers, mirror.wantedLayers)
+        guard
+            subscribed?.choices != choices || !layers.subtracting(subscribed?.layers ?? []).isEmpty
+                || !wanted.subtracting(subscribed?.wanted ?? []).isEmpty
+        else { return }
+        subscribe(choices, layers, wanted)
     }
 
     func refreshSubscription(of mirror: ReceivedTrack, at now: Instant) {
         guard now - refreshedAt >= Self.refreshInterval else { return }
         refreshedAt = now
-        subscribe(mirror.choices, mirror.neededLayers)
+        subscribe(mirror.choices, mirror.neededLayers, mirror.wantedLayers)
     }
 
-    private func subscribe(_ choices: LayerChoices, _ layers: LayerSet) {
-        let subscription = RelayMessage.Subscription(relay: relay, choices: choices.rawValue, layers: layers)
-        if send(.subscribe(subscription)) { subscribed = (choices, layers) }
+    private func subscribe(_ choices: LayerChoices, _ layers: LayerSet, _ wanted: LayerSet) {
+        let subscription = RelayMessage.Subscription(
+            relay: relay,
+            choices: choices.rawValue,
+            layers: layers,
+            wanted: wanted
+        )
+        if send(.subscribe(subscription)) { subscribed = (choices, layers, wanted) }
     }
 
     func unsubscribe() { _ = send(.unsubscribe(relay)) }

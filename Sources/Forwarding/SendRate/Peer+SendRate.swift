@@ -91,14 +91,20 @@ extension Peer {
         applySendRate(at: now)
     }
 
-    /// The remote address whose peers may share a path: an IPv4 address or the prefix of an IPv6 one.
+    /// The remote address whose peers may share a path: an IPv4 address or the prefix of an IPv6 one. A relayed address is
+    /// the node's own and tells nothing.
     private var pathAddress: UInt64? {
-        guard let ip = transport.selectedPath?.remote.ip, !ip.isLoopback else { return nil }
+        guard let path = transport.selectedPath, path.local.kind != .relayed else { return nil }
+        let ip = path.remote.ip
+        guard !ip.isLoopback else { return nil }
         return ip.isV4 ? ip.low : ip.high
     }
 
-    /// Bytes of the IP and UDP headers on the selected pair.
-    private var headerBytes: Int { transport.selectedPath?.remote.ip.isV4 == false ? 48 : 28 }
+    /// Bytes of the IP and UDP headers on the selected pair, and of a TURN channel's.
+    private var headerBytes: Int {
+        guard let path = transport.selectedPath else { return 28 }
+        return (path.remote.ip.isV4 ? 28 : 48) + (path.local.kind == .relayed ? 4 : 0)
+    }
 
     /// The selected pair changed: nothing is known of the new one.
     func sendPathChanged(at now: Instant) {

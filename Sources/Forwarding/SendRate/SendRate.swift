@@ -84,6 +84,8 @@ final class SendRate {
     var target: Int { Int(clamping: unsafe controller?.pointee.target ?? fallback.target) }
     /// Bit/s that the path carries for longer: more than the target while a queue is drained.
     var sustained: Int { Int(clamping: unsafe controller?.pointee.sustainedRate ?? fallback.target) }
+    /// Bit/s that the path is known to carry and no more; `nil` while that is not known.
+    var carried: Int? { unsafe controller?.pointee.busyRate.map { Int(clamping: $0) } }
     /// Less is sent than the path carries, so that its queue empties.
     var isDraining: Bool { phase == .drain }
     /// Bit/s at which packets leave.
@@ -112,7 +114,7 @@ final class SendRate {
         }
     }
     /// Nothing is known of the path, and reports are to come.
-    var isGuess: Bool { unsafe !isEstimated && controller != nil && pathStart == nil }
+    var isGuess: Bool { unsafe controller?.pointee.isGuess == true && pathStart == nil }
     /// The target rate is made of reports, and not a guess.
     private var isEstimated: Bool { feedback != .none }
 

@@ -43,9 +43,16 @@ extension SendSlot {
     }
 
     /// Whether another stream of video plays by now, whose key frame made the packets before it needless. While nothing waits
-    /// they are sent all the same.
+    /// they are sent all the same. A picture that the path does not carry is not repaired.
     private func isReplaced(_ segment: RTPRewriter.Segment) -> Bool {
-        parameters.kind == .video && segment.stream != rewriter.currentStream && !peer.transport.egress.waiting.isEmpty
+        guard parameters.kind == .video else { return false }
+        if isPaused { return true }
+        return segment.stream != rewriter.currentStream && !peer.transport.egress.waiting.isEmpty
+    }
+
+    /// The peer's rate leaves nothing for the slot's source.
+    private var isPaused: Bool {
+        unsafe hasAllocation && state.pointee.wanted == 0 && state.pointee.playing == 0
     }
 
     /// A stream of the source that plays or of one that played before.

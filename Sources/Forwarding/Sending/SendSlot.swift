@@ -110,6 +110,7 @@ package final class SendSlot {
         track.attach(self)
         peer.allocateLayers(to: self, at: now)
         track.origin?.subscribe(track)
+        peer.core.noteWanted(by: self, of: track, at: now)
         // A peer that is still connecting asks once it is connected.
         if peer.transport.isConnected { wantKeyFrame(at: now) }
     }
@@ -122,6 +123,7 @@ package final class SendSlot {
         if preference.cap != before.cap { source.noteChoice(preference.cap, before: before.cap) }
         peer.allocateLayers(to: self, at: now)
         source.origin?.subscribe(source)
+        peer.core.noteWanted(by: self, of: source, at: now)
     }
 
     /// Sets what the slot is to be sent. Another stream plays from its next key frame on, and until then the current

@@ -6,8 +6,18 @@ import Wire
 package struct AdmissionCheck: Hashable, Sendable {
     /// Whether the participant that the newcomer follows is not a publisher of the channel.
     package var isTargetUnknown = false
+    /// Whether the newcomer requests another profile than the channel has.
+    package var isProfileMismatched = false
+    /// Whether the newcomer's app is another one than the channel's.
+    package var isAppMismatched = false
+    /// Whether the newcomer only sends, and an operator keeps its user in the audience.
+    package var isHeldInAudience = false
     /// The limit of the channel that the newcomer would exceed.
     package var exceeded: RoomError?
+    /// Whether the newcomer starts as audience, so that it does not publish yet.
+    package var isAudience = false
+    /// The members whose places the newcomer takes.
+    package var replaced: [ParticipantID] = []
     package init() {}
 }
 
@@ -18,10 +28,23 @@ extension ChannelModel {
         if case .participant(let target) = request.following, request.role.watches {
             check.isTargetUnknown = participants[target]?.role.publishes != true
         }
+        check.isProfileMismatched = isProfileMismatched(by: request)
+        check.isAppMismatched = isAppMismatched(request.app)
+        check.isHeldInAudience = request.role == .sendonly && isHeldInAudience(request)
+        let duplicates = duplicates(of: request)
+        if !duplicates.isEmpty, duplicatePolicy(of: request) == .refuse {
+            check.exceeded = conflictsByPublishingOnly(request, with: duplicates) ? .alreadyPublishing : .userPresent
+        }
+        guard check.exceeded == nil else { return check }
+        check.isAudience = request.role.publishes && !firstRole(of: request).publishes
+        check.replaced = duplicatePolicy(of: request) == .replace ? duplicates : []
+        let replacedPublishers = check.replaced.count { participants[$0]?.role.publishes == true }
         let membersMax = min(limits.participantsPerChannelMax, request.channelConnectionsMax ?? .max)
-        if state.members.count >= membersMax {
+        if state.members.count - check.replaced.count >= membersMax {
             check.exceeded = .channelFull
-        } else if request.role.publishes, state.publishers.count >= limits.publishersPerChannelMax {
+        } else if firstRole(of: request).publishes,
+            state.publishers.count - replacedPublishers >= limits.publishersPerChannelMax
+        {
             check.exceeded = .publishersFull
         }
         return check
@@ -30,8 +53,27 @@ extension ChannelModel {
     /// Whether the channel has as many listeners as ``RoomLimits/listenersPerChannelMax`` permits.
     package var isFullOfListeners: Bool { state.listeners.count >= limits.listenersPerChannelMax }
 
+    /// The app whose tokens admit to the channel; `nil` without one.
+    package var app: String? { state.app }
+
+    /// Whether the channel is another app's. Clients without an app, such as those with a JWT, fit any channel.
+    package func isAppMismatched(_ app: String?) -> Bool {
+        guard let app, let owner = state.app else { return false }
+        return app != owner
+    }
+
+    /// The first client with an app's token makes the channel its app's, until nobody uses the channel.
+    mutating func fixApp(_ app: String?) {
+        if state.app == nil { state.app = app }
+    }
+
     /// Adds a listener. A channel exists as long as it has one.
-    package mutating func listenerArrived(_ id: ListenerID) { state.listeners.insert(id) }
+    ///
+    /// - Parameter app: of its token, which is not another one than the channel's; `nil` without one.
+    package mutating func listenerArrived(_ id: ListenerID, app: String? = nil) {
+        fixApp(app)
+        state.listeners.insert(id)
+    }
 
     /// Does nothing when the listener has left already.
     package mutating func listenerLeft(_ id: ListenerID) {
@@ -41,7 +83,9 @@ extension ChannelModel {
 
     /// Revisions restart when the channel is used again.
     mutating func resetIfUnused() {
-        if isUnused { state.revision = 0 }
+        guard isUnused else { return }
+        state.revision = 0
+        state.app = nil
     }
 
     /// The channel's snapshot has changed.

@@ -9,9 +9,11 @@ extension ChannelModel {
     private static let updateSeconds: Int64 = 60
 
     /// Handles the deadlines that are due: ends participants whose lifetime or setup timeout is over or whose token has
-    /// expired, and sends warnings and the updates of every minute. To be called about once a second.
+    /// expired, or all when the channel has lived for as long as it may, and sends warnings and the updates of every
+    /// minute. To be called about once a second.
     package mutating func tick(at now: RoomTime) -> [Effect] {
         self.now = now
+        if let end = state.session?.endSecond, end <= now.second { return self.end(reason: .channelExpired).effects }
         var effects: [Effect] = []
         for id in lifetimeDeadlines.due(through: now.second) {
             participants[id]?.lifetimeEndSecond = nil
@@ -27,9 +29,18 @@ extension ChannelModel {
                 effects += left(id, reason: .unanswered)
             }
         }
+        for id in graceDeadlines.due(through: now.second) { graceEnded(id, into: &effects) }
         updateRecentSpeakers(into: &effects)
         for id in updateDeadlines.due(through: now.second) { update(id, into: &effects) }
         return effects
+    }
+
+    /// When a session that begins now ends, in seconds of the monotonic clock; `nil` without a limit.
+    var sessionEnd: Int64? {
+        let seconds = limits.channelLifetime.components.seconds
+        guard seconds > 0 else { return nil }
+        let (end, overflows) = now.second.addingReportingOverflow(seconds)
+        return overflows ? nil : end
     }
 
     /// The media plane answers ``Effect/checkTransport(_:_:location:)``. A participant without an ICE path ends.
@@ -64,6 +75,33 @@ extension ChannelModel {
         }
         scheduleExpiry(&participant)
         participants[id] = participant
+    }
+
+    /// A participant has presented a new token or URL. Nothing else about it changes.
+    ///
+    /// - Parameter expiry: when the new permission expires; `nil` without an end.
+    /// - Throws: ``RoomError/participantUnknown``, and ``RoomError/expiryNotLater`` unless `expiry` is later than the
+    ///   present one.
+    package mutating func accessRefreshed(
+        of id: ParticipantID,
+        until expiry: AccessExpiry?
+    ) throws(RoomError) -> [Effect] {
+        guard var participant = participants[id] else { throw .participantUnknown }
+        guard let present = participant.expiry, expiry.map({ $0.unixSeconds > present.unixSeconds }) ?? true else {
+            throw .expiryNotLater
+        }
+        replaceExpiry(of: &participant, by: expiry)
+        participants[id] = participant
+        return []
+    }
+
+    /// Replaces a participant's expiry. It is warned again.
+    mutating func replaceExpiry(of participant: inout Participant, by expiry: AccessExpiry?) {
+        if let second = participant.expirySecond { expiryDeadlines.cancel(order: participant.order, at: second) }
+        participant.expirySecond = nil
+        participant.expiry = expiry
+        participant.isExpiryAnnounced = false
+        if participant.isConnected { scheduleExpiry(&participant) }
     }
 
     /// Schedules the warning of a connected participant, or after it the end.
@@ -113,5 +151,8 @@ extension ChannelModel {
         if let second = participant.updateSecond { updateDeadlines.cancel(order: participant.order, at: second) }
         if let second = participant.lifetimeEndSecond { lifetimeDeadlines.cancel(order: participant.order, at: second) }
         if let second = participant.expirySecond { expiryDeadlines.cancel(order: participant.order, at: second) }
+        if let second = participant.resumption?.interruption?.deadlineSecond {
+            graceDeadlines.cancel(order: participant.order, at: second)
+        }
     }
 }

@@ -7,24 +7,33 @@ extension ChannelModel {
     /// Adds a newcomer that the node admitted. It is neither subscribed nor visible before
     /// ``setupCompleted(_:publications:slots:assigned:decodedVideo:hasEventReader:)``.
     ///
-    /// - Parameter session: the identifier of the channel's session if the newcomer starts one.
+    /// - Parameters:
+    ///   - session: the identifier of the channel's session if the newcomer starts one.
+    ///   - resumeSecret: of its token, if it keeps its place: see ``JoinRequest/keepsPlace``.
     /// - Throws: ``RoomError/filterExists`` and ``RoomError/filtersTooLarge`` for its filters. The model is unchanged
     ///   then.
     package mutating func joined(
         _ request: JoinRequest,
         as place: ParticipantPlace,
-        session: ChannelSessionID
-    ) throws(RoomError) {
+        session: ChannelSessionID,
+        resumeSecret: String? = nil
+    ) throws(RoomError) -> [Effect] {
         precondition(
             participants[place.participant] == nil && participantOfPeer[place.peer] == nil,
             "identifiers are unique"
         )
         let filters = try FilterList(request.filters)
+        var effects: [Effect] = []
+        replaceUnconnected(before: request, into: &effects)
         if state.session == nil {
             let description = ChannelSession(id: session, channel: name, createdAt: now.unixNanoseconds)
-            state.session = ChannelState.Session(description: description)
+            state.session = ChannelState.Session(description: description, endSecond: sessionEnd)
         }
-        var participant = Participant(request, as: place, at: now)
+        fixApp(request.app)
+        fixProfile(for: request)
+        var participant = Participant(request, role: firstRole(of: request), as: place, at: now)
+        participant.mutedByOperator = hold(of: participant.member.clientID).muted
+        participant.resumption = resumeSecret.map(Resumption.init)
         scheduleSetupTimeout(&participant)
         state.add(participant)
         participantOfPeer[participant.peer] = participant.id
@@ -32,6 +41,7 @@ extension ChannelModel {
         if request.role.watches {
             viewers[participant.id] = Viewer(request, as: place, filters: filters)
         }
+        return effects
     }
 
     /// Makes a newcomer active: the media plane knows its peer.
@@ -56,9 +66,11 @@ extension ChannelModel {
         if let decodedVideo { state.decoders.add(1, decodedVideo) }
         scheduleSetupTimeout(&participant)
         participants[id] = participant
-        participants[id]?.activate(participant.role.publishes ? publications : [])
+        participants[id]?.activate(participant.negotiatedRole.publishes ? publications : [])
         if !hasEventReader { participants[id]?.receivesNotifications = false }
         var effects: [Effect] = []
+        // A new connection that takes a place may publish other tracks.
+        announceTracks(of: id, changedFrom: participant.tracks, into: &effects)
         if participant.role.watches {
             state.activeViewerCount += 1
             viewers[id]?.isActive = true
@@ -94,6 +106,7 @@ extension ChannelModel {
 
     /// Makes an active participant connected once its transport is up: others see it and are notified of it.
     private mutating func connected(_ id: ParticipantID, into effects: inout [Effect]) {
+        guard !isInterrupted(id) else { return resumed(id, into: &effects) }
         guard var participant = participants[id] else { return }
         participant.connectedAt = now
         cancelSetupTimeout(&participant)
@@ -104,6 +117,7 @@ extension ChannelModel {
         let others = participant.receivesNotifications ? membersAnnounced(to: participant) : []
         state.connected.insert(id, order: order)
         if participant.receivesNotifications { state.notified.insert(id, order: order) }
+        if participant.receivesNotifications, participant.options != nil { state.extended.insert(id, order: order) }
         state.counts.add(1, participant.role)
         if participant.role.publishes { wentLive(participant, into: &effects) }
         if let session = state.session, !session.isAnnounced {
@@ -111,12 +125,16 @@ extension ChannelModel {
             effects.append(.report(.sessionCreated(session.description, unixNanoseconds: now.unixNanoseconds)))
         }
         announceCreated(participant, others: others, into: &effects)
+        tellOfChannel(participant, into: &effects)
+        if participant.quality != .unknown { tellOfQuality(of: participant, into: &effects) }
         notifyBlockedTracks(to: participant, into: &effects)
         notifyRefusedCodecs(to: participant, into: &effects)
         for mid in participant.speaking { speechChanged(of: id, in: mid, isSpeaking: true, into: &effects) }
+        replaceDuplicates(of: participant, into: &effects)
     }
 
-    private mutating func wentLive(_ participant: Participant, into effects: inout [Effect]) {
+    /// Viewers may receive a connected participant from now on.
+    mutating func wentLive(_ participant: Participant, into effects: inout [Effect]) {
         let id = participant.id
         state.live.append(id)
         updateSlots(of: state.followersOfCurrent, into: &effects)
@@ -127,17 +145,20 @@ extension ChannelModel {
 // MARK: - Leaving
 
 extension ChannelModel {
-    /// Ends a participant. Does nothing when it has left already.
+    /// Ends a participant, or interrupts it when it lost its connection and keeps its place. Does nothing when it has
+    /// left already.
     package mutating func left(_ id: ParticipantID, reason: EndReason) -> [Effect] {
+        if let effects = interruptedInstead(id, reason: reason) { return effects }
         guard var participant = participants.removeValue(forKey: id) else { return [] }
         cancelSetupTimeout(&participant)
         participantOfPeer[participant.peer] = nil
         viewers[id] = nil
         cancelDeadlines(participant)
+        if participant.user == nil { state.session?.holds.forget(participant.member.clientID) }
         let companions = state.bundles[participant.bundle] ?? []
         state.remove(participant)
         var effects: [Effect] = []
-        if participant.role.publishes { removePublisher(participant, companions, into: &effects) }
+        if participant.negotiatedRole.publishes { removePublisher(participant, companions, into: &effects) }
         // During setup the caller of `setupCompleted` ends the peer.
         if participant.isActive, !reason.isOfTransport {
             effects.append(.removePeer(participant.peer, location: participant.location))
@@ -157,6 +178,19 @@ extension ChannelModel {
     ) {
         let id = participant.id
         if let orphans = state.followers.removeValue(forKey: id) { updateSlots(of: orphans, into: &effects) }
+        state.session?.verdicts[id] = nil
+        stopStream(of: participant, companions, into: &effects)
+    }
+
+    /// Viewers receive nothing more of a participant.
+    ///
+    /// - Parameter participant: as it was before.
+    mutating func stopStream(
+        of participant: Participant,
+        _ companions: Set<ParticipantID>,
+        into effects: inout [Effect]
+    ) {
+        let id = participant.id
         if let position = state.live.firstIndex(of: id) {
             state.live.remove(at: position)
             // Viewers see the last one, and the last one sees the one before it. Where members share a bundle, some see
@@ -165,7 +199,6 @@ extension ChannelModel {
                 updateSlots(of: state.followersOfCurrent, into: &effects)
             }
         }
-        state.session?.verdicts[id] = nil
         streamEnded(of: participant, companions, into: &effects)
         removeSpeaker(participant, into: &effects)
     }
@@ -222,10 +255,16 @@ extension ChannelModel {
             speechChanged(of: id, in: mid, isSpeaking: isSpeaking, into: &effects)
         case .layerSwitched(let slot, let current, let previous, let isRequested):
             layerSwitched(in: slot, of: id, from: previous, to: current, isRequested: isRequested, into: &effects)
+        case .unusedLayers(let mid, let rids):
+            guard participants[id]?.publications.contains(where: { $0.mid == mid }) == true else { return [] }
+            effects.append(.unusedLayersChanged(id, mid: mid, rids: rids))
         case .networkChanged(let level):
             networkChanged(of: id, to: level, into: &effects)
+        case .qualityChanged(let quality):
+            qualityChanged(of: id, to: quality, into: &effects)
         case .formatUnsupported(let slot, let codec):
             formatUnsupported(codec, in: slot, of: id, into: &effects)
+        case .data: break
         }
         return effects
     }
@@ -238,13 +277,14 @@ extension ChannelModel {
         into effects: inout [Effect]
     ) {
         guard let participant = participants[id],
-            let index = participant.publications.firstIndex(where: { $0.mid == mid })
+            let index = participant.negotiatedPublications.firstIndex(where: { $0.mid == mid })
         else { return }
-        var publication = participant.publications[index]
+        var publication = participant.negotiatedPublications[index]
         publication.isActive = isActive
         publication.codec = codec ?? publication.codec
-        guard publication != participant.publications[index] else { return }
-        participants[id]?.publications[index] = publication
+        guard publication != participant.negotiatedPublications[index] else { return }
+        participants[id]?.negotiatedPublications[index] = publication
+        guard participant.role.publishes else { return }
         changed(into: &effects)
     }
 }

@@ -15,38 +15,69 @@ extension ChannelModel {
         let companions = state.bundles[newcomer.bundle] ?? []
         workDone += state.connected.count
         return state.connected.compactMap { id in
-            guard !companions.contains(id), let participant = participants[id], participant.announces
+            guard !companions.contains(id), let participant = participants[id], participant.isAnnounced
             else { return nil }
             return participant.member
         }
     }
 
-    private func companions(of participant: Participant) -> Set<ParticipantID> {
+    func companions(of participant: Participant) -> Set<ParticipantID> {
         state.bundles[participant.bundle] ?? []
     }
 
     mutating func announceCreated(_ participant: Participant, others: [Member], into effects: inout [Effect]) {
         guard let report = report(on: participant) else { return }
-        let notification = { (others: [Member]?) in
-            Notification.Content.created(
-                participant.member,
-                minutes: report.minutes,
-                session: report.connection.session,
-                counts: report.counts,
-                others: others
-            )
-        }
         effects.append(.report(.connectionCreated(report)))
+        announceToItself(participant, others: others, into: &effects)
+        announce(participant, into: &effects)
+    }
+
+    /// Notifies only the participant itself that it is connected.
+    func announceToItself(_ participant: Participant, others: [Member], into effects: inout [Effect]) {
+        guard let report = report(on: participant) else { return }
         effects.append(.connected(participant.id))
         if participant.notifiesICEState {
             effects.append(.notify(.iceStateChanged(current: .connected, previous: .checking), to: [participant.id]))
         }
-        if participant.receivesNotifications {
-            effects.append(.notify(notification(others), to: [participant.id]))
-        }
-        guard participant.announces else { return }
+        guard participant.receivesNotifications else { return }
+        effects.append(.notify(Self.created(report, others: others), to: [participant.id]))
+    }
+
+    private static func created(_ report: ConnectionReport, others: [Member]?) -> Notification.Content {
+        .created(
+            report.connection.member,
+            minutes: report.minutes,
+            session: report.connection.session,
+            counts: report.counts,
+            others: others
+        )
+    }
+
+    /// Notifies others of a connected participant, unless nobody is to know of it: in an interactive channel only hosts
+    /// are announced.
+    mutating func announce(_ participant: Participant, into effects: inout [Effect]) {
+        guard participant.announces, profile == .communication || participant.role.publishes,
+            let report = report(on: participant)
+        else { return }
+        participants[participant.id]?.isAnnounced = true
         let notified = notified(except: companions(of: participant))
-        if !notified.isEmpty { effects.append(.notify(notification(nil), to: notified)) }
+        if !notified.isEmpty { effects.append(.notify(Self.created(report, others: nil), to: notified)) }
+        userAppeared(participant, into: &effects)
+    }
+
+    /// Reports a connected participant's new role to operators.
+    func reportRole(of id: ParticipantID, by initiator: Initiator, into effects: inout [Effect]) {
+        guard let participant = participants[id], participant.isConnected, let report = report(on: participant) else {
+            return
+        }
+        effects.append(.report(.roleChanged(report, by: initiator)))
+    }
+
+    /// Reports to operators that a participant lost its connection, or is back.
+    func reportInterruption(of participant: Participant, into effects: inout [Effect]) {
+        guard let report = report(on: participant) else { return }
+        let isInterrupted = participant.resumption?.interruption != nil
+        effects.append(.report(isInterrupted ? .connectionInterrupted(report) : .connectionResumed(report)))
     }
 
     /// - Parameter isPrivate: whether only the participant itself is notified.
@@ -54,7 +85,7 @@ extension ChannelModel {
         guard let report = report(on: participant) else { return }
         effects.append(.report(.connectionUpdated(report)))
         var notified = participant.receivesNotifications ? [participant.id] : []
-        if participant.announces, !isPrivate {
+        if participant.isAnnounced, !isPrivate {
             notified += self.notified(except: companions(of: participant))
         }
         guard !notified.isEmpty else { return }
@@ -80,16 +111,30 @@ extension ChannelModel {
             return
         }
         effects.append(.report(.connectionDestroyed(report, reason)))
-        guard participant.announces else { return }
+        announceGone(participant, companions, Departure(reason), into: &effects)
+    }
+
+    /// Notifies others that a participant is gone, if they were notified of it.
+    ///
+    /// - Parameter participant: as others were notified of it.
+    mutating func announceGone(
+        _ participant: Participant,
+        _ companions: Set<ParticipantID>,
+        _ departure: Departure,
+        into effects: inout [Effect]
+    ) {
+        guard participant.isAnnounced, let report = report(on: participant) else { return }
         let notified = notified(except: companions)
-        guard !notified.isEmpty else { return }
-        let notification = Notification.Content.destroyed(
-            participant.member,
-            minutes: report.minutes,
-            session: report.connection.session,
-            counts: report.counts
-        )
-        effects.append(.notify(notification, to: notified))
+        if !notified.isEmpty {
+            let notification = Notification.Content.destroyed(
+                participant.member,
+                minutes: report.minutes,
+                session: report.connection.session,
+                counts: report.counts
+            )
+            effects.append(.notify(notification, to: notified))
+        }
+        userDisappeared(participant, departure, into: &effects)
     }
 
     /// Does nothing for a participant that left: members are notified that it left.
@@ -116,6 +161,22 @@ extension ChannelModel {
             return
         }
         effects.append(.notify(.networkStatus(unstableLevel: level), to: [id]))
+    }
+
+    /// The quality of a participant's network has another level.
+    mutating func qualityChanged(of id: ParticipantID, to quality: LinkQuality, into effects: inout [Effect]) {
+        guard participants[id]?.quality != quality else { return }
+        participants[id]?.quality = quality
+        guard let participant = participants[id], participant.isConnected else { return }
+        tellOfQuality(of: participant, into: &effects)
+        if let report = report(on: participant) { effects.append(.report(.qualityChanged(report))) }
+    }
+
+    /// Only the participant itself is told: a member with the channel extension, or the reader of a session's events.
+    func tellOfQuality(of participant: Participant, into effects: inout [Effect]) {
+        let readsSession = [.whip, .whep].contains(participant.agent.signaling)
+        guard readsSession || participant.receivesNotifications && participant.options != nil else { return }
+        effects.append(.notify(.networkQuality(participant.quality), to: [participant.id]))
     }
 
     /// A slot's source sends a codec that the receiver did not negotiate.

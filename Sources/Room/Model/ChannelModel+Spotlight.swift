@@ -12,14 +12,16 @@ extension ChannelModel {
         into effects: inout [Effect]
     ) {
         guard let participant = participants[id],
-            participant.publications.contains(where: { $0.mid == mid && $0.kind == .audio })
+            participant.negotiatedPublications.contains(where: { $0.mid == mid && $0.kind == .audio })
         else { return }
         if isSpeaking {
             participants[id]?.speaking.insert(mid)
         } else {
             participants[id]?.speaking.remove(mid)
         }
-        guard participant.isLive, let speaks = participants[id].map({ !$0.speaking.isEmpty }) else { return }
+        guard participant.isLive, !participant.mutedByOperator.contains(.audio),
+            let speaks = participants[id].map({ !$0.speaking.isEmpty })
+        else { return }
         if isSpeaking {
             state.session?.speakers.startedSpeaking(id)
             if participant.publications.contains(where: { $0.kind == .video }) {
@@ -31,6 +33,17 @@ extension ChannelModel {
         let changed = state.session?.recentSpeakers.update(at: now.second) ?? []
         updateFocus(into: &effects)
         updateSlots(ofViewersOf: changed, into: &effects)
+    }
+
+    /// An operator muted or unmuted a participant's audio: who is not heard does not speak.
+    mutating func updateSpeech(of id: ParticipantID, into effects: inout [Effect]) {
+        guard let participant = participants[id], participant.isLive, !participant.speaking.isEmpty else { return }
+        if participant.mutedByOperator.contains(.audio) {
+            state.session?.speakers.stoppedSpeaking(id)
+            updateFocus(into: &effects)
+        } else {
+            for mid in participant.speaking { speechChanged(of: id, in: mid, isSpeaking: true, into: &effects) }
+        }
     }
 
     /// Changes the recent speakers if a change had to wait until now.

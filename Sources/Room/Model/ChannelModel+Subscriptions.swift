@@ -45,6 +45,8 @@ extension ChannelModel {
             isSpeaker: state.session?.recentSpeakers.contains(id) ?? false
         )
         source.channelVerdict = channelVerdict(on: source)
+        if participant.mutedByOperator.contains(.audio) { source.channelVerdict.audio = true }
+        if participant.mutedByOperator.contains(.video) { source.channelVerdict.video = true }
         return source
     }
 
@@ -71,7 +73,7 @@ extension ChannelModel {
         guard let viewer = viewers[id], viewer.isActive else { return }
         let followed: ParticipantID? =
             switch viewer.following {
-            case .currentPublisher: state.live.last { !isCompanion($0, of: id) }
+            case .currentPublisher: state.live.last { !isCompanion($0, of: id) && !isInterrupted($0) }
             case .participant(let target): target
             case .everyone: nil
             }
@@ -150,6 +152,25 @@ extension ChannelModel {
             workDone += 1 + visited
             if !companions.contains(viewer) { effects.append(.streamsChanged(viewer)) }
         }
+    }
+}
+
+// MARK: - Requested subscriptions
+
+extension ChannelModel {
+    /// A receiver subscribes to tracks of others or unsubscribes from them. The slots stay negotiated.
+    ///
+    /// - Throws: ``RoomError/participantUnknown`` when `id` does not watch; ``RoomError/subscriptionsFull``.
+    package mutating func subscriptionRequested(
+        _ isSubscribed: Bool,
+        _ selection: SubscriptionSelection,
+        by id: ParticipantID
+    ) throws(RoomError) -> [Effect] {
+        guard viewers[id] != nil else { throw .participantUnknown }
+        try viewers[id]?.requestSubscription(isSubscribed, selection)
+        var effects: [Effect] = []
+        updateSlots(of: id, into: &effects)
+        return effects
     }
 }
 

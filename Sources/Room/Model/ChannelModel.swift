@@ -1,5 +1,5 @@
 package import MediaTypes
-import Wire
+package import Wire
 
 /// One channel as a state machine: events in, effects out, with no I/O, clock or randomness.
 ///
@@ -29,11 +29,15 @@ package struct ChannelModel: Sendable, Codable {
         case removePeer(PeerID, location: MediaLocation)
         /// ``ChannelModel/visibleStreams(to:)`` has changed.
         case streamsChanged(ParticipantID)
+        /// Which simulcast layers of a track of the participant nobody wants has changed.
+        case unusedLayersChanged(ParticipantID, mid: MID, rids: [RID])
         /// The participant is connected.
         case connected(ParticipantID)
         case notify(Notification.Content, to: [ParticipantID])
         /// The participant has left; the owner frees what it keeps for it.
         case ended(ParticipantID, EndReason)
+        /// The participant's connection is lost, and its place is kept; the owner frees what it keeps for the connection.
+        case interrupted(ParticipantID, EndReason)
         /// The ``ChannelModel/snapshot`` has changed: listeners are notified.
         case channelChanged(ChannelName)
         case report(RoomReport)
@@ -59,6 +63,8 @@ package struct ChannelModel: Sendable, Codable {
     var expiryDeadlines = DeadlineWheel()
     /// Setup timeouts of participants that have not connected.
     var setupDeadlines = DeadlineWheel()
+    /// The ends of the grace times of interrupted participants.
+    var graceDeadlines = DeadlineWheel()
     /// Members, slots and filter rules visited so far. Tests measure the model's work in it.
     var workDone = 0
 
@@ -73,7 +79,8 @@ package struct ChannelModel: Sendable, Codable {
     /// Whether nothing is held: no participant, listener, deadline or index entry.
     package var isEmpty: Bool {
         isUnused && participants.isEmpty && viewers.isEmpty && participantOfPeer.isEmpty && updateDeadlines.isEmpty
-            && lifetimeDeadlines.isEmpty && expiryDeadlines.isEmpty && setupDeadlines.isEmpty
+            && state.extended.isEmpty && state.users.isEmpty && lifetimeDeadlines.isEmpty && expiryDeadlines.isEmpty
+            && setupDeadlines.isEmpty && graceDeadlines.isEmpty
     }
 
     /// What the node knows of the channel.
@@ -85,8 +92,8 @@ package struct ChannelModel: Sendable, Codable {
             connections: state.counts,
             nextDeadlineSecond: [
                 updateDeadlines.earliest, lifetimeDeadlines.earliest, expiryDeadlines.earliest,
-                setupDeadlines.earliest,
-                state.session?.recentSpeakers.deadlineSecond,
+                setupDeadlines.earliest, graceDeadlines.earliest,
+                state.session?.recentSpeakers.deadlineSecond, state.session?.endSecond,
             ].compactMap(\.self).min()
         )
     }
@@ -107,7 +114,8 @@ extension ChannelModel {
                     id: participant.id,
                     displayName: participant.displayName,
                     isLive: participant.isLive,
-                    publications: participant.publications
+                    publications: participant.publications,
+                    muted: participant.muted
                 )
             },
             current: state.live.last,

@@ -7,20 +7,34 @@ struct ChannelState: Sendable, Codable {
         let description: ChannelSession
         /// Whether a member has been connected.
         var isAnnounced = false
+        /// `nil` until a member that knows profiles joins.
+        var profile: ChannelProfile?
         var filters = FilterList() { didSet { verdicts = [:] } }
         /// The cached verdict of ``filters`` on each publisher.
         var verdicts: [ParticipantID: FilterVerdict] = [:]
         var speakers = ActiveSpeakers()
         var recentSpeakers = RecentSpeakers()
+        /// What operators decided about users.
+        var holds = OperatorHolds()
+        /// When the session ends, in seconds of the monotonic clock; `nil` without a limit.
+        var endSecond: Int64?
     }
     var session: Session?
+    /// The app whose tokens admit to the channel; `nil` until a client with an app's token comes.
+    var app: String?
     var members = ParticipantList()
     /// Members by bundle; most bundles have one member.
     var bundles: [Bundle: Set<ParticipantID>] = [:]
+    /// Members by user.
+    var identities: [UserIdentity: Set<ParticipantID>] = [:]
     var decoders = VideoDecoders()
     /// Members whose transport is up, and those of them that get notifications.
     var connected = ParticipantList()
     var notified = ParticipantList()
+    /// Members that get notifications of users.
+    var extended = ParticipantList()
+    /// Announced members by client identifier.
+    var users: [String: ParticipantList] = [:]
     var counts = ChannelCounts()
     var activeViewerCount = 0
     /// Members that publish, and those of them that are live, in the order of going live.
@@ -40,6 +54,7 @@ struct ChannelState: Sendable, Codable {
         let (id, order) = (participant.id, participant.order)
         members.insert(id, order: order)
         bundles[participant.bundle, default: []].insert(id)
+        if let user = participant.user { identities[user, default: []].insert(id) }
         if participant.role.publishes { publishers.insert(id, order: order) }
         guard participant.role.watches else { return }
         if participant.following == .everyone { followersOfEveryone.insert(id, order: order) }
@@ -49,6 +64,7 @@ struct ChannelState: Sendable, Codable {
     /// Removes a member that is about to leave from the lists of members that are notified of others.
     mutating func stopNotifying(order: UInt64) {
         notified.remove(order: order)
+        extended.remove(order: order)
         followersOfCurrent.remove(order: order)
         followersOfEveryone.remove(order: order)
         spotlightViewers.remove(order: order)
@@ -66,6 +82,10 @@ struct ChannelState: Sendable, Codable {
         if let decoded = participant.decodedVideo { decoders.add(-1, decoded) }
         bundles[participant.bundle]?.remove(participant.id)
         if bundles[participant.bundle]?.isEmpty == true { bundles[participant.bundle] = nil }
+        if let user = participant.user {
+            identities[user]?.remove(participant.id)
+            if identities[user]?.isEmpty == true { identities[user] = nil }
+        }
         if case .participant(let target) = participant.following {
             followers[target]?.remove(order: order)
             if followers[target]?.isEmpty == true { followers[target] = nil }

@@ -26,7 +26,7 @@ extension NodeModel {
         var evicted: [(participant: ParticipantID, channel: ChannelName)] = []
         // Both limits may be reached: participants and channels.
         for _ in 0..<2 {
-            guard let refusal = refusal(of: request, check), refusal == .nodeFull || refusal == .channelsFull
+            guard let refusal = refusal(of: request, check, at: now), refusal == .nodeFull || refusal == .channelsFull
             else { break }
             let ids = evictable(for: request, freesChannel: refusal == .channelsFull, at: now)
             if ids.isEmpty { break }
@@ -36,14 +36,21 @@ extension NodeModel {
                 left(id, reason: .crowdedOut)
             }
         }
-        if let refusal = refusal(of: request, check) {
+        if let refusal = refusal(of: request, check, at: now) {
             if let counted = JoinRefusal(refusal) { admissions.refused[counted, default: 0] += 1 }
             return AdmissionOutcome(evicted: evicted, result: .failure(refusal))
         }
-        return AdmissionOutcome(evicted: evicted, result: .success(take(request, id: id, at: now)))
+        let publishes = request.role.publishes && !check.isAudience
+        let place = take(request, id: id, publishes: publishes, at: now)
+        return AdmissionOutcome(evicted: evicted, result: .success(place))
     }
 
-    private mutating func take(_ request: JoinRequest, id: ParticipantID, at now: RoomTime) -> ParticipantPlace {
+    private mutating func take(
+        _ request: JoinRequest,
+        id: ParticipantID,
+        publishes: Bool,
+        at now: RoomTime
+    ) -> ParticipantPlace {
         let name = request.channel
         let place = ParticipantPlace(
             participant: id,
@@ -51,7 +58,15 @@ extension NodeModel {
             location: placement.join(near: channels[name]?.locations ?? [:]),
             order: nextOrder()
         )
-        let member = Member(place: place, channel: name, network: request.network, createdAt: now)
+        let member = Member(
+            place: place,
+            channel: name,
+            network: request.network,
+            createdAt: now,
+            app: request.app,
+            publishes: publishes
+        )
+        if publishes { publishers.add(1, app: request.app) }
         if channels[name]?.members.isEmpty ?? true { occupiedChannelCount += 1 }
         channels[name, default: Channel()].members.insert(id, order: place.order)
         channels[name]?.locations[place.location, default: 0] += 1
@@ -61,18 +76,53 @@ extension NodeModel {
         return place
     }
 
-    private func refusal(of request: JoinRequest, _ check: AdmissionCheck) -> RoomError? {
+    private func refusal(of request: JoinRequest, _ check: AdmissionCheck, at now: RoomTime) -> RoomError? {
         let isNew = channels[request.channel]?.members.isEmpty ?? true
         if isDraining { return .draining }
+        if let refusal = blocks.refusal(of: request, at: now) { return refusal }
         if mode == .blockNewConnections { return .connectionsBlocked }
         if mode != .normal, isNew { return .sessionsBlocked }
+        if check.isAppMismatched { return .appMismatch }
+        if check.isHeldInAudience { return .audienceByOperator }
         if check.isTargetUnknown { return .participantUnknown }
+        if check.isProfileMismatched { return .profileMismatch }
         if let exceeded = exceededShare(of: request.network, opensChannel: isNew) { return .networkFull(exceeded) }
         if let exceeded = check.exceeded { return exceeded }
+        if request.role.publishes, !check.isAudience,
+            let exceeded = publishers.exceeded(limits, app: request.app, without: leaving(check.replaced))
+        {
+            return exceeded
+        }
         // Last: participants are evicted only for a newcomer that no other limit refuses.
         if members.count >= limits.participantsMax { return .nodeFull }
         if isNew, occupiedChannelCount >= limits.channelsMax { return .channelsFull }
         return nil
+    }
+
+    /// The publishers among some members.
+    private func leaving(_ ids: [ParticipantID]) -> PublisherCounts {
+        var counts = PublisherCounts()
+        for member in ids.compactMap({ members[$0] }) where member.publishes { counts.add(1, app: member.app) }
+        return counts
+    }
+
+    /// A participant becomes a publisher.
+    ///
+    /// - Returns: whether it was one before.
+    /// - Throws: ``RoomError/nodePublishersFull``, ``RoomError/appPublishersFull``.
+    package mutating func publishingBegan(of id: ParticipantID) throws(RoomError) -> Bool {
+        guard let member = members[id], !member.publishes else { return true }
+        if let exceeded = publishers.exceeded(limits, app: member.app) { throw exceeded }
+        members[id]?.publishes = true
+        publishers.add(1, app: member.app)
+        return false
+    }
+
+    /// A participant is no publisher any more. Does nothing when it is none.
+    package mutating func publishingEnded(of id: ParticipantID) {
+        guard let member = members[id], member.publishes else { return }
+        members[id]?.publishes = false
+        publishers.add(-1, app: member.app)
     }
 
     private func exceededShare(of network: ClientNetwork, opensChannel: Bool) -> NetworkShare? {
@@ -81,6 +131,35 @@ extension NodeModel {
         if share.participants >= limits.participantsPerNetworkMax { return .participants }
         if share.unconnected.count >= limits.unconnectedPerNetworkMax { return .unconnected }
         return opensChannel && share.channels.count >= limits.channelsPerNetworkMax ? .channels : nil
+    }
+
+    /// A new connection takes a participant's place. It has a new peer, maybe on another loop.
+    ///
+    /// - Throws: ``RoomError/draining``, ``RoomError/banned``, ``RoomError/streamBlocked``,
+    ///   ``RoomError/participantUnknown``.
+    package mutating func resumed(
+        _ request: JoinRequest,
+        as id: ParticipantID,
+        at now: RoomTime
+    ) throws(RoomError) -> ParticipantPlace {
+        guard !isDraining else { throw .draining }
+        if let refusal = blocks.refusal(of: request, at: now) { throw refusal }
+        guard let member = members[id] else { throw .participantUnknown }
+        let (name, before) = (member.channel, member.place)
+        placement.leave(before.location)
+        let others = (channels[name]?.locations[before.location] ?? 1) - 1
+        channels[name]?.locations[before.location] = others > 0 ? others : nil
+        participantOfPeer[before.peer] = nil
+        let place = ParticipantPlace(
+            participant: id,
+            peer: nextPeer(),
+            location: placement.join(near: channels[name]?.locations ?? [:]),
+            order: before.order
+        )
+        channels[name]?.locations[place.location, default: 0] += 1
+        participantOfPeer[place.peer] = id
+        members[id]?.place = place
+        return place
     }
 
     /// A participant's transport is up.
@@ -97,6 +176,7 @@ extension NodeModel {
         if let abandoned = AbandonedSetup(reason) { admissions.abandoned[abandoned, default: 0] += 1 }
         let (name, location) = (member.channel, member.place.location)
         networks.left(member)
+        if member.publishes { publishers.add(-1, app: member.app) }
         placement.leave(location)
         participantOfPeer[member.place.peer] = nil
         channels[name]?.members.remove(order: member.place.order)
@@ -172,6 +252,25 @@ extension NodeModel {
         channels[listener.channel]?.listenerCount -= 1
         removeChannelIfUnused(listener.channel)
     }
+}
+
+// MARK: - Blocks
+
+extension NodeModel {
+    /// Refuses a user or stream from now on, in place of an earlier block of the same subject.
+    /// - Throws: ``RoomError/blocksFull``.
+    package mutating func blocked(_ block: Block, at now: RoomTime) throws(RoomError) { try blocks.set(block, at: now) }
+
+    /// - Returns: whether there was a block.
+    package mutating func blockLifted(of subject: Block.Subject, at now: RoomTime) -> Bool {
+        blocks.lift(subject, at: now)
+    }
+
+    /// The block of a subject; `nil` without one.
+    package func block(of subject: Block.Subject, at now: RoomTime) -> Block? { blocks.block(of: subject, at: now) }
+
+    /// All blocks, in no particular order.
+    package func allBlocks(at now: RoomTime) -> [Block] { blocks.all(at: now) }
 }
 
 // MARK: - Resources

@@ -45,10 +45,14 @@ package struct ChannelSummary: Hashable, Sendable {
 /// No call takes longer than O(networks) or O(channels), whatever the size of a channel.
 package struct NodeModel: Sendable {
     struct Member: Sendable {
-        let place: ParticipantPlace
+        var place: ParticipantPlace
         let channel: ChannelName
         let network: ClientNetwork
         let createdAt: RoomTime
+        /// The app whose token admitted it; `nil` without one.
+        let app: String?
+        /// Whether it publishes at present.
+        var publishes: Bool
         var isConnected = false
     }
     /// A channel that has members or listeners.
@@ -73,6 +77,9 @@ package struct NodeModel: Sendable {
     /// Whether newcomers are refused because the node shuts down.
     package internal(set) var isDraining = false
     package internal(set) var admissions = AdmissionCounts()
+    /// Messages between participants that were dropped.
+    package private(set) var droppedMessages: [MessageDropReason: UInt64] = [:]
+    var blocks = BlockTable()
 
     var members: [ParticipantID: Member] = [:]
     var participantOfPeer: [PeerID: ParticipantID] = [:]
@@ -81,6 +88,7 @@ package struct NodeModel: Sendable {
     var occupiedChannelCount = 0
     var placement: Placement
     var networks = NetworkShares()
+    var publishers = PublisherCounts()
     var listeners: [ListenerID: Listener] = [:]
     /// Listeners of each network.
     var listenerCounts: [ClientNetwork: Int] = [:]
@@ -102,7 +110,8 @@ package struct NodeModel: Sendable {
     /// Whether nothing is held: no channel, participant, listener, resource or index entry.
     package var isEmpty: Bool {
         channels.isEmpty && members.isEmpty && participantOfPeer.isEmpty && occupiedChannelCount == 0
-            && placement.isEmpty && networks.isEmpty && listeners.isEmpty && listenerCounts.isEmpty && resources.isEmpty
+            && placement.isEmpty && networks.isEmpty && publishers.isEmpty && listeners.isEmpty
+            && listenerCounts.isEmpty && resources.isEmpty
     }
 
     /// Totals of the channels' last summaries.
@@ -123,6 +132,9 @@ package struct NodeModel: Sendable {
 
     /// Newcomers and listeners are refused from now on.
     package mutating func drainingStarted() { isDraining = true }
+
+    /// A message between participants was dropped.
+    package mutating func messageDropped(_ reason: MessageDropReason) { droppedMessages[reason, default: 0] &+= 1 }
 
     // MARK: Identifiers
 

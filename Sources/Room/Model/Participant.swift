@@ -4,29 +4,42 @@ import Wire
 /// One participant, without its receiving side (``Viewer``).
 struct Participant: Sendable, Codable {
     let id: ParticipantID
-    let peer: PeerID
+    /// Changes when a new connection takes its place.
+    var peer: PeerID
     let channel: ChannelName
-    let location: MediaLocation
+    var location: MediaLocation
     let displayName: String?
     let network: ClientNetwork
     let bundle: Bundle
+    let user: UserIdentity?
+    /// The app whose token admitted it; `nil` for a client without such a token.
+    let app: String?
+    let duplicateUsers: DuplicateUserPolicy?
+    /// `nil` for one that leaves when its connection is lost.
+    var resumption: Resumption?
     /// Grows with every participant of the node.
     let order: UInt64
     let following: Following
     var member: Member
     var receivesNotifications: Bool
-    let notifiesICEState: Bool
+    var notifiesICEState: Bool
     let announces: Bool
     /// What notifications say instead of what it publishes.
     let announcedAudio: Bool?
     let announcedVideo: Bool?
     let isSimulcast: Bool
     let spotlight: Spotlight?
-    let agent: ClientAgent
+    var agent: ClientAgent
+    /// `nil` for a client that does not know them.
+    let options: MemberOptions?
+    /// What its transport negotiates. ``role`` is what it does of that at present.
+    let negotiatedRole: Role
+    /// Whether its authorization lets it publish.
+    var mayPublish: Bool
     let eventMetadataJSON: String?
     let lifetimeSeconds: Int64?
     /// When its permission expires; `nil` without an end.
-    let expiry: AccessExpiry?
+    var expiry: AccessExpiry?
     /// Bit/s that its grant lets it be sent; `nil` for the node's maximum.
     let grantedReceiveBitsPerSecondMax: Int?
     /// Bit/s that it may be sent at present: those of its grant, or an operator's choice.
@@ -38,7 +51,14 @@ struct Participant: Sendable, Codable {
     var isTransportUp = false
     /// When it was both active and its transport up; `nil` before.
     var connectedAt: RoomTime?
-    var publications: [Publication] = []
+    /// The tracks that it can publish.
+    var negotiatedPublications: [Publication] = []
+    /// Whether others were notified of it.
+    var isAnnounced = false
+    var mutedByItself: Set<MediaKind> = []
+    var mutedByOperator: Set<MediaKind> = []
+    /// The quality of its network.
+    var quality = LinkQuality.unknown
     /// The tracks with speech at present.
     var speaking: Set<MID> = []
     /// Its deadlines in ``ChannelModel/updateDeadlines``, ``ChannelModel/lifetimeDeadlines`` and
@@ -53,8 +73,10 @@ struct Participant: Sendable, Codable {
     /// The video codecs that it can decode; `nil` where its description does not list them.
     var decodedVideo: Set<CodecName>?
 
+    /// - Parameter role: what it does in the channel first.
     init(
         _ request: JoinRequest,
+        role: Role,
         as place: ParticipantPlace,
         at now: RoomTime
     ) {
@@ -69,12 +91,15 @@ struct Participant: Sendable, Codable {
             id: request.bundleID ?? id.value,
             scope: request.bundleScope ?? .network(request.network)
         )
+        user = request.user
+        app = request.app
+        duplicateUsers = request.duplicateUsers
         following = request.following
         member = Member(
             id: place.participant,
             clientID: request.clientID ?? place.participant.value,
             bundleID: bundle.id,
-            role: request.role,
+            role: role,
             sendsAudio: request.sendsAudio ?? false,
             sendsVideo: request.sendsVideo ?? false,
             notifyMetadataJSON: request.notifyMetadataJSON,
@@ -88,6 +113,9 @@ struct Participant: Sendable, Codable {
         isSimulcast = request.isSimulcast
         spotlight = request.spotlight
         agent = request.agent
+        options = request.options
+        negotiatedRole = request.role
+        mayPublish = request.mayPublish
         eventMetadataJSON = request.eventMetadataJSON
         lifetimeSeconds = request.lifetime.map { max($0.components.seconds, 0) }
         expiry = request.expiry
@@ -100,10 +128,15 @@ struct Participant: Sendable, Codable {
     var isConnected: Bool { connectedAt != nil }
     /// Whether it publishes, and its transport is up.
     var isLive: Bool { isConnected && role.publishes }
+    /// The tracks that it publishes.
+    var publications: [Publication] { role.publishes ? negotiatedPublications : [] }
+    /// The kinds that it or an operator muted.
+    var muted: Set<MediaKind> { mutedByItself.union(mutedByOperator) }
 
     mutating func activate(_ publications: [Publication]) {
         isActive = true
-        self.publications = publications
+        let publications = publications.continuing(negotiatedPublications)
+        negotiatedPublications = publications
         member.sendsAudio = announcedAudio ?? publications.contains { $0.kind == .audio }
         member.sendsVideo = announcedVideo ?? publications.contains { $0.kind == .video }
     }
@@ -115,6 +148,7 @@ struct Participant: Sendable, Codable {
             peer: peer,
             location: location,
             publications: publications,
+            video: options?.source ?? .camera,
             isFocused: isFocused,
             isSpeaker: isSpeaker
         )
@@ -133,8 +167,15 @@ struct Participant: Sendable, Codable {
             isSimulcast: isSimulcast || publications.contains(where: \.isSimulcast),
             spotlight: spotlight,
             publications: publications,
+            channelRole: channelRole,
+            source: options?.source ?? .camera,
+            muted: muted,
             eventMetadataJSON: eventMetadataJSON,
-            receiveBitsPerSecondMax: receiveBitsPerSecondMax
+            receiveBitsPerSecondMax: receiveBitsPerSecondMax,
+            user: user,
+            expiry: expiry,
+            app: app,
+            quality: quality
         )
     }
 

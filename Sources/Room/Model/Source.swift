@@ -8,6 +8,8 @@ struct Source: Sendable {
     let peer: PeerID
     let location: MediaLocation
     let publications: [Publication]
+    /// What its video shows.
+    var video = VideoSource.camera
     /// Whether it is in focus; `false` without spotlight.
     let isFocused: Bool
     /// Whether it speaks, or was among the last that spoke: see ``RecentSpeakers``.

@@ -24,8 +24,8 @@ struct Viewer: Sendable, Codable {
         var codec: CodecName
     }
     let id: ParticipantID
-    let peer: PeerID
-    let location: MediaLocation
+    private(set) var peer: PeerID
+    private(set) var location: MediaLocation
     let following: Following
     var isActive = false
     /// Whether it is connected and gets notifications.
@@ -41,6 +41,7 @@ struct Viewer: Sendable, Codable {
     /// `nil` for a viewer that joined without spotlight.
     private let spotlightJoined: SpotlightLayers?
     private var spotlight: SpotlightLayers?
+    private var subscription: Subscription
     /// The slots that play the followed publisher, by kind and position.
     private var slots: [Slot] = []
     private(set) var senders: [ParticipantID: Sender] = [:]
@@ -56,6 +57,7 @@ struct Viewer: Sendable, Codable {
         height = request.videoHeight
         spotlightJoined = request.spotlight.map { SpotlightLayers(focus: $0.focus, unfocus: $0.unfocus) }
         spotlight = spotlightJoined
+        subscription = Subscription(isManual: request.options?.subscribesManually ?? false)
     }
 
     var usesSpotlight: Bool { spotlightJoined != nil }
@@ -110,6 +112,29 @@ extension Viewer {
     }
 }
 
+// MARK: - Lost connections
+
+extension Viewer {
+    /// Its connection is lost. Its requests and filters stay for the next one.
+    mutating func interrupted() {
+        isActive = false
+        receivesNotifications = false
+        slots = []
+        senderOfSlot = [:]
+        refusedCodecs = []
+        for sender in senders.keys {
+            senders[sender]?.slots = []
+            dropIfUnused(sender)
+        }
+    }
+
+    /// A new connection takes its place.
+    mutating func resumed(at place: ParticipantPlace) {
+        peer = place.peer
+        location = place.location
+    }
+}
+
 // MARK: - Requested layers
 
 extension Viewer {
@@ -152,6 +177,11 @@ extension Viewer {
             senders[sender]?.spotlight = nil
             dropIfUnused(sender)
         }
+    }
+
+    /// - Throws: ``RoomError/subscriptionsFull``.
+    mutating func requestSubscription(_ isSubscribed: Bool, _ selection: SubscriptionSelection) throws(RoomError) {
+        try subscription.request(isSubscribed, selection)
     }
 
     /// The layer that it requests of a sender's track.
@@ -223,7 +253,7 @@ extension Viewer {
         var visited = slots.count
         let verdict = verdict(on: source, visited: &visited)
         for (index, slot) in slots.enumerated() {
-            let publication = source?.publications.first { $0.mid == slot.track && $0.kind == slot.kind }
+            let publication = source?.publications.first { $0.track == slot.track && $0.kind == slot.kind }
             let after = updated(
                 slot,
                 source,
@@ -344,7 +374,9 @@ extension Viewer {
 
     private func playing(_ publication: Publication, of source: Source) -> Playing? {
         let layer = requestedLayer(publication.kind, of: source)
-        guard layer != .nothing else { return nil }
+        guard layer != .nothing, subscription.includes(source.clientID, publication.kind, source.video) else {
+            return nil
+        }
         var preference = LayerPreference(cap: publication.isSimulcast ? publication.ranked(layer) : .richest)
         if publication.kind == .video {
             preference.importance = importance(of: publication, source)

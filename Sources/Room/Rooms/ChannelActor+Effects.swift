@@ -37,9 +37,12 @@ extension ChannelActor {
         case .limitSending(let peer, let bitsPerSecond, let location):
             enqueue(.limitSending(peer, bitsPerSecond: bitsPerSecond), at: location)
         case .removePeer(let peer, let location):
-            enqueue(.remove(peer), at: location)
+            // Otherwise the peer ends with its data channels, when its connection is lost.
+            if !data.endsPeer(peer) { enqueue(.remove(peer), at: location) }
         case .streamsChanged(let id):
             post(.subscriptionsChanged, to: id, &slowConsumers)
+        case .unusedLayersChanged(let id, let mid, let rids):
+            post(.unusedLayers(mid: mid, rids: rids), to: id, &slowConsumers)
         case .connected(let id):
             context.node.withModel { $0.connected(id) }
             post(.connected, to: id, &slowConsumers)
@@ -48,6 +51,8 @@ extension ChannelActor {
             for id in ids { post(.notification(notification), to: id, &slowConsumers) }
         case .ended(let id, let reason):
             ended(id, reason)
+        case .interrupted(let id, let reason):
+            connectionLost(id, reason)
         case .channelChanged:
             for changes in listeners.values { changes.yield() }
         case .report(let report):
@@ -59,14 +64,21 @@ extension ChannelActor {
     }
 
     private func ended(_ id: ParticipantID, _ reason: EndReason) {
-        mailboxes.removeValue(forKey: id)?.close(reason)
-        let resource = resourceOf.removeValue(forKey: id)
-        if let resource { resources[resource] = nil }
-        context.node.withModel { node in
-            node.left(id, reason: reason)
-            if let resource { node.resourceDeleted(resource) }
-        }
+        connectionLost(id, reason)
+        context.node.withModel { $0.left(id, reason: reason) }
         context.onEvent(.ended(id, reason))
+    }
+
+    /// Frees what the participant's connection has: its data channels, its mailbox and its resource.
+    private func connectionLost(_ id: ParticipantID, _ reason: EndReason) {
+        for case .command(let command, let location) in data.left(id, reason: reason) {
+            enqueue(.data(command), at: location)
+        }
+        mailboxes.removeValue(forKey: id)?.close(reason)
+        closeTURN(of: id)
+        guard let resource = resourceOf.removeValue(forKey: id) else { return }
+        resources[resource] = nil
+        context.node.withModel { $0.resourceDeleted(resource) }
     }
 
     /// Asks for the ICE paths of transports, one after the other.
@@ -99,12 +111,17 @@ extension ChannelActor {
     /// Runs in one task for each media plane, so that the commands for a slot stay in order.
     private func sendCommands(to location: MediaLocation) async {
         var connections: [PendingConnection] = []
+        var dataCommands: [DataCommand] = []
         while let waiting = commands[location]?.takeCommands(), !waiting.isEmpty {
             for command in waiting {
                 switch command {
                 case .remove(let peer):
                     await connect(&connections, at: location)
+                    await perform(&dataCommands, at: location)
                     await context.plane(at: location).removePeer(peer)
+                case .data(let command):
+                    dataCommands.append(command)
+                    if dataCommands.count == Self.dataCommandsMax { await perform(&dataCommands, at: location) }
                 case .limitSending(let peer, let bitsPerSecond):
                     await context.plane(at: location).limitSending(to: peer, bitsPerSecond: bitsPerSecond)
                 case .connect(let slot):
@@ -120,10 +137,21 @@ extension ChannelActor {
                 }
             }
             await connect(&connections, at: location)
+            await perform(&dataCommands, at: location)
         }
         workers[location] = nil
         if commands[location]?.isEmpty == true { commands[location] = nil }
         publish()
+    }
+
+    /// Commands about data channels that one call of a loop performs.
+    private static let dataCommandsMax = 256
+
+    private func perform(_ commands: inout [DataCommand], at location: MediaLocation) async {
+        guard !commands.isEmpty else { return }
+        let batch = commands
+        commands = []
+        await context.plane(at: location).perform(batch)
     }
 
     private typealias PendingConnection = (slot: TrackID, target: MediaCommandQueue.Target)

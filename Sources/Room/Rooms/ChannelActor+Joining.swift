@@ -21,34 +21,81 @@ extension ChannelActor {
         defer { endCall() }
         let environment = context.environment
         model.now = environment.clock.now()
+        if let id = model.resumable(by: request) { return try await resume(id, request) }
         let id = request.id ?? environment.participantID()
         let resource = environment.resourceID()
         let place = try admit(request, id: id)
         let channelSession = nextSession
         do throws(RoomError) {
-            try model.joined(request, as: place, session: channelSession)
+            let secret = request.keepsPlace ? environment.resumeSecret() : nil
+            perform(try model.joined(request, as: place, session: channelSession, resumeSecret: secret))
         } catch {
             context.node.withModel { $0.left(id, reason: .setupFailed) }
             throw error
         }
         context.node.forgetPendingSession(of: name)
         publish()
+        return await reservation(of: place, resource, request, channelSession)
+    }
+
+    /// A newcomer takes the place of a participant.
+    private func resume(_ id: ParticipantID, _ request: JoinRequest) async throws(RoomError) -> Rooms.Reservation {
+        let environment = context.environment
+        let resource = environment.resourceID()
+        var named = request
+        // A client that does not choose a name again keeps it.
+        named.clientID = model.participants[id]?.member.clientID
+        let (admitted, now) = (named, model.now)
+        let place = try context.node.withModel { node throws(RoomError) in try node.resumed(admitted, as: id, at: now) }
+        perform(model.resumed(request, at: place, secret: environment.resumeSecret()))
+        return await reservation(of: place, resource, named, nextSession, resumed: named.clientID)
+    }
+
+    private func reservation(
+        of place: ParticipantPlace,
+        _ resource: ResourceID,
+        _ request: JoinRequest,
+        _ session: ChannelSessionID,
+        resumed clientID: String? = nil
+    ) async -> Rooms.Reservation {
         let transport = await context.plane(at: place.location).transport()
+        let turn = request.usesTURN ? await openTURN(place) : nil
         return Rooms.Reservation(
-            participant: id,
+            participant: place.participant,
             resource: resource,
-            channelSession: channelSession,
+            resumedClientID: clientID,
+            channelSession: session,
             peer: place.peer,
             local: LocalTransport(
-                credentials: environment.iceCredentials(),
+                credentials: context.environment.iceCredentials(),
                 fingerprint: transport.fingerprint,
                 candidates: transport.candidates
             ),
+            turn: turn,
             location: place.location,
             publishBitsPerSecondMax: request.publishBitsPerSecondMax ?? context.limits.publishBitsPerSecondMax,
             receiveBitsPerSecondMax: request.receiveBitsPerSecondMax,
+            data: request.data,
             share: number
         )
+    }
+
+    /// Gets TURN credentials for a newcomer's peer. They end with the participant, whether or not the peer is ever added.
+    private func openTURN(_ place: ParticipantPlace) async -> TURNAccess? {
+        let access = await context.plane(at: place.location).openTURN(for: place.peer)
+        guard access != nil else { return nil }
+        guard model.participants[place.participant]?.peer == place.peer else {
+            enqueue(.remove(place.peer), at: place.location)
+            return nil
+        }
+        turnPeers[place.participant] = (place.peer, place.location)
+        return access
+    }
+
+    /// Ends the TURN credentials of a participant whose peer was not added.
+    func closeTURN(of id: ParticipantID) {
+        guard let open = turnPeers.removeValue(forKey: id) else { return }
+        enqueue(.remove(open.peer), at: open.location)
     }
 
     private func admit(_ request: JoinRequest, id: ParticipantID) throws(RoomError) -> ParticipantPlace {
@@ -62,14 +109,13 @@ extension ChannelActor {
         return try outcome.result.get()
     }
 
-    /// ``Rooms/activate(_:remote:receive:send:slots:firstMediaKind:mids:owner:)``
+    /// ``Rooms/activate(_:remote:receive:send:slots:data:firstMediaKind:mids:owner:endpointPath:)``
     func activate(
         _ reservation: Rooms.Reservation,
-        _ media: Rooms.NegotiatedMedia,
-        owner: OwnerProof?
+        _ media: Rooms.NegotiatedMedia
     ) async throws(RoomError) -> Rooms.Resource {
         let id = reservation.participant
-        guard model.participants[id] != nil else { throw .endedDuringSetup }
+        guard model.participants[id]?.peer == reservation.peer else { throw .endedDuringSetup }
         let parameters = PeerParameters(
             id: reservation.peer,
             localCredentials: reservation.local.credentials,
@@ -78,6 +124,7 @@ extension ChannelActor {
             send: media.send + media.slots.map(\.parameters),
             publishBitsPerSecondMax: reservation.publishBitsPerSecondMax,
             receiveBitsPerSecondMax: reservation.receiveBitsPerSecondMax,
+            data: media.data,
             share: reservation.share
         )
         beginCall()
@@ -85,22 +132,23 @@ extension ChannelActor {
         do {
             try await context.plane(at: reservation.location).addPeer(parameters)
         } catch {
-            apply { $0.left(id, reason: .setupFailed) }
+            end(reservation, reason: .setupFailed)
             throw .media("\(error)")
         }
-        guard let participant = model.participants[id] else {
+        guard let participant = model.participants[id], participant.peer == reservation.peer else {
             enqueue(.remove(reservation.peer), at: reservation.location)
             throw .endedDuringSetup
         }
-        return try createResource(reservation, of: participant, media, owner: owner)
+        // From now on the credentials end with the peer.
+        turnPeers[id] = nil
+        return try createResource(reservation, of: participant, media)
     }
 
     /// Creates the newcomer's resource once the media plane knows its peer.
     private func createResource(
         _ reservation: Rooms.Reservation,
         of participant: Participant,
-        _ media: Rooms.NegotiatedMedia,
-        owner: OwnerProof?
+        _ media: Rooms.NegotiatedMedia
     ) throws(RoomError) -> Rooms.Resource {
         let id = participant.id
         let resource = Rooms.Resource(
@@ -110,7 +158,8 @@ extension ChannelActor {
             role: participant.role,
             mids: media.mids,
             firstMediaKind: media.firstMediaKind,
-            owner: owner,
+            owner: media.owner,
+            endpointPath: media.endpointPath,
             local: reservation.local,
             remoteCredentials: media.remote.credentials,
             iceVersion: context.environment.iceVersion(),
@@ -134,6 +183,9 @@ extension ChannelActor {
                 decodedVideo: decodedVideo,
                 hasEventReader: hasEventReader
             )
+        }
+        if media.data != nil, let participant = model.participants[id], participant.peer == reservation.peer {
+            perform(data.joined(participant, plan: reservation.data, at: context.environment.clock.now().instant))
         }
         return resource
     }

@@ -18,6 +18,13 @@ extension ChannelActor {
         return true
     }
 
+    /// ``Rooms/end(_:reason:)-(Reservation,_)``
+    @discardableResult
+    func end(_ reservation: Rooms.Reservation, reason: EndReason) -> Bool {
+        guard model.participants[reservation.participant]?.peer == reservation.peer else { return false }
+        return end(reservation.participant, reason: reason)
+    }
+
     /// ``Rooms/restartICE(_:expected:remote:)``
     func restartICE(
         _ id: ResourceID,
@@ -58,6 +65,22 @@ extension ChannelActor {
         return ParticipantEvents(mailbox: mailbox)
     }
 
+    /// ``Rooms/events(of:)-(ResourceID)``
+    func events(of id: ResourceID) -> ParticipantEvents? {
+        guard let participant = resources[id]?.participant else { return nil }
+        mailboxes.removeValue(forKey: participant)?.finish()
+        let mailbox = ParticipantMailbox(capacity: context.limits.eventsWaitingMax)
+        mailboxes[participant] = mailbox
+        return ParticipantEvents(mailbox: mailbox, participant: participant)
+    }
+
+    /// ``Rooms/stopReading(_:)``
+    func stopReading(_ events: ParticipantEvents) {
+        events.mailbox.finish()
+        guard let id = events.participant, mailboxes[id] === events.mailbox else { return }
+        mailboxes[id] = nil
+    }
+
     /// ``Rooms/changeSlots(of:add:remove:)``
     func changeSlots(
         of id: ParticipantID,
@@ -81,6 +104,21 @@ extension ChannelActor {
             throw model.participants[id] == nil ? .participantUnknown : .media("\(error)")
         }
         try apply { model throws(RoomError) in try model.slotsChanged(of: id, add: assigned, remove: []) }
+    }
+
+    /// ``Rooms/changeRole(of:to:by:)``
+    func changeRole(of id: ParticipantID, to role: ChannelRole, by initiator: Initiator) throws(RoomError) {
+        // A host takes its place among the node's publishers first, and gives it back last.
+        let published = try context.node.withModel { node throws(RoomError) in
+            try role == .host ? node.publishingBegan(of: id) : true
+        }
+        do throws(RoomError) {
+            try apply { model throws(RoomError) in try model.roleRequested(role, of: id, by: initiator) }
+            if role == .audience { context.node.withModel { $0.publishingEnded(of: id) } }
+        } catch {
+            if !published { context.node.withModel { $0.publishingEnded(of: id) } }
+            throw error
+        }
     }
 
     /// ``Rooms/codecsRefused(by:_:)``
@@ -110,16 +148,20 @@ extension ChannelActor {
 
 extension ChannelActor {
     /// `nil` when the actor is retired.
-    func listen(from network: ClientNetwork) throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>)? {
+    func listen(
+        from network: ClientNetwork,
+        app: String?
+    ) throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>)? {
         guard !isRetired else { return nil }
         defer { publish() }
+        guard !model.isAppMismatched(app) else { throw .appMismatch }
         let isFull = model.isFullOfListeners
         let id = try context.node.withModel { node throws(RoomError) in
             let id = node.nextListener()
             try node.listenerArrived(id, at: name, from: network, isChannelFull: isFull)
             return id
         }
-        model.listenerArrived(id)
+        model.listenerArrived(id, app: app)
         let (changes, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         listeners[id] = continuation
         continuation.yield()
@@ -148,6 +190,28 @@ extension ChannelActor {
             return result.effects
         }
         return ended
+    }
+
+    /// ``Rooms/changeRole(of:in:to:)``
+    func changeRole(ofUser user: String, to role: ChannelRole) throws(RoomError) -> Int {
+        try changeUser { model throws(RoomError) in try model.roleRequested(role, ofUser: user) }
+    }
+
+    /// ``Rooms/setMuted(_:kinds:of:in:)``
+    func setMuted(_ isMuted: Bool, kinds: Set<MediaKind>, ofUser user: String) throws(RoomError) -> Int {
+        try changeUser { model throws(RoomError) in try model.muteRequested(isMuted, kinds, ofUser: user) }
+    }
+
+    private func changeUser(
+        _ change: (inout ChannelModel) throws(RoomError) -> (changed: Int, effects: [ChannelModel.Effect])
+    ) throws(RoomError) -> Int {
+        var changed = 0
+        try apply { model throws(RoomError) in
+            let result = try change(&model)
+            changed = result.changed
+            return result.effects
+        }
+        return changed
     }
 
     /// ``Rooms/terminate(session:of:)``

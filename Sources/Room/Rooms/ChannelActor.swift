@@ -35,8 +35,12 @@ actor ChannelActor {
     private nonisolated let evicted = Mutex<[ParticipantID]>([])
 
     var model: ChannelModel
+    /// The data channels of the participants.
+    var data: DataRouter
     var resources: [ResourceID: Rooms.Resource] = [:]
     var resourceOf: [ParticipantID: ResourceID] = [:]
+    /// Peers that have TURN credentials and are not added to their loop.
+    var turnPeers: [ParticipantID: (peer: PeerID, location: MediaLocation)] = [:]
     var mailboxes: [ParticipantID: ParticipantMailbox] = [:]
     var listeners: [ListenerID: AsyncStream<Void>.Continuation] = [:]
 
@@ -60,6 +64,7 @@ actor ChannelActor {
         self.context = context
         executor = context.executors.executor(for: name)
         model = ChannelModel(name: name, limits: context.limits)
+        data = DataRouter(limits: context.limits)
     }
 
     // MARK: Events of peers
@@ -72,6 +77,9 @@ actor ChannelActor {
     func takeEvents() {
         for (peer, event) in inbox.take() where model.hasPeer(peer) {
             switch event {
+            case .data(let event):
+                perform(data.received(event, from: peer, at: context.environment.clock.now().instant))
+                continue
             case .connected: context.onEvent(.connected(peer))
             case .formatUnsupported(let slot, let codec): context.onEvent(.formatUnsupported(peer, slot: slot, codec))
             default: break

@@ -7,6 +7,7 @@ struct MediaCommandQueue {
         case connect(TrackID)
         case limitSending(PeerID, bitsPerSecond: Int?)
         case remove(PeerID)
+        case data(DataCommand)
     }
     /// The source that a slot is to play, and what its receiver prefers of it.
     struct Target {

@@ -1,4 +1,5 @@
 import Synchronization
+public import Wire
 
 /// An event for a participant's signaling.
 public enum ParticipantEvent: Sendable {
@@ -7,8 +8,13 @@ public enum ParticipantEvent: Sendable {
     /// Its transport is up. Its notifications follow.
     case connected
     case notification(Notification)
+    /// The simulcast layers of a track that it publishes which nobody wants have changed: it may pause them, and is to send all
+    /// others. Only the latest of several events counts.
+    case unusedLayers(mid: MID, rids: [RID])
     /// JSON text from an operator.
     case push(String)
+    /// Something happened to its data channels.
+    case data(ParticipantDataEvent)
     /// The participant has ended; the last event.
     case ended(EndReason)
 }
@@ -18,6 +24,8 @@ public struct ParticipantEvents: AsyncSequence, Sendable {
     public typealias Element = ParticipantEvent
     public typealias Failure = Never
     let mailbox: ParticipantMailbox
+    /// `nil` for events that last as long as their participant.
+    var participant: ParticipantID?
 
     public struct AsyncIterator: AsyncIteratorProtocol {
         let mailbox: ParticipantMailbox
@@ -79,6 +87,12 @@ final class ParticipantMailbox: Sendable {
             if state.events.count - state.first >= capacity { (state.events, state.first) = ([], 0) }
             state.events.append(.ended(reason))
         }
+        wake.finish()
+    }
+
+    /// Ends without a last event.
+    func finish() {
+        state.withLock { $0.isClosed = true }
         wake.finish()
     }
 

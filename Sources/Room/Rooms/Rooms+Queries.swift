@@ -65,19 +65,38 @@ extension Rooms {
         await node.actor(of: id)?.read { $0.visibleStreams(to: id) } ?? []
     }
 
+    /// The profile of a channel; `nil` without participants.
+    public func profile(of channel: ChannelName) async -> ChannelProfile? {
+        await node.actor(of: channel)?.read { $0.session == nil ? nil : $0.profile }
+    }
+
+    /// The app whose tokens admit to a channel; `nil` for none.
+    public func app(of channel: ChannelName) async -> String? {
+        await node.actor(of: channel)?.read(\.app)
+    }
+
+    /// - Throws: ``RoomError/appMismatch`` when the channel is another app's.
+    public func checkApp(_ app: String?, of channel: ChannelName) async throws(RoomError) {
+        guard let actor = node.actor(of: channel), await actor.read({ $0.isAppMismatched(app) }) else { return }
+        throw .appMismatch
+    }
+
     // MARK: - Listeners
 
     /// Adds a listener to a channel, which exists until ``stopListening(_:)`` at least.
     ///
     /// The stream yields at the start and after changes of ``snapshot(of:)``; several changes may be one element. It
     /// ends at ``shutdown()``.
-    /// - Parameter network: the listener's network.
+    /// - Parameters:
+    ///   - network: the listener's network.
+    ///   - app: the app whose token admitted it; `nil` without such a token.
     public func listen(
         to channel: ChannelName,
-        from network: ClientNetwork = .unknown
+        from network: ClientNetwork = .unknown,
+        app: String? = nil
     ) async throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>) {
         while true {
-            if let listener = try await actor(of: channel).listen(from: network) { return listener }
+            if let listener = try await actor(of: channel).listen(from: network, app: app) { return listener }
         }
     }
 

@@ -27,7 +27,7 @@ extension Rooms {
     }
 
     /// The events of a participant, for its signaling. To be called once, right after ``reserve(_:)``: a participant
-    /// whose events have no reader at ``activate(_:remote:receive:send:slots:firstMediaKind:mids:owner:)`` gets no
+    /// whose events have no reader at ``activate(_:remote:receive:send:slots:data:firstMediaKind:mids:owner:endpointPath:)`` gets no
     /// notifications.
     ///
     /// Earlier events are not included; ``visibleStreams(to:)`` has the present state. For a participant that has left,
@@ -37,6 +37,17 @@ extension Rooms {
         let mailbox = ParticipantMailbox(capacity: 1)
         mailbox.close(.setupFailed)
         return ParticipantEvents(mailbox: mailbox)
+    }
+
+    /// The events of a resource's participant, for a reader that comes after its setup and may go before its end. They
+    /// are those that follow, without notifications of other members. Events of an earlier reader end. `nil` for an
+    /// unknown resource.
+    public func events(of id: ResourceID) async -> ParticipantEvents? { await node.actor(of: id)?.events(of: id) }
+
+    /// Ends the reading of ``events(of:)-(ResourceID)``.
+    public func stopReading(_ events: ParticipantEvents) async {
+        guard let participant = events.participant else { return }
+        await node.actor(of: participant)?.stopReading(events)
     }
 
     /// Removes slots of a participant, then adds slots for single senders. The MID of a removed slot is not reused.
@@ -55,6 +66,18 @@ extension Rooms {
         await node.actor(of: id)?.codecsRefused(by: id, tracks)
     }
 
+    /// Extends a participant's permission in place, when it has presented a new token or URL that authorization
+    /// accepted. Its media goes on. It is warned again before the new end.
+    ///
+    /// - Parameter expiry: when the new permission expires; `nil` without an end.
+    /// - Throws: ``RoomError/participantUnknown``, and ``RoomError/expiryNotLater`` unless `expiry` is later than the
+    ///   present one.
+    public func refreshAccess(of id: ParticipantID, until expiry: AccessExpiry?) async throws(RoomError) {
+        try await channel(of: id).change { model throws(RoomError) in
+            try model.accessRefreshed(of: id, until: expiry)
+        }
+    }
+
     /// Ends a participant.
     /// - Returns: whether there was one.
     @discardableResult
@@ -62,8 +85,15 @@ extension Rooms {
         await node.actor(of: id)?.end(id, reason: reason) ?? false
     }
 
+    /// Ends the participant of a reservation, unless another connection has taken its place.
+    /// - Returns: whether it was there.
+    @discardableResult
+    public func end(_ reservation: Reservation, reason: EndReason) async -> Bool {
+        await node.actor(of: reservation.participant)?.end(reservation, reason: reason) ?? false
+    }
+
     /// The channel of a participant.
-    private func channel(of id: ParticipantID) throws(RoomError) -> ChannelActor {
+    func channel(of id: ParticipantID) throws(RoomError) -> ChannelActor {
         guard let channel = node.actor(of: id) else { throw .participantUnknown }
         return channel
     }

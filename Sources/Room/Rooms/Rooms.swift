@@ -1,4 +1,5 @@
 public import MediaTypes
+import Synchronization
 public import Wire
 
 /// The channels of one node. Signaling and the admin API call it, and it forwards each call to the channel's actor.
@@ -9,15 +10,20 @@ public final class Rooms: Sendable {
     public struct Reservation: Sendable {
         public let participant: ParticipantID
         public let resource: ResourceID
+        /// The client identifier of the member whose place it takes; `nil` for a newcomer.
+        public let resumedClientID: String?
         /// The channel's session.
         public let channelSession: ChannelSessionID
         public let peer: PeerID
         public let local: LocalTransport
+        /// `nil` unless it was asked for and the loop has a TURN server.
+        public var turn: TURNAccess?
         let location: MediaLocation
         /// Bit/s that it may publish; `nil` for no limit.
         let publishBitsPerSecondMax: Int?
         /// Bit/s that it may be sent; `nil` for the node's maximum.
         let receiveBitsPerSecondMax: Int?
+        let data: DataPlan?
         /// See ``PeerParameters/share``. Unique to the channel.
         let share: UInt64
     }
@@ -35,6 +41,8 @@ public final class Rooms: Sendable {
         public let firstMediaKind: MediaKind
         /// The proof of the token that created it; `nil` without a token.
         public let owner: OwnerProof?
+        /// The path of the endpoint that created it, as in the URL. A newly signed URL has the same.
+        public let endpointPath: String?
         public internal(set) var local: LocalTransport
         public internal(set) var remoteCredentials: ICECredentials
         /// Changes with every ICE restart.
@@ -62,12 +70,18 @@ public final class Rooms: Sendable {
         var receive: [ReceiveTrackParameters]
         var send: [SendTrackParameters]
         var slots: [SlotAssignment]
+        var data: DataTransportParameters?
         var firstMediaKind: MediaKind
         var mids: [MID]
+        var owner: OwnerProof?
+        var endpointPath: String?
     }
 
     let node: NodeDirectory
     private let context: ChannelActor.Context
+    var environment: RoomEnvironment { context.environment }
+    /// Called for each new block: see ``onBlock(_:)``.
+    let blockObservers = Mutex<[@Sendable (Block) -> [ParticipantID]]>([])
     private let inbox = PeerEventInbox()
     /// Yields after events have arrived.
     private let arrivals: AsyncStream<Void>
@@ -153,7 +167,7 @@ public final class Rooms: Sendable {
     }
 
     /// Reserves a place for a newcomer. It is followed by
-    /// ``activate(_:remote:receive:send:slots:firstMediaKind:mids:owner:)`` or ``cancel(_:)``.
+    /// ``activate(_:remote:receive:send:slots:data:firstMediaKind:mids:owner:endpointPath:)`` or ``cancel(_:)``.
     public func reserve(_ request: JoinRequest) async throws(RoomError) -> Reservation {
         while true {
             if let reservation = try await actor(of: request.channel).reserve(request) { return reservation }
@@ -167,7 +181,7 @@ public final class Rooms: Sendable {
 
     /// Releases a place whose media could not be negotiated.
     public func cancel(_ reservation: Reservation) async {
-        await end(reservation.participant, reason: .setupFailed)
+        await end(reservation, reason: .setupFailed)
     }
 
     /// Makes a newcomer with negotiated media an active participant and creates its resource.
@@ -176,9 +190,11 @@ public final class Rooms: Sendable {
     ///   - receive: the tracks that it publishes.
     ///   - send: its slots for the participant that it follows.
     ///   - slots: its slots for single senders, when it follows everyone.
+    ///   - data: its data channels; `nil` without.
     ///   - firstMediaKind: the kind of the first media section.
     ///   - mids: the media sections in the order of the description.
     ///   - owner: the proof of the newcomer's token.
+    ///   - endpointPath: the path of the WHIP or WHEP endpoint, as in the URL.
     /// - Throws: ``RoomError/endedDuringSetup`` when it has ended, ``RoomError/media(_:)`` when the media plane
     ///   refuses. The place is released in both cases.
     public func activate(
@@ -187,9 +203,11 @@ public final class Rooms: Sendable {
         receive: [ReceiveTrackParameters] = [],
         send: [SendTrackParameters] = [],
         slots: [SlotAssignment] = [],
+        data: DataTransportParameters? = nil,
         firstMediaKind: MediaKind,
         mids: [MID],
-        owner: OwnerProof? = nil
+        owner: OwnerProof? = nil,
+        endpointPath: String? = nil
     ) async throws(RoomError) -> Resource {
         guard let channel = node.actor(of: reservation.participant) else { throw .endedDuringSetup }
         let media = NegotiatedMedia(
@@ -197,10 +215,13 @@ public final class Rooms: Sendable {
             receive: receive,
             send: send,
             slots: slots,
+            data: data,
             firstMediaKind: firstMediaKind,
-            mids: mids
+            mids: mids,
+            owner: owner,
+            endpointPath: endpointPath
         )
-        return try await channel.activate(reservation, media, owner: owner)
+        return try await channel.activate(reservation, media)
     }
 
     /// Whether the node holds nothing.

@@ -4,9 +4,21 @@ public enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
     case nodeFull = "node_full"
     case channelFull = "channel_full"
     case publishersFull = "publishers_full"
+    case nodePublishersFull = "node_publishers_full"
+    case appPublishersFull = "app_publishers_full"
     case networkChannels = "network_channels"
     case networkParticipants = "network_participants"
     case networkUnconnected = "network_unconnected"
+    /// An operator banned the user.
+    case banned
+    /// An operator blocked publishing to the channel.
+    case streamBlocked = "stream_blocked"
+    /// The channel is another app's.
+    case otherApp = "other_app"
+    /// The user is in the channel already.
+    case userPresent = "user_present"
+    /// The user publishes to the channel already.
+    case alreadyPublishing = "already_publishing"
 
     /// `nil` for other errors.
     init?(_ error: RoomError) {
@@ -15,9 +27,16 @@ public enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
         case .nodeFull: self = .nodeFull
         case .channelFull: self = .channelFull
         case .publishersFull: self = .publishersFull
+        case .nodePublishersFull: self = .nodePublishersFull
+        case .appPublishersFull: self = .appPublishersFull
         case .networkFull(.channels): self = .networkChannels
         case .networkFull(.participants): self = .networkParticipants
         case .networkFull(.unconnected): self = .networkUnconnected
+        case .banned: self = .banned
+        case .streamBlocked: self = .streamBlocked
+        case .appMismatch: self = .otherApp
+        case .userPresent: self = .userPresent
+        case .alreadyPublishing: self = .alreadyPublishing
         default: return nil
         }
     }

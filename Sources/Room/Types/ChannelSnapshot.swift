@@ -1,3 +1,5 @@
+public import Wire
+
 /// A channel's membership at one moment, for channel event streams.
 public struct ChannelSnapshot: Hashable, Sendable {
     /// One publishing participant.
@@ -7,6 +9,8 @@ public struct ChannelSnapshot: Hashable, Sendable {
         /// Whether its transport is up.
         public let isLive: Bool
         public let publications: [Publication]
+        /// The kinds of its media that it or an operator muted.
+        public let muted: Set<MediaKind>
     }
     public let channel: ChannelName
     /// Grows with every change while the channel exists.

@@ -1,3 +1,6 @@
+public import MediaTypes
+public import Wire
+
 /// The public properties of a participant.
 public struct Member: Hashable, Sendable, Codable {
     public let id: ParticipantID
@@ -70,10 +73,23 @@ public struct Connection: Hashable, Sendable {
     public let isSimulcast: Bool
     public let spotlight: Spotlight?
     public let publications: [Publication]
+    public let channelRole: ChannelRole
+    /// What its video shows.
+    public let source: VideoSource
+    /// The kinds of its media that it or an operator muted.
+    public let muted: Set<MediaKind>
     /// JSON text for event webhooks.
     public let eventMetadataJSON: String?
     /// Bit/s that it may be sent, by its grant or an operator; `nil` for the node's maximum.
     public let receiveBitsPerSecondMax: Int?
+    /// The user; `nil` for a client without a name.
+    public let user: UserIdentity?
+    /// When its permission expires; `nil` without an end.
+    public let expiry: AccessExpiry?
+    /// The app whose token admitted it; `nil` for a client without such a token.
+    public internal(set) var app: String?
+    /// The quality of its network.
+    public internal(set) var quality = LinkQuality.unknown
     /// Whether its transport is up.
     public var isConnected: Bool { connectedAt != nil }
 }
@@ -108,6 +124,14 @@ public enum RoomReport: Hashable, Sendable {
     case connectionCreated(ConnectionReport)
     /// The connection has lasted another minute.
     case connectionUpdated(ConnectionReport)
+    /// The quality of a connected member's network has another level.
+    case qualityChanged(ConnectionReport)
+    /// A connected member became host or audience.
+    case roleChanged(ConnectionReport, by: Initiator)
+    /// A connected member lost its connection and keeps its place.
+    case connectionInterrupted(ConnectionReport)
+    /// A member that lost its connection is back.
+    case connectionResumed(ConnectionReport)
     case connectionDestroyed(ConnectionReport, EndReason)
     /// A participant ended before it was connected.
     case connectionFailed(ConnectionReport, EndReason)

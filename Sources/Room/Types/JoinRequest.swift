@@ -6,12 +6,24 @@ public struct JoinRequest: Sendable {
     public var role: Role
     /// Ignored for a role that does not receive.
     public var following: Following
+    /// Whether it gets access to the TURN server of its media loop.
+    public var usesTURN = false
     /// A name for people, shown with the identifier.
     public var displayName: String?
     /// The participant's identifier when ``Rooms/joinContext(of:)`` gave one before; `nil` for a new one.
     public var id: ParticipantID?
     /// The application's identifier of the client, not unique. `nil` for the participant's identifier.
     public var clientID: String?
+    /// The user, by which connections of one user belong together; `nil` for a client without a name.
+    public var user: UserIdentity?
+    /// The app whose token admitted it; `nil` for a client without such a token.
+    public var app: String?
+    /// What happens when the user is in the channel already; `nil` for ``RoomLimits/duplicateUsers``.
+    public var duplicateUsers: DuplicateUserPolicy?
+    /// Whether its place is kept for ``RoomLimits/resumeGrace`` when its connection is lost.
+    public var keepsPlace = false
+    /// The token of an earlier connection whose place it takes. A token that fits no place is ignored.
+    public var resumeToken: String?
     /// Members of one bundle receive neither each other's media nor notifications of each other. `nil` for the
     /// participant's identifier.
     public var bundleID: String?
@@ -56,6 +68,12 @@ public struct JoinRequest: Sendable {
     public var receiveBitsPerSecondMax: Int?
     /// The height in pixels at which it shows video, one of ``videoHeights``; `nil` for as high as there is.
     public var videoHeight: Int?
+    /// `nil` from a client that does not know them. Such a client fits any profile.
+    public var options: MemberOptions?
+    /// Whether its authorization lets it publish, now or later.
+    public var mayPublish: Bool
+    /// The data channels that the node opens; `nil` for a participant that opens channels itself.
+    public var data: DataPlan?
 
     /// The permitted heights of video.
     public static let videoHeights = 1...4_320
@@ -67,6 +85,7 @@ public struct JoinRequest: Sendable {
         displayName: String? = nil,
         id: ParticipantID? = nil,
         clientID: String? = nil,
+        user: UserIdentity? = nil,
         bundleID: String? = nil,
         bundleScope: BundleScope? = nil,
         notifyMetadataJSON: String? = nil,
@@ -88,7 +107,9 @@ public struct JoinRequest: Sendable {
         channelConnectionsMax: Int? = nil,
         publishBitsPerSecondMax: Int? = nil,
         receiveBitsPerSecondMax: Int? = nil,
-        videoHeight: Int? = nil
+        videoHeight: Int? = nil,
+        options: MemberOptions? = nil,
+        mayPublish: Bool = true
     ) {
         self.channel = channel
         self.role = role
@@ -96,6 +117,7 @@ public struct JoinRequest: Sendable {
         self.displayName = displayName
         self.id = id
         self.clientID = clientID
+        self.user = user
         self.bundleID = bundleID
         self.bundleScope = bundleScope
         self.notifyMetadataJSON = notifyMetadataJSON
@@ -118,6 +140,8 @@ public struct JoinRequest: Sendable {
         self.publishBitsPerSecondMax = publishBitsPerSecondMax
         self.receiveBitsPerSecondMax = receiveBitsPerSecondMax
         self.videoHeight = videoHeight
+        self.options = options
+        self.mayPublish = mayPublish
     }
 }
 

@@ -20,12 +20,30 @@ public final class Notification: Sendable {
         case forwarding(isBlocked: Bool, kind: MediaKind, source: ParticipantID, destination: ParticipantID)
         /// The stability of the network between receiver and node changed: from 0, stable, to 3, very unstable.
         case networkStatus(unstableLevel: Int)
+        /// The quality of the receiver's own network has another level.
+        case networkQuality(LinkQuality)
         /// The receiver cannot decode a sender's codec, so the track is not forwarded to it.
         case codecUnsupported(CodecName, source: ParticipantID, destination: ParticipantID)
         /// The receiver's own ICE connection state changed.
         case iceStateChanged(current: ICEState, previous: ICEState)
+        /// A member's connection is lost, and its place is kept.
+        case interrupted(Member)
+        /// An interrupted member is back.
+        case resumed(Member)
         /// The receiver's token or URL expires soon. The participant ends then.
         case accessExpires(unixSeconds: Int64)
+        /// The receiver has joined.
+        case channelJoined(JoinedChannel)
+        /// The first connection of a user is announced.
+        case userOnline(ChannelUser)
+        /// The last announced connection of a user is gone.
+        case userOffline(String, Departure)
+        /// A connection publishes other tracks, or one of them was muted or unmuted.
+        case tracksChanged(PublishedTracks)
+        /// The receiver's own role changed.
+        case roleChanged(ChannelRole, by: Initiator)
+        /// An operator muted or unmuted the receiver.
+        case muted(MediaKind, isMuted: Bool, by: Initiator)
     }
     public enum ICEState: String, Hashable, Sendable { case checking, connected }
     public struct LayerSwitch: Hashable, Sendable {

@@ -4,6 +4,9 @@ public import Wire
 /// A track that a participant publishes.
 public struct Publication: Hashable, Sendable, Codable {
     public let mid: MID
+    /// The name by which viewers' slots know the track. It stays when a new connection takes the sender's place, and is
+    /// the first connection's MID.
+    public internal(set) var track: MID
     public let kind: MediaKind
     /// The negotiated simulcast layers in the order of the description; empty without simulcast.
     public let rids: [RID]
@@ -16,6 +19,7 @@ public struct Publication: Hashable, Sendable, Codable {
 
     public init(mid: MID, kind: MediaKind, rids: [RID] = [], formats: [CodecParameters] = []) {
         self.mid = mid
+        track = mid
         self.kind = kind
         self.rids = rids
         self.formats = formats
@@ -43,4 +47,25 @@ public struct VisibleStream: Hashable, Sendable {
     public let sender: ParticipantID
     /// In the order of the sender's description.
     public let tracks: [Publication]
+}
+
+extension [Publication] {
+    /// These tracks with the names of earlier ones, by kind and position.
+    func continuing(_ earlier: [Publication]) -> [Publication] {
+        var rest = earlier
+        var taken = Set(earlier.map(\.track))
+        return map { publication in
+            var publication = publication
+            if let index = rest.firstIndex(where: { $0.kind == publication.kind }) {
+                publication.track = rest.remove(at: index).track
+            } else if taken.contains(publication.mid),
+                let free = (0...taken.count).lazy
+                    .compactMap({ MID("\(publication.kind.rawValue)\($0)") }).first(where: { !taken.contains($0) })
+            {
+                publication.track = free
+            }
+            taken.insert(publication.track)
+            return publication
+        }
+    }
 }

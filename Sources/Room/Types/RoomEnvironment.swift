@@ -35,5 +35,7 @@ public struct RoomEnvironment: Sendable {
     func channelSessionID() -> ChannelSessionID { make { ChannelSessionID(using: &$0) } }
     func resourceID() -> ResourceID { make { ResourceID(using: &$0) } }
     func iceCredentials() -> ICECredentials { make { ICECredentials(using: &$0) } }
+    /// 128 random bits for a ``ResumeToken``.
+    func resumeSecret() -> String { make { Crockford.text(high: $0.next(), low: $0.next()) } }
     func iceVersion() -> ICEVersion { make { ICEVersion(using: &$0) } }
 }

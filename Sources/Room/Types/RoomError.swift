@@ -9,7 +9,12 @@ public enum RoomError: Error, Hashable, Sendable {
     /// The newcomer's network has reached its share of the node.
     case networkFull(NetworkShare)
     case channelFull
+    /// The channel has ``RoomLimits/publishersPerChannelMax`` publishers.
     case publishersFull
+    /// The node has ``RoomLimits/publishersMax`` publishers.
+    case nodePublishersFull
+    /// The newcomer's app has ``RoomLimits/publishersPerAppMax`` publishers.
+    case appPublishersFull
     case listenersFull
     /// The client's network has ``RoomLimits/listenersPerNetworkMax`` listeners.
     case networkListenersFull
@@ -45,6 +50,35 @@ public enum RoomError: Error, Hashable, Sendable {
     case spotlightNumberInvalid
     /// The participant did not join with spotlight.
     case spotlightUnused
+    /// The user is in the channel already, and may be there once.
+    case userPresent
+    /// The user publishes to the channel already, with a connection that the newcomer would repeat for this only.
+    case alreadyPublishing
+    /// A new permission does not expire later than the present one, or the present one has no end.
+    case expiryNotLater
+    /// The channel has another profile than the newcomer requests.
+    case profileMismatch
+    /// The channel is not interactive, so its members have no roles to change.
+    case rolesUnused
+    /// The participant cannot take the role: it only sends or only receives.
+    case roleUnavailable
+    /// The participant's authorization does not permit it to publish.
+    case publishingForbidden
+    /// An operator made the user audience, and only an operator can make it host.
+    case audienceByOperator
+    /// The channel is another app's than the newcomer's.
+    case appMismatch
+    /// An operator muted the participant, so it cannot unmute itself.
+    case mutedByOperator
+    /// The participant subscribes to too many users one by one.
+    case subscriptionsFull
+    /// An operator banned the user, from the channel or from all channels, until this time in seconds since 1970 UTC;
+    /// `nil` for good.
+    case banned(untilUnixSeconds: Int64?)
+    /// An operator blocked publishing to the channel until this time in seconds since 1970 UTC; `nil` for good.
+    case streamBlocked(untilUnixSeconds: Int64?)
+    /// There are as many blocks as the node can hold.
+    case blocksFull
     /// The media plane refused; the sentence says why.
     case media(String)
 }
@@ -74,6 +108,16 @@ public enum EndReason: Hashable, Sendable {
     case transport(PeerCloseReason)
     /// An operator ended it.
     case disconnectedByOperator
+    /// An operator removed its user from the channel. The user may join again.
+    case kicked
+    /// An operator removed its user from the channel and keeps it out.
+    case banned
+    /// An operator closed the channel.
+    case channelTerminated
+    /// The channel has lived for as long as it may.
+    case channelExpired
+    /// It only sends, and an operator made its user audience.
+    case madeAudience
     /// Its `connection_lifetime` is over.
     case lifetimeExpired
     /// The token or URL that admitted it has expired.
@@ -86,6 +130,8 @@ public enum EndReason: Hashable, Sendable {
     case replaced
     /// Its signaling connection was lost.
     case signalingLost
+    /// It did not answer the pings of its signaling.
+    case pongTimedOut
     /// Its signaling ended it for this reason.
     case rejected(String)
 

@@ -7,6 +7,10 @@ public struct RoomLimits: Equatable, Sendable, Codable {
     public var participantsPerChannelMax: Int
     /// Publishers of one channel; each of them is in every snapshot of it.
     public var publishersPerChannelMax: Int
+    /// Publishers of all channels together; 0 for no limit of their own.
+    public var publishersMax: Int
+    /// Publishers that the tokens of one app admitted, in all channels together; 0 for no limit.
+    public var publishersPerAppMax: Int
     /// Listeners of all channels together.
     public var listenersMax: Int
     public var listenersPerChannelMax: Int
@@ -27,12 +31,25 @@ public struct RoomLimits: Equatable, Sendable, Codable {
     /// `nil` for no limit. Beyond it layers of video are dropped, the highest first. The default permits the highest
     /// `video_bit_rate` of Sora's clients, 30 Mbit/s, with audio and headers.
     public var publishBitsPerSecondMax: Int?
+    /// Messages a second that one participant may send to others over data channels, and as many at once.
+    public var dataMessagesPerSecond: Int
+    /// Bytes a second of these messages, and as many at once.
+    public var dataBytesPerSecond: Int
+    /// What happens when a user joins again, unless its authorization decides.
+    public var duplicateUsers: DuplicateUserPolicy
+    /// How long a member that can resume keeps its place when its connection is lost, in whole seconds; 0 for not at
+    /// all.
+    public var resumeGrace: Duration
+    /// How long a channel lives from its first participant on, in whole seconds; 0 for without an end.
+    public var channelLifetime: Duration
 
     public init(
         channelsMax: Int = 10_000,
         participantsMax: Int = 20_000,
         participantsPerChannelMax: Int = 5_000,
         publishersPerChannelMax: Int = 200,
+        publishersMax: Int = 0,
+        publishersPerAppMax: Int = 0,
         listenersMax: Int = 4_000,
         listenersPerChannelMax: Int = 1_000,
         listenersPerNetworkMax: Int = 200,
@@ -41,12 +58,19 @@ public struct RoomLimits: Equatable, Sendable, Codable {
         participantsPerNetworkMax: Int = 4_000,
         unconnectedPerNetworkMax: Int = 256,
         unansweredTimeout: Duration = .seconds(15),
-        publishBitsPerSecondMax: Int? = 32_000_000
+        publishBitsPerSecondMax: Int? = 32_000_000,
+        dataMessagesPerSecond: Int = 1_000,
+        dataBytesPerSecond: Int = 1_000_000,
+        duplicateUsers: DuplicateUserPolicy = .allow,
+        resumeGrace: Duration = .seconds(15),
+        channelLifetime: Duration = .zero
     ) {
         self.channelsMax = channelsMax
         self.participantsMax = participantsMax
         self.participantsPerChannelMax = participantsPerChannelMax
         self.publishersPerChannelMax = publishersPerChannelMax
+        self.publishersMax = publishersMax
+        self.publishersPerAppMax = publishersPerAppMax
         self.listenersMax = listenersMax
         self.listenersPerChannelMax = listenersPerChannelMax
         self.listenersPerNetworkMax = listenersPerNetworkMax
@@ -56,6 +80,11 @@ public struct RoomLimits: Equatable, Sendable, Codable {
         self.unconnectedPerNetworkMax = unconnectedPerNetworkMax
         self.unansweredTimeout = unansweredTimeout
         self.publishBitsPerSecondMax = publishBitsPerSecondMax
+        self.dataMessagesPerSecond = dataMessagesPerSecond
+        self.dataBytesPerSecond = dataBytesPerSecond
+        self.duplicateUsers = duplicateUsers
+        self.resumeGrace = resumeGrace
+        self.channelLifetime = channelLifetime
     }
 }
 

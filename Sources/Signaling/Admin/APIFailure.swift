@@ -50,6 +50,17 @@ struct APIFailure: Error, Hashable {
         case .spotlightNumberInvalid:
             self.init(400, "INVALID-PARAMETER", "\"spotlight_number\" must be a whole number from 1 to 8.")
         case .spotlightUnused: self.init(409, "SPOTLIGHT-NOT-USED", "The connection did not join with spotlight.")
+        case .expiryNotLater:
+            self.init(
+                400,
+                "INVALID-PARAMETER",
+                "\"expires_at\" must be later than the present expiry; a connection without an expiry has none to extend."
+            )
+        case .rolesUnused: self.init(409, "CHANNEL-NOT-INTERACTIVE", HTTPFailure(error).sentence)
+        case .roleUnavailable: self.init(409, "ROLE-NOT-AVAILABLE", HTTPFailure(error).sentence)
+        case .publishingForbidden: self.init(409, "PUBLISHING-NOT-PERMITTED", HTTPFailure(error).sentence)
+        case .publishersFull, .nodePublishersFull, .appPublishersFull:
+            self.init(409, "PUBLISHERS-FULL", HTTPFailure(error).sentence)
         case .draining: self.init(503, "SHUTTING-DOWN", "The node is shutting down.")
         default: self.init(500, "INTERNAL-ERROR", "The node failed to perform the operation: \(error).")
         }

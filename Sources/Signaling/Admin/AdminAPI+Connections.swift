@@ -98,6 +98,18 @@ extension AdminAPI {
         return fields.echo("channel_id", "connection_id", "receive_bit_rate")
     }
 
+    /// `expires_at` is in seconds since 1970, later than the expiry of the connection's token.
+    func extendConnection(_ fields: JSONFields) async throws -> JSONValue {
+        let connection = try await connection(fields)
+        guard let second = try fields.integer("expires_at", 0...Int(Int32.max) * 1_000) else {
+            throw JSONShapeError("\"expires_at\" is missing: write it in seconds since 1970.")
+        }
+        var expiry = AccessExpiry(unixSeconds: Int64(second))
+        if let present = connection.expiry { expiry.warningSeconds = present.warningSeconds }
+        try await rooms.refreshAccess(of: connection.member.id, until: expiry)
+        return fields.echo("channel_id", "connection_id", "expires_at")
+    }
+
     func requestKeyFrame(_ fields: JSONFields) async throws -> JSONValue {
         let connection = try await connection(fields)
         try await rooms.requestKeyFrame(of: connection.member.id)

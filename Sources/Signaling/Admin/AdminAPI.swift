@@ -1,4 +1,4 @@
-import Access
+public import Access
 import JSON
 public import Room
 
@@ -22,14 +22,21 @@ public struct AdminAPI: Sendable {
     let clientStatistics: ClientStatistics
     let webhooks: WebhookCounters
     let node: NodeIdentity
+    /// Of the operators' API.
+    let operators: OperatorsAPI
     let media: @Sendable () async -> MediaTotals
 
+    /// - Parameters:
+    ///   - keys: Sign tokens and URLs that operators ask for.
+    ///   - subscriptions: Post events to the servers that operators subscribe.
     public init(
         rooms: Rooms,
         statistics: SignalingStatistics,
         clientStatistics: ClientStatistics,
         webhooks: WebhookCounters = WebhookCounters(),
         node: NodeIdentity = NodeIdentity(),
+        keys: AccessKeys = AccessKeys(),
+        subscriptions: EventSubscriptions? = nil,
         media: @escaping @Sendable () async -> MediaTotals = { MediaTotals() }
     ) {
         self.rooms = rooms
@@ -37,6 +44,7 @@ public struct AdminAPI: Sendable {
         self.clientStatistics = clientStatistics
         self.webhooks = webhooks
         self.node = node
+        operators = OperatorsAPI(rooms: rooms, keys: keys, subscriptions: subscriptions)
         self.media = media
     }
 
@@ -71,6 +79,7 @@ public struct AdminAPI: Sendable {
         "RequestSimulcastRid": { try await $0.requestSimulcastRID($1) },
         "RequestVideoHeight": { try await $0.requestVideoHeight($1) },
         "LimitConnection": { try await $0.limitConnection($1) },
+        "ExtendConnection": { try await $0.extendConnection($1) },
         "RequestKeyFrame": { try await $0.requestKeyFrame($1) },
         "ListForwardingFilters": { try await $0.listFilters($1) },
         "CreateChannelForwardingFilter": { try await $0.createFilter($1, isChannel: true) },

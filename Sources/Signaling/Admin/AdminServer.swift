@@ -8,8 +8,9 @@ import Room
 public import ServiceLifecycle
 import Wire
 
-/// The admin listener: `/metrics`, `/healthz`, `/readyz` and the ``AdminAPI``. It has no authentication, so it must listen on
-/// loopback or a private network.
+/// The admin listener: `/metrics`, `/healthz`, `/readyz`, the ``AdminAPI`` and the operators' API below `/v1`.
+///
+/// With a token both APIs require it. Metrics and probes never do, so the listener belongs on loopback or a private network.
 public struct AdminServer: Service {
     private let application: Application<AdminResponder>
     private let host: String
@@ -17,6 +18,7 @@ public struct AdminServer: Service {
 
     /// - Parameters:
     ///   - api: The admin API; `nil` for metrics and probes only.
+    ///   - token: The Bearer token that both APIs require. Without one `/v1` is served on loopback only.
     ///   - hostNames: The `Host` values that a loopback listener accepts besides `localhost` and IP addresses. This prevents
     ///     DNS rebinding by web pages.
     ///   - origins: The web origins that may use the API; `*` for all.
@@ -27,6 +29,7 @@ public struct AdminServer: Service {
         host: String,
         port: Int,
         api: AdminAPI? = nil,
+        token: String? = nil,
         hostNames: [String] = [],
         origins: [String] = [],
         logger: Logger,
@@ -37,10 +40,12 @@ public struct AdminServer: Service {
         self.host = host
         self.port = port
         let limits = HTTPLimits(connectionsMax: 200)
+        let isLoopback = IPAddress(host)?.isLoopback ?? (host == "localhost")
         application = Application(
             responder: AdminResponder(
                 api: api,
-                hosts: IPAddress(host)?.isLoopback ?? (host == "localhost") ? HostNames(hostNames) : nil,
+                access: AdminAccess(token: token, isLoopback: isLoopback),
+                hosts: isLoopback ? HostNames(hostNames) : nil,
                 origins: Set(origins),
                 metrics: metrics,
                 isReady: isReady
@@ -77,6 +82,7 @@ struct AdminResponder: HTTPResponder {
     /// The maximum length of a refused body that is read to its end.
     static let drainBytesMax = 4 << 20
     let api: AdminAPI?
+    let access: AdminAccess
     /// The accepted `Host` values; `nil` for all.
     var hosts: HostNames?
     let origins: Set<String>
@@ -93,7 +99,9 @@ struct AdminResponder: HTTPResponder {
                 "This listener accepts an IP address, localhost or a name of --admin-host-name as Host.\n"
             )
         }
-        let path = RequestTarget(request.head.path ?? "/").segments
+        let target = RequestTarget(request.head.path ?? "/")
+        let path = target.segments
+        if let api, path.first == "v1" { return await operate(request, target, api) }
         if let api, path.isEmpty { return addingCORS(to: await command(request, api), request) }
         if let api, path.count == 3, path[0] == "api", path[1] == "connections" {
             return await connection(path[2], request, api)
@@ -121,6 +129,7 @@ struct AdminResponder: HTTPResponder {
     private func command(_ request: Request, _ api: AdminAPI) async -> Response {
         if request.method == .options { return Response(status: .noContent, headers: [.allow: "POST, OPTIONS"]) }
         guard request.method == .post else { return HTTPFailure.methodNotAllowed([.post, .options]).response }
+        guard access.permits(request.headers) else { return Self.unauthenticated }
         guard isPermitted(request.headers[.origin]) else {
             let failure = APIFailure(
                 403,
@@ -149,11 +158,23 @@ struct AdminResponder: HTTPResponder {
         guard request.method == .get || request.method == .head else {
             return HTTPFailure.methodNotAllowed([.get, .head]).response
         }
+        guard access.permits(request.headers) else { return Self.unauthenticated }
         guard let id = ParticipantID(name), let document = await api.document(of: id) else {
             return HTTPFailure(.notFound, "There is no such connection.").response
         }
         let response = Self.json(200, document)
         return request.method == .head ? response.createHeadResponse() : response
+    }
+
+    private static var unauthenticated: Response {
+        let failure = APIFailure(
+            401,
+            "AUTHENTICATION-FAILURE",
+            "Send the node's --admin-token as Authorization: Bearer TOKEN."
+        )
+        var response = json(failure.status, failure.json)
+        response.headers[.wwwAuthenticate] = "Bearer"
+        return response
     }
 
     private static var bodyRefused: Response {
@@ -167,7 +188,7 @@ struct AdminResponder: HTTPResponder {
 
     /// Whether requests of this origin may use the API. A page that resolves its own name to this machine (DNS rebinding)
     /// needs no CORS permission, but cannot hide its origin. Requests of other programs have no origin.
-    private func isPermitted(_ origin: String?) -> Bool {
+    func isPermitted(_ origin: String?) -> Bool {
         guard let origin else { return true }
         return origins.contains("*") || origins.contains(origin)
     }
@@ -191,7 +212,7 @@ struct AdminResponder: HTTPResponder {
 
     // MARK: Responses
 
-    private static func json(_ status: Int, _ value: JSONValue) -> Response {
+    static func json(_ status: Int, _ value: JSONValue) -> Response {
         Response(
             status: HTTPResponse.Status(code: status),
             headers: [.contentType: "application/json", .cacheControl: "no-store"],

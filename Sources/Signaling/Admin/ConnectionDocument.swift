@@ -22,6 +22,10 @@ extension Connection {
             "spotlight": .bool(spotlight != nil),
             "multistream": true,
             "connected": .bool(isConnected),
+            "channel_role": .string(channelRole.rawValue),
+            "source": .string(source.rawValue),
+            "audio_muted": .bool(muted.contains(.audio)),
+            "video_muted": .bool(muted.contains(.video)),
         ]
         members.merge(agent.members) { $1 }
         for publication in publications {

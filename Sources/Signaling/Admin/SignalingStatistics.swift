@@ -127,6 +127,7 @@ public final class SignalingStatistics: Sendable {
                 counts.setupTime += report.connection.setupTime ?? .zero
                 counts.successfulClients[Client(report.connection.agent), default: 0] += 1
             case .connectionUpdated: counts.connectionsUpdated += 1
+            case .roleChanged, .qualityChanged, .connectionInterrupted, .connectionResumed: break
             case .connectionDestroyed(let report, _):
                 counts.connectionsDestroyed += 1
                 counts.duration += report.duration

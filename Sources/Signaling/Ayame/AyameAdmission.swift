@@ -21,11 +21,7 @@ struct AyameAdmission: Sendable {
             role: .sendrecv,
             participant: prospect.id,
             session: prospect.session,
-            agent: ClientAgent(
-                signaling: .other,
-                name: registration.client ?? "",
-                environment: registration.environment
-            ),
+            agent: registration.agent,
             network: network,
             clientID: registration.clientID,
             libwebrtc: registration.libwebrtc,
@@ -34,16 +30,17 @@ struct AyameAdmission: Sendable {
             counts: prospect.counts,
             members: prospect.members
         )
+        let connectionID = prospect.id.value
+        var permission = AyamePermission(connectionID: connectionID)
         switch await authorizer.admit(request) {
         case .denied(let reason): return .rejected(reason: reason ?? "The key does not permit to join this room.")
         case .failed: return .rejected(reason: AyameSession.internalError)
-        case .allowed: break
+        case .allowed(let grants): permission.grants = grants
         }
-        let connectionID = prospect.id.value
-        var acceptance = AyameAcceptance(iceServers: turn?.iceServers)
-        guard let url = configuration.authenticationURL, let transport else {
-            return .allowed(connectionID: connectionID, acceptance)
-        }
+        permission.acceptance.iceServers = turn?.iceServers
+        permission.isMediaRequired = configuration.media == .server
+        permission.media = permission.isMediaRequired ? .server : registration.media ?? .direct
+        guard let url = configuration.authenticationURL, let transport else { return .allowed(permission) }
         do {
             let body = registration.webhookBody(connectionID: connectionID)
             let answer = JSONFields(try await transport.exchange(.object(body), with: url))
@@ -51,9 +48,15 @@ struct AyameAdmission: Sendable {
             guard isAllowed else {
                 return .rejected(reason: try answer.requiredString("reason", bytesMax: 1_024))
             }
-            if let servers = try answer.array("iceServers", countMax: 64) { acceptance.iceServers = .array(servers) }
-            acceptance.metadata = answer.value("authzMetadata")
-            return .allowed(connectionID: connectionID, acceptance)
+            if let servers = try answer.array("iceServers", countMax: 64) {
+                permission.acceptance.iceServers = .array(servers)
+            }
+            permission.acceptance.metadata = answer.value("authzMetadata")
+            if let media: RelayMedia = try answer.choice("media") {
+                permission.media = media
+                permission.isMediaRequired = true
+            }
+            return .allowed(permission)
         } catch {
             let sentence =
                 (error as? WebhookFailure)?.sentence ?? (error as? JSONShapeError)?.sentence ?? "\(error)"

@@ -4,7 +4,9 @@ import Room
 /// A message from a client of the Ayame protocol.
 enum AyameClientMessage: Sendable {
     case register(AyameRegistration)
-    /// An `offer`, `answer` or `candidate` for the other member.
+    /// An `offer`, with its description if there is one.
+    case offer(sdp: String?)
+    /// An `answer` or `candidate` for the other member.
     case description
     /// A standalone client's media is connected, and it needs no signaling any more.
     case connected
@@ -23,7 +25,8 @@ enum AyameClientMessage: Sendable {
         }
         switch type {
         case "register": self = .register(try AyameRegistration(JSONFields(members)))
-        case "offer", "answer", "candidate": self = .description
+        case "offer": self = .offer(sdp: members["sdp"]?.string)
+        case "answer", "candidate": self = .description
         case "connected": self = .connected
         case "pong": self = .pong
         case "bye": throw AyameClose("BYE", "The client left.")
@@ -47,6 +50,8 @@ struct AyameRegistration: Sendable {
     let environment: String?
     /// Whether the client drops the signaling once its media is connected.
     let isStandalone: Bool
+    /// The path of the media that the client asks for; `nil` without a wish.
+    let media: RelayMedia?
 
     /// The longest key, in bytes: as the longest token.
     private static let keyBytesMax = 8_192
@@ -69,10 +74,16 @@ struct AyameRegistration: Sendable {
             libwebrtc = try fields.string("libwebrtc")
             environment = try fields.string("environment", bytesMax: 1_024)
             isStandalone = try fields.bool("standalone") ?? false
+            media = try fields.choice("media")
         } catch {
             throw AyameClose("INVALID-REGISTER", "A \"register\" message is refused: \(error.sentence)")
         }
     }
+}
+
+extension AyameRegistration {
+    /// The client's software.
+    var agent: ClientAgent { ClientAgent(signaling: .other, name: client ?? "", environment: environment) }
 }
 
 /// Why a connection ends. Clients of the protocol see code 1000 only; the reason is for people who debug.
@@ -93,6 +104,17 @@ struct AyameClose: Error, Hashable, Sendable {
     static let notRegistered = Self("NOT-REGISTERED", "A client has to register before it sends anything else.")
     static let registeredTwice = Self("REGISTERED-TWICE", "A client can register only once per connection.")
     static let connected = Self("CONNECTED", "A standalone client's media is connected.")
+    static let tokenExpired = Self("TOKEN-EXPIRED", "The token that admitted the client expired.")
+    static let lifetimeExpired = Self("LIFETIME-EXPIRED", "The granted lifetime of the registration is over.")
+    static let offeredAgain = Self("OFFERED-AGAIN", "A client can offer only once when its media passes the node.")
+    static let offerMissing = Self("INVALID-MESSAGE", "An \"offer\" message has no \"sdp\".")
+
+    /// The node ended the client's media, or a block ended the registration.
+    init(_ reason: EndReason) {
+        let close = SoraClose(reason) ?? .disconnected
+        self.init(close.close.reason, close.sentence)
+    }
+
     static let bye = Self("BYE", "The other member left, and with it the room ended.")
     static let replaced = Self("REPLACED", "The same client registered again.")
     static func rejected(_ reason: String) -> Self { Self("REJECTED", "The client was rejected: \(reason)") }

@@ -8,7 +8,8 @@ import Wire
 struct AyameContext: Sendable {
     let configuration: AyameConfiguration
     let admission: AyameAdmission
-    let rooms = AyameRooms()
+    let rooms: Rooms
+    let calls = AyameRooms()
     let statistics: SignalingStatistics
     let logger: Logger
     let limiter: AddressLimiter
@@ -24,7 +25,9 @@ actor AyameConnection {
     private let channel: any Channel
     private var session: AyameSession
     /// The place in a room; `nil` before and after it.
-    private var place: (registration: AyameRegistration, connectionID: String)?
+    private var place: (registration: AyameRegistration, permission: AyamePermission)?
+    /// The client's media on the node; `nil` without it.
+    private var media: AyameMedia.Opened?
     /// The admission, cancelled when the client disconnects.
     private var authorization: Task<Void, Never>?
     private var timer = DeadlineTimer()
@@ -73,9 +76,10 @@ actor AyameConnection {
                 log(close)
                 Self.write(.close(close.close), to: channel)
             case .authorize(let registration): authorization = Task { await authorize(registration) }
-            case .join(let registration, let connectionID, let acceptance):
-                join(registration, connectionID, acceptance)
+            case .join(let registration, let permission): join(registration, permission)
             case .relay(let text): relay(text)
+            case .negotiate(let sdp): negotiate(sdp)
+            case .checkExpiry: checkExpiry()
             case .leave: leave()
             }
         }
@@ -105,50 +109,134 @@ actor AyameConnection {
         perform(session.admitted(decision))
     }
 
-    private func join(_ registration: AyameRegistration, _ connectionID: String, _ acceptance: AyameAcceptance) {
-        let channel = channel
+    private func join(_ registration: AyameRegistration, _ permission: AyamePermission) {
+        let (channel, connectionID) = (channel, permission.connectionID)
+        let rooms = context.rooms
         let member = AyameRooms.Member(
             connectionID: connectionID,
             identity: AyameRooms.Identity(registration),
             isStandalone: registration.isStandalone,
+            user: permission.clientID(registration),
             send: { Self.write(.text(ByteBuffer(string: $0)), to: channel) },
-            close: { Self.write(.close($0.close), to: channel) }
+            close: { [weak self] close in
+                Self.write(.close(close.close), to: channel)
+                Task { await self?.ended() }
+            }
         )
-        let isIn = context.rooms.join(registration.room, member) { hasPartner in
-            let text = AyameServerMessage.accept(
-                connectionID: connectionID,
-                hasPartner: hasPartner,
-                acceptance
-            )
-            member.send(text)
+        let answer = context.calls.join(
+            registration.room,
+            member,
+            media: permission.media,
+            isMediaRequired: permission.isMediaRequired,
+            refusal: { rooms.blockRefusal(of: member.user, in: registration.room, as: .sendrecv) },
+            accept: { hasPartner, media in
+                let text = AyameServerMessage.accept(
+                    connectionID: connectionID,
+                    hasPartner: hasPartner || media == .server,
+                    media: media,
+                    permission.acceptance
+                )
+                member.send(text)
+            }
+        )
+        switch answer {
+        case .joined(let media):
+            context.statistics.relayRegistered(.accepted)
+            joined(registration, permission, media)
+        case .full:
+            context.statistics.relayRegistered(.full)
+            perform(session.refused(AyameRefusal.full.reason))
+        case .otherMedia:
+            context.statistics.relayRegistered(.rejected)
+            perform(session.refused(AyameRefusal.otherMedia.reason))
+        case .blocked(let error):
+            context.statistics.relayRegistered(.rejected)
+            perform(session.refused(AyameRefusal(error).reason))
         }
-        context.statistics.relayRegistered(isIn ? .accepted : .full)
-        guard isIn else { return perform(session.refusedAsFull()) }
-        place = (registration, connectionID)
+    }
+
+    private func joined(_ registration: AyameRegistration, _ permission: AyamePermission, _ media: RelayMedia) {
+        place = (registration, permission)
+        let lifetime = permission.grants.permissions.lifetime.map { Interval($0) }
+        session.joined(media, lifetime: lifetime, at: DeadlineTimer.now)
         context.logger.info(
             "relay joined",
-            metadata: ["room": "\(registration.room)", "connection": "\(connectionID)"]
+            metadata: [
+                "room": "\(registration.room)", "connection": "\(permission.connectionID)",
+                "media": "\(media.rawValue)",
+            ]
         )
+        checkExpiry()
+    }
+
+    private func checkExpiry() {
+        guard let expiry = place?.permission.grants.permissions.expiry else { return }
+        perform(session.expires(in: context.rooms.timeLeft(until: expiry), at: DeadlineTimer.now))
+    }
+
+    /// The room ended this registration and closed its WebSocket.
+    private func ended() {
+        perform(session.socketClosed())
+        leave()
     }
 
     private func relay(_ text: String) {
         guard let place else { return }
-        if context.rooms.relay(text, in: place.registration.room, from: place.connectionID) {
+        if context.calls.relay(text, in: place.registration.room, from: place.permission.connectionID) {
             context.statistics.relayedMessage()
         }
     }
 
     private func leave() {
         authorization?.cancel()
+        if let resource = media?.resource {
+            media = nil
+            let rooms = context.rooms
+            Task { _ = await rooms.end(resource) }
+        }
         guard let place else { return }
         self.place = nil
-        context.rooms.leave(place.registration.room, place.connectionID)
+        let connectionID = place.permission.connectionID
+        context.calls.leave(place.registration.room, connectionID)
         context.logger.info(
             "relay left",
-            metadata: ["room": "\(place.registration.room)", "connection": "\(place.connectionID)"]
+            metadata: ["room": "\(place.registration.room)", "connection": "\(connectionID)"]
         )
         let admission = context.admission
-        Task { await admission.report(disconnected: place.registration, connectionID: place.connectionID) }
+        Task { await admission.report(disconnected: place.registration, connectionID: connectionID) }
+    }
+
+    // MARK: Media through the node
+
+    private func negotiate(_ sdp: String) {
+        guard let place else { return }
+        let call = AyameMedia(rooms: context.rooms, registration: place.registration, permission: place.permission)
+        let network = network
+        Task { await negotiated(call.open(sdp, from: network)) }
+    }
+
+    private func negotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) {
+        let isOver = place == nil
+        if case .success(let opened) = opened {
+            guard !isOver else {
+                let rooms = context.rooms
+                Task { _ = await rooms.end(opened.resource) }
+                return
+            }
+            media = opened
+            Task { await self.watch(opened.events) }
+        }
+        perform(session.answered(opened.map(\.answer)))
+    }
+
+    /// Waits for the end of the client's media. A standalone client that has left the signaling leaves the room then.
+    private func watch(_ events: ParticipantEvents) async {
+        for await event in events {
+            guard case .ended(let reason) = event else { continue }
+            media = nil
+            perform(session.mediaEnded(reason))
+        }
+        leave()
     }
 
     private func log(_ close: AyameClose) {

@@ -12,9 +12,11 @@ final class AyameRooms: Sendable {
         /// The client's own name and key, both not empty; `nil` without. A client with the same ones replaces it.
         let identity: Identity?
         let isStandalone: Bool
+        /// The name by which bans know the client; `nil` without one.
+        let user: String?
         /// Sends a text. It must not block or call the rooms.
         let send: @Sendable (String) -> Void
-        /// Closes the WebSocket. It must not block or call the rooms.
+        /// Ends the registration and closes the WebSocket. It must not block or call the rooms.
         let close: @Sendable (AyameClose) -> Void
     }
 
@@ -31,35 +33,86 @@ final class AyameRooms: Sendable {
         }
     }
 
-    private let rooms = Mutex<[ChannelName: [Member]]>([:])
+    private struct Call {
+        let media: RelayMedia
+        var members: [Member] = []
+    }
+
+    /// The answer to a client that joins a room.
+    enum Answer: Hashable {
+        /// It is in the room, whose media takes this path.
+        case joined(RelayMedia)
+        /// The room has two members.
+        case full
+        /// The room's media takes another path than an operator requires.
+        case otherMedia
+        /// An operator blocks the client or the room.
+        case blocked(RoomError)
+    }
+
+    private let rooms = Mutex<[ChannelName: Call]>([:])
 
     /// The number of rooms.
     var count: Int { rooms.withLock { $0.count } }
 
-    /// Joins a room.
-    /// - Parameter accept: Called with whether there is another member, before that one's messages can reach the client.
-    /// - Returns: Whether the client is in the room; `false` when it has two members.
-    func join(_ name: ChannelName, _ member: Member, accept: (_ hasPartner: Bool) -> Void) -> Bool {
+    /// Joins a room. Its first member decides on the path of its media.
+    /// - Parameters:
+    ///   - isMediaRequired: whether the client may not join a room with another path.
+    ///   - refusal: why the client is blocked, looked up in the same step as it joins, so that no block is missed.
+    ///   - accept: Called with whether there is another member, before that one's messages can reach the client.
+    func join(
+        _ name: ChannelName,
+        _ member: Member,
+        media: RelayMedia = .direct,
+        isMediaRequired: Bool = false,
+        refusal: () -> RoomError? = { nil },
+        accept: (_ hasPartner: Bool, _ media: RelayMedia) -> Void
+    ) -> Answer {
         rooms.withLock { rooms in
-            if let identity = member.identity, rooms[name]?.contains(where: { $0.identity == identity }) == true {
-                Self.end(&rooms, name, except: identity)
+            if let error = refusal() { return .blocked(error) }
+            if let identity = member.identity,
+                rooms[name]?.members.contains(where: { $0.identity == identity }) == true
+            {
+                Self.end(&rooms, name) { other in
+                    if other.identity == identity { other.close(.replaced) } else { other.leave(.bye) }
+                }
             }
-            let members = rooms[name] ?? []
-            guard members.count < 2 else { return false }
-            accept(!members.isEmpty)
-            rooms[name] = members + [member]
-            return true
+            var call = rooms[name] ?? Call(media: media)
+            guard call.members.count < 2 else { return .full }
+            guard !isMediaRequired || call.media == media else { return .otherMedia }
+            accept(!call.members.isEmpty, call.media)
+            call.members.append(member)
+            rooms[name] = call
+            return .joined(call.media)
         }
     }
 
-    /// Ends the room for everybody: the old connection of the identity is replaced, and the other member has to call again.
-    private static func end(_ rooms: inout [ChannelName: [Member]], _ name: ChannelName, except identity: Identity) {
-        for member in rooms.removeValue(forKey: name) ?? [] {
-            if member.identity == identity {
-                member.close(.replaced)
-            } else {
-                member.leaveByBye()
+    private static func end(
+        _ rooms: inout [ChannelName: Call],
+        _ name: ChannelName,
+        _ leave: (Member) -> Void
+    ) {
+        for member in rooms.removeValue(forKey: name)?.members ?? [] { leave(member) }
+    }
+
+    /// Ends the registrations that a block refuses, and the rooms that they are in.
+    /// - Returns: The connection identifiers of those registrations.
+    func end(refusedBy block: Block) -> [String] {
+        rooms.withLock { rooms in
+            let names: [ChannelName] =
+                switch block.subject {
+                case .user: Array(rooms.keys)
+                case .member(_, let channel), .stream(let channel): [channel]
+                }
+            var ended: [String] = []
+            for name in names {
+                let refused = rooms[name]?.members.filter { $0.isRefused(by: block) } ?? []
+                guard !refused.isEmpty else { continue }
+                let ids = refused.map(\.connectionID)
+                ended += ids
+                Self.end(&rooms, name) { $0.leave(ids.contains($0.connectionID) ? .blocked(by: block) : .bye) }
             }
+            return ended
         }
     }
 
@@ -67,7 +120,7 @@ final class AyameRooms: Sendable {
     /// - Returns: Whether there was one.
     func relay(_ text: String, in name: ChannelName, from connectionID: String) -> Bool {
         rooms.withLock { rooms in
-            guard let members = rooms[name], members.contains(where: { $0.connectionID == connectionID }),
+            guard let members = rooms[name]?.members, members.contains(where: { $0.connectionID == connectionID }),
                 let partner = members.first(where: { $0.connectionID != connectionID })
             else { return false }
             partner.send(text)
@@ -78,19 +131,32 @@ final class AyameRooms: Sendable {
     /// Ends the room of a member that left. The other member gets a `bye`, unless it is standalone.
     func leave(_ name: ChannelName, _ connectionID: String) {
         rooms.withLock { rooms in
-            guard let members = rooms[name], members.contains(where: { $0.connectionID == connectionID }) else {
-                return
-            }
-            rooms.removeValue(forKey: name)
-            for member in members where member.connectionID != connectionID { member.leaveByBye() }
+            guard let members = rooms[name]?.members, members.contains(where: { $0.connectionID == connectionID })
+            else { return }
+            Self.end(&rooms, name) { if $0.connectionID != connectionID { $0.leave(.bye) } }
         }
     }
 }
 
 extension AyameRooms.Member {
-    /// Ends the connection because the room ended.
-    fileprivate func leaveByBye() {
+    fileprivate func isRefused(by block: Block) -> Bool {
+        switch block.subject {
+        case .user(let name), .member(let name, _): user == name
+        case .stream: true
+        }
+    }
+
+    /// Ends the registration because the room ended, or for a reason of its own.
+    fileprivate func leave(_ reason: AyameClose) {
         if !isStandalone { send(AyameServerMessage.bye) }
-        close(.bye)
+        close(reason)
+    }
+}
+
+extension AyameClose {
+    /// The close of a registration that an operator's block ended.
+    fileprivate static func blocked(by block: Block) -> Self {
+        if case .stream = block.subject { return Self("STREAM-BLOCKED", "An operator blocked the room.") }
+        return Self("BANNED", "An operator banned the user.")
     }
 }

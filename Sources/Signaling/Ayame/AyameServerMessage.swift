@@ -1,3 +1,4 @@
+import Access
 import JSON
 
 /// The server's messages as JSON text.
@@ -9,10 +10,20 @@ enum AyameServerMessage {
         JSONValue.object(["type": "reject", "reason": .string(reason)]).text
     }
 
+    /// The node's answer to an offer.
+    static func answer(_ sdp: String) -> String {
+        JSONValue.object(["type": "answer", "sdp": .string(sdp)]).text
+    }
+
     /// - Parameters:
-    ///   - hasPartner: Whether the other member is there, and the client has to send an offer.
+    ///   - hasPartner: Whether the client has to send an offer: the other member is there, or the node answers.
     ///   - acceptance: What the client gets besides.
-    static func accept(connectionID: String, hasPartner: Bool, _ acceptance: AyameAcceptance) -> String {
+    static func accept(
+        connectionID: String,
+        hasPartner: Bool,
+        media: RelayMedia = .direct,
+        _ acceptance: AyameAcceptance
+    ) -> String {
         var members: [String: JSONValue] = [
             "type": "accept",
             "connectionId": .string(connectionID),
@@ -20,6 +31,7 @@ enum AyameServerMessage {
             // The Web SDK and Momo read only this spelling.
             "isExistUser": .bool(hasPartner),
         ]
+        if media != .direct { members["media"] = .string(media.rawValue) }
         members["authzMetadata"] = acceptance.metadata
         members["iceServers"] = acceptance.iceServers
         return JSONValue.object(members).text
@@ -34,9 +46,24 @@ struct AyameAcceptance: Hashable, Sendable {
     var iceServers: JSONValue?
 }
 
+/// An admitted client's permission.
+struct AyamePermission: Sendable {
+    let connectionID: String
+    var acceptance = AyameAcceptance()
+    /// The path of the media.
+    var media = RelayMedia.direct
+    /// Whether an operator decided on the path: the client is refused in a room with another one.
+    var isMediaRequired = false
+    /// What the authorizer granted.
+    var grants = Grants()
+
+    /// The client's name for bans: that of its token, or its own.
+    func clientID(_ registration: AyameRegistration) -> String? { grants.clientID ?? registration.clientID }
+}
+
 /// The decision on a client.
-enum AyameDecision: Hashable, Sendable {
-    case allowed(connectionID: String, AyameAcceptance)
+enum AyameDecision: Sendable {
+    case allowed(AyamePermission)
     /// The reason is for the client.
     case rejected(reason: String)
 }

@@ -1,23 +1,30 @@
 import JSON
+import Room
 import Wire
 
 /// The signaling of one client of the Ayame protocol as a state machine: messages, results and instants in, actions out.
 /// It does no I/O and reads no clock.
 ///
 /// It waits for `register`, requests the admission, joins the room, and then relays descriptions and candidates to the
-/// other member until either leaves.
+/// other member until either leaves or its permission ends. In a room whose media passes the node, the node answers the
+/// client's offer instead.
 struct AyameSession {
     /// An action of the owner. The owner performs actions in order.
     enum Action {
         case send(String)
-        /// Closes the WebSocket; nothing is sent afterwards.
+        /// Closes the WebSocket; nothing is sent afterwards. Without ``leave`` after it, the client stays in the room as long
+        /// as its media lasts.
         case close(AyameClose)
-        /// Completed by ``admitted(_:at:)``.
+        /// Completed by ``admitted(_:)``.
         case authorize(AyameRegistration)
-        /// Completed by ``joined(_:)``. The room sends `accept`.
-        case join(AyameRegistration, connectionID: String, AyameAcceptance)
+        /// Completed by ``joined(_:lifetime:at:)`` or ``refused(_:)``. The room sends `accept`.
+        case join(AyameRegistration, AyamePermission)
         /// Sends the text to the other member, if there is one.
         case relay(String)
+        /// Answers the client's offer in place of the other member. Completed by ``answered(_:)``.
+        case negotiate(sdp: String)
+        /// The permission may have expired. Completed by ``expires(in:at:)``.
+        case checkExpiry
         /// Leaves the room, if the client is in one.
         case leave
     }
@@ -34,6 +41,14 @@ struct AyameSession {
     private var lastMessage: Instant
     private var nextPing: Instant
     private var budget: MessageBudget
+    /// The path of the room's media.
+    private var media = RelayMedia.direct
+    private var hasOffered = false
+    /// Whether the node sent its answer.
+    private var isAnswered = false
+    /// When the permission expires as far as is known, and when its lifetime ends.
+    private var expiresAt: Instant?
+    private var lifetimeEndsAt: Instant?
 
     init(configuration: AyameConfiguration, at now: Instant) {
         self.configuration = configuration
@@ -85,10 +100,25 @@ struct AyameSession {
             phase = .authorizing(registration, until: now + Interval(configuration.admissionTimeout))
             return [.authorize(registration)]
         case (.register, _): throw .registeredTwice
-        case (.description, .joined): return [.relay(text)]
-        case (.connected, .joined): return isStandalone ? end(.connected) : []
-        case (.description, _), (.connected, _): throw .notRegistered
+        case (.offer(let sdp), .joined) where media == .server: return try negotiated(sdp)
+        // The node is an ICE lite agent, which needs no candidates.
+        case (.description, .joined) where media == .server: return []
+        case (.offer, .joined), (.description, .joined): return [.relay(text)]
+        case (.connected, .joined):
+            guard isStandalone else { return [] }
+            guard isAnswered else { return end(.connected) }
+            // The node knows how long the media lasts. The place in the room lasts as long.
+            phase = .ended
+            return [.close(.connected)]
+        case (.offer, _), (.description, _), (.connected, _): throw .notRegistered
         }
+    }
+
+    private mutating func negotiated(_ sdp: String?) throws(AyameClose) -> [Action] {
+        guard !hasOffered else { throw .offeredAgain }
+        guard let sdp else { throw .offerMissing }
+        hasOffered = true
+        return [.negotiate(sdp: sdp)]
     }
 
     /// The client's network sent too many messages before their admission.
@@ -100,14 +130,53 @@ struct AyameSession {
         guard case .authorizing(let registration, _) = phase else { return [] }
         switch decision {
         case .rejected(let reason): return reject(reason)
-        case .allowed(let connectionID, let acceptance):
+        case .allowed(let permission):
             phase = .joined(registration)
-            return [.join(registration, connectionID: connectionID, acceptance)]
+            return [.join(registration, permission)]
         }
     }
 
-    /// The room has two members already.
-    mutating func refusedAsFull() -> [Action] { reject("full") }
+    /// The client is in the room.
+    /// - Parameters:
+    ///   - media: the path of the room's media.
+    ///   - lifetime: how long it may stay; `nil` without a limit.
+    mutating func joined(_ media: RelayMedia, lifetime: Interval? = nil, at now: Instant) {
+        self.media = media
+        lifetimeEndsAt = lifetime.map { Self.instant(now, after: $0) }
+    }
+
+    /// The room does not take the client.
+    mutating func refused(_ reason: String) -> [Action] { reject(reason) }
+
+    /// The client's token expires so much later. Its registration ends with it.
+    mutating func expires(in interval: Interval, at now: Instant) -> [Action] {
+        guard case .joined = phase else { return [] }
+        guard interval > .zero else { return endCall(.tokenExpired) }
+        expiresAt = Self.instant(now, after: interval)
+        return []
+    }
+
+    /// The node answered the client's offer, or refuses it for a reason.
+    mutating func answered(_ answer: Result<String, AyameRefusal>) -> [Action] {
+        guard case .joined = phase else { return [] }
+        switch answer {
+        case .success(let sdp):
+            isAnswered = true
+            return [.send(AyameServerMessage.answer(sdp))]
+        case .failure(let refusal): return reject(refusal.reason)
+        }
+    }
+
+    /// The node ended the client's media.
+    mutating func mediaEnded(_ reason: EndReason) -> [Action] {
+        guard case .joined = phase else { return [] }
+        return endCall(AyameClose(reason))
+    }
+
+    private static func instant(_ now: Instant, after interval: Interval) -> Instant {
+        let (sum, overflows) = now.nanoseconds.addingReportingOverflow(interval.nanoseconds)
+        return Instant(nanoseconds: overflows ? .max : sum)
+    }
 
     private mutating func reject(_ reason: String) -> [Action] {
         [.send(AyameServerMessage.reject(reason))] + end(.rejected(reason))
@@ -127,6 +196,11 @@ struct AyameSession {
         return end(.stopping)
     }
 
+    /// The client's call is over, but not because it left.
+    private mutating func endCall(_ close: AyameClose) -> [Action] {
+        (isStandalone ? [] : [.send(AyameServerMessage.bye)]) + end(close)
+    }
+
     private mutating func end(_ close: AyameClose) -> [Action] {
         phase = .ended
         return [.close(close), .leave]
@@ -138,7 +212,11 @@ struct AyameSession {
     var nextDeadline: Instant? {
         switch phase {
         case .waiting(let until), .authorizing(_, let until): min(until, nextPing, silenceDeadline)
-        case .joined: isStandalone ? nil : min(nextPing, silenceDeadline)
+        case .joined:
+            earliest(
+                earliest(expiresAt, lifetimeEndsAt),
+                isStandalone ? nil : min(nextPing, silenceDeadline)
+            )
         case .ended: nil
         }
     }
@@ -151,6 +229,11 @@ struct AyameSession {
         case .waiting(let until) where now >= until: return end(.registerTimeout)
         case .authorizing(_, let until) where now >= until: return reject(Self.internalError)
         case .waiting, .authorizing, .joined: break
+        }
+        if let lifetimeEndsAt, now >= lifetimeEndsAt { return endCall(.lifetimeExpired) }
+        if let expiresAt, now >= expiresAt {
+            self.expiresAt = nil
+            return [.checkExpiry]
         }
         if case .joined = phase, isStandalone { return [] }
         if now >= silenceDeadline { return end(.pongTimeout) }

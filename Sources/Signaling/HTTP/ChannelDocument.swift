@@ -15,7 +15,7 @@ extension ChannelSnapshot {
                         "id": .string(participant.id.value),
                         // Whether its transport is connected, so that it can be watched.
                         "publishing": .bool(participant.isLive),
-                        "tracks": .array(participant.publications.map(\.document)),
+                        "tracks": .array(participant.publications.map { $0.document(participant.muted) }),
                     ]
                     members["name"] = participant.displayName.map { .string($0) }
                     return .object(members)
@@ -34,10 +34,10 @@ extension ChannelSnapshot {
 
 extension Publication {
     /// `codec` is absent until media arrives.
-    fileprivate var document: JSONValue {
+    fileprivate func document(_ muted: Set<MediaKind>) -> JSONValue {
         var members: [String: JSONValue] = [
             "mid": .string(mid.value), "kind": .string(kind.rawValue), "active": .bool(isActive),
-            "simulcast": .bool(isSimulcast),
+            "simulcast": .bool(isSimulcast), "muted": .bool(muted.contains(kind)),
         ]
         members["codec"] = codec.map { .string($0.rawValue) }
         return .object(members)

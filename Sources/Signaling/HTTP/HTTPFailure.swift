@@ -1,3 +1,4 @@
+import Access
 import HTTPTypes
 import Hummingbird
 import JSON
@@ -11,16 +12,20 @@ struct HTTPFailure: Error {
     var status: HTTPResponse.Status
     var sentence: String
     var headers: HTTPFields
+    /// Why the client may not join or publish, for programs; `nil` for other failures.
+    var kind: RefusalKind?
     /// Whether the server closes the connection, because it does not read the rest of the request.
     var closesConnection = false
 
     init(
         _ status: HTTPResponse.Status,
         _ sentence: String,
+        kind: RefusalKind? = nil,
         headers: HTTPFields = [:],
         closesConnection: Bool = false
     ) {
         self.status = status
+        self.kind = kind
         self.sentence = sentence
         self.headers = headers
         self.closesConnection = closesConnection
@@ -39,11 +44,13 @@ struct HTTPFailure: Error {
 
     private init(_ error: RoomError) {
         switch error {
-        case .channelsFull: self = .overloaded("The server has reached its limit of channels; try again later.")
-        case .nodeFull: self = .overloaded("The server has reached its limit of participants; try again later.")
+        case .channelsFull: self = .overLimit("The server has reached its limit of channels; try again later.")
+        case .nodeFull: self = .overLimit("The server has reached its limit of participants; try again later.")
         case .networkFull(let share): self = .overShare(share)
-        case .channelFull: self = .overloaded("The channel has reached its limit of participants; try again later.")
-        case .publishersFull: self = .overloaded("The channel has reached its limit of publishers; try again later.")
+        case .channelFull: self = .overLimit("The channel has reached its limit of participants; try again later.")
+        case .publishersFull: self = .overPublishers("The channel")
+        case .nodePublishersFull: self = .overPublishers("The server")
+        case .appPublishersFull: self = .overPublishers("The app")
         case .listenersFull: self = .overloaded("The server has reached its limit of event streams; try again later.")
         case .networkListenersFull:
             self.init(
@@ -67,13 +74,68 @@ struct HTTPFailure: Error {
             let numbers = Spotlight.numbers
             let range = "\(numbers.lowerBound) to \(numbers.upperBound)"
             self.init(.unprocessableContent, "The spotlight number must be in \(range).")
+        case .userPresent:
+            self.init(
+                .conflict,
+                "This user is in the channel already; end the other session first.",
+                kind: .userPresent
+            )
+        case .alreadyPublishing:
+            self.init(
+                .conflict,
+                "This user publishes to the channel already; end the other session first.",
+                kind: .alreadyPublishing
+            )
+        case .expiryNotLater:
+            self.init(.forbidden, "The new token does not expire later than the present one; send a later one.")
         case .spotlightUnused: self.init(.conflict, "The participant joined without spotlight.")
+        case .profileMismatch:
+            self.init(.conflict, "The channel has another profile; join with the profile of its members.")
+        case .rolesUnused:
+            self.init(.conflict, "The channel is not interactive, so its members' roles do not change.")
+        case .roleUnavailable:
+            self.init(
+                .conflict,
+                "Only a connection with role \"sendrecv\" can change its role; connect with \"sendrecv\"."
+            )
+        case .publishingForbidden:
+            self.init(.forbidden, "The client's token does not permit it to publish; connect with one that does.")
+        case .audienceByOperator:
+            self.init(
+                .forbidden,
+                "An operator made this user audience, and only an operator can make it host.",
+                kind: .audienceOnly
+            )
+        case .appMismatch:
+            self.init(
+                .forbidden,
+                "The channel is in use by another app; choose another channel.",
+                kind: .channelOfOtherApp
+            )
+        case .mutedByOperator:
+            self.init(.conflict, "An operator muted this client, and only an operator can unmute it.")
+        case .subscriptionsFull:
+            self.init(.unprocessableContent, "Too many users have a subscription of their own; subscribe to all users.")
         case .participantUnknown: self.init(.notFound, "There is no such participant in this channel.")
         case .sessionUnknown, .resourceUnknown: self = .sessionUnknown
         case .restartUnderWay:
             self.init(.conflict, "Another ICE restart is in progress; try again.", headers: [.retryAfter: "1"])
         case .versionMismatch: self = .preconditionFailed
+        case .banned(let until):
+            self.init(.forbidden, "An operator banned you from this channel\(Self.end(until)).", kind: .banned)
+        case .streamBlocked(let until):
+            self.init(
+                .forbidden,
+                "An operator blocked publishing to this channel\(Self.end(until)).",
+                kind: .streamBlocked
+            )
+        case .blocksFull: self.init(.conflict, "The server holds as many bans and blocks as it can; lift some of them.")
         }
+    }
+
+    /// - Parameter until: In seconds since 1970 UTC; `nil` for never.
+    private static func end(_ until: Int64?) -> String {
+        until.map { " until \(Timestamp.text(unixSeconds: $0))" } ?? ""
     }
 
     static let sessionUnknown = HTTPFailure(.notFound, "There is no such session; it may have ended.")
@@ -104,7 +166,20 @@ struct HTTPFailure: Error {
             case .participants: "Your network has reached its limit of participants; end some of them."
             case .unconnected: "Too many participants of your network have not connected yet; try again in a moment."
             }
-        return HTTPFailure(.tooManyRequests, sentence, headers: [.retryAfter: "5"])
+        return HTTPFailure(.tooManyRequests, sentence, kind: .overLimit, headers: [.retryAfter: "5"])
+    }
+
+    private static func overLimit(_ sentence: String) -> Self {
+        var failure = overloaded(sentence)
+        failure.kind = .overLimit
+        return failure
+    }
+
+    /// - Parameter owner: whose limit it is.
+    private static func overPublishers(_ owner: String) -> Self {
+        var failure = overloaded("\(owner) has reached its limit of publishers; try again later.")
+        failure.kind = .publishersFull
+        return failure
     }
 
     static func overloaded(_ sentence: String) -> Self {
@@ -124,9 +199,12 @@ struct HTTPFailure: Error {
 
     /// The header fields and the body of the ``response``.
     var problem: (headers: HTTPFields, document: ByteBuffer) {
-        let document: JSONValue = [
+        var members: [String: JSONValue] = [
             "title": .string(status.reasonPhrase), "status": .integer(status.code), "detail": .string(sentence),
         ]
+        members["type"] = kind.map { .string("urn:nagare:problem:\($0.rawValue)") }
+        members["code"] = kind.map { .integer($0.code.rawValue) }
+        let document = JSONValue.object(members)
         var headers = headers
         headers[.contentType] = "application/problem+json"
         headers[.cacheControl] = "no-store"

@@ -26,48 +26,34 @@ extension PublicResponder {
     /// `GET /api/channels/{channel}/events`: server-sent events, each with the whole document after a change.
     func events(
         of name: ChannelName,
-        until expiry: AccessExpiry?,
+        _ reader: Reader,
         _ request: Request,
         _ context: PublicContext
     ) async throws -> Response {
-        let headers: HTTPFields = [
-            .contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no",
-        ]
-        guard request.method == .get else { return Response(status: .ok, headers: headers) }
-        let (listener, changes) = try await listen(to: name, context)
+        guard request.method == .get else {
+            try await rooms.checkApp(reader.app, of: name)
+            return Response(status: .ok, headers: Self.eventStreamHeaders)
+        }
+        let (listener, changes) = try await listen(to: name, app: reader.app, context)
         let stream = ChannelEventStream(
             rooms: rooms,
             channelName: name,
             listener: listener,
-            expiry: expiry,
+            expiry: reader.expiry,
             changes: changes,
             configuration: configuration,
-            connection: context.channel,
-            network: context.network,
-            outbound: outbound
+            output: eventStreamOutput(context)
         )
-        let body = request.body
-        return Response(
-            status: .ok,
-            headers: headers,
-            body: ResponseBody { writer in
-                try await body.consumeWithInboundCloseHandler { _ in
-                    try await stream.write(to: &writer)
-                } onInboundClosed: {
-                    stream.finish()
-                }
-                let last = writer
-                try await last.finish(nil)
-            }
-        )
+        return response(request, stream)
     }
 
     private func listen(
         to name: ChannelName,
+        app: String?,
         _ context: PublicContext
     ) async throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>) {
         do throws(RoomError) {
-            return try await rooms.listen(to: name, from: context.network)
+            return try await rooms.listen(to: name, from: context.network, app: app)
         } catch {
             if error == .networkListenersFull { statistics.refused(.eventStreamShare) }
             if error == .listenersFull { statistics.refused(.eventStreams) }
@@ -84,7 +70,7 @@ extension HTTPField.Name {
 }
 
 /// Writes the events of one listener. Its deinitialization ends the listener, also if nothing was written.
-final class ChannelEventStream: Sendable {
+final class ChannelEventStream: EventStream {
     private let rooms: Rooms
     private let channelName: ChannelName
     private let listener: ListenerID
@@ -92,9 +78,7 @@ final class ChannelEventStream: Sendable {
     private let expiry: AccessExpiry?
     private let changes: AsyncStream<Void>
     private let configuration: SignalingConfiguration
-    private let connection: any Channel
-    private let outbound: OutboundBudget
-    private let outboundID: OutboundBudget.ID
+    private let output: EventStreamOutput
     /// Signals a change or a heartbeat. Pending signals coalesce into one.
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
@@ -106,9 +90,7 @@ final class ChannelEventStream: Sendable {
         expiry: AccessExpiry?,
         changes: AsyncStream<Void>,
         configuration: SignalingConfiguration,
-        connection: any Channel,
-        network: ClientNetwork,
-        outbound: OutboundBudget
+        output: EventStreamOutput
     ) {
         self.rooms = rooms
         self.channelName = channelName
@@ -116,14 +98,11 @@ final class ChannelEventStream: Sendable {
         self.expiry = expiry
         self.changes = changes
         self.configuration = configuration
-        self.connection = connection
-        self.outbound = outbound
-        outboundID = outbound.add(from: network) { connection.close(promise: nil) }
+        self.output = output
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     deinit {
-        outbound.remove(outboundID)
         let (rooms, listener) = (rooms, listener)
         Task { await rooms.stopListening(listener) }
     }
@@ -174,29 +153,15 @@ final class ChannelEventStream: Sendable {
         for await _ in signals {
             guard let snapshot = await rooms.snapshot(of: channelName) else { return }
             guard snapshot.revision != revision else {
-                try await write(ByteBuffer(string: ": still here\n\n"), to: &writer)
+                try await output.write(.heartbeat, to: &writer)
                 continue
             }
             revision = snapshot.revision
             var event = ByteBuffer(string: "id: \(snapshot.revision)\ndata: ")
             event.writeBytes(snapshot.document.bytes)
             event.writeString("\n\n")
-            try await write(event, to: &writer)
+            try await output.write(event, to: &writer)
             try await Task.sleep(for: configuration.eventInterval)
         }
-    }
-
-    /// Writes, and closes the connection when the client does not read within the write timeout.
-    @concurrent private func write(_ bytes: ByteBuffer, to writer: inout any ResponseBodyWriter) async throws {
-        let connection = connection
-        let timeout = TimeAmount(configuration.limits.writeTimeout)
-        let watchdog = connection.eventLoop.scheduleTask(in: timeout) { connection.close(promise: nil) }
-        let count = bytes.readableBytes
-        outbound.change(outboundID, by: count)
-        defer {
-            watchdog.cancel()
-            outbound.change(outboundID, by: -count)
-        }
-        try await writer.write(bytes)
     }
 }

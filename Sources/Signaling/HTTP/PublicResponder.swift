@@ -89,15 +89,18 @@ final class PublicResponder: HTTPResponder {
             let endpoint = EndpointRequest.watch(.participant(participant), height: try videoHeight(of: target))
             return try await authorizedEndpoint(endpoint, request, target, channel, context)
         case .session(let id):
-            return try await session(request, id)
+            return try await session(request, target, id)
         case .sessionStatistics(let id):
             return try await sessionStatistics(request, id)
+        case .sessionEvents(let id):
+            return try await sessionEvents(request, id, context)
         case .channel(let channel):
-            _ = try await authorizeReader(of: channel, request, context)
+            let reader = try await authorizeReader(of: channel, request, context)
+            try await rooms.checkApp(reader.app, of: channel)
             return await self.channel(channel, isHead: request.method == .head)
         case .channelEvents(let channel):
-            let expiry = try await authorizeReader(of: channel, request, context)
-            return try await events(of: channel, until: expiry, request, context)
+            let reader = try await authorizeReader(of: channel, request, context)
+            return try await events(of: channel, reader, request, context)
         case .signaling, .relay:
             // A granted WebSocket handshake never reaches the responder.
             throw HTTPFailure(
@@ -123,7 +126,14 @@ final class PublicResponder: HTTPResponder {
             credential = authorizer.verify(signature: signature, ofPath: String(target.path), for: action)
         }
         try await authorize(action, credential)
-        return try await self.endpoint(endpoint, request, credential, channel: channel, from: context.network)
+        return try await self.endpoint(
+            endpoint,
+            request,
+            credential,
+            channel: channel,
+            path: String(target.path),
+            from: context.network
+        )
     }
 
     /// The verified Bearer token of a request; `nil` without one.
@@ -131,17 +141,24 @@ final class PublicResponder: HTTPResponder {
         bearerToken(request.headers[.authorization]).map { authorizer.verify($0) }
     }
 
+    /// What authorizes a request that reads a channel's participants.
+    struct Reader {
+        /// The expiry of the permission; `nil` without one.
+        var expiry: AccessExpiry?
+        /// The app of its token; `nil` for others.
+        var app: String?
+    }
+
     /// Authorizes a request that reads the channel's participants.
-    /// - Returns: The expiry of the permission; `nil` without one.
     private func authorizeReader(
         of channel: ChannelName,
         _ request: Request,
         _ context: PublicContext
-    ) async throws -> AccessExpiry? {
+    ) async throws -> Reader {
         let credential = credential(of: request)
         guard case .asViewer = await authorizer.authorize(.observe(channel), credential) else {
             try await authorize(.observe(channel), credential)
-            return credential?.expiry
+            return Reader(expiry: credential?.expiry, app: credential?.app)
         }
         let (_, grants) = try await admit(
             request,
@@ -151,7 +168,7 @@ final class PublicResponder: HTTPResponder {
             signaling: .other,
             from: context.network
         )
-        return grants.permissions.expiry
+        return Reader(expiry: grants.permissions.expiry, app: grants.app)
     }
 
     /// - Parameter owner: The token that opened the WHIP or WHEP session of the request.
@@ -180,11 +197,12 @@ final class PublicResponder: HTTPResponder {
                 "The token is not valid.",
                 headers: [.wwwAuthenticate: "Bearer error=\"invalid_token\""]
             )
-        case .refused(let reason, isForbidden: true): throw HTTPFailure(.forbidden, reason)
-        case .refused(let reason, isForbidden: false):
+        case .refused(let reason, isForbidden: true, let kind): throw HTTPFailure(.forbidden, reason, kind: kind)
+        case .refused(let reason, isForbidden: false, let kind):
             throw HTTPFailure(
                 .unauthorized,
                 reason,
+                kind: kind,
                 headers: [.wwwAuthenticate: credential == nil ? "Bearer" : "Bearer error=\"invalid_token\""]
             )
         case .forbidden, .asViewer, .asOwner: throw HTTPFailure(.forbidden, "The token does not permit this.")
@@ -222,7 +240,8 @@ extension Route {
     /// The permitted methods, for `Allow`.
     var methods: [HTTPRequest.Method] {
         switch self {
-        case .asset, .sessionStatistics, .channel, .channelEvents, .signaling, .relay: [.get, .head, .options]
+        case .asset, .sessionStatistics, .sessionEvents, .channel, .channelEvents, .signaling, .relay:
+            [.get, .head, .options]
         case .whip, .whep, .whepParticipant: [.post, .get, .head, .options]
         case .session: [.patch, .delete, .get, .head, .options]
         }
@@ -237,8 +256,9 @@ extension PublicResponder {
         ]
         switch route {
         case .whip, .whep, .whepParticipant: headers[.acceptPost] = ContentType.sdp.rawValue
-        case .session: headers[.acceptPatch] = ContentType.fragment.rawValue
-        case .asset, .sessionStatistics, .channel, .channelEvents, .signaling, .relay: break
+        case .session:
+            headers[.acceptPatch] = "\(ContentType.fragment.rawValue), \(ContentType.json.rawValue)"
+        case .asset, .sessionStatistics, .sessionEvents, .channel, .channelEvents, .signaling, .relay: break
         }
         return Response(status: .ok, headers: headers)
     }
@@ -254,10 +274,23 @@ extension PublicResponder {
 
 // MARK: - Bodies
 
-/// The media types of WHIP and WHEP.
+/// The media types of requests of WHIP and WHEP.
 enum ContentType: String {
     case sdp = "application/sdp"
     case fragment = "application/trickle-ice-sdpfrag"
+    case json = "application/json"
+}
+
+extension Request {
+    /// The media type of the body in lower case, without parameters; `nil` without a `Content-Type`.
+    var mediaType: String? {
+        headers[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
+    }
+
+    /// Whether the header declares no body.
+    var hasNoBody: Bool {
+        headers[.transferEncoding] == nil && (headers[.contentLength].flatMap { Int($0) } ?? 0) == 0
+    }
 }
 
 extension PublicResponder {
@@ -266,8 +299,7 @@ extension PublicResponder {
     /// - Throws: 415 for another media type, 413 when it is too long, 408 when it takes too long, 400 when it is not
     ///   UTF-8.
     func text(of request: Request, as type: ContentType) async throws -> String {
-        let given = request.headers[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
-        guard given == type.rawValue else {
+        guard request.mediaType == type.rawValue else {
             throw HTTPFailure(.unsupportedMediaType, "This request requires Content-Type: \(type.rawValue).")
         }
         if let encoding = request.headers[.contentEncoding], encoding.lowercased() != "identity" {

@@ -59,6 +59,24 @@ public struct PublicServer: Service {
             clients: clients
         )
         let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
+        let ayame = AyameContext(
+            configuration: configuration.ayame,
+            admission: AyameAdmission(
+                rooms: rooms,
+                authorizer: authorizer,
+                configuration: configuration.ayame,
+                turn: configuration.sora.turn,
+                transport: webhookClient,
+                logger: signalingLogger ?? logger
+            ),
+            rooms: rooms,
+            statistics: signalingStatistics,
+            logger: signalingLogger ?? logger,
+            limiter: limiter,
+            clients: clients,
+            work: work
+        )
+        rooms.onBlock { [calls = ayame.calls] in calls.end(refusedBy: $0).compactMap(ParticipantID.init) }
         let webSockets = PublicWebSockets(
             sora: SoraContext(
                 rooms: rooms,
@@ -71,22 +89,7 @@ public struct PublicServer: Service {
                 clients: clients,
                 work: work
             ),
-            ayame: AyameContext(
-                configuration: configuration.ayame,
-                admission: AyameAdmission(
-                    rooms: rooms,
-                    authorizer: authorizer,
-                    configuration: configuration.ayame,
-                    turn: configuration.sora.turn,
-                    transport: webhookClient,
-                    logger: signalingLogger ?? logger
-                ),
-                statistics: signalingStatistics,
-                logger: signalingLogger ?? logger,
-                limiter: limiter,
-                clients: clients,
-                work: work
-            ),
+            ayame: ayame,
             limiter: limiter,
             clients: clients,
             shares: shares

@@ -66,6 +66,12 @@ extension EndReason {
         case .setupFailed: "setup failed"
         case .transport(let reason): reason.rawValue
         case .disconnectedByOperator: "an operator disconnected it"
+        case .kicked: "an operator removed its user from the channel"
+        case .banned: "an operator banned its user from the channel"
+        case .channelTerminated: "an operator closed the channel"
+        case .channelExpired: "the channel has lived for as long as it may"
+        case .madeAudience: "an operator made its user audience"
+        case .pongTimedOut: "it did not answer pings"
         case .lifetimeExpired: "its permitted time is over"
         case .tokenExpired: "its token expired"
         case .sessionTerminated: "an operator ended the session"

@@ -11,6 +11,8 @@ enum Route: Hashable, Sendable {
     case session(ResourceID?)
     /// What a session is sent; `nil` for an invalid identifier.
     case sessionStatistics(ResourceID?)
+    /// The events of a session; `nil` for an invalid identifier.
+    case sessionEvents(ResourceID?)
     case channel(ChannelName)
     case channelEvents(ChannelName)
     /// The WebSocket path of Sora signaling.
@@ -40,6 +42,7 @@ enum Route: Hashable, Sendable {
         case ("relay", 1): self = .relay
         case ("sessions", 2): self = .session(ResourceID(segments[1]))
         case ("sessions", 3) where segments[2] == "statistics": self = .sessionStatistics(ResourceID(segments[1]))
+        case ("sessions", 3) where segments[2] == "events": self = .sessionEvents(ResourceID(segments[1]))
         case ("api", 3) where segments[1] == "channels": self = .channel(try Self.channel(segments[2]))
         case ("api", 4) where segments[1] == "channels" && segments[3] == "events":
             self = .channelEvents(try Self.channel(segments[2]))

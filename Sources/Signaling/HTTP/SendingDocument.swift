@@ -3,7 +3,7 @@ import MediaTypes
 import Wire
 
 extension PeerStatistics {
-    /// The answer of `GET /sessions/{id}/statistics`: what a viewer is sent, and why not more.
+    /// The answer of `GET /sessions/{id}/statistics` and of the request `statistics`: what a viewer is sent, and why not more.
     var sendingDocument: JSONValue {
         [
             "sending": sending.json,

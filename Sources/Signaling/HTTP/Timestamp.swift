@@ -8,6 +8,11 @@
 enum Timestamp {
     private static let nanosecondsPerSecond: Int64 = 1_000_000_000
 
+    /// RFC 3339 in UTC: `2025-01-02T03:04:05Z`.
+    static func text(unixSeconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(unixSeconds)).formatted(.iso8601)
+    }
+
     /// RFC 3339 in UTC with microseconds, truncated: `2025-01-02T03:04:05.678901Z`. Foundation formats milliseconds at most,
     /// so this adds the fraction.
     static func text(unixNanoseconds: Int64) -> String {

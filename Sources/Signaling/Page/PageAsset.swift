@@ -2,25 +2,72 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// A file of the built-in page.
-enum PageAsset: Hashable, Sendable, CaseIterable {
-    case page, script, style
+/// A file of the built-in page, or of the browser module on which it is built. The raw value is its name in URLs.
+enum PageAsset: String, Hashable, Sendable, CaseIterable {
+    case page = "index.html"
+    case style = "page.css"
+    case script = "page.js"
+    case bar = "bar.js"
+    case callView = "call-view.js"
+    case channelView = "channel-view.js"
+    case form = "form.js"
+    case numbers = "numbers.js"
+    case pattern = "pattern.js"
+    case stage = "stage.js"
+    case tiles = "tiles.js"
+    case ui = "ui.js"
+    case words = "words.js"
+    /// A worker.
+    case clock = "clock.js"
+
+    /// What applications import. The module's other files are imported by it, relative to its own address.
+    case module = "nagare.js"
+    case moduleTypes = "nagare.d.ts"
+    case moduleChannel = "nagare-channel.js"
+    case moduleDevices = "nagare-devices.js"
+    case moduleErrors = "nagare-errors.js"
+    case moduleLink = "nagare-link.js"
+    case moduleOptions = "nagare-options.js"
+    case moduleReconnect = "nagare-reconnect.js"
+    case moduleScreen = "nagare-screen.js"
+    case moduleTracks = "nagare-tracks.js"
+    case moduleUsers = "nagare-users.js"
+    /// The part of the browser module for calls of two.
+    case call = "nagare-call.js"
+    case callTypes = "nagare-call.d.ts"
 
     /// `nil` for an unknown file. The empty name is the page itself.
-    init?(name: String) {
-        switch name {
-        case "", "index.html": self = .page
-        case "page.js": self = .script
-        case "page.css": self = .style
-        default: return nil
-        }
-    }
+    init?(name: String) { self.init(rawValue: name.isEmpty ? Self.page.rawValue : name) }
 
     private var bytes: [UInt8] {
         switch self {
         case .page: PackageResources.index_html
-        case .script: PackageResources.page_js
         case .style: PackageResources.page_css
+        case .script: PackageResources.page_js
+        case .bar: PackageResources.bar_js
+        case .callView: PackageResources.call_view_js
+        case .channelView: PackageResources.channel_view_js
+        case .form: PackageResources.form_js
+        case .numbers: PackageResources.numbers_js
+        case .pattern: PackageResources.pattern_js
+        case .stage: PackageResources.stage_js
+        case .tiles: PackageResources.tiles_js
+        case .ui: PackageResources.ui_js
+        case .words: PackageResources.words_js
+        case .clock: PackageResources.clock_js
+        case .module: PackageResources.nagare_js
+        case .moduleTypes: PackageResources.nagare_d_ts
+        case .moduleChannel: PackageResources.nagare_channel_js
+        case .moduleDevices: PackageResources.nagare_devices_js
+        case .moduleErrors: PackageResources.nagare_errors_js
+        case .moduleLink: PackageResources.nagare_link_js
+        case .moduleOptions: PackageResources.nagare_options_js
+        case .moduleReconnect: PackageResources.nagare_reconnect_js
+        case .moduleScreen: PackageResources.nagare_screen_js
+        case .moduleTracks: PackageResources.nagare_tracks_js
+        case .moduleUsers: PackageResources.nagare_users_js
+        case .call: PackageResources.nagare_call_js
+        case .callTypes: PackageResources.nagare_call_d_ts
         }
     }
 
@@ -30,8 +77,9 @@ enum PageAsset: Hashable, Sendable, CaseIterable {
     private var contentType: String {
         switch self {
         case .page: "text/html; charset=utf-8"
-        case .script: "text/javascript; charset=utf-8"
         case .style: "text/css; charset=utf-8"
+        case .moduleTypes, .callTypes: "text/plain; charset=utf-8"
+        default: "text/javascript; charset=utf-8"
         }
     }
 
@@ -59,6 +107,7 @@ enum PageAsset: Hashable, Sendable, CaseIterable {
 
 extension HTTPField.Name {
     static let referrerPolicy = Self("Referrer-Policy")!
+    static let link = Self("Link")!
     static let participant = Self("Nagare-Participant")!
     static let acceptPost = Self("Accept-Post")!
     static let acceptPatch = Self("Accept-Patch")!

@@ -18,9 +18,12 @@ struct MessageBudget {
     init(at now: Instant) { filledAt = now }
 
     /// The cost of a message, at most the whole bucket: the parser refuses messages that are too large.
-    static func cost(of text: String) -> Int {
-        let commas = text.utf8.count { $0 == UInt8(ascii: ",") }
-        return min(burst, 1 + commas / valuesPerMessage + text.utf8.count / bytesPerMessage)
+    static func cost(of text: String) -> Int { cost(of: text.utf8) }
+
+    /// - Parameter bytes: the message in UTF-8.
+    static func cost(of bytes: some Collection<UInt8>) -> Int {
+        let commas = bytes.count { $0 == UInt8(ascii: ",") }
+        return min(burst, 1 + commas / valuesPerMessage + bytes.count / bytesPerMessage)
     }
 
     mutating func take(_ cost: Int = 1, at now: Instant) -> Bool {

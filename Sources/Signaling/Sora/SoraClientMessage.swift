@@ -9,7 +9,10 @@ enum SoraClientMessage: Hashable, Sendable {
     case candidate
     /// The answer to a `ping`, with the client's statistics if the `ping` asked for them.
     case pong(reports: JSONValue?)
+    /// The answer to `req-stats`.
+    case statistics(reports: JSONValue?)
     case disconnect(reason: String?)
+    case request(ChannelRequest)
     case ignored(type: String)
 
     /// The maximum length of a `candidate` message, in bytes. Typical ones have 200.
@@ -70,6 +73,10 @@ enum SoraClientMessage: Hashable, Sendable {
             case "pong":
                 let reports = byteCount <= Self.reportsBytesMax ? fields.value("stats") : nil
                 self = .pong(reports: reports?.array == nil ? nil : reports)
+            case "stats":
+                let reports = byteCount <= Self.reportsBytesMax ? fields.value("reports") : nil
+                self = .statistics(reports: reports?.array == nil ? nil : reports)
+            case "request": self = .request(ChannelRequest(fields, byteCount: byteCount))
             case "disconnect": self = .disconnect(reason: try? fields.string("reason"))
             default: self = .ignored(type: type)
             }

@@ -31,6 +31,7 @@ struct SoraClose: Error, Hashable, Sendable {
         case invalidVideoFormat = "INVALID-VIDEO-FORMAT"
         case invalidAudioFormat = "INVALID-AUDIO-FORMAT"
         case badFingerprint = "BAD-FINGERPRINT"
+        case channelProfileMismatch = "CHANNEL-PROFILE-MISMATCH"
         case duplicatedChannelID = "DUPLICATED-CHANNEL-ID"
         case connectWaitTimeout = "CONNECT-WAIT-TIMEOUT-ERROR"
         case answerTimeout = "ANSWER-TIMEOUT-ERROR"
@@ -39,6 +40,12 @@ struct SoraClose: Error, Hashable, Sendable {
         case connectionStateFailed = "CONNECTION-STATE-FAILED"
         case iceConnectionStateFailed = "ICE-CONNECTION-STATE-FAILED"
         case internalError = "INTERNAL-ERROR"
+        case banned = "BANNED"
+        case streamBlocked = "STREAM-BLOCKED"
+        case roleSetByOperator = "ROLE-SET-BY-OPERATOR"
+        case channelOfOtherApp = "CHANNEL-OF-OTHER-APP"
+        case publishersFull = "PUBLISHERS-FULL"
+        case alreadyPublishing = "ALREADY-PUBLISHING"
     }
 
     // MARK: Normal closes
@@ -47,6 +54,21 @@ struct SoraClose: Error, Hashable, Sendable {
     static let disconnectedByOperator = Self(
         WebSocketClose(1000, "DISCONNECTED-API"),
         "An operator disconnected the client."
+    )
+    static let kicked = Self(WebSocketClose(1000, "KICKED"), "An operator removed the user from the channel.")
+    static let banned = Self(WebSocketClose(1000, "BANNED"), "An operator banned the user from the channel.")
+    static let channelTerminated = Self(WebSocketClose(1000, "CHANNEL-TERMINATED"), "An operator closed the channel.")
+    static let channelExpired = Self(
+        WebSocketClose(1000, "CHANNEL-EXPIRED"),
+        "The channel has lived for as long as it may; its name can be used again."
+    )
+    static let madeAudience = Self(
+        .roleSetByOperator,
+        "An operator made the user audience, and this connection only sends."
+    )
+    static let userReplaced = Self(
+        WebSocketClose(1000, "USER-REPLACED"),
+        "The same user joined again, and the newer connection took its place."
     )
     static let lifetimeExpired = Self(
         WebSocketClose(1000, "LIFETIME-EXPIRED"),
@@ -89,6 +111,12 @@ extension SoraClose {
         case .left, .signalingLost: return nil
         case .shutdown: self = .stopping
         case .disconnectedByOperator, .sessionTerminated: self = .disconnectedByOperator
+        case .kicked: self = .kicked
+        case .banned: self = .banned
+        case .channelTerminated: self = .channelTerminated
+        case .channelExpired: self = .channelExpired
+        case .madeAudience: self = .madeAudience
+        case .pongTimedOut: self = .pongTimeout
         case .lifetimeExpired: self = .lifetimeExpired
         case .tokenExpired: self = .tokenExpired
         case .rejected(let reason):
@@ -103,7 +131,7 @@ extension SoraClose {
                 .internalError,
                 "The node is full, and another client replaced this one before it connected; connect again."
             )
-        case .replaced: self.init(.duplicatedChannelID, "The same client joined again.")
+        case .replaced: self = .userReplaced
         case .transport(let reason): self.init(reason)
         }
     }
@@ -130,6 +158,18 @@ extension SoraClose {
 
     /// The close for a client that the rooms refused.
     init(_ error: RoomError) {
-        self = error == .draining ? .stopping : Self(.internalError, HTTPFailure(error).sentence)
+        let sentence = HTTPFailure(error).sentence
+        switch error {
+        case .draining: self = .stopping
+        case .profileMismatch: self.init(.channelProfileMismatch, sentence)
+        case .userPresent: self.init(.duplicatedChannelID, sentence)
+        case .alreadyPublishing: self.init(.alreadyPublishing, sentence)
+        case .publishersFull, .nodePublishersFull, .appPublishersFull: self.init(.publishersFull, sentence)
+        case .banned: self.init(.banned, sentence)
+        case .streamBlocked: self.init(.streamBlocked, sentence)
+        case .audienceByOperator: self.init(.roleSetByOperator, sentence)
+        case .appMismatch: self.init(.channelOfOtherApp, sentence)
+        default: self.init(.internalError, sentence)
+        }
     }
 }

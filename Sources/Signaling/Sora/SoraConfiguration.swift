@@ -18,6 +18,8 @@ public struct SoraConfiguration: Sendable {
     }
 
     public var turn: TURN?
+    /// Which clients are told of the media loops' own TURN servers.
+    public var embeddedTURN = TURNAnnouncement.off
     /// The time between two pings of a connection.
     public var pingInterval: Duration = .seconds(5)
     /// The time without any message from a connected client after which the connection closes.
@@ -34,12 +36,24 @@ public struct SoraConfiguration: Sendable {
     public var spotlightNumber = 8
     public var spotlightFocusRID: RequestedRID = .r1
     public var spotlightUnfocusRID: RequestedRID = .r0
+    /// Whether clients may have data channels, those of WHIP and WHEP included.
+    public var offersDataChannels = true
     /// Whether a client may choose its own `bundle_id`.
     public var acceptsBundleID = true
     /// The node's identity in messages, webhooks and the admin API.
     public var node = NodeIdentity()
 
     public init() {}
+}
+
+/// Which clients are told of the node's own TURN server.
+public enum TURNAnnouncement: String, Hashable, Sendable, CaseIterable {
+    /// None, and there is no server.
+    case off
+    /// Those that connect only through a TURN server and are told of no other: the Sora iOS SDK.
+    case auto
+    /// All clients of Sora, WHIP and WHEP.
+    case on
 }
 
 /// A node's identity for webhooks, clients and the admin API.

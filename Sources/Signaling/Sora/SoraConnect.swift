@@ -37,7 +37,11 @@ struct SoraConnect: Hashable, Sendable {
     var spotlightFocusRID: RequestedRID?
     var spotlightUnfocusRID: RequestedRID?
     var wantsDataChannelSignaling: Bool?
+    var ignoresWebSocketLoss: Bool?
+    var dataChannels: [RequestedDataChannel] = []
     var forwardingFilters: [ForwardingFilter] = []
+    /// The options of the channel extension; `nil` from clients that do not know it.
+    var options: MemberOptions?
 
     init(channel: ChannelName, role: Role) {
         self.channel = channel
@@ -78,10 +82,12 @@ extension SoraConnect {
             spotlightFocusRID = try message.choice("spotlight_focus_rid")
             spotlightUnfocusRID = try message.choice("spotlight_unfocus_rid")
             wantsDataChannelSignaling = try message.bool("data_channel_signaling")
-            _ = try message.bool("ignore_disconnect_websocket")
+            ignoresWebSocketLoss = try message.bool("ignore_disconnect_websocket")
+            dataChannels = try RequestedDataChannel.list(message) ?? []
             _ = try message.bool("multistream")
             _ = try message.bool("redirect")
             forwardingFilters = try ForwardingFilter.list(message) ?? []
+            if let members = try message.object("nagare") { options = try Self.options(JSONFields(members), role) }
         } catch {
             throw SoraClose(.invalidMessage, "The \"connect\" message is refused: \(error.sentence)")
         }
@@ -109,6 +115,29 @@ extension SoraConnect {
             throw JSONShapeError("\"\(name)\" may have at most \(bytesMax) bytes.")
         }
         return value
+    }
+
+    /// The maximum length of a resume token, in bytes.
+    private static let resumeTokenBytesMax = 128
+
+    private enum SubscriptionMode: String, CaseIterable { case auto, manual }
+
+    private static func options(_ members: JSONFields, _ role: Role) throws(JSONShapeError) -> MemberOptions {
+        let subscription: SubscriptionMode = try members.choice("subscribe") ?? .auto
+        let options = MemberOptions(
+            profile: try members.choice("profile"),
+            role: try members.choice("role"),
+            source: try members.choice("source") ?? .camera,
+            subscribesManually: subscription == .manual,
+            resumeToken: try members.string("resume", bytesMax: resumeTokenBytesMax)
+        )
+        switch (options.role, role) {
+        case (.host, .recvonly):
+            throw JSONShapeError("\"nagare.role\" is \"host\", so \"role\" has to be \"sendrecv\" or \"sendonly\".")
+        case (.audience, .sendonly):
+            throw JSONShapeError("\"nagare.role\" is \"audience\", so \"role\" has to be \"sendrecv\" or \"recvonly\".")
+        default: return options
+        }
     }
 
     /// Early JavaScript SDKs send `simulcast: {rid: …}`; `simulcast_rid` is the old name of `simulcast_request_rid`.

@@ -45,13 +45,15 @@ enum WorkOwner: Hashable, Sendable {
 actor SoraConnection {
     private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
-    private let context: SoraContext
+    let context: SoraContext
     private let channel: any Channel
     private var state: SoraStateMachine
     private var reservation: Rooms.Reservation?
     /// The admission, cancelled when the client disconnects.
     private var authorization: Task<Void, Never>?
     private var timer = DeadlineTimer()
+    /// Messages for the client's data channels, sent in their order.
+    private var dataOutput: AsyncStream<(label: SoraDataChannels.Label, text: String)>.Continuation?
 
     init(context: SoraContext, channel: any Channel) {
         self.context = context
@@ -61,10 +63,13 @@ actor SoraConnection {
         state = SoraStateMachine(configuration: context.configuration, at: DeadlineTimer.now)
     }
 
+    /// The participant; `nil` without a reservation.
+    var participant: ParticipantID? { reservation?.participant }
+
     /// The client's network.
     private var network: ClientNetwork { context.clients.network(of: channel) }
 
-    /// Returns when the WebSocket is closed.
+    /// Returns when the WebSocket is closed. The connection may go on over data channels.
     func run(_ input: NIOAsyncChannelInboundStream<WebSocketInput>) async {
         perform([])
         do {
@@ -80,6 +85,7 @@ actor SoraConnection {
             context.logger.debug("WebSocket failed", metadata: ["error": "\(error)"])
         }
         perform(state.socketClosed())
+        guard state.hasEnded else { return }
         authorization?.cancel()
         timer.cancel()
     }
@@ -103,6 +109,7 @@ actor SoraConnection {
         for action in actions {
             switch action {
             case .send(let text): write(.text(ByteBuffer(string: text)))
+            case .sendData(let text, let label): dataOutput?.yield((label, text))
             case .close(let close):
                 log(close)
                 write(.close(close.close))
@@ -112,6 +119,7 @@ actor SoraConnection {
             case .changeSlots(let added, let removed): Task { await changeSlots(added: added, removed: removed) }
             case .reportUnsupported(let tracks): reportUnsupported(tracks)
             case .findStreams: Task { await findStreams() }
+            case .request(let method): Task { await request(method) }
             case .record(let reports): record(reports)
             case .leave(let reason): leave(reason)
             }
@@ -174,11 +182,14 @@ actor SoraConnection {
             Task {
                 for await event in events { self.deliver(event) }
             }
+            if request.data != nil { startDataOutput(to: reservation.participant) }
             let streams = await rooms.visibleStreams(to: reservation.participant)
             let place = SoraStateMachine.Reservation(
                 participant: reservation.participant,
                 session: reservation.channelSession,
-                local: reservation.local
+                local: reservation.local,
+                resumedClientID: reservation.resumedClientID,
+                turn: reservation.turn
             )
             perform(state.reserved(place, streams: streams, at: DeadlineTimer.now))
         } catch {
@@ -186,7 +197,26 @@ actor SoraConnection {
         }
     }
 
-    private func deliver(_ event: ParticipantEvent) { perform(state.received(event, at: DeadlineTimer.now)) }
+    private func deliver(_ event: ParticipantEvent) {
+        // Statistics beyond the network's limit are dropped, as over the WebSocket.
+        if case .data(.message(SoraDataChannels.Label.stats.rawValue, let bytes, _)) = event, !network.isShared,
+            context.limiter.take(.memberMessage, cost: MessageBudget.cost(of: bytes), for: network) != nil
+        {
+            return
+        }
+        perform(state.received(event, at: DeadlineTimer.now))
+    }
+
+    private func startDataOutput(to participant: ParticipantID) {
+        let (messages, output) = AsyncStream.makeStream(of: (label: SoraDataChannels.Label, text: String).self)
+        dataOutput = output
+        let rooms = context.rooms
+        Task {
+            for await (label, text) in messages {
+                await rooms.send([Array(text.utf8)], on: label.rawValue, to: participant)
+            }
+        }
+    }
 
     private func activate(_ outcome: OfferedDescription.Outcome) async {
         guard let reservation else { return }
@@ -197,6 +227,7 @@ actor SoraConnection {
                 remote: outcome.remote,
                 receive: outcome.receive,
                 slots: SoraStateMachine.assignments(outcome.added),
+                data: outcome.data,
                 firstMediaKind: outcome.receive.first?.kind ?? .audio,
                 mids: mids
             )
@@ -222,6 +253,11 @@ actor SoraConnection {
         perform(state.found(streams, at: DeadlineTimer.now))
     }
 
+    private func request(_ method: ChannelRequest.Method) async {
+        let result = await result(of: method)
+        perform(state.requested(result))
+    }
+
     private func reportUnsupported(_ tracks: [UnsupportedTrack]) {
         guard let participant = reservation?.participant else { return }
         let rooms = context.rooms
@@ -230,11 +266,12 @@ actor SoraConnection {
 
     private func leave(_ reason: EndReason) {
         authorization?.cancel()
+        dataOutput?.finish()
         guard let reservation else { return }
         self.reservation = nil
         context.clientStatistics.forget(reservation.participant)
         let rooms = context.rooms
-        Task { _ = await rooms.end(reservation.participant, reason: reason) }
+        Task { _ = await rooms.end(reservation, reason: reason) }
     }
 
     private func record(_ reports: JSONValue) {

@@ -49,10 +49,18 @@ extension SoraServerMessage {
                     + "\(codec.kind.rawValue); the sender must publish with a codec that all clients can play."
             )
         case .networkStatus(let level): message.add("unstable_level", level)
+        case .networkQuality(let quality):
+            message.add("uplink", quality.uplink.rawValue)
+            message.add("downlink", quality.downlink.rawValue)
         case .iceStateChanged(let current, let previous):
             message.add("current_state", current.rawValue)
             message.add("previous_state", previous.rawValue)
+        case .interrupted(let member), .resumed(let member):
+            message.add("user_id", member.clientID)
+            message.add("connection_id", member.id.value)
         case .accessExpires(let second): message.add("expires_at", Int(second))
+        case .channelJoined, .userOnline, .userOffline, .tracksChanged, .roleChanged, .muted:
+            addUserEvent(notification.content, to: &message)
         }
         return message.text
     }
@@ -69,8 +77,17 @@ extension SoraServerMessage {
         case .forwarding(isBlocked: false, _, _, _): "forwarding.allowed"
         case .codecUnsupported: "codec.unsupported"
         case .networkStatus: "network.status"
+        case .networkQuality: "network.quality"
         case .iceStateChanged: "ice-connection-state.changed"
+        case .interrupted: "user.interrupted"
+        case .resumed: "user.resumed"
         case .accessExpires: "token.expiring"
+        case .channelJoined: "channel.joined"
+        case .userOnline: "user.online"
+        case .userOffline: "user.offline"
+        case .tracksChanged: "track.changed"
+        case .roleChanged: "role.changed"
+        case .muted: "muted"
         }
     }
 

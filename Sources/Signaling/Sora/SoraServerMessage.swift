@@ -1,5 +1,6 @@
 import Access
 import JSON
+import MediaTypes
 import Room
 import Wire
 
@@ -17,14 +18,15 @@ enum SoraServerMessage {
         message.add("version", configuration.node.version)
         message.add("channel_id", settings.channel.value)
         message.add("session_id", reservation.session.value)
-        message.add("client_id", settings.clientID)
+        message.add("client_id", reservation.resumedClientID ?? settings.clientID)
         message.add("bundle_id", settings.bundleID)
         message.add("connection_id", reservation.participant.value)
         message.add("simulcast", settings.isSimulcast)
         message.add("simulcast_multicodec", false)
         message.add("spotlight", settings.spotlight != nil)
-        message.add("data_channel_signaling", false)
-        message.add("ignore_disconnect_websocket", false)
+        message.add("data_channel_signaling", settings.data != nil)
+        message.add("ignore_disconnect_websocket", settings.data?.ignoresSocketLoss ?? false)
+        message.add("data_channels", ifPresent: settings.data?.json)
         message.add("audio", settings.audio.isEnabled)
         if settings.audio.isEnabled {
             message.add("audio_codec_type", ifPresent: settings.audio.codec.map(jsonString))
@@ -35,7 +37,7 @@ enum SoraServerMessage {
             message.add("video_codec_type", ifPresent: settings.video.codec.map(jsonString))
             message.add("video_bit_rate", ifPresent: settings.video.bitRate.map { String($0) })
         }
-        message.add("config", ifPresent: config(settings, configuration.turn))
+        message.add("config", ifPresent: config(settings, configuration.turn, reservation.turn))
         var mid = JSONObjectWriter()
         mid.add("audio", ifPresent: mids.audio.map { jsonString($0.value) })
         mid.add("video", ifPresent: mids.video.map { jsonString($0.value) })
@@ -48,13 +50,19 @@ enum SoraServerMessage {
 
     /// The SDKs differ. iOS accepts only a relay policy or no `config`; the others need `iceServers`, with username and
     /// credential in each entry.
-    private static func config(_ settings: SoraSettings, _ turn: SoraConfiguration.TURN?) -> String? {
-        let isIOS = settings.client.hasPrefix("Sora iOS SDK")
-        let servers = turn.map { server($0, settings.grants) } ?? []
-        if isIOS, servers.isEmpty { return nil }
+    private static func config(
+        _ settings: SoraSettings,
+        _ external: SoraConfiguration.TURN?,
+        _ embedded: TURNAccess?
+    ) -> String? {
+        let own = embedded.map {
+            SoraConfiguration.TURN(urls: $0.urls, username: $0.username, credential: $0.password)
+        }
+        let servers = [own, external].compactMap { $0 }.flatMap { server($0, settings.grants) }
+        if settings.needsTURN, servers.isEmpty { return nil }
         var config = JSONObjectWriter()
         config.add("iceServers", json: jsonArray(servers))
-        config.add("iceTransportPolicy", isIOS ? "relay" : "all")
+        config.add("iceTransportPolicy", settings.needsTURN ? "relay" : "all")
         return config.text
     }
 
@@ -78,6 +86,22 @@ enum SoraServerMessage {
         message.add("sdp", sdp)
         return message.text
     }
+
+    /// - Parameter ignoresSocketLoss: Whether the client may close its WebSocket.
+    static func switched(ignoresSocketLoss: Bool) -> String {
+        #"{"type":"switched","ignore_disconnect_websocket":\#(ignoresSocketLoss)}"#
+    }
+
+    /// The end of a connection over its data channels.
+    static func close(_ close: WebSocketClose) -> String {
+        var message = JSONObjectWriter()
+        message.add("type", "close")
+        message.add("code", Int(close.code))
+        message.add("reason", close.reason)
+        return message.text
+    }
+
+    static let statisticsRequest = #"{"type":"req-stats"}"#
 
     static func ping(wantsStatistics: Bool) -> String {
         wantsStatistics ? #"{"type":"ping","stats":true}"# : #"{"type":"ping"}"#

@@ -12,6 +12,8 @@ struct SoraSettings: Sendable {
     let client: String
     let environment: String?
     let clientID: String
+    /// The client's own choice.
+    private let connectClientID: String?
     let bundleID: String
     let clientMedia: OfferedDescription.ClientMedia
     /// The enabled kinds of media, to send or to receive.
@@ -26,6 +28,10 @@ struct SoraSettings: Sendable {
     let grants: Grants
     let notifyMetadata: JSONValue?
     let filters: [ForwardingFilter]
+    /// The options of the channel extension; `nil` from clients that do not know it.
+    let options: MemberOptions?
+    /// `nil` without data channels.
+    let data: SoraDataChannels?
 
     /// - Parameter decoders: The codecs that the channel's viewers can play, for a sender that chooses none.
     /// - Throws: The close when the settings leave no usable connection.
@@ -40,14 +46,22 @@ struct SoraSettings: Sendable {
         role = connect.role
         client = connect.client
         environment = connect.environment
+        connectClientID = connect.clientID
         clientID = grants.clientID ?? connect.clientID ?? id.value
         bundleID = grants.bundleID ?? (configuration.acceptsBundleID ? connect.bundleID : nil) ?? id.value
         var audio = connect.audio.granted(grants.audio)
         var video = connect.video.granted(grants.video)
-        guard audio.isEnabled || video.isEnabled else {
+        let usesData = grants.dataChannelSignaling ?? connect.wantsDataChannelSignaling ?? false
+        data =
+            usesData && configuration.offersDataChannels
+            ? SoraDataChannels(
+                ignoresSocketLoss: grants.ignoresWebSocketLoss ?? connect.ignoresWebSocketLoss ?? false,
+                messages: grants.dataChannels ?? connect.dataChannels
+            ) : nil
+        guard audio.isEnabled || video.isEnabled || data != nil else {
             throw SoraClose(
                 .invalidMessage,
-                "Both audio and video are disabled, and data channels are not supported; enable audio or video."
+                "Both audio and video are disabled, and so are data channels; enable one of them."
             )
         }
         let audioCodec: CodecParameters
@@ -98,8 +112,23 @@ struct SoraSettings: Sendable {
         layer = (grants.requestedRID ?? connect.requestedRID)?.layer ?? .richest
         notifyMetadata = connect.notifyMetadata
         filters = grants.forwardingFilters ?? connect.forwardingFilters
+        options = connect.options
         self.grants = grants
     }
+
+    /// The longest display name in bytes.
+    private static let nameBytesMax = 255
+
+    /// The name for people in the client's metadata.
+    private var displayName: String? {
+        guard let name = notifyMetadata?["name"]?.string, (1...Self.nameBytesMax).contains(name.utf8.count),
+            !name.unicodeScalars.contains(where: \.isControl)
+        else { return nil }
+        return name
+    }
+
+    /// Whether the client connects only through a TURN server, unless its application says otherwise.
+    var needsTURN: Bool { client.hasPrefix("Sora iOS SDK") }
 
     /// The request for the rooms.
     func joinRequest(id: ParticipantID) -> JoinRequest {
@@ -107,8 +136,10 @@ struct SoraSettings: Sendable {
             channel: channel,
             role: role,
             following: .everyone,
+            displayName: displayName,
             id: id,
             clientID: clientID,
+            user: connectClientID.map { UserIdentity($0, .chosen) },
             bundleID: bundleID,
             notifyMetadataJSON: notifyMetadata?.text,
             notifiesICEState: grants.notifiesICEState ?? false,
@@ -119,10 +150,25 @@ struct SoraSettings: Sendable {
             spotlight: spotlight,
             filters: role.watches ? filters : [],
             isSimulcast: !clientMedia.layers.isEmpty,
-            agent: ClientAgent(signaling: .sora, name: client, environment: environment)
+            agent: ClientAgent(signaling: .sora, name: client, environment: environment),
+            options: options
         )
+        request.keepsPlace = options != nil
+        request.data = data?.plan
+        request.resumeToken = options?.resumeToken
         grants.apply(to: &request)
         return request
+    }
+}
+
+extension SoraConfiguration {
+    /// Whether a client is told of the embedded TURN server.
+    func announcesEmbeddedTURN(to client: SoraSettings) -> Bool {
+        switch embeddedTURN {
+        case .off: false
+        case .auto: turn == nil && client.needsTURN
+        case .on: true
+        }
     }
 }
 

@@ -16,11 +16,17 @@ struct SoraStateMachine {
         let participant: ParticipantID
         let session: ChannelSessionID
         let local: LocalTransport
+        /// The client identifier of the member whose place it takes; `nil` for a newcomer.
+        var resumedClientID: String?
+        /// `nil` unless ``JoinRequest/usesTURN`` was set.
+        var turn: TURNAccess?
     }
 
     /// An action of the owner. The owner performs actions in order.
     enum Action {
         case send(String)
+        /// Sends a message on an open data channel.
+        case sendData(String, on: SoraDataChannels.Label)
         /// Closes the WebSocket; nothing is sent afterwards.
         case close(SoraClose)
         /// Completed by ``admitted(_:id:decoders:at:)``.
@@ -35,6 +41,8 @@ struct SoraStateMachine {
         case reportUnsupported([UnsupportedTrack])
         /// Completed by ``found(_:at:)``.
         case findStreams
+        /// Completed by ``requested(_:)``. One request at a time, in the order of the client's.
+        case request(ChannelRequest.Method)
         /// Stores the client's statistics.
         case record(JSONValue)
         /// Removes the participant, if there is one.
@@ -73,12 +81,29 @@ struct SoraStateMachine {
         var isConnected = false
         /// The earliest time of the next offer, so that one offer has all changes of a short period.
         var quietUntil: Instant
+        /// The client's layers that nobody wants.
+        var unusedLayers: Set<RID> = []
+        /// When these are to be offered, if they differ from those of the last offer: layers that somebody wants again at once.
+        var layersDueAt: Instant?
         /// Whether `findStreams` is outstanding.
         var isFinding = false
         /// Messages to send after the offer that `findStreams` may lead to.
         var held: [String] = []
+        /// Requests of the client without a response, the first of them under way.
+        var requests: [ChannelRequest] = []
         var nextPing: Instant?
         var pingCount = 0
+        /// The quality of the client's network, and when it is sent next; `nil` before it is known.
+        var quality: QualityMessage?
+        /// Whether the signaling moved to data channels.
+        var isSwitched = false
+        /// Whether the WebSocket is closed, and the connection goes on without.
+        var isSocketLost = false
+
+        /// Sends a message on a data channel, or on the WebSocket before the signaling moved.
+        func deliver(_ text: String, on label: SoraDataChannels.Label) -> Action {
+            isSwitched ? .sendData(text, on: label) : .send(text)
+        }
     }
 
     /// The time limit from `connect` to the offer: longer than any webhook timeout.
@@ -173,7 +198,12 @@ extension SoraStateMachine {
             running.awaitsReports = false
             phase = .running(running)
             return [.record(reports)]
-        case (.candidate, _), (.pong, _), (.ignored, _): return []
+        case (.statistics(let reports?), .running(var running)) where running.awaitsReports:
+            running.awaitsReports = false
+            phase = .running(running)
+            return [.record(reports)]
+        case (.request(let request), _): return handle(request)
+        case (.candidate, _), (.pong, _), (.statistics, _), (.ignored, _): return []
         }
     }
 
@@ -210,6 +240,11 @@ extension SoraStateMachine {
     /// The WebSocket closed, with or without a closing handshake.
     mutating func socketClosed() -> [Action] {
         guard !hasEnded else { return [] }
+        if case .running(var running) = phase, running.isSwitched, running.settings.data?.ignoresSocketLoss == true {
+            running.isSocketLost = true
+            phase = .running(running)
+            return []
+        }
         phase = .ended
         return [.leave(.signalingLost)]
     }
@@ -257,7 +292,9 @@ extension SoraStateMachine {
                     configuration: configuration
                 )
                 phase = .reserving(settings, until: until)
-                return [.reserve(settings.joinRequest(id: id))]
+                var request = settings.joinRequest(id: id)
+                request.usesTURN = configuration.announcesEmbeddedTURN(to: settings)
+                return [.reserve(request)]
             } catch {
                 return end(error)
             }
@@ -294,6 +331,7 @@ extension SoraStateMachine {
             clientMedia: settings.clientMedia,
             receivesMedia: settings.role.watches,
             kinds: settings.kinds,
+            offersData: settings.data != nil,
             using: &generator
         )
         let sdp = description.makeOffer(Self.remoteStreams(streams), using: &generator)
@@ -344,10 +382,10 @@ extension SoraStateMachine {
     mutating func found(_ streams: [VisibleStream], at now: Instant) -> [Action] {
         guard case .running(var running) = phase else { return [] }
         running.isFinding = false
-        let held = running.held.map { Action.send($0) }
+        let held = running.held.map { running.deliver($0, on: .notify) }
         running.held = []
         let remote = Self.remoteStreams(streams)
-        guard case .idle = running.step, running.description.wouldChange(remote) else {
+        guard case .idle = running.step, changeLayers(of: &running) || running.description.wouldChange(remote) else {
             phase = .running(running)
             return held + advance(at: now)
         }
@@ -355,7 +393,13 @@ extension SoraStateMachine {
         running.step = .offered(until: now + Interval(configuration.answerTimeout))
         running.quietUntil = now + Self.quiet(after: streams)
         phase = .running(running)
-        return [.send(SoraServerMessage.reoffer(sdp: sdp))] + held
+        return [running.deliver(SoraServerMessage.reoffer(sdp: sdp), on: .signaling)] + held
+    }
+
+    /// - Returns: whether the next offer pauses or resumes layers of the client.
+    private func changeLayers(of running: inout Running) -> Bool {
+        running.layersDueAt = nil
+        return running.description.pauseLayers(running.unusedLayers)
     }
 
     private static func remoteStreams(_ streams: [VisibleStream]) -> [OfferedDescription.RemoteStream] {
@@ -363,7 +407,7 @@ extension SoraStateMachine {
             OfferedDescription.RemoteStream(
                 id: stream.sender.value,
                 tracks: stream.tracks.map {
-                    OfferedDescription.RemoteTrack(kind: $0.kind, mid: $0.mid, formats: $0.formats)
+                    OfferedDescription.RemoteTrack(kind: $0.kind, mid: $0.track, formats: $0.formats)
                 }
             )
         }
@@ -375,10 +419,9 @@ extension SoraStateMachine {
 
     /// The earliest time of the next offer; `nil` when nothing changed, or an offer is outstanding.
     private var nextOffer: Instant? {
-        guard case .running(let running) = phase, case .idle = running.step, isStale, !running.isFinding,
-            running.settings.role.watches
-        else { return nil }
-        return running.quietUntil
+        guard case .running(let running) = phase, case .idle = running.step, !running.isFinding else { return nil }
+        let streamsDueAt = isStale && running.settings.role.watches ? running.quietUntil : nil
+        return earliest(streamsDueAt, running.layersDueAt)
     }
 
     /// Asks for the current streams when the next offer is due.
@@ -388,6 +431,69 @@ extension SoraStateMachine {
         running.isFinding = true
         phase = .running(running)
         return [.findStreams]
+    }
+}
+
+// MARK: - Requests
+
+extension SoraStateMachine {
+    /// The most requests of a client without a response.
+    private static let requestsMax = 32
+
+    /// Clients without the channel extension get no response: the type is unknown to them.
+    private mutating func handle(_ request: ChannelRequest) -> [Action] {
+        switch phase {
+        case .running(var running) where running.settings.options != nil:
+            guard running.requests.count < Self.requestsMax else {
+                let sentence = "Too many requests are under way; wait for their responses."
+                return [refusal(of: request, .requestsFull, sentence)]
+            }
+            running.requests.append(request)
+            let isFirst = running.requests.count == 1
+            phase = .running(running)
+            return isFirst ? performRequests() : []
+        case .authorizing(let connect, _) where connect.options != nil:
+            return [refusal(of: request, .notJoined, "The client has not joined; wait for the offer.")]
+        case .reserving(let settings, _) where settings.options != nil:
+            return [refusal(of: request, .notJoined, "The client has not joined; wait for the offer.")]
+        case .waiting, .authorizing, .reserving, .running, .ended: return []
+        }
+    }
+
+    private func refusal(of request: ChannelRequest, _ reason: RequestFailure.Reason, _ sentence: String) -> Action {
+        response(SoraServerMessage.response(to: request.id, .failure(RequestFailure(reason, sentence))))
+    }
+
+    private func response(_ text: String) -> Action {
+        guard case .running(let running) = phase else { return .send(text) }
+        return running.deliver(text, on: .signaling)
+    }
+
+    /// Answers invalid requests, and performs the first valid one.
+    private mutating func performRequests() -> [Action] {
+        guard case .running(var running) = phase else { return [] }
+        var actions: [Action] = []
+        while let request = running.requests.first {
+            switch request.method {
+            case .success(let method):
+                phase = .running(running)
+                return actions + [.request(method)]
+            case .failure(let failure):
+                let text = SoraServerMessage.response(to: request.id, .failure(failure))
+                actions.append(running.deliver(text, on: .signaling))
+                running.requests.removeFirst()
+            }
+        }
+        phase = .running(running)
+        return actions
+    }
+
+    /// The owner performed a request, with a JSON object as text for the result.
+    mutating func requested(_ result: Result<String, RequestFailure>) -> [Action] {
+        guard case .running(var running) = phase, !running.requests.isEmpty else { return [] }
+        let request = running.requests.removeFirst()
+        phase = .running(running)
+        return [response(SoraServerMessage.response(to: request.id, result))] + performRequests()
     }
 }
 
@@ -411,13 +517,57 @@ extension SoraStateMachine {
             phase = .running(running)
             return []
         case .notification(let notification):
+            if case .networkQuality(let quality) = notification.content {
+                running.quality = QualityMessage(
+                    quality,
+                    unixNanoseconds: notification.timestamp,
+                    at: now,
+                    dueAt: running.quality?.dueAt ?? now
+                )
+                phase = .running(running)
+                return sendQuality(at: now)
+            }
             let text = notification.encoded(SoraServerMessage.notify)
-            guard running.isFinding else { return [.send(text)] }
+            guard running.isFinding else { return [running.deliver(text, on: .notify)] }
             running.held.append(text)
             phase = .running(running)
             return []
-        case .push(let json): return [.send(SoraServerMessage.push(json))]
+        case .unusedLayers(let mid, let rids):
+            guard mid == running.description.clientMIDs.video else { return [] }
+            running.unusedLayers = Set(rids)
+            let resumes = !running.description.pausedLayers.isSubset(of: rids)
+            running.layersDueAt = resumes ? now : max(now, running.quietUntil)
+            phase = .running(running)
+            return advance(at: now)
+        case .push(let json): return [running.deliver(SoraServerMessage.push(json), on: .push)]
+        case .data(let event): return received(event, at: now)
         case .subscriptionsChanged, .ended: return []
+        }
+    }
+}
+
+// MARK: - Data channels
+
+extension SoraStateMachine {
+    private mutating func received(_ event: ParticipantDataEvent, at now: Instant) -> [Action] {
+        guard case .running(var running) = phase, let data = running.settings.data else { return [] }
+        switch event {
+        case .opened:
+            running.isSwitched = true
+            phase = .running(running)
+            return [.send(SoraServerMessage.switched(ignoresSocketLoss: data.ignoresSocketLoss))]
+        case .message(let label, let bytes, _):
+            // The others have messages to the client only.
+            guard [.signaling, .stats].contains(SoraDataChannels.Label(rawValue: label)) else { return [] }
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                return end(SoraClose(.invalidJSON, "A message of the data channel \(label) is not UTF-8."))
+            }
+            return received(text, at: now)
+        case .damaged(let label):
+            return end(SoraClose(.invalidMessage, "A message of the data channel \(label) is not a zlib stream."))
+        case .closed(let label):
+            guard SoraDataChannels.Label(rawValue: label) != nil else { return [] }
+            return end(SoraClose(.internalError, "The data channel \(label) closed."), leaving: .signalingLost)
         }
     }
 }
@@ -432,6 +582,7 @@ extension SoraStateMachine {
         case .ended: return nil
         case .running(let running):
             var deadline = earliest(earliest(running.connectedUntil, running.nextPing), nextOffer)
+            deadline = earliest(deadline, running.quality?.dueAt)
             if case .offered(let until) = running.step { deadline = earliest(deadline, until) }
             return deadline
         }
@@ -446,10 +597,10 @@ extension SoraStateMachine {
         case .running(var running):
             if case .offered(let until) = running.step, now >= until { return end(.answerTimeout) }
             if let until = running.connectedUntil, now >= until { return end(.connectionCreatedWaitTimeout) }
-            guard let ping = running.nextPing, now >= ping else { return advance(at: now) }
+            guard let ping = running.nextPing, now >= ping else { return sendQuality(at: now) + advance(at: now) }
             // Some clients answer no ping before their transport is connected.
-            if running.isConnected, now - lastMessage >= Interval(configuration.pongTimeout) {
-                return end(.pongTimeout)
+            if running.isConnected, !running.isSocketLost, now - lastMessage >= Interval(configuration.pongTimeout) {
+                return end(.pongTimeout, leaving: .pongTimedOut)
             }
             running.nextPing = now + Interval(configuration.pingInterval)
             running.pingCount &+= 1
@@ -457,14 +608,32 @@ extension SoraStateMachine {
             let wantsStatistics = isAsked && running.pingCount % Self.statisticsPeriod == 0
             if wantsStatistics { running.awaitsReports = true }
             phase = .running(running)
-            return [.send(SoraServerMessage.ping(wantsStatistics: wantsStatistics))] + advance(at: now)
+            return running.pings(wantsStatistics: wantsStatistics) + sendQuality(at: now) + advance(at: now)
         }
+    }
+
+    /// Sends the quality of the client's network if it is due.
+    private mutating func sendQuality(at now: Instant) -> [Action] {
+        guard case .running(var running) = phase, var message = running.quality, now >= message.dueAt else { return [] }
+        let text = message.send(at: now)
+        running.quality = message
+        phase = .running(running)
+        return [running.deliver(text, on: .notify)]
     }
 
     /// - Parameter reason: The reason for the rooms; by default the rejection of the client.
     private mutating func end(_ close: SoraClose, leaving reason: EndReason? = nil) -> [Action] {
         phase = .ended
         return [.close(close), .leave(reason ?? .rejected(close.close.reason))]
+    }
+}
+
+extension SoraStateMachine.Running {
+    /// The messages of one period: none on a WebSocket that is closed, and requests of statistics on their data channel.
+    fileprivate func pings(wantsStatistics: Bool) -> [SoraStateMachine.Action] {
+        let ping = SoraServerMessage.ping(wantsStatistics: wantsStatistics && !isSwitched)
+        let request = wantsStatistics && isSwitched ? SoraServerMessage.statisticsRequest : nil
+        return (isSocketLost ? [] : [.send(ping)]) + (request.map { [.sendData($0, on: .stats)] } ?? [])
     }
 }
 

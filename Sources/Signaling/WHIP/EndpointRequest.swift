@@ -59,7 +59,8 @@ enum MediaOffer: Sendable {
         throw HTTPFailure(.forbidden, "You may not \(verb) \(kind.rawValue); leave it out of the offer.")
     }
 
-    func answer(_ reservation: Rooms.Reservation, _ grants: Grants) -> AnsweredOffer {
+    /// - Parameter acceptsData: Whether to accept data channels.
+    func answer(_ reservation: Rooms.Reservation, _ grants: Grants, acceptsData: Bool) -> AnsweredOffer {
         // 62 bits are usable with every SDP parser (RFC 9429 §5.2.1).
         let sessionID = UInt64.random(in: 1..<(1 << 62))
         switch self {
@@ -67,6 +68,7 @@ enum MediaOffer: Sendable {
             return offer.answer(
                 local: reservation.local,
                 sessionID: sessionID,
+                acceptsData: acceptsData,
                 videoBitsPerSecondMax: grants.announcedVideoBitsPerSecond
             )
         case .watch(let offer):
@@ -75,6 +77,7 @@ enum MediaOffer: Sendable {
                 local: reservation.local,
                 streamID: reservation.participant.value,
                 sessionID: sessionID,
+                acceptsData: acceptsData,
                 using: &generator
             )
         }

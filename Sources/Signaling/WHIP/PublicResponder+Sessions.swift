@@ -16,6 +16,7 @@ extension PublicResponder {
         _ request: Request,
         _ credential: Credential?,
         channel: ChannelName,
+        path: String,
         from network: ClientNetwork
     ) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
@@ -30,17 +31,25 @@ extension PublicResponder {
         )
         try offer.check(grants.permissions)
         endpoint.apply(to: &join)
+        if endpoint.role.publishes {
+            // A signed URL is for one stream. Without a user, another publisher at it is the same publisher.
+            if join.user == nil, credential?.isOfURL == true { join.user = UserIdentity(path, .stream) }
+            join.keepsPlace = join.user != nil
+        }
+        join.usesTURN = configuration.sora.embeddedTURN == .on
         let reservation = try await rooms.reserve(join)
-        let answered = offer.answer(reservation, grants)
+        let answered = offer.answer(reservation, grants, acceptsData: configuration.sora.offersDataChannels)
         do throws(RoomError) {
             let session = try await rooms.activate(
                 reservation,
                 remote: answered.remote,
                 receive: answered.receive,
                 send: answered.send,
+                data: answered.data,
                 firstMediaKind: answered.kinds.first ?? .audio,
                 mids: answered.mids,
-                owner: credential?.ownerProof
+                owner: credential?.ownerProof,
+                endpointPath: path
             )
             return created(reservation, session, answer: answered.answer)
         } catch {
@@ -57,26 +66,44 @@ extension PublicResponder {
     }
 
     private func created(_ reservation: Rooms.Reservation, _ session: Rooms.Resource, answer: String) -> Response {
-        Response(
+        let path = "/sessions/\(reservation.resource.value)"
+        let relation = "urn:ietf:params:\(session.role.publishes ? "whip" : "whep"):ext:nagare:events"
+        var response = Response(
             status: .created,
             headers: [
                 .contentType: ContentType.sdp.rawValue,
-                .location: "/sessions/\(reservation.resource.value)",
+                .location: path,
+                .link: "<\(path)/events>; rel=\"\(relation)\"; events=\"\(SessionEventStream.names)\"",
                 .eTag: EntityTag(session.iceVersion).text,
                 .participant: session.participant.value,
                 .cacheControl: "no-store",
             ],
             body: ResponseBody(byteBuffer: ByteBuffer(string: answer))
         )
+        for link in reservation.turn?.links ?? [] {
+            response.headers.append(HTTPField(name: .link, value: link))
+        }
+        return response
+    }
+}
+
+extension TURNAccess {
+    /// The `Link` field values of a session's response (RFC 9725 §4.6), one for each URL.
+    var links: [String] {
+        urls.map { url in
+            let credentials = "username=\"\(username)\"; credential=\"\(password)\"; credential-type=\"password\""
+            return "<\(url)>; rel=\"ice-server\"; \(credentials)"
+        }
     }
 }
 
 // MARK: - The session resource
 
 extension PublicResponder {
-    func session(_ request: Request, _ id: ResourceID?) async throws -> Response {
-        let (id, _) = try await authorizedSession(request, id)
+    func session(_ request: Request, _ target: RequestTarget, _ id: ResourceID?) async throws -> Response {
+        let (id, session) = try await authorizedSession(request, id)
         switch request.method {
+        case .patch where request.isRefresh: return try await refresh(session, request, target)
         case .patch: return try await patch(request, id)
         case .delete:
             guard await rooms.end(id) else { throw HTTPFailure.sessionUnknown }
@@ -97,7 +124,7 @@ extension PublicResponder {
         return request.method == .head ? response.createHeadResponse() : response
     }
 
-    private func authorizedSession(
+    func authorizedSession(
         _ request: Request,
         _ id: ResourceID?
     ) async throws -> (id: ResourceID, session: Rooms.Resource) {

@@ -79,6 +79,12 @@ extension EndReason {
         case .setupFailed: "SETUP-FAILED"
         case .transport(let reason): "TRANSPORT-\(reason.rawValue.uppercased().replacing("_", with: "-"))"
         case .disconnectedByOperator: "DISCONNECTED-API"
+        case .kicked: "KICKED"
+        case .banned: "BANNED"
+        case .channelTerminated: "CHANNEL-TERMINATED"
+        case .channelExpired: "CHANNEL-EXPIRED"
+        case .madeAudience: "ROLE-SET-BY-OPERATOR"
+        case .pongTimedOut: "PONG-TIMEOUT-ERROR"
         case .lifetimeExpired: "LIFETIME-EXPIRED"
         case .tokenExpired: "TOKEN-EXPIRED"
         case .sessionTerminated: "SESSION-TERMINATED"
@@ -86,7 +92,7 @@ extension EndReason {
         case .unanswered: "ANSWER-TIMEOUT"
         case .unreachable: "CONNECTION-TIMEOUT"
         case .crowdedOut: "CROWDED-OUT"
-        case .replaced: "REPLACED"
+        case .replaced: "USER-REPLACED"
         case .signalingLost: "SIGNALING-LOST"
         case .rejected(let word): word
         }

@@ -43,7 +43,7 @@ final class WebhookDeliverer: Sendable {
     private let wake: AsyncStream<Void>.Continuation
 
     /// - Parameters:
-    ///   - name: The name in logs and metrics: `event` or `session`.
+    ///   - name: The name in logs and metrics: `event`, `session` or `subscription`.
     ///   - sleep: Returns after the time, or earlier when the task is cancelled.
     init(
         name: String,
@@ -172,7 +172,7 @@ public final class WebhookCounters: Sendable {
 
     public init() {}
 
-    /// By the webhook's name: `auth`, `event`, `session`.
+    /// By the webhook's name: `auth`, `event`, `session`, `subscription` for all subscriptions together.
     public subscript(_ name: String) -> Counts { counts.withLock { $0[name] ?? Counts() } }
     /// The number of clients that the authentication webhook admitted.
     public var allowed: UInt64 { decisions.withLock { $0.allowed } }

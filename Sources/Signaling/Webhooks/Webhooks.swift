@@ -92,6 +92,7 @@ public final class Webhooks: Service {
         case .connectionCreated(let report): enqueue(bodies.event("connection.created", report), of: report)
         case .connectionUpdated(let report):
             enqueue(bodies.event("connection.updated", report), of: report, isEssential: false)
+        case .roleChanged, .qualityChanged, .connectionInterrupted, .connectionResumed: break
         case .connectionDestroyed(let report, let reason):
             enqueue(bodies.event("connection.destroyed", report, reason: reason), of: report)
         case .connectionFailed(let report, let reason):

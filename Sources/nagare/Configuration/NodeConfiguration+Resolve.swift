@@ -1,5 +1,6 @@
 import Logging
 import SRTP
+import Signaling
 import Wire
 
 /// The facts of the machine that defaults depend on.
@@ -36,6 +37,8 @@ extension NodeConfiguration {
             usesGSO: try reader.boolean(.udpGSO) ?? true,
             usesGRO: try reader.boolean(.udpGRO) ?? true,
             sendRate: try reader.sendRate(),
+            pausesUnusedLayers: try reader.boolean(.pauseUnusedLayers) ?? true,
+            turn: try reader.turn() ?? .auto,
             tls: try tls(reader),
             proxies: try reader.proxies(),
             token: try reader.token(),
@@ -45,6 +48,7 @@ extension NodeConfiguration {
             webhooks: try WebhookSettings(reader),
             adminOrigins: try reader.origins(),
             adminHostNames: try reader.hostNames(),
+            adminToken: try reader.adminToken(),
             sora: try SoraSettings(reader, machine),
             limits: try reader.limits(),
             logLevel: try reader.logLevel() ?? .info,
@@ -172,7 +176,11 @@ extension NodeConfiguration {
             )
         }
         if !admin.ip.isLoopback {
-            warnings.append("Anyone who reaches \(admin) can read the metrics and end every connection.")
+            warnings.append(
+                adminToken == nil
+                    ? "Anyone who reaches \(admin) can read the metrics and end every connection: set --admin-token."
+                    : "Anyone who reaches \(admin) can read the metrics."
+            )
         }
         return warnings
     }

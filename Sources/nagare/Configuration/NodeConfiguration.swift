@@ -1,5 +1,6 @@
 import EventLoop
 import Logging
+import Media
 import MediaTypes
 import SRTP
 import Signaling
@@ -43,6 +44,10 @@ struct NodeConfiguration: Equatable, Sendable {
     var usesGRO: Bool
     /// How much a viewer is sent, and whether that is estimated.
     var sendRate = SendRateSettings()
+    /// Whether clients are asked to pause simulcast layers that nobody wants.
+    var pausesUnusedLayers = true
+    /// Which clients are told of the media loops' TURN servers; with `off` the loops have none.
+    var turn = TURNAnnouncement.auto
     /// HTTPS, when given.
     var tls: TLSFiles?
     /// The reverse proxies in front of the public listener.
@@ -60,6 +65,8 @@ struct NodeConfiguration: Equatable, Sendable {
     var adminOrigins: [String]
     /// Values of `Host` that an admin listener on loopback accepts, besides `localhost` and IP addresses.
     var adminHostNames: [String]
+    /// The Bearer token that the APIs of the admin listener require, if set.
+    var adminToken: AdminTokenSource?
     var sora: SoraSettings
     /// The limits on what clients may use.
     var limits: NodeLimits
@@ -88,6 +95,13 @@ extension NodeConfiguration {
             guard address.port != 0 else { return address }
             return TransportAddress(ip: address.ip, port: UInt16(truncatingIfNeeded: Int(address.port) + loop))
         }
+    }
+
+    /// The TURN servers of the media loops; `nil` without. Relayed addresses have none of the node's ports.
+    var turnSettings: TURNSettings? {
+        guard turn != .off else { return nil }
+        let mediaPorts = (0..<loops).flatMap { mediaAddresses(loop: $0) }.map(\.port)
+        return TURNSettings(reservedPorts: Set(mediaPorts + [http.port, admin.port]))
     }
 
     /// The candidates for sockets bound to `bound`: the announced addresses that such a socket serves, or else its own.

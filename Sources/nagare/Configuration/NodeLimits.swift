@@ -81,6 +81,13 @@ extension Limit {
         Limit("participants", \.rooms.participantsMax, many, "participants of the node"),
         Limit("channel-participants", \.rooms.participantsPerChannelMax, many, "participants of one channel"),
         Limit("channel-publishers", \.rooms.publishersPerChannelMax, many, "publishers of one channel"),
+        Limit("publishers", \.rooms.publishersMax, 0...10_000_000, "publishers of the node; 0 for no limit"),
+        Limit(
+            "app-publishers",
+            \.rooms.publishersPerAppMax,
+            0...10_000_000,
+            "publishers with tokens of one app; 0 for no limit"
+        ),
         Limit(
             "address-channels",
             \.rooms.channelsPerNetworkMax,
@@ -106,6 +113,18 @@ extension Limit {
             "kbit/s that one participant may publish; 0 for no limit",
             value: { ($0.rooms.publishBitsPerSecondMax ?? 0) / 1_000 },
             set: { $0.rooms.publishBitsPerSecondMax = $1 == 0 ? nil : $1 * 1_000 }
+        ),
+        Limit(
+            "messages-per-second",
+            \.rooms.dataMessagesPerSecond,
+            0...1_000_000,
+            "messages per second, and at once, that one participant may send to others over data channels"
+        ),
+        Limit(
+            "message-bytes-per-second",
+            \.rooms.dataBytesPerSecond,
+            0...1_000_000_000,
+            "bytes per second, and at once, of these messages"
         ),
         Limit("event-streams", \.rooms.listenersMax, many, "channel event streams of the node"),
         Limit("channel-event-streams", \.rooms.listenersPerChannelMax, many, "event streams of one channel"),
@@ -202,9 +221,23 @@ extension Limit {
 }
 
 extension SettingReader {
+    private func duplicateUsers() throws(StartupError) -> DuplicateUserPolicy? {
+        guard let entry = try entry(.duplicateUser) else { return nil }
+        guard let policy = DuplicateUserPolicy(rawValue: entry.value) else {
+            let policies = DuplicateUserPolicy.allCases.map(\.rawValue).joined(separator: ", ")
+            throw .usage("\(entry.origin) is \"\(entry.value)\": write one of \(policies).")
+        }
+        return policy
+    }
+
     /// The limits; those that are not set have their defaults.
     func limits() throws(StartupError) -> NodeLimits {
         var limits = NodeLimits()
+        limits.rooms.duplicateUsers = try duplicateUsers() ?? limits.rooms.duplicateUsers
+        if let seconds = try integer(.resumeGrace, 0...300) { limits.rooms.resumeGrace = .seconds(seconds) }
+        if let hours = try integer(.channelLifetime, 0...8_760) {
+            limits.rooms.channelLifetime = .seconds(hours * 3_600)
+        }
         guard let entry = try entry(.limit) else { return limits }
         var seen: Set<String> = []
         for text in entry.values {

@@ -70,6 +70,40 @@ extension Setting {
                     the start of each connection.
                     """
             )
+        case .duplicateUser:
+            SettingDeclaration(
+                .http,
+                .value,
+                "policy",
+                default: .value("allow"),
+                "When a user joins a channel again: allow both connections, replace the old one, or refuse the new one.",
+                notes: """
+                    A user has a client_id. A client without a token chooses its own, so with replace it can end the \
+                    connections of any other such client. Users of app tokens are always replaced.
+                    """
+            )
+        case .resumeGrace:
+            SettingDeclaration(
+                .http,
+                .value,
+                "seconds",
+                default: .value("15"),
+                "Keep the place of a member whose connection is lost for this time, 0 to 300; 0 keeps none.",
+                notes: """
+                    It applies to clients that can resume, and to WHIP publishers that are known by a token or a signed URL.
+                    """
+            )
+        case .channelLifetime:
+            SettingDeclaration(
+                .http,
+                .value,
+                "hours",
+                default: .value("0"),
+                "End a channel this long after its first client joined, 1 to 8760; 0 for never.",
+                notes: """
+                    Its name can be used again at once. 48 is the limit of the ARTC reference.
+                    """
+            )
         case .media:
             SettingDeclaration(
                 .media,
@@ -183,6 +217,24 @@ extension Setting {
                     receive_bit_rate of a grant and LimitConnection of the admin API set lower limits for single viewers.
                     """
             )
+        case .pauseUnusedLayers:
+            SettingDeclaration(
+                .media,
+                .value,
+                "on|off",
+                default: .value("on"),
+                "Ask Sora clients to stop sending simulcast layers that nobody has wanted for five seconds.",
+                notes: "A layer is sent again as soon as a viewer wants it."
+            )
+        case .turn:
+            SettingDeclaration(
+                .media,
+                .value,
+                "off|auto|on",
+                default: .value("auto"),
+                "Be a TURN server on the media ports: for no client, for Sora iOS SDKs without --turn-url, or for all.",
+                notes: "The server reaches nothing but the media of its own client's session."
+            )
         case .token:
             SettingDeclaration(
                 .access,
@@ -220,8 +272,8 @@ extension Setting {
                 notes: """
                     The file has the key of the app, which its application server knows too. The key itself can replace \
                     @FILE. A token is the Base64 of {"appid", "channelid", "userid", "nonce", "timestamp", "token"} and is \
-                    presented as a JWT is; Sora clients may also send the members in metadata. All apps share the node's \
-                    channels. "nagare token --app ID:@FILE --channel NAME --user NAME" makes one.
+                    presented as a JWT is; Sora clients may also send the members in metadata. The first app that \
+                    uses a channel owns it until nobody is there, and tokens of other apps are refused. "nagare token --app ID:@FILE --channel NAME --user NAME" makes one.
                     """,
                 examples: ["live:@/etc/nagare/live.key", "studio:@/etc/nagare/studio.key"]
             )
@@ -303,6 +355,18 @@ extension Setting {
                 "Report every client that leaves the 1:1 relay to this server.",
                 examples: ["https://hooks.example.org/ayame/disconnect"]
             )
+        case .relayMedia:
+            SettingDeclaration(
+                .access,
+                .value,
+                "path",
+                default: .value("direct"),
+                "The path of the media of 1:1 calls (Ayame protocol): direct from client to client, or through the server.",
+                notes: """
+                    With direct, a client can ask for the server by "media": "server" in its register message. The answer of \
+                    ayame-auth-webhook-url can have "media" for its room.
+                    """
+            )
         case .webhookTimeout:
             SettingDeclaration(
                 .access,
@@ -361,7 +425,7 @@ extension Setting {
                 .list,
                 "url",
                 "Tell Sora clients this TURN server: turn:HOST:PORT?transport=udp.",
-                notes: "The iOS SDK needs a TURN server, unless the application sets iceTransportPolicy.",
+                notes: "The iOS SDK needs a TURN server, this one or the node's own.",
                 examples: ["turn:203.0.113.5:3478?transport=udp", "turns:turn.example.org:443?transport=tcp"]
             )
         case .turnUsername:
@@ -407,6 +471,14 @@ extension Setting {
                 default: .value("r0"),
                 "The layer of all others: none, r0, r1 or r2."
             )
+        case .dataChannels:
+            SettingDeclaration(
+                .sora,
+                .value,
+                "on|off",
+                default: .value("on"),
+                "Let clients have data channels: Sora clients for signaling and messages, WHIP and WHEP clients for messages."
+            )
         case .clientBundleID:
             SettingDeclaration(
                 .sora,
@@ -430,8 +502,24 @@ extension Setting {
                 .value,
                 "host:port",
                 default: .value("127.0.0.1:3000"),
-                "Serve /metrics, /healthz, /readyz and the admin API here.",
-                notes: "They have no authentication, and the API can end connections: keep this address private."
+                "Serve /metrics, /healthz, /readyz, the admin API and the operators' API here.",
+                notes: """
+                    Metrics and probes have no authentication, and without admin-token the APIs have none: keep this address \
+                    private.
+                    """
+            )
+        case .adminToken:
+            SettingDeclaration(
+                .admin,
+                .value,
+                "@file",
+                isSecret: true,
+                "Require this Bearer token for the admin API and the operators' API.",
+                notes: """
+                    Without it, the operators' API is served on loopback only. At least 16 letters, digits and -._~+/=, or \
+                    @ and the file that has them.
+                    """,
+                examples: ["\"@/etc/nagare/admin.token\""]
             )
         case .adminOrigin:
             SettingDeclaration(

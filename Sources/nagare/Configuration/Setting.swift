@@ -7,6 +7,9 @@ enum Setting: String, CaseIterable, Sendable {
     case tlsKey = "tls-key"
     case trustedProxy = "trusted-proxy"
     case proxyHeader = "proxy-header"
+    case duplicateUser = "duplicate-user"
+    case resumeGrace = "resume-grace"
+    case channelLifetime = "channel-lifetime"
     case media
     case announce
     case loops
@@ -19,6 +22,8 @@ enum Setting: String, CaseIterable, Sendable {
     case sendRateMin = "send-rate-min"
     case sendRateStart = "send-rate-start"
     case sendRateMax = "send-rate-max"
+    case pauseUnusedLayers = "pause-unused-layers"
+    case turn
     case token
     case jwtKey = "jwt-key"
     case app
@@ -30,6 +35,7 @@ enum Setting: String, CaseIterable, Sendable {
     case sessionWebhookURL = "session-webhook-url"
     case ayameAuthWebhookURL = "ayame-auth-webhook-url"
     case ayameDisconnectWebhookURL = "ayame-disconnect-webhook-url"
+    case relayMedia = "relay-media"
     case webhookTimeout = "webhook-timeout"
     case webhookUser = "webhook-user"
     case webhookPassword = "webhook-password"
@@ -43,9 +49,11 @@ enum Setting: String, CaseIterable, Sendable {
     case spotlightNumber = "spotlight-number"
     case spotlightFocusRID = "spotlight-focus-rid"
     case spotlightUnfocusRID = "spotlight-unfocus-rid"
+    case dataChannels = "data-channels"
     case clientBundleID = "client-bundle-id"
     case pingInterval = "ping-interval"
     case admin
+    case adminToken = "admin-token"
     case adminOrigin = "admin-origin"
     case adminHostName = "admin-host-name"
     case limit

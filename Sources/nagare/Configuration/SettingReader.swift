@@ -46,6 +46,15 @@ struct SettingReader {
         return level
     }
 
+    func turn() throws(StartupError) -> TURNAnnouncement? {
+        guard let entry = try entry(.turn) else { return nil }
+        if entry.value == "auto" { return .auto }
+        guard let isOn = try? boolean(.turn) else {
+            throw .usage("\(entry.origin) is \"\(entry.value)\": write off, auto or on.")
+        }
+        return isOn ? .on : .off
+    }
+
     /// The configured backend, or the first available one.
     func srtpBackend(_ available: [SRTPBackend]) throws(StartupError) -> SRTPBackend {
         guard let fastest = available.first else { preconditionFailure("libsrtp2 is in every build") }

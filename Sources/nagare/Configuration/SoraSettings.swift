@@ -13,6 +13,7 @@ struct SoraSettings: Equatable, Sendable {
     var spotlightNumber = 8
     var spotlightFocusRID = RequestedRID.r1
     var spotlightUnfocusRID = RequestedRID.r0
+    var offersDataChannels = true
     var acceptsBundleID = true
     var pingSeconds = 5
     var nodeName = "nagare"
@@ -31,6 +32,7 @@ struct SoraSettings: Equatable, Sendable {
         spotlightNumber = try reader.integer(.spotlightNumber, 1...8) ?? spotlightNumber
         spotlightFocusRID = try reader.rid(.spotlightFocusRID) ?? spotlightFocusRID
         spotlightUnfocusRID = try reader.rid(.spotlightUnfocusRID) ?? spotlightUnfocusRID
+        offersDataChannels = try reader.boolean(.dataChannels) ?? offersDataChannels
         acceptsBundleID = try reader.boolean(.clientBundleID) ?? acceptsBundleID
         pingSeconds = try reader.integer(.pingInterval, 1...Self.pingSecondsMax) ?? pingSeconds
         nodeName = try reader.name(.nodeName) ?? machine.hostName
@@ -58,6 +60,7 @@ struct SoraSettings: Equatable, Sendable {
         configuration.spotlightNumber = spotlightNumber
         configuration.spotlightFocusRID = spotlightFocusRID
         configuration.spotlightUnfocusRID = spotlightUnfocusRID
+        configuration.offersDataChannels = offersDataChannels
         configuration.acceptsBundleID = acceptsBundleID
         configuration.pingInterval = .seconds(pingSeconds)
         configuration.node = identity

@@ -8,6 +8,8 @@ struct WebhookSettings: Equatable, Sendable {
     var sessionURL: String?
     var ayameAuthenticationURL: String?
     var ayameDisconnectURL: String?
+    /// The path of the media of 1:1 calls.
+    var relayMedia = RelayMedia.direct
     var timeoutSeconds = 5
     var user: String?
     var password: Token?
@@ -24,6 +26,7 @@ struct WebhookSettings: Equatable, Sendable {
         sessionURL = try reader.url(.sessionWebhookURL)
         ayameAuthenticationURL = try reader.url(.ayameAuthWebhookURL)
         ayameDisconnectURL = try reader.url(.ayameDisconnectWebhookURL)
+        relayMedia = try reader.relayMedia() ?? .direct
         timeoutSeconds = try reader.integer(.webhookTimeout, 1...Self.timeoutSecondsMax) ?? 5
         user = try reader.text(.webhookUser)
         password = try reader.text(.webhookPassword).map { Token(secret: $0) }
@@ -50,6 +53,7 @@ struct WebhookSettings: Equatable, Sendable {
         var configuration = AyameConfiguration()
         configuration.authenticationURL = ayameAuthenticationURL
         configuration.disconnectURL = ayameDisconnectURL
+        configuration.media = relayMedia
         return configuration
     }
 
@@ -81,6 +85,14 @@ extension SettingReader {
             throw .usage("\(entry.origin) names a user: use --webhook-user and --webhook-password for that.")
         }
         return entry.value
+    }
+
+    fileprivate func relayMedia() throws(StartupError) -> RelayMedia? {
+        guard let entry = try entry(.relayMedia) else { return nil }
+        guard let media = RelayMedia(rawValue: entry.value) else {
+            throw .usage("\(entry.origin) is \"\(entry.value)\": write direct or server.")
+        }
+        return media
     }
 
     /// The names that the admin listener accepts in `Host`.

@@ -13,7 +13,9 @@ extension MediaMetrics {
         addFeedback(to: &page, labels)
         addPeers(to: &page, labels)
         addSending(to: &page, labels)
+        addData(to: &page, labels)
         addRelay(to: &page, labels)
+        turn?.add(to: &page, labels: labels)
         addTurns(to: &page, labels)
     }
 

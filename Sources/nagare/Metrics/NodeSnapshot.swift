@@ -14,6 +14,7 @@ struct NodeSnapshot: Sendable {
     var loops: [MediaMetrics] = []
     var rooms = RoomCounts()
     var admissions = AdmissionCounts()
+    var droppedMessages: [MessageDropReason: UInt64] = [:]
     var signaling = SignalingSnapshot()
     var process: ProcessMetrics?
 
@@ -57,6 +58,14 @@ struct NodeSnapshot: Sendable {
                 help: "Participants removed before they connected.",
                 labels: [MetricLabel("reason", reason.rawValue)],
                 admissions.abandoned[reason] ?? 0
+            )
+        }
+        for reason in MessageDropReason.allCases {
+            page.addCounter(
+                "nagare_messages_dropped_total",
+                help: "Messages between participants that were dropped.",
+                labels: [MetricLabel("reason", reason.rawValue)],
+                droppedMessages[reason] ?? 0
             )
         }
         for (index, loop) in loops.enumerated() {

@@ -10,7 +10,9 @@ struct SignalingSnapshot: Sendable {
     var webhooks: [String: WebhookCounters.Counts] = [:]
     var allowed: UInt64 = 0
     var denied: UInt64 = 0
-    /// Events in the delivery queue of each webhook.
+    /// Subscriptions to events.
+    var subscriptions = 0
+    /// Events in the delivery queue of each webhook, and of all subscriptions together.
     var waiting: [String: Int] = [:]
     /// Seconds since 1970.
     var time = 0.0
@@ -21,13 +23,17 @@ struct SignalingSnapshot: Sendable {
         _ statistics: SignalingStatistics,
         _ counters: WebhookCounters,
         _ webhooks: Webhooks?,
+        _ subscriptions: EventSubscriptions,
         time: Double
     ) {
         counts = statistics.counts
-        for name in Self.names { self.webhooks[name] = counters[name] }
+        for name in Self.names + [EventSubscriptions.webhookName] { self.webhooks[name] = counters[name] }
         allowed = counters.allowed
         denied = counters.denied
         waiting = webhooks?.waitingCounts ?? [:]
+        let load = subscriptions.load
+        self.subscriptions = load.subscriptions
+        waiting[EventSubscriptions.webhookName] = load.waiting
         self.time = time
     }
 
@@ -176,6 +182,10 @@ struct SignalingSnapshot: Sendable {
                     value
                 )
             }
+        }
+        addSubscriptions(to: &page)
+        for name in Self.names + [EventSubscriptions.webhookName] {
+            let counts = webhooks[name] ?? WebhookCounters.Counts()
             let label = [MetricLabel("webhook", name)]
             page.addCounter(
                 "nagare_webhook_retries_total",
@@ -196,6 +206,20 @@ struct SignalingSnapshot: Sendable {
                 help: "Webhook events in the queue.",
                 labels: label,
                 waiting[name] ?? 0
+            )
+        }
+    }
+
+    private func addSubscriptions(to page: inout MetricsPage) {
+        page.addGauge("nagare_event_subscriptions", help: "Subscriptions to events.", subscriptions)
+        let counts = webhooks[EventSubscriptions.webhookName] ?? WebhookCounters.Counts()
+        let states = [("delivered", counts.successful), ("failed", counts.failed), ("dropped", counts.dropped)]
+        for (state, value) in states {
+            page.addCounter(
+                "nagare_subscription_events_total",
+                help: "Events for subscriptions: delivered, failed after all attempts, dropped by a full queue.",
+                labels: [MetricLabel("state", state)],
+                value
             )
         }
     }

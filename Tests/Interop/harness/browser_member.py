@@ -53,6 +53,17 @@ class BrowserMember:
 
         return wait_until(look, f"pictures and sound of {sender}", seconds, describe=self.sample)
 
+    def layers(self) -> dict[str, dict[str, Any]]:
+        """The simulcast layers that it sends, by rid."""
+        return self.sample()["layers"]
+
+    def active_layers(self) -> dict[str, bool]:
+        return {rid: layer["active"] for rid, layer in self.layers().items()}
+
+    def request(self, method: str, **parameters: object) -> dict[str, Any]:
+        """Sends a request of the channel extension; its response."""
+        return self.page.call("(...given) => window.member.request(...given)", method, parameters)
+
     def disconnect(self) -> tuple[int, str]:
         """Ends the connection; the code and reason with which the server closed the WebSocket."""
         self.page.evaluate("window.member.disconnect()")

@@ -4,7 +4,7 @@
 (() => {
   class Member {
     constructor(url, channel, role, options) {
-      Object.assign(this, { url, channel, role, options, notifications: [], remote: new Map(), state: "new", pings: 0 });
+      Object.assign(this, { url, channel, role, options, notifications: [], responses: [], remote: new Map(), state: "new", pings: 0 });
     }
 
     async connect() {
@@ -74,6 +74,7 @@
           }
           this.notifications.push(message);
           return;
+        case "response": return void this.responses.push(message);
         case "push": return void (this.pushed = message.data);
         default: throw new Error(`a ${message.type} message`);
       }
@@ -120,12 +121,20 @@
       this.send({ type, sdp: this.connection.localDescription.sdp });
     }
 
+    // A request of the channel extension; its response.
+    async request(method, params) {
+      const id = `${method} ${this.responses.length}`;
+      this.send({ type: "request", id, method, params });
+      while (!this.responses.some((one) => one.id === id)) await new Promise((resolve) => setTimeout(resolve, 20));
+      return this.responses.find((one) => one.id === id);
+    }
+
     disconnect() {
       clearInterval(this.painter);
       this.send({ type: "disconnect", reason: "NO-ERROR" });
     }
 
-    // Statistics of the received streams, by the sender's stream id.
+    // Statistics of the received streams, by the sender's stream id, and of the layers that are sent.
     async sample() {
       const streams = {};
       for (const [id, entry] of this.remote) {
@@ -140,9 +149,15 @@
         }
         streams[id] = figures;
       }
+      const layers = {};
+      for (const sender of this.connection?.getSenders() ?? []) {
+        for (const stat of (await sender.getStats()).values()) {
+          if (stat.type === "outbound-rtp" && stat.rid) layers[stat.rid] = { frames: stat.framesSent ?? 0, active: stat.active };
+        }
+      }
       const { state, error, closed, pings, notifications, pushed, offer } = this;
       return {
-        state, error, closed, pings, notifications, pushed, streams,
+        state, error, closed, pings, notifications, pushed, streams, layers,
         id: offer?.connection_id, sections: this.connection?.getTransceivers().length ?? 0,
       };
     }

@@ -64,6 +64,25 @@ class SoraMember(Program):
     def disconnected(self, seconds: float = 15) -> str:
         return self.wait("disconnected", seconds)["message"]
 
+    # Data channels.
+
+    def switched(self, seconds: float = 20) -> "SoraMember":
+        """Waits until the signaling has moved to data channels."""
+        self.wait("switched", seconds)
+        return self
+
+    def messages(self, label: str) -> list[str]:
+        return [one["text"] for one in list(self.reports) if one["event"] == "message" and one["label"] == label]
+
+    def gets(self, label: str, texts: list[str], seconds: float = 10) -> None:
+        """Waits until exactly these messages have arrived, in order."""
+        wait_until(
+            lambda: self.messages(label) == texts,
+            f"{self.kind} gets {texts} on {label}",
+            seconds,
+            describe=lambda: (self.messages(label), self.described()),
+        )
+
     # Media.
 
     @property
@@ -103,7 +122,7 @@ class SoraMember(Program):
         return {name: stream[figure] - before.get(name, 0) for name, stream in self.streams.items()}
 
     def send_command(self, command: str) -> None:
-        """Sends a command, `unmute` or `mute`, to the client."""
+        """Sends a command to the client: `unmute`, `mute` or `send LABEL TEXT`."""
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
 

@@ -1,10 +1,14 @@
-"""The operations of the tests on a page in any browser. A browser provides `goto`, `evaluate`, `click` and `close`."""
+"""The operations of the tests on a page in any browser. A browser provides `goto`, `evaluate`, `click` and `close`.
+
+The page watches and publishes with `whip/sessions.js`, a client of WHIP and WHEP.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, Callable, TypeVar
 
 from .waiting import wait_until
@@ -12,8 +16,13 @@ from .waiting import wait_until
 AnyPage = TypeVar("AnyPage", bound="Page")
 
 
+FOLDER = Path(__file__).parent / "whip"
+BODY = json.dumps((FOLDER / "body.html").read_text())
+SESSIONS = (FOLDER / "sessions.js").read_text().replace("= BODY", f"= {BODY}", 1)
+
+
 class Page(ABC):
-    """One tab showing Nagare's page."""
+    """One tab."""
 
     origin: str
 
@@ -37,9 +46,15 @@ class Page(ABC):
         """Calls a JavaScript function (an expression) with JSON arguments."""
         return self.evaluate(f"({function})({', '.join(json.dumps(one) for one in arguments)})")
 
+    def open_sessions(self) -> None:
+        """Opens a page of the node's origin, a text without a script of its own, for WHIP and WHEP sessions."""
+        self.goto(f"{self.origin}/nagare.d.ts")
+        self.evaluate(SESSIONS)
+
     def open_channel(self, channel: str) -> None:
-        """Opens the page so that it watches `channel`."""
-        self.goto(f"{self.origin}/?channel={channel}")
+        """Opens a page that watches `channel`."""
+        self.open_sessions()
+        self.call("(channel) => { window.nagare.watch(channel); }", channel)
         wait_until(
             lambda: self.stats()["events"] == "open", "the page's event stream", 5, describe=lambda: self.status_text()
         )

@@ -1,7 +1,7 @@
 """The Sora Python SDK (libwebrtc) as a member of a channel, unmodified: `python -m harness.peer_sora ROLE URL CHANNEL`.
 
-It writes reports as lines of JSON to standard output, and reads the commands `unmute` and `mute` from standard input. It
-disconnects at the end of the input. It sets only callbacks that hold Python's lock, polls audio, and exits without
+It writes reports as lines of JSON to standard output, and reads the commands `unmute`, `mute` and `send LABEL TEXT` from
+standard input. It disconnects at the end of the input. It sets only callbacks that hold Python's lock, polls audio, and exits without
 destroying the SDK's objects, because the SDK crashes otherwise.
 """
 
@@ -91,10 +91,11 @@ class Member:
         for name in (
             "client_id", "bundle_id", "video_codec_type", "video_bit_rate", "simulcast", "simulcast_rid",
             "spotlight", "spotlight_number", "spotlight_focus_rid", "spotlight_unfocus_rid",
+            "data_channel_signaling", "ignore_disconnect_websocket",
         ):  # fmt: skip
             if getattr(options, name) is not None:
                 settings[name] = getattr(options, name)
-        for name in ("metadata", "signaling_notify_metadata", "forwarding_filters"):
+        for name in ("metadata", "signaling_notify_metadata", "forwarding_filters", "data_channels"):
             if getattr(options, name) is not None:
                 settings[name] = json.loads(getattr(options, name))
         self.connection = self.sora.create_connection(**settings)
@@ -103,6 +104,9 @@ class Member:
         self.connection.on_track = self.on_track
         self.connection.on_disconnect = self.on_disconnect
         self.connection.on_ws_close = self.on_ws_close
+        self.connection.on_switched = self.on_switched
+        self.connection.on_data_channel = self.on_data_channel
+        self.connection.on_message = self.on_message
 
     # An exception in a callback would end the process.
     def guarded(self, work) -> None:
@@ -126,6 +130,15 @@ class Member:
 
     def on_ws_close(self, code: int, reason: str) -> None:
         self.guarded(lambda: report("closed", code=code, reason=reason))
+
+    def on_switched(self, text: str) -> None:
+        self.guarded(lambda: report("switched", **{key: one for key, one in json.loads(text).items() if key != "type"}))
+
+    def on_data_channel(self, label: str) -> None:
+        self.guarded(lambda: report("channel", label=label))
+
+    def on_message(self, label: str, data: bytes) -> None:
+        self.guarded(lambda: report("message", label=label, text=data.decode()))
 
     def add(self, track) -> None:
         with self.lock:
@@ -183,6 +196,10 @@ class Member:
             command = line.strip()
             if command in ("unmute", "mute"):
                 self.speaking = command == "unmute"
+            elif command.startswith("send "):
+                _, label, text = command.split(" ", 2)
+                if not self.connection.send_data_channel(label, text.encode()):
+                    report("failed", error=f"{label} does not send")
         if not self.ended.is_set():
             self.connection.disconnect()
         finished = self.ended.wait(10)
@@ -207,11 +224,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--silent", action="store_true")
     parser.add_argument("--openh264")
     for name in ("client-id", "bundle-id", "video-codec-type", "simulcast-rid", "spotlight-focus-rid",
-                 "spotlight-unfocus-rid", "metadata", "signaling-notify-metadata", "forwarding-filters"):  # fmt: skip
+                 "spotlight-unfocus-rid", "metadata", "signaling-notify-metadata", "forwarding-filters",
+                 "data-channels"):  # fmt: skip
         parser.add_argument(f"--{name}")
     for name in ("video-bit-rate", "spotlight-number"):
         parser.add_argument(f"--{name}", type=int)
-    for name in ("simulcast", "spotlight"):
+    for name in ("simulcast", "spotlight", "data-channel-signaling", "ignore-disconnect-websocket"):
         parser.add_argument(f"--{name}", action="store_const", const=True)
     return parser.parse_args()
 

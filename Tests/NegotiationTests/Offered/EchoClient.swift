@@ -60,6 +60,10 @@ struct EchoClient {
             let payloadType = attribute.value?.split(separator: " ").first.map(String.init) ?? ""
             return attribute.name == "extmap" || formats.contains(payloadType)
         }
+        guard section.type != "application" else {
+            answered.attributes += [SDPAttribute("sctp-port", "5000"), SDPAttribute("max-message-size", "262144")]
+            return answered
+        }
         let direction = direction(of: section, mid: mid)
         answered.attributes.append(SDPAttribute(direction))
         if direction == "sendonly" { answered.attributes += sending(section, source: &source) }

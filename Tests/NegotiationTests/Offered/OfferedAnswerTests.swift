@@ -37,7 +37,7 @@ import Wire
         let outcome = try scene.session.apply(answer: NativeAnswers.simulcast.naming(offer.mids))
         let video = try #require(outcome.receive.last)
         #expect(video.rids.map(\.value) == ["r0", "r1", "r2"])
-        #expect(video.layersAscend)
+        #expect(video.layersAscend && video.canPauseLayers)
         #expect(video.ssrcs.isEmpty && video.rtxSSRCs.isEmpty)
         #expect(video.extensions[.repairedRTPStreamID]?.rawValue == 11)
     }
@@ -57,7 +57,7 @@ import Wire
         let offer = try scene.offer()
         let outcome = try scene.session.apply(answer: NativeAnswers.sender.naming(offer.mids))
         let video = try #require(outcome.receive.last)
-        #expect(video.rids.isEmpty && !video.layersAscend && video.ssrcs.count == 1)
+        #expect(video.rids.isEmpty && !video.layersAscend && !video.canPauseLayers && video.ssrcs.count == 1)
     }
 
     @Test func `layers that cannot be told apart are refused`() throws {

@@ -51,6 +51,7 @@ struct BrokenProof: Sendable {
         BrokenProof(.loss, "W11 off", .ignoresSilence),
         BrokenProof(.loss, "W12 2 s", .ignoresDelay),
         BrokenProof(.loss, "W13", .ignoresDelay),
+        BrokenProof(.loss, "W13", .neverReduces),
         BrokenProof(.ecn, "W14 steps", .neverRaises),
         BrokenProof(.ecn, "W14 without AQM", .ignoresDelay),
         BrokenProof(.ecn, "W14 bleached", .marksAlways),

@@ -246,8 +246,8 @@ extension ScorecardCase {
             "150 kbit/s",
             end: 60,
             LinkSettings([(0, 0.15)]),
-            .goal(.above(megabits: 0.18), 2),
-            .bound(.queue, 50)
+            .missed(.above(megabits: 0.18), goal: 2, bound: 18),
+            .bound(.queue, 120)
         ),
     ]
 }

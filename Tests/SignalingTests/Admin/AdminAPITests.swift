@@ -321,6 +321,21 @@ struct AdminAPITests {
         }
     }
 
+    @Test func `an operator extends no permission that has no end`() async throws {
+        try await APIBench.run { api in
+            let connection: JSONValue = ["channel_id": "lobby", "connection_id": .string(api.publisher)]
+            try await api.refusal("ExtendConnection", connection, is: (400, "INVALID-PARAMETER"))
+            let extended: JSONValue = [
+                "channel_id": "lobby", "connection_id": .string(api.publisher), "expires_at": 4_000_000_000,
+            ]
+            try await api.refusal("ExtendConnection", extended, is: (400, "INVALID-PARAMETER"))
+            let unknown: JSONValue = [
+                "channel_id": "other", "connection_id": .string(api.publisher), "expires_at": 1,
+            ]
+            try await api.refusal("ExtendConnection", unknown, is: (404, "CONNECTION-NOT-FOUND"))
+        }
+    }
+
     @Test func `statistics count connections, clients and webhooks`() async throws {
         try await APIBench.run { api in
             let agents = [
@@ -426,6 +441,7 @@ struct AdminAPITests {
         )
         let responder = AdminResponder(
             api: api,
+            access: AdminAccess(token: nil, isLoopback: true),
             origins: [],
             metrics: { "" },
             isReady: { true },

@@ -26,8 +26,13 @@ enum RoomFixtures {
             isSimulcast: false,
             spotlight: nil,
             publications: [],
+            channelRole: .host,
+            source: .camera,
+            muted: [],
             eventMetadataJSON: #"{"k":1}"#,
-            receiveBitsPerSecondMax: nil
+            receiveBitsPerSecondMax: nil,
+            user: nil,
+            expiry: nil
         )
     }
 

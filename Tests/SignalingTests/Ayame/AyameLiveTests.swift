@@ -1,10 +1,13 @@
 import Access
 import Hummingbird
 import JSON
+import MediaTypes
 import NIOWebSocket
 import Room
+import RoomTestSupport
 import ServiceLifecycle
 import Testing
+import Wire
 
 @testable import Signaling
 
@@ -160,6 +163,201 @@ struct AyameLiveTests {
                 await group.triggerGracefulShutdown()
                 #expect(try await input.close() == WebSocketClose(1001, "SERVER-SHUTDOWN"))
             }
+        }
+    }
+
+    // MARK: Blocks and expiry
+
+    @Test func `a banned user is rejected, and a ban ends its registration`() async throws {
+        try await withLiveServer { bench, port, _ in
+            try await Self.call(to: port) { alice, aliceInput, _, bobInput in
+                let hall = try #require(ChannelName("call"))
+                #expect(try await bench.rooms.block(Block(.user("nobody"))).isEmpty)
+                #expect(try await bench.rooms.block(Block(.stream(hall))).count == 2)
+                _ = try await aliceInput.message("bye")
+                #expect(try await aliceInput.close() == WebSocketClose(1000, "STREAM-BLOCKED"))
+                #expect(try await bobInput.close() == WebSocketClose(1000, "STREAM-BLOCKED"))
+                try await withWebSocket(to: port, path: "/relay") { carol, carolInput in
+                    try await carol.send(Self.register)
+                    #expect(try await carolInput.message("reject")["reason"] == "STREAM-BLOCKED")
+                }
+                await bench.rooms.liftBlock(of: .stream(hall))
+            }
+            try await withWebSocket(to: port, path: "/relay") { carol, carolInput in
+                try await carol.send(Self.register)
+                _ = try await carolInput.message("accept")
+                #expect(try await bench.rooms.block(Block(.user("a"))).count == 1)
+                #expect(try await carolInput.close() == WebSocketClose(1000, "BANNED"))
+            }
+            try await withWebSocket(to: port, path: "/relay") { carol, carolInput in
+                try await carol.send(Self.register)
+                #expect(try await carolInput.message("reject")["reason"] == "BANNED")
+            }
+        }
+    }
+
+    /// Admits everybody under the name that the key is. The permission of `late` has expired.
+    private struct NamingAuthorizer: Authorizer {
+        func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+        func admit(_ request: AccessRequest) async -> AccessDecision {
+            var grants = Grants()
+            grants.clientID = request.presentedToken
+            let isLate = request.presentedToken == "late"
+            grants.permissions.expiry = AccessExpiry(unixSeconds: isLate ? 1 : 9_000_000_000)
+            return .allowed(grants)
+        }
+    }
+
+    @Test func `an expired token ends the registration, and a ban is by the name that a token has`() async throws {
+        try await withLiveServer(authorizer: NamingAuthorizer()) { bench, port, _ in
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                try await alice.send(#"{"type":"register","roomId":"call","clientId":"x","key":"alice"}"#)
+                _ = try await aliceInput.message("accept")
+                try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
+                    try await bob.send(#"{"type":"register","roomId":"call","clientId":"y","key":"late"}"#)
+                    _ = try await bobInput.message("accept")
+                    _ = try await bobInput.message("bye")
+                    #expect(try await bobInput.close() == WebSocketClose(1000, "TOKEN-EXPIRED"))
+                }
+                _ = try await aliceInput.message("bye")
+                #expect(try await aliceInput.close() == WebSocketClose(1000, "BYE"))
+            }
+            try await bench.rooms.block(Block(.user("alice")))
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                try await alice.send(#"{"type":"register","roomId":"call","clientId":"x","key":"alice"}"#)
+                #expect(try await aliceInput.message("reject")["reason"] == "BANNED")
+            }
+        }
+    }
+
+    // MARK: Media through the node
+
+    /// Registers, offers and returns the answer.
+    @concurrent private static func offer(
+        _ client: WebSocketTestClient,
+        _ input: inout WebSocketTestInput,
+        _ members: String = "",
+        direction: String = "sendrecv"
+    ) async throws -> String {
+        try await client.send(#"{"type":"register","roomId":"call"\#(members)}"#)
+        let accept = try await input.message("accept")
+        #expect(accept["media"] == "server" && accept["isExistClient"] == true && accept["isExistUser"] == true)
+        try await client.send(
+            JSONValue.object(["type": "offer", "sdp": .string(Offers.chromium(direction))]).text
+        )
+        try await client.send(#"{"type":"candidate","ice":{"candidate":"c","sdpMid":"0","sdpMLineIndex":0}}"#)
+        return try #require(try await input.message("answer")["sdp"]?.string)
+    }
+
+    @Test func `the node answers both members, and each gets what the other sends`() async throws {
+        var ayame = AyameConfiguration()
+        ayame.media = .server
+        try await withLiveServer(ayame: ayame) { bench, port, _ in
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                let answer = try await Self.offer(alice, &aliceInput)
+                #expect(answer.contains("a=sendrecv") && answer.contains("a=ice-lite"))
+                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected)
+                try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
+                    _ = try await Self.offer(bob, &bobInput)
+                    bench.rooms.eventHandler(PeerID(rawValue: 2), .connected)
+                    let (first, second) = (PeerID(rawValue: 1), PeerID(rawValue: 2))
+                    while await bench.plane.sources.count < 4 { await Task.yield() }
+                    for mid in ["0", "1"].compactMap(MID.init) {
+                        let sources = await bench.plane.sources
+                        #expect(sources[TrackID(peer: first, mid: mid)]?.track == TrackID(peer: second, mid: mid))
+                        #expect(sources[TrackID(peer: second, mid: mid)]?.track == TrackID(peer: first, mid: mid))
+                    }
+                    #expect(await bench.plane.peers.count == 2)
+                    try await withWebSocket(to: port, path: "/relay") { carol, carolInput in
+                        try await carol.send(Self.register)
+                        #expect(try await carolInput.message("reject")["reason"] == "full")
+                    }
+                    try await bob.send(#"{"type":"bye"}"#)
+                    #expect(try await bobInput.close()?.code == 1000)
+                }
+                _ = try await aliceInput.message("bye")
+                #expect(try await aliceInput.close() == WebSocketClose(1000, "BYE"))
+                while await !bench.rooms.isEmpty { await Task.yield() }
+            }
+        }
+    }
+
+    @Test func `a client can ask for media through the node, and operators can end it`() async throws {
+        try await withLiveServer { bench, port, _ in
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                _ = try await Self.offer(alice, &aliceInput, #","clientId":"a","media":"server""#)
+                await bench.rooms.kick("a", from: try #require(ChannelName("call")))
+                _ = try await aliceInput.message("bye")
+                #expect(try await aliceInput.close() == WebSocketClose(1000, "KICKED"))
+            }
+            while await !bench.rooms.isEmpty { await Task.yield() }
+        }
+    }
+
+    @Test func `a client whose socket ends takes its media with it, and an offer that cannot be answered is rejected`()
+        async throws
+    {
+        var ayame = AyameConfiguration()
+        ayame.media = .server
+        try await withLiveServer(ayame: ayame) { bench, port, _ in
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                _ = try await Self.offer(alice, &aliceInput)
+            }
+            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                try await alice.send(#"{"type":"register","roomId":"call"}"#)
+                try await alice.send(#"{"type":"offer","sdp":"nonsense"}"#)
+                #expect(try await aliceInput.message("reject")["reason"]?.string?.isEmpty == false)
+                #expect(try await aliceInput.close() == WebSocketClose(1000, "REJECTED"))
+            }
+            #expect(await bench.rooms.isEmpty)
+        }
+    }
+
+    @Test func `a standalone client's place lasts as long as its media`() async throws {
+        var ayame = AyameConfiguration()
+        ayame.media = .server
+        try await withLiveServer(ayame: ayame) { bench, port, _ in
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                _ = try await Self.offer(alice, &aliceInput, #","standalone":true"#)
+                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected)
+                try await alice.send(#"{"type":"connected"}"#)
+                #expect(try await aliceInput.close() == WebSocketClose(1000, "CONNECTED"))
+            }
+            try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
+                _ = try await Self.offer(bob, &bobInput)
+                try await withWebSocket(to: port, path: "/relay") { carol, carolInput in
+                    try await carol.send(Self.register)
+                    #expect(try await carolInput.message("reject")["reason"] == "full")
+                }
+                #expect(await bench.plane.peers.count == 2)
+                bench.rooms.eventHandler(PeerID(rawValue: 1), .closed(.consentExpired))
+                _ = try await bobInput.message("bye")
+            }
+            while await !bench.rooms.isEmpty { await Task.yield() }
+        }
+    }
+
+    @Test func `the operator's server decides on the path of the media`() async throws {
+        let server = HookServer { _, seen in
+            let media = seen.body["clientId"] == "b" ? "direct" : "server"
+            let answer = #"{"allowed":true,"media":"\#(media)"}"#
+            return Response(status: .ok, body: .init(byteBuffer: .init(string: answer)))
+        }
+        try await server.run { url, _ in
+            var ayame = AyameConfiguration()
+            ayame.authenticationURL = url
+            let client = try WebhookClient(WebhookConfiguration())
+            try await withLiveServer(ayame: ayame, webhookClient: client) { _, port, _ in
+                try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                    _ = try await Self.offer(alice, &aliceInput)
+                    try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
+                        try await bob.send(#"{"type":"register","roomId":"call","clientId":"b"}"#)
+                        #expect(try await bobInput.message("reject")["reason"] == "OTHER-MEDIA")
+                    }
+                }
+            }
+            await client.shutdown()
         }
     }
 }

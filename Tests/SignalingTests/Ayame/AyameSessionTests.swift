@@ -1,4 +1,5 @@
 import JSON
+import MediaTypes
 import Room
 import Synchronization
 import Testing
@@ -20,7 +21,14 @@ private struct Client {
     /// Registers and is admitted.
     mutating func join(_ members: String = "") {
         receive(#"{"type":"register","roomId":"r"\#(members)}"#)
-        admit(.allowed(connectionID: "c", AyameAcceptance()))
+        admit(.allowed(AyamePermission(connectionID: "c")))
+    }
+
+    /// Joins a room whose media passes the node, and offers.
+    mutating func call(_ members: String = "") {
+        join(members)
+        session.joined(.server, at: now)
+        receive(#"{"type":"offer","sdp":"v=0"}"#)
     }
 
     /// Moves the time, and performs what is due.
@@ -52,6 +60,14 @@ private struct Client {
         for case .close(let close) in actions { return close }
         return nil
     }
+    static func isCheck(_ action: AyameSession.Action) -> Bool { if case .checkExpiry = action { true } else { false } }
+    static func leaves(_ actions: [AyameSession.Action]) -> Bool {
+        actions.contains { if case .leave = $0 { true } else { false } }
+    }
+    /// The sent texts except pings.
+    static func sent(_ actions: [AyameSession.Action]) -> [String] {
+        actions.compactMap { if case .send(let text) = $0, text != AyameServerMessage.ping { text } else { nil } }
+    }
     static func pings(_ actions: [AyameSession.Action]) -> Int {
         actions.count { if case .send(AyameServerMessage.ping) = $0 { true } else { false } }
     }
@@ -64,7 +80,7 @@ private struct Client {
         #expect(client.isAuthorizing)
         #expect(client.session.registration?.signalingKey == "k" && client.session.registration?.clientID == "me")
         #expect(client.session.registration?.metadata == ["a": 1])
-        client.admit(.allowed(connectionID: "c", AyameAcceptance()))
+        client.admit(.allowed(AyamePermission(connectionID: "c")))
         #expect(client.hasJoined)
         for type in ["offer", "answer", "candidate"] {
             let text = #"{ "type" : "\#(type)", "sdp":"v=0\r\n", "unknown":[null] }"#
@@ -114,7 +130,7 @@ private struct Client {
         client.receive(#"{"type":"register","roomId":"r"}"#)
         client.receive(#"{"type":"register","roomId":"r"}"#)
         #expect(client.close == .registeredTwice)
-        client.admit(.allowed(connectionID: "c", AyameAcceptance()))
+        client.admit(.allowed(AyamePermission(connectionID: "c")))
         #expect(client.actions.isEmpty, "a decision that comes late")
     }
 
@@ -126,7 +142,7 @@ private struct Client {
         #expect(client.close?.close.code == 1000)
         client = Client()
         client.join()
-        let actions = client.session.refusedAsFull()
+        let actions = client.session.refused("full")
         guard case .send(let text) = actions.first else {
             Issue.record("nothing was sent")
             return
@@ -175,6 +191,119 @@ private struct Client {
         #expect(client.actions.isEmpty, "other clients stay")
     }
 
+    // MARK: The end of a permission
+
+    @Test func `a registration ends when its token expires, with a bye and the reason`() {
+        var client = Client()
+        client.join()
+        #expect(client.session.expires(in: .seconds(12), at: client.now).isEmpty)
+        let early = client.pass(.milliseconds(11_999))
+        #expect(Client.close(early) == nil && !early.contains { Client.isCheck($0) })
+        #expect(client.pass(.milliseconds(1)).contains { Client.isCheck($0) })
+        // The real-time clock was set back meanwhile.
+        #expect(client.session.expires(in: .seconds(3), at: client.now).isEmpty)
+        #expect(client.pass(.seconds(3)).contains { Client.isCheck($0) })
+        let actions = client.session.expires(in: .zero, at: client.now)
+        #expect(Client.sent(actions) == [AyameServerMessage.bye])
+        #expect(Client.close(actions)?.close == WebSocketClose(1000, "TOKEN-EXPIRED"))
+        #expect(Client.leaves(actions) && client.session.nextDeadline == nil)
+    }
+
+    @Test func `a standalone client's registration expires too, without a bye`() {
+        var client = Client()
+        client.join(#","standalone":true"#)
+        _ = client.session.expires(in: .seconds(100), at: client.now)
+        #expect(client.pass(.seconds(100)).contains { Client.isCheck($0) })
+        let actions = client.session.expires(in: .zero, at: client.now)
+        #expect(Client.sent(actions).isEmpty && Client.close(actions) == .tokenExpired)
+    }
+
+    @Test func `a registration ends with its lifetime, however far away the expiry is`() {
+        var client = Client()
+        client.join(#","standalone":true"#)
+        client.session.joined(.direct, lifetime: .seconds(60), at: client.now)
+        _ = client.session.expires(in: Interval(nanoseconds: .max), at: client.now)
+        #expect(client.pass(.milliseconds(59_999)).isEmpty)
+        #expect(Client.close(client.pass(.milliseconds(1))) == .lifetimeExpired)
+    }
+
+    // MARK: Media through the node
+
+    @Test func `the node answers an offer, and needs no candidates`() {
+        var client = Client()
+        client.call()
+        guard case .negotiate("v=0") = client.actions.first else {
+            Issue.record("the offer is not negotiated")
+            return
+        }
+        client.receive(#"{"type":"candidate","ice":{}}"#)
+        #expect(client.actions.isEmpty)
+        client.receive(#"{"type":"answer","sdp":"v=0"}"#)
+        #expect(client.actions.isEmpty)
+        let actions = client.session.answered(.success("a=b"))
+        #expect(Client.sent(actions) == [#"{"sdp":"a=b","type":"answer"}"#])
+    }
+
+    @Test(arguments: [(#"{"type":"offer","sdp":"v=0"}"#, "OFFERED-AGAIN"), (#"{"type":"offer"}"#, "OFFERED-AGAIN")])
+    func `a second offer ends the connection`(text: String, reason: String) {
+        var client = Client()
+        client.call()
+        client.receive(text)
+        #expect(client.close?.close.reason == reason)
+        #expect(client.session.answered(.success("late")).isEmpty)
+    }
+
+    @Test func `an offer without a description ends the connection`() {
+        var client = Client()
+        client.join()
+        client.session.joined(.server, at: client.now)
+        client.receive(#"{"type":"offer","sdp":7}"#)
+        #expect(client.close == .offerMissing)
+    }
+
+    @Test func `a refused offer is rejected with the reason`() {
+        var client = Client()
+        client.call()
+        let actions = client.session.answered(.failure(AyameRefusal(.appPublishersFull)))
+        #expect(Client.sent(actions) == [#"{"reason":"PUBLISHERS-FULL","type":"reject"}"#])
+        #expect(Client.close(actions)?.close.reason == "REJECTED")
+    }
+
+    @Test(arguments: [
+        (EndReason.kicked, "KICKED"), (.banned, "BANNED"), (.tokenExpired, "TOKEN-EXPIRED"),
+        (.channelTerminated, "CHANNEL-TERMINATED"), (.transport(.consentExpired), "ICE-CONNECTION-STATE-FAILED"),
+    ])
+    func `the end of the media ends the call with its reason`(end: EndReason, reason: String) {
+        var client = Client()
+        client.call()
+        _ = client.session.answered(.success("v=0"))
+        let actions = client.session.mediaEnded(end)
+        #expect(Client.sent(actions) == [AyameServerMessage.bye])
+        #expect(Client.close(actions)?.close == WebSocketClose(1000, reason))
+    }
+
+    @Test func `a standalone client whose media passes the node stays in the room without signaling`() {
+        var client = Client()
+        client.call(#","standalone":true"#)
+        _ = client.session.answered(.success("v=0"))
+        client.receive(#"{"type":"connected"}"#)
+        #expect(client.close == .connected && !Client.leaves(client.actions))
+        #expect(client.session.socketClosed().isEmpty)
+        client = Client()
+        client.call(#","standalone":true"#)
+        client.receive(#"{"type":"connected"}"#)
+        #expect(Client.leaves(client.actions), "nothing was answered yet")
+    }
+
+    @Test(arguments: [
+        (RoomError.nodeFull, "InternalServerError"), (.channelFull, "full"), (.banned(untilUnixSeconds: nil), "BANNED"),
+        (.streamBlocked(untilUnixSeconds: nil), "STREAM-BLOCKED"), (.media("x"), "InternalServerError"),
+        (.userPresent, "DUPLICATED-CHANNEL-ID"),
+    ])
+    func `a refusal by the rooms has a reason`(error: RoomError, reason: String) {
+        #expect(AyameRefusal(error).reason == reason)
+    }
+
     @Test func `a flood of messages ends the connection`() {
         var client = Client()
         client.join()
@@ -195,12 +324,18 @@ private final class Recorder: Sendable {
     var sent: [String] { texts.withLock { $0 } }
     var closed: [AyameClose] { closes.withLock { $0 } }
 
-    func member(_ id: String, _ registration: String = "", standalone: Bool = false) throws -> AyameRooms.Member {
+    func member(
+        _ id: String,
+        _ registration: String = "",
+        standalone: Bool = false,
+        user: String? = nil
+    ) throws -> AyameRooms.Member {
         let fields = try JSONFields(JSONValue(parsing: #"{"roomId":"r"\#(registration)}"#))
         return AyameRooms.Member(
             connectionID: id,
             identity: AyameRooms.Identity(try AyameRegistration(fields)),
             isStandalone: standalone,
+            user: user,
             send: { text in self.texts.withLock { $0.append(text) } },
             close: { close in self.closes.withLock { $0.append(close) } }
         )
@@ -213,8 +348,8 @@ private final class Recorder: Sendable {
 
     private func join(_ member: AyameRooms.Member) throws -> Bool? {
         var answer: Bool?
-        let isIn = rooms.join(try #require(.init("r")), member) { answer = $0 }
-        #expect(isIn == (answer != nil))
+        let joined = rooms.join(try #require(.init("r")), member) { hasPartner, _ in answer = hasPartner }
+        #expect(joined == (answer == nil ? .full : .joined(.direct)))
         return answer
     }
 
@@ -264,5 +399,64 @@ private final class Recorder: Sendable {
         #expect(try join(clients[2].member("c", own)) == false)
         #expect(clients[0].closed == [.replaced] && clients[0].sent.isEmpty)
         #expect(clients[1].closed == [.bye] && clients[1].sent == [AyameServerMessage.bye])
+    }
+
+    // MARK: Blocks
+
+    @Test(arguments: [
+        (Block.Subject.user("eve"), ["a"], "BANNED"), (.member("eve", of: ChannelName("r")!), ["a"], "BANNED"),
+        (.stream(ChannelName("r")!), ["a", "b"], "STREAM-BLOCKED"), (.user("mallory"), [], ""),
+        (.member("eve", of: ChannelName("s")!), [], ""), (.stream(ChannelName("s")!), [], ""),
+    ])
+    func `a block ends the registrations that it refuses, and their rooms`(
+        subject: Block.Subject,
+        ended: [String],
+        reason: String
+    ) throws {
+        _ = try join(clients[0].member("a", user: "eve"))
+        _ = try join(clients[1].member("b", user: "bob"))
+        #expect(rooms.end(refusedBy: Block(subject)) == ended)
+        #expect(rooms.count == (ended.isEmpty ? 1 : 0))
+        for (client, id) in zip(clients, ["a", "b"]) {
+            let expected = ended.isEmpty ? [] : [ended.contains(id) ? reason : "BYE"]
+            #expect(client.closed.map(\.close.reason) == expected)
+            #expect(client.sent == (ended.isEmpty ? [] : [AyameServerMessage.bye]))
+        }
+    }
+
+    @Test func `a blocked client does not replace itself in a room`() throws {
+        let identity = #","clientId":"me","key":"k""#
+        _ = try join(clients[0].member("a", identity))
+        let answer = rooms.join(
+            try #require(.init("r")),
+            try clients[1].member("b", identity),
+            refusal: { .banned(untilUnixSeconds: nil) },
+            accept: { _, _ in Issue.record("it is accepted") }
+        )
+        #expect(answer == .blocked(.banned(untilUnixSeconds: nil)))
+        #expect(rooms.count == 1 && clients[0].closed.isEmpty)
+    }
+
+    // MARK: The path of the media
+
+    @Test(arguments: [
+        (RelayMedia.direct, RelayMedia.server, false, AyameRooms.Answer.joined(.direct)),
+        (.server, .direct, false, .joined(.server)), (.server, .server, true, .joined(.server)),
+        (.direct, .server, true, .otherMedia), (.server, .direct, true, .otherMedia),
+    ])
+    func `the first member decides, unless an operator requires something else for the second`(
+        first: RelayMedia,
+        second: RelayMedia,
+        isRequired: Bool,
+        answer: AyameRooms.Answer
+    ) throws {
+        let room = try #require(ChannelName("r"))
+        var accepted: [RelayMedia] = []
+        let accept = { (_: Bool, media: RelayMedia) in accepted.append(media) }
+        _ = rooms.join(room, try clients[0].member("a"), media: first, accept: accept)
+        let member = try clients[1].member("b")
+        #expect(rooms.join(room, member, media: second, isMediaRequired: isRequired, accept: accept) == answer)
+        #expect(accepted == (answer == .otherMedia ? [first] : [first, first]))
+        #expect(clients[0].closed.isEmpty)
     }
 }

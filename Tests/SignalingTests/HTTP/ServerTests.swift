@@ -16,6 +16,8 @@ struct PageTests {
     @Test(arguments: [
         ("/", "text/html; charset=utf-8"), ("/index.html", "text/html; charset=utf-8"),
         ("/page.js", "text/javascript; charset=utf-8"), ("/page.css", "text/css; charset=utf-8"),
+        ("/clock.js", "text/javascript; charset=utf-8"), ("/nagare.js", "text/javascript; charset=utf-8"),
+        ("/nagare.d.ts", "text/plain; charset=utf-8"), ("/nagare-call.js", "text/javascript; charset=utf-8"),
     ])
     func `the page's files are served with their type and a strict policy`(path: String, type: String) async throws {
         try await SignalingBench().test { http in
@@ -29,6 +31,23 @@ struct PageTests {
             #expect(head.status == .ok && head.body.readableBytes == 0)
             #expect(head.headers[.contentLength] == String(response.body.readableBytes))
             #expect(try await http.post(path, "x").status == .methodNotAllowed)
+        }
+    }
+
+    @Test func `every file that a script imports is served`() async throws {
+        try await SignalingBench().test { http in
+            for asset in PageAsset.allCases where asset.rawValue.hasSuffix(".js") {
+                let script = try await http.send(.get, "/\(asset.rawValue)").text
+                let imports = script.matches(of: /(?:from|import|URL\() ?'([^']+\.js)'/).map { String($0.1) }
+                for path in imports {
+                    let name = path.hasPrefix("./") ? String(path.dropFirst(2)) : path
+                    #expect(PageAsset(rawValue: name) != nil, "\(asset.rawValue) imports \(path)")
+                    // The module is also a package, which has its own files only.
+                    #expect(!asset.rawValue.hasPrefix("nagare") || name.hasPrefix("nagare"), "\(asset.rawValue)")
+                }
+                #expect(asset != .module || imports.count >= 4)
+                #expect(asset != .script || imports.count >= 4)
+            }
         }
     }
 
@@ -56,8 +75,8 @@ struct ChannelDocumentTests {
             let expected =
                 #"{"channel":"lobby","current":"\#(publisher.participant)","participants":[{"#
                 + #""id":"\#(publisher.participant)","name":"Mika","publishing":true,"tracks":["#
-                + #"{"active":false,"kind":"audio","mid":"0","simulcast":false},"#
-                + #"{"active":true,"codec":"VP8","kind":"video","mid":"1","simulcast":false}]}],"#
+                + #"{"active":false,"kind":"audio","mid":"0","muted":false,"simulcast":false},"#
+                + #"{"active":true,"codec":"VP8","kind":"video","mid":"1","muted":false,"simulcast":false}]}],"#
                 + #""revision":4,"viewers":1}"#
             #expect(text == expected)
             #expect(try await http.send(.head, "/api/channels/lobby").body.readableBytes == 0)

@@ -28,6 +28,8 @@ struct SoraBench {
     var now = Instant(nanoseconds: 1_000_000_000)
     /// Texts that were sent and not looked at.
     private(set) var sent: [JSONValue] = []
+    /// The same of data channels, with the labels.
+    private(set) var sentData: [(label: String, message: JSONValue)] = []
     private(set) var close: SoraClose?
     private(set) var left: EndReason?
     private(set) var rest: [SoraStateMachine.Action] = []
@@ -64,6 +66,13 @@ struct SoraBench {
                 }
                 if let mid = message["mid"]?.object { own = mid.values.compactMap(\.string) }
                 sent.append(message)
+            case .sendData(let text, let label):
+                #expect(close == nil, "nothing is sent behind the end")
+                guard let message = try? JSONValue(parsing: text) else {
+                    Issue.record("not JSON: \(text)")
+                    continue
+                }
+                sentData.append((label.rawValue, message))
             case .close(let close): self.close = close
             case .leave(let reason): left = reason
             default: rest.append(action)
@@ -78,6 +87,13 @@ struct SoraBench {
     mutating func next(_ location: SourceLocation = #_sourceLocation) throws -> JSONValue {
         try #require(!sent.isEmpty, sourceLocation: location)
         return sent.removeFirst()
+    }
+
+    /// The next message on a data channel.
+    mutating func nextData(_ location: SourceLocation = #_sourceLocation) throws -> (label: String, message: JSONValue)
+    {
+        try #require(!sentData.isEmpty, sourceLocation: location)
+        return sentData.removeFirst()
     }
 
     /// Takes the next text, which has to be of a type.

@@ -2,10 +2,10 @@ import Access
 import JSON
 import MediaTypes
 import Negotiation
-import Room
 import Testing
 import Wire
 
+@testable import Room
 @testable import Signaling
 
 /// The server's messages, compared with the members that each SDK needs.
@@ -27,11 +27,14 @@ import Wire
     private static func offer(
         _ settings: SoraSettings,
         mids: (String?, String?) = ("audio_a", "video_b"),
-        configuration: SoraConfiguration = SoraConfiguration()
+        configuration: SoraConfiguration = SoraConfiguration(),
+        turn: TURNAccess? = nil
     ) throws -> JSONValue {
+        var reservation = SoraBench.reservation
+        reservation.turn = turn
         let text = SoraServerMessage.offer(
             settings,
-            reservation: SoraBench.reservation,
+            reservation: reservation,
             sdp: "v=0\r\n",
             mids: (mids.0.flatMap { MID($0) }, mids.1.flatMap { MID($0) }),
             configuration: configuration
@@ -90,6 +93,44 @@ import Wire
         #expect(try Self.offer(iOS)["config"] == nil)
         let relayed = try Self.offer(iOS, configuration: Self.withTURN)["config"]
         #expect(relayed?["iceTransportPolicy"] == "relay" && relayed?["iceServers"]?.array?.count == 1)
+    }
+
+    private static let embedded = TURNAccess(
+        urls: ["turn:192.0.2.9:7000?transport=udp"],
+        username: "own",
+        password: "secret"
+    )
+
+    @Test func `the node's own TURN server comes first, with the session's credentials`() throws {
+        let both = try Self.offer(Self.settings(), configuration: Self.withTURN, turn: Self.embedded)["config"]
+        let entries = try #require(both?["iceServers"]?.array)
+        #expect(entries.count == 2 && both?["iceTransportPolicy"] == "all")
+        #expect(entries[0]["urls"] == ["turn:192.0.2.9:7000?transport=udp"])
+        #expect(entries[0]["username"] == "own" && entries[0]["credential"] == "secret")
+        let iOS = try Self.settings(client: "Sora iOS SDK 2025.2.0")
+        let relayed = try Self.offer(iOS, turn: Self.embedded)["config"]
+        #expect(relayed?["iceTransportPolicy"] == "relay" && relayed?["iceServers"]?.array?.count == 1)
+        var grants = Grants()
+        grants.turnTLSOnly = true
+        let tls = try Self.offer(Self.settings(grants: grants), turn: Self.embedded)["config"]
+        #expect(tls?["iceServers"] == [])
+        #expect(!"\(Self.embedded)".contains("secret") && !String(reflecting: Self.embedded).contains("secret"))
+    }
+
+    @Test(arguments: [
+        (TURNAnnouncement.off, false, false, false), (.off, true, false, false), (.auto, false, false, false),
+        (.auto, true, false, true), (.auto, true, true, false), (.on, false, false, true), (.on, true, true, true),
+    ])
+    func `the setting and the SDK decide who is told of the node's own TURN server`(
+        announcement: TURNAnnouncement,
+        isIOS: Bool,
+        hasExternal: Bool,
+        isTold: Bool
+    ) throws {
+        var configuration = hasExternal ? Self.withTURN : SoraConfiguration()
+        configuration.embeddedTURN = announcement
+        let settings = try isIOS ? Self.settings(client: "Sora iOS SDK 2025.2.0") : Self.settings()
+        #expect(configuration.announcesEmbeddedTURN(to: settings) == isTold)
     }
 
     @Test func `grants choose among the TURN servers' URLs`() throws {
@@ -357,6 +398,92 @@ import Wire
         var expiry = try #require(try Self.notify(.accessExpires(unixSeconds: 1_700_000_000)).object)
         #expect(expiry.removeValue(forKey: "timestamp") == time)
         #expect(expiry == ["type": "notify", "event_type": "token.expiring", "expires_at": 1_700_000_000])
+    }
+
+    static let guestTracks = PublishedTracks(
+        user: "guest",
+        connection: SoraBench.other,
+        source: .screen,
+        audio: true,
+        video: false,
+        isAudioMuted: true,
+        isVideoMuted: false
+    )
+    static let guest = ChannelUser(
+        id: "guest",
+        displayName: "G",
+        role: .host,
+        notifyMetadataJSON: #"{"name":"G"}"#
+    )
+    static let userEvents: [(Notification.Content, JSONValue)] = [
+        (
+            .channelJoined(
+                JoinedChannel(
+                    user: "me",
+                    connection: SoraBench.id,
+                    profile: .interactive,
+                    role: .audience,
+                    resumeToken: "token",
+                    graceSeconds: 20,
+                    users: [
+                        .init(
+                            user: guest,
+                            connections: [.init(tracks: guestTracks, isInterrupted: true, notifyMetadataJSON: "1")]
+                        )
+                    ]
+                )
+            ),
+            [
+                "event_type": "channel.joined", "user_id": "me", "connection_id": .string(SoraBench.id.value),
+                "profile": "interactive", "role": "audience", "resume_token": "token", "grace": 20,
+                "users": [
+                    [
+                        "user_id": "guest", "display_name": "G", "role": "host",
+                        "connections": [
+                            [
+                                "connection_id": .string(SoraBench.other.value), "source": "screen", "audio": true,
+                                "video": false, "audio_muted": true, "video_muted": false, "interrupted": true,
+                                "metadata": 1,
+                            ]
+                        ],
+                    ]
+                ],
+            ]
+        ),
+        (
+            .userOnline(guest),
+            [
+                "event_type": "user.online", "user_id": "guest", "display_name": "G", "role": "host",
+                "metadata": ["name": "G"],
+            ]
+        ),
+        (
+            .userOffline("guest", .becameAudience),
+            ["event_type": "user.offline", "user_id": "guest", "reason": "became-audience"]
+        ),
+        (
+            .tracksChanged(guestTracks),
+            [
+                "event_type": "track.changed", "user_id": "guest",
+                "connection_id": .string(SoraBench.other.value), "source": "screen", "audio": true, "video": false,
+                "audio_muted": true, "video_muted": false,
+            ]
+        ),
+        (.roleChanged(.host, by: .member), ["event_type": "role.changed", "role": "host", "by": "self"]),
+        (
+            .muted(.video, isMuted: true, by: .operator),
+            ["event_type": "muted", "kind": "video", "muted": true, "by": "operator"]
+        ),
+        (
+            .networkQuality(LinkQuality(uplink: .good, downlink: .disconnected)),
+            ["event_type": "network.quality", "uplink": 2, "downlink": 6]
+        ),
+    ]
+    @Test(arguments: userEvents.indices) func `events of users have the members of the extension`(row: Int) throws {
+        let (content, expected) = Self.userEvents[row]
+        var event = try #require(try Self.notify(content).object)
+        #expect(event.removeValue(forKey: "timestamp") != nil && event.removeValue(forKey: "type") == "notify")
+        #expect(.object(event) == expected)
     }
 
     @Test(arguments: [nil, false, true])

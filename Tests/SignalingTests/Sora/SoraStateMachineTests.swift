@@ -85,6 +85,95 @@ import Wire
         #expect(bench.sent.count == 1)
     }
 
+    /// The line of the client's layers in the next message, which is a re-offer.
+    private func layers(in bench: inout SoraBench) throws -> (line: Substring, sdp: String) {
+        let offer = try bench.next()
+        #expect(offer["type"] == "re-offer")
+        let sdp = try #require(offer["sdp"]?.string)
+        return (try #require(sdp.split(whereSeparator: \.isNewline).first { $0.hasPrefix("a=simulcast:") }), sdp)
+    }
+
+    private func simulcastBench(_ role: Role) throws -> (bench: SoraBench, unused: ([String]) -> ParticipantEvent) {
+        var bench = SoraBench()
+        try bench.connected(SoraBench.connect(role, #""simulcast":true"#))
+        let mid = try #require(bench.own.compactMap { MID($0) }.first { $0.value.hasPrefix("video") })
+        return (bench, { .unusedLayers(mid: mid, rids: $0.compactMap { RID($0) }) })
+    }
+
+    @Test(arguments: [Role.sendonly, .sendrecv])
+    func `layers that nobody wants are paused by a re-offer, and sent again by the next`(role: Role) throws {
+        var (bench, unused) = try simulcastBench(role)
+        bench.receive(unused(["r1", "r2"]))
+        guard case .findStreams = try bench.request() else { return }
+        bench.take(bench.state.found([], at: bench.now))
+        let paused = try layers(in: &bench)
+        #expect(paused.line == "a=simulcast:recv r0;~r1;~r2")
+
+        bench.receive(unused(["r2"]))
+        #expect(bench.rest.isEmpty && bench.sent.isEmpty, "one offer at a time")
+        bench.answer(paused.sdp)
+        guard case .findStreams = try bench.request() else {
+            Issue.record("a wanted layer waits")
+            return
+        }
+        bench.take(bench.state.found([], at: bench.now))
+        let resumed = try layers(in: &bench)
+        #expect(resumed.line == "a=simulcast:recv r0;r1;~r2")
+        bench.answer(resumed.sdp)
+        #expect(bench.rest.isEmpty && bench.close == nil)
+    }
+
+    @Test func `a re-offer has changes of streams and of layers together`() throws {
+        var (bench, unused) = try simulcastBench(.sendrecv)
+        bench.receive(.subscriptionsChanged)
+        _ = try bench.request()
+        bench.receive(unused(["r2"]))
+        #expect(bench.rest.isEmpty, "asked once")
+        bench.take(bench.state.found([SoraBench.stream(SoraBench.other)], at: bench.now))
+        let offer = try layers(in: &bench)
+        #expect(offer.line == "a=simulcast:recv r0;r1;~r2")
+        #expect(offer.sdp.contains("a=msid:\(SoraBench.other.value) "))
+        #expect(bench.sent.isEmpty)
+    }
+
+    @Test func `the same layers again, other tracks, and unknown layers cause no offer`() throws {
+        var (bench, unused) = try simulcastBench(.sendonly)
+        bench.receive(unused([]))
+        bench.receive(.unusedLayers(mid: MID("other")!, rids: [RID("r2")!]))
+        bench.receive(unused(["r9"]))
+        while case .findStreams? = bench.rest.first {
+            _ = try bench.request()
+            bench.take(bench.state.found([], at: bench.now))
+        }
+        #expect(bench.sent.isEmpty && bench.rest.isEmpty)
+    }
+
+    @Test func `layers are paused after the quiet time, and sent again without it`() throws {
+        let crowd = (0..<150).map { number in
+            let digits = String(number)
+            return SoraBench.stream(ParticipantID("4" + String(repeating: "0", count: 25 - digits.count) + digits)!)
+        }
+        var bench = SoraBench()
+        try bench.connected(SoraBench.connect(.sendrecv, #""simulcast":true"#), streams: crowd)
+        let start = bench.now
+        let mid = try #require(bench.own.compactMap { MID($0) }.first { $0.value.hasPrefix("video") })
+        bench.receive(.unusedLayers(mid: mid, rids: [RID("r2")!]))
+        #expect(bench.rest.isEmpty && bench.state.nextDeadline == start + .seconds(1))
+        let hasWaited = bench.wait(until: start + .seconds(1))
+        #expect(hasWaited)
+        _ = try bench.request()
+        bench.take(bench.state.found(crowd, at: bench.now))
+        bench.answer(try layers(in: &bench).sdp)
+        bench.receive(.unusedLayers(mid: mid, rids: []))
+        guard case .findStreams = try bench.request() else {
+            Issue.record("a wanted layer waits")
+            return
+        }
+        bench.take(bench.state.found(crowd, at: bench.now))
+        let line = try layers(in: &bench).line
+        #expect(line == "a=simulcast:recv r0;r1;r2")
+    }
+
     @Test func `simultaneous joins share an offer, and a single join causes one at once`() throws {
         var bench = SoraBench()
         let crowd = (0..<150).map { number in
@@ -260,7 +349,8 @@ import Wire
         (.transport(.setupTimedOut), 4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"),
         (.transport(.handshakeFailed), 4490, "CONNECTION-STATE-FAILED"),
         (.transport(.fingerprintMismatch), 4490, "BAD-FINGERPRINT"), (.tooSlow, 4490, "INTERNAL-ERROR"),
-        (.setupFailed, 4490, "INTERNAL-ERROR"), (.replaced, 4490, "DUPLICATED-CHANNEL-ID"),
+        (.setupFailed, 4490, "INTERNAL-ERROR"), (.replaced, 1000, "USER-REPLACED"),
+        (.kicked, 1000, "KICKED"), (.banned, 1000, "BANNED"), (.channelTerminated, 1000, "CHANNEL-TERMINATED"),
         (.rejected("WHY"), 4490, "WHY"), (.unanswered, 4490, "ANSWER-TIMEOUT-ERROR"),
         (.unreachable, 4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"), (.crowdedOut, 4490, "INTERNAL-ERROR"),
     ]
@@ -287,7 +377,7 @@ import Wire
         let join = JoinRequest(channel: room, role: .recvonly)
         var node = NodeModel(locations: .loops(1))
         var model = ChannelModel(name: room)
-        try model.joined(join, as: node.admit(join, id: viewer, at: model.now).result.get(), session: session)
+        _ = try model.joined(join, as: node.admit(join, id: viewer, at: model.now).result.get(), session: session)
         _ = try model.setupCompleted(viewer, publications: [], slots: [], decodedVideo: [.vp8, .h264])
         var bench = SoraBench()
         bench.receive(SoraBench.connect(role, members))
@@ -517,7 +607,44 @@ import Wire
         #expect(bench.close == nil)
         while bench.close == nil, bench.wait(until: start + .seconds(70)) {}
         #expect(bench.close?.close == WebSocketClose(4490, "PONG-TIMEOUT-ERROR"))
-        #expect(bench.left == .rejected("PONG-TIMEOUT-ERROR"))
+        #expect(bench.left == .pongTimedOut)
+    }
+
+    @Test func `the quality of the client's network is sent every two seconds, once it is known`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        let start = bench.now
+        let tell = { (bench: inout SoraBench, quality: LinkQuality, seconds: Int64) in
+            let timestamp = 1_700_000_000_000_000_000 + seconds * 1_000_000_000
+            bench.receive(.notification(Notification(.networkQuality(quality), timestamp: timestamp)))
+        }
+        func messages(_ bench: inout SoraBench, until second: Int) throws -> [(Interval, [Int?], String?)] {
+            var messages: [(Interval, [Int?], String?)] = []
+            var waits = true
+            while waits {
+                while !bench.sent.isEmpty {
+                    let message = try bench.next()
+                    guard message["event_type"] == "network.quality" else { continue }
+                    let levels = [message["uplink"]?.integer, message["downlink"]?.integer]
+                    messages.append((bench.now - start, levels, message["timestamp"]?.string))
+                }
+                waits = bench.wait(until: start + .seconds(second))
+            }
+            return messages
+        }
+        #expect(try messages(&bench, until: 4).isEmpty)
+        tell(&bench, LinkQuality(uplink: .excellent, downlink: .good), 0)
+        let first = try messages(&bench, until: 9)
+        #expect(first.map(\.0) == [.seconds(4), .seconds(6), .seconds(8)] && first.allSatisfy { $0.1 == [1, 2] })
+        #expect(
+            first.map { $0.2?.contains("22:13:2\($0.0 == .seconds(4) ? 0 : $0.0 == .seconds(6) ? 2 : 4)") } == [
+                true, true, true,
+            ]
+        )
+        // A change waits for the next message.
+        tell(&bench, .disconnected, 5)
+        let second = try messages(&bench, until: 13)
+        #expect(second.map(\.0) == [.seconds(10), .seconds(12)] && second.allSatisfy { $0.1 == [6, 6] })
     }
 
     @Test func `a shutdown of the node has its own close code`() throws {

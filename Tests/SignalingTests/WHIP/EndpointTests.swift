@@ -50,6 +50,31 @@ struct EndpointTests {
         #expect(await bench.rooms.counts.viewers == 1)
     }
 
+    @Test(arguments: [TURNAnnouncement.off, .auto, .on])
+    func `an answer names the node's TURN server when the setting says so`(announcement: TURNAnnouncement) async throws
+    {
+        var sora = SoraConfiguration()
+        sora.embeddedTURN = announcement
+        let bench = try SignalingBench(sora: sora)
+        let access = TURNAccess(urls: ["turn:192.0.2.9:7000?transport=udp"], username: "u+/1", password: "p/w+")
+        await bench.plane.setTURN(access)
+        try await bench.test { http in
+            for (path, offer) in [("/whip/lobby", Offers.publish), ("/whep/lobby", Offers.watch)] {
+                let response = try await http.post(path, offer)
+                let servers = response.headers[values: .link].filter { $0.contains("ice-server") }
+                let link =
+                    #"<turn:192.0.2.9:7000?transport=udp>; rel="ice-server"; username="u+/1"; "#
+                    + #"credential="p/w+"; credential-type="password""#
+                #expect(servers == (announcement == .on ? [link] : []))
+                #expect(response.headers[values: .link].count == servers.count + 1)
+            }
+        }
+        #expect(await bench.plane.turnPeers.count == (announcement == .on ? 2 : 0))
+        await bench.rooms.shutdown()
+        await bench.expectNothingLeft()
+        #expect(await bench.plane.turnPeers.isEmpty)
+    }
+
     @Test(arguments: ["application/sdp", "application/SDP; charset=utf-8", "APPLICATION/sdp;x=y", " application/sdp "])
     func `the media type is compared without case and parameters`(type: String) async throws {
         try await SignalingBench().test { http in

@@ -159,7 +159,7 @@ struct SessionTests {
             #expect(try await http.send(.head, session.path).status == .noContent)
             let options = try await http.send(.options, session.path)
             #expect(options.status == .ok)
-            #expect(options.headers[.acceptPatch] == "application/trickle-ice-sdpfrag")
+            #expect(options.headers[.acceptPatch] == "application/trickle-ice-sdpfrag, application/json")
             let post = try await http.post(session.path, Offers.publish)
             #expect(post.status == .methodNotAllowed)
             #expect(post.headers[.allow] == "PATCH, DELETE, GET, HEAD, OPTIONS")

@@ -38,8 +38,8 @@ extension AdaptationCase {
         "S6",
         "5 Mbit/s; a screen of 2.5 Mbit/s, 30 kbit/s from 10 to 70 s, then a scroll with a key frame of 120 kB",
         [
-            .atLeast("target min", 2.5, "Mbit/s", bound: 0.1), .atMost("O", 3, "%"), .atMost("Q max", 100, "ms"),
-            .atMost("Z", 1, "%", bound: 15),
+            .atLeast("target min", 2.5, "Mbit/s"), .atMost("O", 3, "%"), .atMost("Q max", 100, "ms"),
+            .atMost("Z", 1, "%", bound: 4),
         ],
         failsFor: [.probesAlways, .neverPaces]
     ) { seed, fault in

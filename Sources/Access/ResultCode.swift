@@ -1,0 +1,104 @@
+/// A result code of a request or of a join, as the client SDKs of apps know it. Not every failure has one.
+public enum ResultCode: UInt32, Hashable, Sendable, CaseIterable {
+    case appUnknown = 0x0201_0201
+    case appDisabled = 0x0201_0202
+    /// The channel cannot be used with this token: it is another app's.
+    case channelInvalid = 0x0201_0203
+    /// The channel does not exist, or nobody is in it.
+    case channelUnknown = 0x0201_0204
+    /// The token is forged, has expired, or is for another channel or user.
+    case badToken = 0x0201_0205
+    /// The members of a channel have different profiles.
+    case profileMismatch = 0x0201_0903
+    case roleChangeFailed = 0x0102_0201
+    /// A field is missing or malformed.
+    case badParameter = 0x0103_0101
+    /// An operator banned the user, or made it audience.
+    case joinFailed = 0x0103_0202
+    /// The user is in the channel already.
+    case alreadyInChannel = 0x0101_0301
+    /// The signature of a URL is wrong.
+    case badSignature = 0x0504_0002
+
+    // Push SDKs tell applications of a push that cannot start with one of the codes from 0x3002_0901 to 0x3002_0905. The
+    // meaning of each is this node's.
+
+    /// The URL of a push has expired.
+    case pushURLExpired = 0x3002_0901
+    /// The channel, the app or the node has as many publishers as it may have.
+    case publishersFull = 0x3002_0902
+    /// An operator blocked publishing to the channel.
+    case streamBlocked = 0x3002_0903
+    /// The user publishes to the channel already.
+    case alreadyPublishing = 0x3002_0904
+    /// Another limit of the channel, the node or the client's network is reached.
+    case overLimit = 0x3002_0905
+}
+
+/// Why a client may not join or publish, for programs. The raw value ends the `type` of a problem document.
+public enum RefusalKind: String, Hashable, Sendable, CaseIterable {
+    case tokenMalformed = "token-malformed"
+    case tokenInvalid = "token-invalid"
+    case tokenExpired = "token-expired"
+    case appUnknown = "app-unknown"
+    case appDisabled = "app-disabled"
+    case urlMalformed = "url-malformed"
+    case urlSignatureWrong = "url-signature-wrong"
+    case urlExpired = "url-expired"
+    case banned
+    case streamBlocked = "stream-blocked"
+    /// The channel is another app's.
+    case channelOfOtherApp = "channel-of-other-app"
+    /// An operator made the user audience.
+    case audienceOnly = "audience-only"
+    /// The channel, the app or the node has as many publishers as it may have.
+    case publishersFull = "publishers-full"
+    /// The channel, the node or the client's network has reached another limit.
+    case overLimit = "over-limit"
+    /// The user publishes to the channel already, and the policy keeps the older publisher.
+    case alreadyPublishing = "already-publishing"
+    /// The user is in the channel already, and the policy keeps the older connection.
+    case userPresent = "user-present"
+
+    public var code: ResultCode {
+        switch self {
+        case .tokenMalformed, .urlMalformed: .badParameter
+        case .tokenInvalid, .tokenExpired: .badToken
+        case .appUnknown: .appUnknown
+        case .appDisabled: .appDisabled
+        case .urlSignatureWrong: .badSignature
+        case .urlExpired: .pushURLExpired
+        case .channelOfOtherApp: .channelInvalid
+        case .banned, .audienceOnly: .joinFailed
+        case .streamBlocked: .streamBlocked
+        case .publishersFull: .publishersFull
+        case .overLimit: .overLimit
+        case .alreadyPublishing: .alreadyPublishing
+        case .userPresent: .alreadyInChannel
+        }
+    }
+}
+
+extension AppTokenError {
+    public var kind: RefusalKind {
+        switch self {
+        case .badParameter: .tokenMalformed
+        case .appUnknown: .appUnknown
+        case .appDisabled: .appDisabled
+        case .wrongHash, .otherChannel, .otherUser: .tokenInvalid
+        case .expired, .expiryIsDuration: .tokenExpired
+        }
+    }
+}
+
+extension URLSignatureError {
+    /// `nil` when the node cannot verify any signature.
+    public var kind: RefusalKind? {
+        switch self {
+        case .malformed, .timestampOutOfRange: .urlMalformed
+        case .wrongHash: .urlSignatureWrong
+        case .expired: .urlExpired
+        case .unsupported: nil
+        }
+    }
+}

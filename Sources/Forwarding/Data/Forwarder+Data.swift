@@ -1,0 +1,61 @@
+public import MediaTypes
+public import Wire
+
+/// Data channels of peers.
+extension Forwarder {
+    /// Performs commands about data channels in their order. Those for unknown peers and closed channels do nothing. What they
+    /// send leaves at the end of the turn.
+    public func perform(_ commands: [DataCommand], at now: Instant, into batch: DatagramBatch) {
+        for command in commands {
+            switch command {
+            case .open(let id, let parameters): withData(of: id) { $0.open(parameters, at: now) }
+            case .send(let message, let receivers):
+                for receiver in receivers {
+                    withData(of: receiver.peer) { $0.send(message, on: receiver.channel, &counters, at: now) }
+                }
+            case .close(let address): withData(of: address.peer) { $0.close(address.channel, at: now) }
+            case .closeAll(let id):
+                // Without channels nothing delays the end.
+                if peer(id)?.isConnected == true, peer(id)?.transport.data != nil {
+                    withData(of: id) { $0.closeAll(at: now) }
+                } else {
+                    removePeer(id, at: now, into: batch)
+                }
+            }
+        }
+    }
+
+    private func withData(of id: PeerID, _ body: (PeerData) -> Void) {
+        guard let peer = peer(id), let data = peer.transport.data else { return }
+        body(data)
+        schedule.markDirty(peer)
+    }
+
+    /// Hands out what happened on a peer's data channels, and sends what they have to send.
+    func serveData(of peer: Peer, at now: Instant, into batch: DatagramBatch) {
+        guard let data = peer.transport.data, peer.isConnected else { return }
+        let id = peer.id
+        data.takeEvents(&counters, at: now) { emit(.data($0), of: id) }
+        peer.transport.flushData(rate: peer.dataRate, &counters, at: now, into: batch)
+        if data.isClosed(at: now) { removePeer(id, at: now, into: batch) }
+    }
+}
+
+extension Peer {
+    /// The least rate of data, bit/s, and its least part of what the path carries.
+    private static let dataRateMin = 32_000
+    private static let dataShareMin = 20
+    /// The least rate of data while all media that is wanted is sent and the path carries it.
+    private static let relaxedDataRateMin = 1_000_000
+
+    /// Bit/s that data channels may take of the path: what media leaves of it. `nil` for no limit but their own congestion
+    /// control, to a peer that is sent no media.
+    var dataRate: Int? {
+        guard let sendRate, allocatedLayersRate > 0 else { return nil }
+        let path = sendRate.sustained
+        let least = max(Self.dataRateMin, path / Self.dataShareMin)
+        // Media waits, so it needs what there is.
+        guard transport.egress.waiting.isEmpty else { return least }
+        return max(path - allocatedLayersRate, sendRate.isRelaxed ? Self.relaxedDataRateMin : least)
+    }
+}

@@ -1,0 +1,175 @@
+public import MediaTypes
+public import TURN
+public import Wire
+
+/// The core's TURN server, and the media addresses that its clients reach.
+final class TURNGateway {
+    var server: TURNServer
+    let mediaAddresses: [TransportAddress]
+    /// Peers that ended in this turn. What is in the batch for them still leaves.
+    var ended: [PeerID] = []
+    /// Without sessions nobody has credentials, so nobody is answered.
+    var isInUse: Bool { server.sessionCount > 0 }
+    /// When allocations expire next; `nil` while there are none.
+    var nextDeadline: Instant? { server.nextDeadline }
+
+    /// Ends the allocations that have expired.
+    func handleTimeout(at now: Instant) { while server.handleTimeout(at: now) != nil {} }
+
+    /// The peer that a datagram to a client's own address is for, and where its packet is behind the header of a channel.
+    func payload(of datagram: RawSpan, to client: NetworkPath) -> (peer: PeerID, payload: Range<Int>)? {
+        server.payload(of: datagram, to: client).map { (PeerID(rawValue: $0.0.rawValue), $0.1) }
+    }
+
+    init(_ server: TURNServer, mediaAddresses: [TransportAddress]) {
+        self.server = server
+        self.mediaAddresses = mediaAddresses
+    }
+}
+
+/// TURN: what a client sends through its allocation reaches its own peer, as if it had come over another socket.
+extension Forwarder {
+    /// Starts the core's TURN server; once. It answers while any peer has credentials.
+    /// - Parameter mediaAddresses: the host candidates of the core's descriptions, the only addresses that clients reach.
+    public func startTURN(_ configuration: TURNConfiguration, mediaAddresses: [TransportAddress]) {
+        precondition(turn == nil, "a core has one TURN server")
+        var generator = self.configuration.generator
+        turn = TURNGateway(TURNServer(configuration, using: &generator), mediaAddresses: mediaAddresses)
+    }
+
+    /// Accepts new TURN credentials for a peer, which may be added later. They end with the peer, or with
+    /// ``removePeer(_:at:into:)`` if it is never added.
+    /// - Returns: `nil` without a TURN server, or when the peer has credentials.
+    public func openTURN(for peer: PeerID, at now: Instant) -> TURNCredentials? {
+        guard let turn else { return nil }
+        let session = TURNSessionID(rawValue: peer.rawValue)
+        guard !turn.server.hasSession(session) else { return nil }
+        var generator = configuration.generator
+        let credentials = TURNCredentials(using: &generator)
+        turn.server.addSession(session, credentials: credentials, peers: turn.mediaAddresses, at: now)
+        return credentials
+    }
+
+    /// The counters of the TURN server; `nil` without one.
+    public var turnCounters: TURNCounters? { turn?.server.counters }
+    /// The allocations of the TURN server.
+    public var turnAllocationCount: Int { turn?.server.allocationCount ?? 0 }
+
+    /// Ends the TURN sessions of peers that ended. To be called after a turn's batch was sent.
+    public func closeTURNSessions(at now: Instant) {
+        guard let turn, !turn.ended.isEmpty else { return }
+        for peer in turn.ended { turn.server.removeSession(TURNSessionID(rawValue: peer.rawValue), at: now) }
+        turn.ended.removeAll()
+    }
+
+    // MARK: - From clients
+
+    /// Whether a datagram is for the TURN server. Asked about STUN only: other datagrams tell it by their first byte.
+    @inline(__always)
+    func isTURN(_ datagram: RawSpan) -> Bool {
+        guard let turn else { return false }
+        return turn.isInUse && TURNServer.isTURN(datagram)
+    }
+
+    /// Takes a datagram for the TURN server, and what it carries for the client's peer.
+    func receivedTURN(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        guard let turn, turn.isInUse else {
+            counters.drop(.unknownProtocol)
+            return
+        }
+        guard batch.hasRoom() else { return }
+        // The server counts what it drops.
+        guard
+            let event = try? turn.server.handle(
+                datagram.bytes.extracting(0..<length),
+                from: path,
+                at: now,
+                into: batch
+            ),
+            case .relayed(let session, let relayedPath, let payload) = event
+        else { return }
+        var inner = datagram._mutatingExtracting(payload)
+        receivedRelayed(
+            &inner,
+            of: PeerID(rawValue: session.rawValue),
+            path: relayedPath,
+            at: now,
+            into: batch
+        )
+    }
+
+    /// Takes a datagram from a relayed address. It reaches the peer that the allocation belongs to, and no other.
+    private func receivedRelayed(
+        _ datagram: inout MutableRawSpan,
+        of peer: PeerID,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        let kind = PacketProtocol(firstByte: datagram.bytes.byte(at: 0))
+        if kind == .stun {
+            receivedSTUN(datagram.bytes, of: peer, path: path, at: now, into: batch)
+            return
+        }
+        guard directory.peer(over: path)?.object.id == peer else {
+            counters.drop(.unvalidatedAddress)
+            return
+        }
+        switch kind {
+        case .dtls: receivedDTLS(datagram.bytes, path: path, at: now, into: batch)
+        case .rtp: receivedMedia(&datagram, length: datagram.byteCount, path: path, at: now, into: batch)
+        default: counters.drop(.unknownProtocol)
+        }
+    }
+
+    /// Answers a Binding request that names no peer: clients of a TURN server use it as a STUN server too.
+    /// - Returns: whether the request was such a one.
+    func answeredBinding(
+        _ message: borrowing STUNMessageView,
+        from path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) -> Bool {
+        guard let turn, turn.isInUse, message.messageClass == .request, message.usernameRange == nil,
+            path.local.kind != .relayed
+        else { return false }
+        if batch.hasRoom() { turn.server.answerBinding(message, from: path, at: now, into: batch) }
+        return true
+    }
+
+    // MARK: - To clients
+
+    /// Frames the datagrams of a run on a relayed path for their client. Drops them, counted by the server, when the
+    /// allocation or its permission has ended.
+    ///
+    /// - Parameters:
+    ///   - run: a run of `batch` that ``completeBatch()`` was called for.
+    ///   - framed: gets a datagram for each one of the run, to the client's own address.
+    /// - Returns: whether the path is a relayed one of this core.
+    public func frame(
+        _ run: DatagramBatch.Run,
+        of batch: DatagramBatch,
+        at now: Instant,
+        into framed: DatagramBatch
+    ) -> Bool {
+        guard let turn, run.path.local.kind == .relayed else { return false }
+        guard var route = try? turn.server.route(over: run.path, at: now) else { return true }
+        let start = route.headerBytes
+        batch.forEachDatagram(of: run) { bytes in
+            let end = start + bytes.byteCount
+            let isFramed = framed.append(to: route.client) { slot in
+                guard end <= slot.byteCount else { return nil }
+                slot.store(bytes, at: start)
+                return route.frame(start..<end, in: &slot)?.upperBound
+            }
+            if isFramed { turn.server.noteSent() } else { turn.server.noteTooLong() }
+        }
+        return true
+    }
+}

@@ -1,0 +1,40 @@
+import EventLoop
+import Forwarding
+public import MediaTypes
+import TURN
+import Wire
+
+/// The loop as a TURN server on its own media port.
+extension MediaLoop {
+    /// Allocations that a session has at a time: one for each of a few network interfaces, and again for an ICE restart.
+    private static let sessionAllocationsMax = 8
+
+    /// Starts the TURN server, once the sockets are open.
+    func startTURN(_ settings: TURNSettings) {
+        let candidates = transport().candidates
+        var configuration = TURNConfiguration(
+            addresses: candidates.map(\.ip),
+            reservedPorts: settings.reservedPorts.union(sockets.map(\.local.port))
+        )
+        configuration.sessionAllocationsMax = Self.sessionAllocationsMax
+        forwarder.startTURN(configuration, mediaAddresses: candidates)
+        let framed = DatagramBatch(capacity: batch.capacity)
+        self.framed = framed
+        eventLoop.onOtherRun = { [forwarder] run, batch in
+            forwarder.frame(run, of: batch, at: EventLoop.now(), into: framed)
+        }
+    }
+
+    /// The URIs of the loop's TURN server: at the most preferred address, of IPv4 if there is one.
+    private var turnURLs: [String] {
+        let candidates = transport().candidates
+        guard let address = candidates.first(where: \.ip.isV4) ?? candidates.first else { return [] }
+        return ["turn:\(address)?transport=udp"]
+    }
+
+    public func openTURN(for peer: PeerID) -> TURNAccess? {
+        let urls = turnURLs
+        guard !urls.isEmpty, let credentials = forwarder.openTURN(for: peer, at: EventLoop.now()) else { return nil }
+        return TURNAccess(urls: urls, username: credentials.username, password: credentials.password)
+    }
+}

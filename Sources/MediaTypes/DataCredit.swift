@@ -1,0 +1,54 @@
+internal import Synchronization
+
+/// How much received data its readers may hold at a time. What exceeds it stays in the receive window of its sender, so that a
+/// reader that is behind slows down the sender and holds no more memory.
+public final class DataCredit: Sendable {
+    private let bytesMax: Int
+    private let parent: DataCredit?
+    private let taken = Atomic<Int>(0)
+
+    /// - Parameters:
+    ///   - bytesMax: the bytes that may be held. One message more may exceed them.
+    ///   - parent: counts the same bytes together with those of others.
+    public init(bytesMax: Int, parent: DataCredit? = nil) {
+        self.bytesMax = bytesMax
+        self.parent = parent
+    }
+
+    /// Bytes that are held, overheads included.
+    public var bytesTaken: Int { taken.load(ordering: .relaxed) }
+    /// Whether more may be handed out.
+    public var hasRoom: Bool { bytesTaken < bytesMax && parent?.hasRoom ?? true }
+
+    /// Takes the cost of one event from the credit until the lease is gone.
+    public func lease(bytes: Int) -> DataLease { DataLease(bytes: bytes, of: self) }
+
+    fileprivate func take(_ bytes: Int) {
+        taken.wrappingAdd(bytes, ordering: .relaxed)
+        parent?.take(bytes)
+    }
+
+    fileprivate func give(_ bytes: Int) {
+        taken.wrappingSubtract(bytes, ordering: .relaxed)
+        parent?.give(bytes)
+    }
+}
+
+/// A part of a ``DataCredit``, given back when nobody holds it any more.
+public final class DataLease: Sendable, Equatable {
+    /// What an event costs besides its bytes.
+    private static let overheadBytes = 512
+
+    private let bytes: Int
+    private let credit: DataCredit
+
+    fileprivate init(bytes: Int, of credit: DataCredit) {
+        self.bytes = bytes + Self.overheadBytes
+        self.credit = credit
+        credit.take(self.bytes)
+    }
+
+    deinit { credit.give(bytes) }
+
+    public static func == (left: DataLease, right: DataLease) -> Bool { left === right }
+}

@@ -1,0 +1,110 @@
+package import Wire
+
+// What operators decide about a user: about all its connections, and those that it makes later.
+
+extension ChannelModel {
+    /// What operators decided about a user.
+    func hold(of user: String) -> OperatorHolds.Hold { state.session?.holds[user] ?? OperatorHolds.Hold() }
+
+    /// Whether an operator keeps the newcomer's user in the audience.
+    func isHeldInAudience(_ request: JoinRequest) -> Bool {
+        request.clientID.map { hold(of: $0).isAudience } ?? false
+    }
+
+    private mutating func changeHold(of user: String, _ change: (inout OperatorHolds.Hold) -> Void) {
+        let users = Set(participants.values.lazy.map(\.member.clientID))
+        state.session?.holds.change(user, isPresent: users.contains, change)
+    }
+
+    /// An operator makes a user of an interactive channel host or audience. Audience stays so until an operator makes it
+    /// host: a connection that only sends ends, and the user's own requests and later connections do not make it host.
+    ///
+    /// - Returns: the number of connections that changed or ended, and the effects.
+    /// - Throws: ``RoomError/participantUnknown``, ``RoomError/rolesUnused``. For host also
+    ///   ``RoomError/roleUnavailable``, ``RoomError/publishingForbidden`` and ``RoomError/publishersFull`` when none of the
+    ///   user's connections can be host. Nothing has changed then.
+    package mutating func roleRequested(
+        _ role: ChannelRole,
+        ofUser user: String
+    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+        let ids = members(clientID: user)
+        guard !ids.isEmpty else { throw .participantUnknown }
+        guard profile == .interactive else { throw .rolesUnused }
+        switch role {
+        case .host: return try madeHost(ids, user)
+        case .audience: return try madeAudience(ids, user)
+        }
+    }
+
+    private mutating func madeHost(
+        _ ids: [ParticipantID],
+        _ user: String
+    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+        var refusal: RoomError? = .roleUnavailable
+        var (changed, effects) = (0, [Effect]())
+        for id in ids {
+            guard let participant = participants[id] else { continue }
+            guard participant.role.publishes || participant.negotiatedRole == .sendrecv else { continue }
+            // One that is interrupted or setting up may become host by itself once it is connected.
+            guard !participant.role.publishes, participant.isActive else {
+                refusal = nil
+                continue
+            }
+            do throws(RoomError) {
+                effects += try roleRequested(.host, of: id, by: .operator)
+                changed += 1
+                refusal = nil
+            } catch {
+                if refusal != nil { refusal = error }
+            }
+        }
+        if let refusal { throw refusal }
+        changeHold(of: user) { $0.isAudience = false }
+        return (changed, effects)
+    }
+
+    private mutating func madeAudience(
+        _ ids: [ParticipantID],
+        _ user: String
+    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+        changeHold(of: user) { $0.isAudience = true }
+        var (changed, effects) = (0, [Effect]())
+        // First those that end, so that the user goes offline as one that became audience.
+        for id in ids where participants[id]?.negotiatedRole == .sendonly {
+            effects += left(id, reason: .madeAudience)
+            changed += 1
+        }
+        for id in ids {
+            guard let participant = participants[id], participant.role.publishes else { continue }
+            effects += try change(participant, to: .audience, by: .operator)
+            changed += 1
+        }
+        return (changed, effects)
+    }
+
+    /// An operator mutes kinds of a user's media or unmutes them, also of connections that it makes later.
+    ///
+    /// - Returns: the number of connections that changed, and the effects.
+    /// - Throws: ``RoomError/participantUnknown``.
+    package mutating func muteRequested(
+        _ isMuted: Bool,
+        _ kinds: Set<MediaKind>,
+        ofUser user: String
+    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+        let ids = members(clientID: user)
+        guard !ids.isEmpty else { throw .participantUnknown }
+        changeHold(of: user) { hold in
+            if isMuted { hold.muted.formUnion(kinds) } else { hold.muted.subtract(kinds) }
+        }
+        var (changed, effects) = (0, [Effect]())
+        for id in ids {
+            let before = participants[id]?.mutedByOperator
+            for kind in MediaKind.allCases where kinds.contains(kind) {
+                guard let participant = participants[id] else { continue }
+                effects += try mute(isMuted, kind, of: participant, by: .operator)
+            }
+            if participants[id]?.mutedByOperator != before { changed += 1 }
+        }
+        return (changed, effects)
+    }
+}

@@ -1,0 +1,157 @@
+package import Wire
+
+// Profiles, roles and mute. A member's ``Member/role`` is what it does in the channel: `recvonly` for a member of the
+// audience, whatever its transport negotiated. So a change of the role needs no negotiation with the member itself.
+
+extension ChannelModel {
+    /// The channel's profile. Without members that know profiles, everyone is announced, as in a communication.
+    package var profile: ChannelProfile { state.session?.profile ?? .communication }
+
+    /// Whether the newcomer requests another profile than the channel has.
+    func isProfileMismatched(by request: JoinRequest) -> Bool {
+        guard let requested = request.options?.profile, let profile = state.session?.profile else { return false }
+        return requested != profile
+    }
+
+    /// What a newcomer does in the channel first. Who only sends cannot be audience.
+    func firstRole(of request: JoinRequest) -> Role {
+        if request.role == .sendrecv, isHeldInAudience(request) { return .recvonly }
+        guard request.role == .sendrecv, let options = request.options, options.role == .audience,
+            (state.session?.profile ?? options.profile) == .interactive
+        else { return request.role }
+        return .recvonly
+    }
+
+    /// Fixes the profile for as long as the channel has members. Members that do not know profiles fit any.
+    mutating func fixProfile(for request: JoinRequest) {
+        guard let options = request.options, state.session?.profile == nil else { return }
+        state.session?.profile = options.profile ?? .communication
+    }
+
+    /// Makes an active member host or audience. It does nothing when the member has the role.
+    ///
+    /// - Throws: ``RoomError/participantUnknown`` unless it is active, ``RoomError/rolesUnused``,
+    ///   ``RoomError/roleUnavailable``, ``RoomError/publishingForbidden``, ``RoomError/publishersFull``, and
+    ///   ``RoomError/audienceByOperator`` when an operator keeps the member's user in the audience.
+    package mutating func roleRequested(
+        _ role: ChannelRole,
+        of id: ParticipantID,
+        by initiator: Initiator
+    ) throws(RoomError) -> [Effect] {
+        guard let participant = participants[id], participant.isActive else { throw .participantUnknown }
+        guard profile == .interactive else { throw .rolesUnused }
+        guard participant.channelRole != role else { return [] }
+        guard participant.negotiatedRole == .sendrecv else { throw .roleUnavailable }
+        if initiator == .member, role == .host, hold(of: participant.member.clientID).isAudience {
+            throw .audienceByOperator
+        }
+        return try change(participant, to: role, by: initiator)
+    }
+
+    /// Changes the role of a participant that may be setting up or interrupted.
+    mutating func change(
+        _ participant: Participant,
+        to role: ChannelRole,
+        by initiator: Initiator
+    ) throws(RoomError) -> [Effect] {
+        let id = participant.id
+        var effects: [Effect] = []
+        switch role {
+        case .host:
+            guard participant.mayPublish else { throw .publishingForbidden }
+            guard state.publishers.count < limits.publishersPerChannelMax else { throw .publishersFull }
+            becameHost(participant, into: &effects)
+        case .audience: becameAudience(participant, into: &effects)
+        }
+        if participant.isConnected, participant.receivesNotifications, participant.options != nil {
+            effects.append(.notify(.roleChanged(role, by: initiator), to: [id]))
+        }
+        reportRole(of: id, by: initiator, into: &effects)
+        changed(into: &effects)
+        return effects
+    }
+
+    private mutating func becameHost(_ before: Participant, into effects: inout [Effect]) {
+        let id = before.id
+        state.publishers.insert(id, order: before.order)
+        setRole(.sendrecv, of: before)
+        guard let participant = participants[id] else { return }
+        if participant.isConnected { wentLive(participant, into: &effects) }
+        if let followers = state.followers[id] { updateSlots(of: followers, into: &effects) }
+        guard participant.isConnected else { return }
+        announce(participant, into: &effects)
+        for mid in participant.speaking { speechChanged(of: id, in: mid, isSpeaking: true, into: &effects) }
+    }
+
+    private mutating func becameAudience(_ before: Participant, into effects: inout [Effect]) {
+        let id = before.id
+        state.publishers.remove(order: before.order)
+        setRole(.recvonly, of: before)
+        if let followers = state.followers[id] { updateSlots(of: followers, into: &effects) }
+        stopStream(of: before, companions(of: before), into: &effects)
+        announceGone(before, companions(of: before), .becameAudience, into: &effects)
+        participants[id]?.isAnnounced = false
+    }
+
+    private mutating func setRole(_ role: Role, of participant: Participant) {
+        participants[participant.id]?.member.role = role
+        guard participant.isConnected else { return }
+        state.counts.add(-1, participant.role)
+        state.counts.add(1, role)
+    }
+
+    /// Mutes a kind of an active member's media, or unmutes it. An operator's mute also stops forwarding, and the member
+    /// cannot undo it.
+    ///
+    /// - Throws: ``RoomError/participantUnknown`` unless it is active, ``RoomError/mutedByOperator``.
+    package mutating func muteRequested(
+        _ isMuted: Bool,
+        _ kind: MediaKind,
+        of id: ParticipantID,
+        by initiator: Initiator
+    ) throws(RoomError) -> [Effect] {
+        guard let before = participants[id], before.isActive else { throw .participantUnknown }
+        return try mute(isMuted, kind, of: before, by: initiator)
+    }
+
+    /// Mutes a participant that may be setting up or interrupted.
+    mutating func mute(
+        _ isMuted: Bool,
+        _ kind: MediaKind,
+        of before: Participant,
+        by initiator: Initiator
+    ) throws(RoomError) -> [Effect] {
+        let id = before.id
+        var after = before
+        switch initiator {
+        case .member:
+            guard isMuted || !before.mutedByOperator.contains(kind) else { throw .mutedByOperator }
+            if isMuted { after.mutedByItself.insert(kind) } else { after.mutedByItself.remove(kind) }
+        case .operator:
+            if isMuted { after.mutedByOperator.insert(kind) } else { after.mutedByOperator.remove(kind) }
+        }
+        guard after.mutedByItself != before.mutedByItself || after.mutedByOperator != before.mutedByOperator else {
+            return []
+        }
+        participants[id] = after
+        var effects: [Effect] = []
+        if after.mutedByOperator != before.mutedByOperator {
+            updateSlots(thatMayPlay: id, into: &effects)
+            if kind == .audio { updateSpeech(of: id, into: &effects) }
+            if after.isConnected, after.receivesNotifications, after.options != nil {
+                effects.append(.notify(.muted(kind, isMuted: isMuted, by: initiator), to: [id]))
+            }
+        }
+        announceTracks(of: id, changedFrom: before.tracks, into: &effects)
+        if after.muted != before.muted { changed(into: &effects) }
+        return effects
+    }
+
+    /// Updates all slots that may play a live sender.
+    private mutating func updateSlots(thatMayPlay sender: ParticipantID, into effects: inout [Effect]) {
+        guard participants[sender]?.isLive == true else { return }
+        updateSlots(of: state.followersOfCurrent, into: &effects)
+        if let followers = state.followers[sender] { updateSlots(of: followers, into: &effects) }
+        for viewer in state.followersOfEveryone { updateSlots(of: viewer, from: sender, into: &effects) }
+    }
+}

@@ -1,0 +1,131 @@
+// Kicks, bans and blocks, and the roles and mutes of users.
+
+import Synchronization
+public import Wire
+
+extension Rooms {
+    /// Makes a user of an interactive channel host or audience.
+    ///
+    /// Audience stays so until an operator makes it host, also when it joins again: its own requests are refused with
+    /// ``RoomError/audienceByOperator``. Connections that only send, such as a shared screen, end.
+    /// - Returns: the number of connections that changed or ended.
+    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``, ``RoomError/rolesUnused``. For host also
+    ///   ``RoomError/roleUnavailable``, ``RoomError/publishingForbidden`` and ``RoomError/publishersFull`` when none of the
+    ///   user's connections can be host.
+    @discardableResult
+    public func changeRole(
+        of user: String,
+        in channel: ChannelName,
+        to role: ChannelRole
+    ) async throws(RoomError) -> Int {
+        try await self.channel(named: channel).changeRole(ofUser: user, to: role)
+    }
+
+    /// Stops the forwarding of kinds of a user's media, or starts it again. It also holds when the user joins again, and
+    /// the user cannot undo it.
+    /// - Returns: the number of connections that changed.
+    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``.
+    @discardableResult
+    public func setMuted(
+        _ isMuted: Bool,
+        kinds: Set<MediaKind>,
+        of user: String,
+        in channel: ChannelName
+    ) async throws(RoomError) -> Int {
+        try await self.channel(named: channel).setMuted(isMuted, kinds: kinds, ofUser: user)
+    }
+
+    /// Ends all participants of one user in a channel. The user may join again.
+    /// - Returns: the participants that ended.
+    @discardableResult
+    public func kick(_ clientID: String, from channel: ChannelName) async -> [ParticipantID] {
+        await end(channel: channel, clientID: clientID, reason: .kicked)
+    }
+
+    /// Ends all participants of a channel. Its name can be used again.
+    /// - Returns: the participants that ended.
+    @discardableResult
+    public func terminate(_ channel: ChannelName) async -> [ParticipantID] {
+        await end(channel: channel, reason: .channelTerminated)
+    }
+
+    /// Refuses a user or stream from now on, in place of an earlier block of the same subject, and ends the participants
+    /// that it would refuse.
+    ///
+    /// - Returns: the participants that ended, with the registrations that observers ended.
+    /// - Throws: ``RoomError/blocksFull``.
+    @discardableResult
+    public func block(_ block: Block) async throws(RoomError) -> [ParticipantID] {
+        let now = environment.clock.now()
+        try node.withModel { node throws(RoomError) in try node.blocked(block, at: now) }
+        let ended = await endParticipants(refusedBy: block)
+        let registrations = blockObservers.withLock { $0 }.flatMap { $0(block) }
+        return ended + registrations.filter { !ended.contains($0) }
+    }
+
+    private func endParticipants(refusedBy block: Block) async -> [ParticipantID] {
+        // A newcomer that was admitted before is a participant by the time its channel's actor is called.
+        switch block.subject {
+        case .user(let user):
+            var ended: [ParticipantID] = []
+            for channel in node.actors { ended += await channel.end(role: nil, clientID: user, reason: .banned) }
+            return ended
+        case .member(let user, let channel):
+            return await end(channel: channel, clientID: user, reason: .banned)
+        case .stream(let channel):
+            var ended: [ParticipantID] = []
+            for role in Role.allCases where role.publishes {
+                ended += await end(channel: channel, role: role, reason: .banned)
+            }
+            return ended
+        }
+    }
+
+    /// Calls an observer for each new block, after newcomers are refused. It ends what it holds for users that are no
+    /// participants, and returns the identifiers of what it ended. It must not block or call the rooms.
+    public func onBlock(_ observer: @escaping @Sendable (Block) -> [ParticipantID]) {
+        blockObservers.withLock { $0.append(observer) }
+    }
+
+    /// Why a block refuses a user in a channel; `nil` when none does. For those who are in no channel's list: participants
+    /// are refused by ``reserve(_:)``.
+    ///
+    /// - Parameters:
+    ///   - clientID: `nil` for a client without a name.
+    ///   - role: what it would do in the channel.
+    public func blockRefusal(of clientID: String?, in channel: ChannelName, as role: Role) -> RoomError? {
+        let request = JoinRequest(channel: channel, role: role, clientID: clientID)
+        let now = environment.clock.now()
+        return node.withModel { $0.blocks.refusal(of: request, at: now) }
+    }
+
+    /// How long a permission lasts from now on by the rooms' clock; zero or less when it has expired.
+    public func timeLeft(until expiry: AccessExpiry) -> Interval {
+        Interval(nanoseconds: expiry.nanoseconds(from: environment.clock.now()))
+    }
+
+    /// Lifts a block.
+    /// - Returns: whether there was one.
+    @discardableResult
+    public func liftBlock(of subject: Block.Subject) async -> Bool {
+        let now = environment.clock.now()
+        return node.withModel { $0.blockLifted(of: subject, at: now) }
+    }
+
+    /// The block of a subject; `nil` without one.
+    public func block(of subject: Block.Subject) async -> Block? {
+        let now = environment.clock.now()
+        return node.withModel { $0.block(of: subject, at: now) }
+    }
+
+    /// All blocks, in no particular order.
+    public var blocks: [Block] {
+        get async {
+            let now = environment.clock.now()
+            return node.withModel { $0.allBlocks(at: now) }
+        }
+    }
+
+    /// The number of seconds since 1970 UTC by the rooms' clock.
+    public var unixSeconds: Int64 { environment.clock.now().unixSeconds }
+}

@@ -1,0 +1,29 @@
+/// An operator's refusal of a user or a stream, until it expires or is lifted.
+public struct Block: Hashable, Sendable {
+    /// Who or what is refused.
+    public enum Subject: Hashable, Sendable {
+        /// A user, by client ID, in all channels.
+        case user(String)
+        /// A user, by client ID, in one channel.
+        case member(String, of: ChannelName)
+        /// Everyone who publishes to a channel. Viewers are admitted.
+        case stream(ChannelName)
+    }
+
+    public let subject: Subject
+    /// When it expires, in seconds since 1970 UTC; `nil` for never.
+    public let untilUnixSeconds: Int64?
+
+    public init(_ subject: Subject, untilUnixSeconds: Int64? = nil) {
+        self.subject = subject
+        self.untilUnixSeconds = untilUnixSeconds
+    }
+
+    /// Whether it has expired at a time in seconds since 1970 UTC.
+    func isOver(at unixSeconds: Int64) -> Bool { untilUnixSeconds.map { $0 <= unixSeconds } ?? false }
+}
+
+extension RoomTime {
+    /// In seconds since 1970 UTC.
+    var unixSeconds: Int64 { unixNanoseconds / 1_000_000_000 }
+}

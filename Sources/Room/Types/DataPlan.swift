@@ -1,0 +1,73 @@
+public import MediaTypes
+
+/// A data channel that the node opens to a participant, and what its messages are for.
+public struct DataChannelPlan: Hashable, Sendable {
+    public enum Use: Hashable, Sendable {
+        /// Messages come from and go to the participant's signaling.
+        case signaling
+        /// Messages go to the other participants with a channel of this label.
+        case messages(sends: Bool, receives: Bool)
+    }
+
+    public var parameters: DataChannelParameters
+    public var use: Use
+    /// Whether each message is a zlib stream (RFC 1950), in both directions.
+    public var isCompressed: Bool
+    /// Whether each message to the participant begins with its sender's identifier.
+    public var hasSenderHeader: Bool
+
+    public init(
+        _ parameters: DataChannelParameters,
+        use: Use,
+        isCompressed: Bool = false,
+        hasSenderHeader: Bool = false
+    ) {
+        self.parameters = parameters
+        self.use = use
+        self.isCompressed = isCompressed
+        self.hasSenderHeader = hasSenderHeader
+    }
+
+    /// Whether a label is one of messages between participants: it starts with `#`, and has more.
+    public static func isOfMessages(_ label: String) -> Bool {
+        label.utf8.first == UInt8(ascii: "#") && (2...DataChannelParameters.textBytesMax).contains(label.utf8.count)
+    }
+}
+
+/// The data channels that the node opens to a participant.
+public struct DataPlan: Sendable {
+    public var channels: [DataChannelPlan]
+    /// The last message to a participant that the node ends, and the label of its channel.
+    public var farewell: @Sendable (EndReason) -> (label: String, bytes: [UInt8])?
+
+    /// - Parameter channels: with distinct labels, at most ``DataChannelParameters/channelsMax``.
+    public init(
+        _ channels: [DataChannelPlan],
+        farewell: @escaping @Sendable (EndReason) -> (label: String, bytes: [UInt8])? = { _ in nil }
+    ) {
+        self.channels = channels
+        self.farewell = farewell
+    }
+}
+
+/// What happened to the data channels of a participant, for its signaling.
+public enum ParticipantDataEvent: Sendable, Equatable {
+    /// All channels of its plan are open.
+    case opened
+    /// A message of a channel for signaling, decompressed.
+    case message(label: String, [UInt8], lease: DataLease?)
+    /// A message of a channel for signaling could not be decompressed.
+    case damaged(label: String)
+    /// A channel of its plan closed, or could not be opened.
+    case closed(label: String)
+}
+
+/// Why a message between participants was dropped.
+public enum MessageDropReason: String, Hashable, Sendable, CaseIterable {
+    /// The participant may not send with this label.
+    case notPermitted = "not_permitted"
+    /// The participant sends more than it may.
+    case rate
+    /// It is not a zlib stream, or too long.
+    case malformed
+}

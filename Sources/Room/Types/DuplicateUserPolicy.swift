@@ -1,0 +1,11 @@
+/// What happens when a user joins a channel with a connection for what another connection of it does already: to
+/// publish, or to watch.
+public enum DuplicateUserPolicy: String, Hashable, Sendable, Codable, CaseIterable {
+    /// Both stay.
+    case allow
+    /// The new connection takes the place of the old one, which ends with ``EndReason/replaced``.
+    case replace
+    /// The new connection is refused with ``RoomError/userPresent``, or with ``RoomError/alreadyPublishing`` when
+    /// it conflicts with others by what it publishes only.
+    case refuse
+}

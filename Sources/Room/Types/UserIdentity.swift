@@ -1,0 +1,24 @@
+/// The user behind a participant, by which the user's connections in one channel belong together.
+///
+/// Names of different origins are different users: a client that chooses the name of an authorized user is not that
+/// user.
+public struct UserIdentity: Hashable, Sendable, Codable {
+    public enum Origin: String, Hashable, Sendable, Codable {
+        /// The client chose the name.
+        case chosen
+        /// Its token or the authentication webhook has the name.
+        case authorized
+        /// A signed URL permits to publish this stream. The name is the path of the URL.
+        case stream
+    }
+    public let name: String
+    public let origin: Origin
+
+    public init(_ name: String, _ origin: Origin) {
+        self.name = name
+        self.origin = origin
+    }
+
+    /// The name, if authorization vouches for it.
+    public var authorizedName: String? { origin == .authorized ? name : nil }
+}

@@ -1,0 +1,115 @@
+import Access
+import Negotiation
+import Room
+import Wire
+
+/// Why the relay refuses a client, for its `reject` message.
+struct AyameRefusal: Error, Hashable, Sendable {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+
+    static let full = Self("full")
+    /// An operator requires another path of the media than the room has.
+    static let otherMedia = Self("OTHER-MEDIA")
+
+    /// The refusal by the rooms: the close reason of Sora clients, where they have one of their own.
+    init(_ error: RoomError) {
+        let reason = SoraClose(error).close.reason
+        switch error {
+        case .channelFull: self = .full
+        default: self.init(reason == SoraClose.Reason.internalError.rawValue ? AyameSession.internalError : reason)
+        }
+    }
+}
+
+/// A client of the relay as a participant of the channel that has its room's name. The node answers the client's offer, and
+/// the client gets what the newest other publisher of the channel sends: the other member.
+struct AyameMedia: Sendable {
+    /// A client's media on the node.
+    struct Opened: Sendable {
+        let resource: ResourceID
+        /// Of its participant, until the participant ends.
+        let events: ParticipantEvents
+        /// The SDP answer.
+        let answer: String
+    }
+
+    let rooms: Rooms
+    let registration: AyameRegistration
+    let permission: AyamePermission
+
+    func open(_ sdp: String, from network: ClientNetwork) async -> Result<Opened, AyameRefusal> {
+        do throws(AyameRefusal) {
+            let offer: CallOffer
+            do { offer = try CallOffer(parsing: sdp) } catch { throw AyameRefusal(error.sentence) }
+            try check(offer)
+            let reservation: Rooms.Reservation
+            do {
+                reservation = try await rooms.reserve(request(for: offer, network))
+            } catch {
+                throw AyameRefusal(error)
+            }
+            return .success(try await activate(offer, reservation))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func check(_ offer: CallOffer) throws(AyameRefusal) {
+        let permissions = permission.grants.permissions
+        guard let kind = offer.kinds.first(where: { !permissions.permits($0) }) else { return }
+        throw AyameRefusal("The key does not permit \(kind.rawValue); leave it out of the offer.")
+    }
+
+    private func request(for offer: CallOffer, _ network: ClientNetwork) -> JoinRequest {
+        let role: Role =
+            switch (offer.sentKinds.isEmpty, offer.receivedKinds.isEmpty) {
+            case (true, _): .recvonly
+            case (false, true): .sendonly
+            case (false, false): .sendrecv
+            }
+        var request = JoinRequest(
+            channel: registration.room,
+            role: role,
+            id: ParticipantID(permission.connectionID),
+            clientID: registration.clientID,
+            agent: registration.agent,
+            network: network
+        )
+        permission.grants.apply(to: &request)
+        // The protocol has no notifications.
+        request.receivesNotifications = false
+        return request
+    }
+
+    private func activate(
+        _ offer: CallOffer,
+        _ reservation: Rooms.Reservation
+    ) async throws(AyameRefusal) -> Opened {
+        var generator = SystemRandomNumberGenerator()
+        let answered = offer.answer(
+            local: reservation.local,
+            streamID: reservation.participant.value,
+            // 62 bits are usable with every SDP parser (RFC 9429 §5.2.1).
+            sessionID: UInt64.random(in: 1..<(1 << 62)),
+            videoBitsPerSecondMax: permission.grants.announcedVideoBitsPerSecond,
+            using: &generator
+        )
+        do throws(RoomError) {
+            _ = try await rooms.activate(
+                reservation,
+                remote: answered.remote,
+                receive: answered.receive,
+                send: answered.send,
+                firstMediaKind: offer.kinds.first ?? .audio,
+                mids: offer.mids
+            )
+            guard let events = await rooms.events(of: reservation.resource) else { throw .endedDuringSetup }
+            return Opened(resource: reservation.resource, events: events, answer: answered.answer)
+        } catch {
+            await rooms.cancel(reservation)
+            throw AyameRefusal(error)
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Room
+
+/// Writes server-sent events to one client, within the limits on unsent bytes and on the time of a write.
+final class EventStreamOutput: Sendable {
+    private let connection: any Channel
+    private let timeout: TimeAmount
+    private let outbound: OutboundBudget
+    private let id: OutboundBudget.ID
+
+    init(_ connection: any Channel, network: ClientNetwork, outbound: OutboundBudget, timeout: Duration) {
+        self.connection = connection
+        self.timeout = TimeAmount(timeout)
+        self.outbound = outbound
+        id = outbound.add(from: network) { connection.close(promise: nil) }
+    }
+
+    deinit { outbound.remove(id) }
+
+    /// Writes, and closes the connection when the client does not read within the write timeout.
+    @concurrent func write(_ bytes: ByteBuffer, to writer: inout any ResponseBodyWriter) async throws {
+        let connection = connection
+        let watchdog = connection.eventLoop.scheduleTask(in: timeout) { connection.close(promise: nil) }
+        let count = bytes.readableBytes
+        outbound.change(id, by: count)
+        defer {
+            watchdog.cancel()
+            outbound.change(id, by: -count)
+        }
+        try await writer.write(bytes)
+    }
+}
+
+/// A stream of server-sent events.
+protocol EventStream: Sendable {
+    /// Returns when the client or the server ends the stream. Throws when a write fails.
+    @concurrent func write(to writer: inout any ResponseBodyWriter) async throws
+
+    /// Ends the stream after the current write.
+    func finish()
+}
+
+extension ByteBuffer {
+    /// A comment of a stream of server-sent events, which keeps the connection open.
+    static var heartbeat: Self { ByteBuffer(string: ": still here\n\n") }
+}
+
+extension PublicResponder {
+    static var eventStreamHeaders: HTTPFields {
+        [.contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no"]
+    }
+
+    func eventStreamOutput(_ context: PublicContext) -> EventStreamOutput {
+        EventStreamOutput(
+            context.channel,
+            network: context.network,
+            outbound: outbound,
+            timeout: configuration.limits.writeTimeout
+        )
+    }
+
+    /// A response that lasts as long as the stream.
+    func response(_ request: Request, _ stream: some EventStream) -> Response {
+        let body = request.body
+        return Response(
+            status: .ok,
+            headers: Self.eventStreamHeaders,
+            body: ResponseBody { writer in
+                try await body.consumeWithInboundCloseHandler { _ in
+                    try await stream.write(to: &writer)
+                } onInboundClosed: {
+                    stream.finish()
+                }
+                let last = writer
+                try await last.finish(nil)
+            }
+        )
+    }
+}

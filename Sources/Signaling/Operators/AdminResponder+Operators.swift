@@ -1,0 +1,68 @@
+import HTTPTypes
+import Hummingbird
+import JSON
+
+extension AdminResponder {
+    /// Answers a request to `/v1`.
+    func operate(_ request: Request, _ target: RequestTarget, _ api: AdminAPI) async -> Response {
+        do {
+            let response = try await operation(request, target, api)
+            return request.method == .head ? response.createHeadResponse() : response
+        } catch {
+            var response = Problem(error).response
+            if response.headers[.connection] != nil { response = response.closingConnection() }
+            return request.method == .head ? response.createHeadResponse() : response
+        }
+    }
+
+    private func operation(_ request: Request, _ target: RequestTarget, _ api: AdminAPI) async throws -> Response {
+        // Who has no token learns nothing about paths.
+        let found = Result { () throws(Problem) in
+            try OperatorsAPI.operation(request.method, Array(target.segments.dropFirst()))
+        }
+        let isPublic = (try? found.get().operation.isPublic) ?? false
+        if let refusal = access.refusal(request.headers, isPublic: isPublic, at: .now) { throw refusal }
+        guard isPermitted(request.headers[.origin]) else {
+            throw Problem(
+                .forbidden,
+                "Pages of this origin must not use the API; permit the origin with --admin-origin."
+            )
+        }
+        let (operation, path) = try found.get()
+        let body = try await body(of: request)
+        if !body.isEmpty, operation.body != nil, !Self.isJSON(request.headers[.contentType]) {
+            throw Problem(.mediaTypeUnsupported, "Send the body as JSON, with Content-Type: application/json.")
+        }
+        let answer = try await api.operators.perform(operation, path: path, query: target.query, body: body)
+        guard let answer else {
+            return Response(
+                status: HTTPResponse.Status(code: operation.status),
+                headers: [.cacheControl: "no-store"]
+            )
+        }
+        return Self.json(operation.status, answer)
+    }
+
+    private func body(of request: Request) async throws -> [UInt8] {
+        let read = try? await request.body.read(
+            upTo: OperatorsAPI.bodyBytesMax,
+            draining: Self.drainBytesMax,
+            within: bodyTimeout
+        )
+        switch read {
+        case .whole(let bytes): return Array(bytes.readableBytesView)
+        case .tooLong, .unreadable, .late, nil:
+            let isUnread = if case .tooLong = read { false } else { true }
+            throw Problem(
+                .bodyTooLarge,
+                "The body has more than \(OperatorsAPI.bodyBytesMax) bytes, or took too long to arrive; send less.",
+                headers: isUnread ? [.connection: "close"] : [:]
+            )
+        }
+    }
+
+    private static func isJSON(_ type: String?) -> Bool {
+        let name = type?.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+        return name == "application/json"
+    }
+}

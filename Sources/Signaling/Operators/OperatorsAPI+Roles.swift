@@ -1,0 +1,71 @@
+import HTTPTypes
+import JSON
+import Room
+import Wire
+
+// Roles and mutes of members.
+
+extension OperatorsAPI {
+    private static let changedSchema = APISchema.object([
+        APIProperty("changed", .integer(0...countMax), required: true, "The number of connections that changed.")
+    ])
+
+    static let roleOperation = APIOperation(
+        id: "changeRole",
+        method: .post,
+        path: APIOperation.path("/v1/channels/{channel}/members/{user}/role"),
+        summary: "Makes a user of an interactive channel host, or audience until an operator makes it host.",
+        body: .object([
+            APIProperty(
+                "role",
+                .choice(ChannelRole.allCases.map(\.rawValue)),
+                required: true,
+                "A host publishes. The audience only receives; connections of the user that only send end."
+            )
+        ]),
+        isBodyRequired: true,
+        answer: changedSchema,
+        problems: [.channelUnknown, .memberUnknown, .roleUnavailable]
+    ) { try await $0.changeRole($1) }
+
+    static let muteOperation = APIOperation(
+        id: "muteMember",
+        method: .post,
+        path: APIOperation.path("/v1/channels/{channel}/members/{user}/mute"),
+        summary: "Stops the forwarding of a user's media, or starts it again. The user cannot undo it.",
+        body: .object([
+            APIProperty("muted", .boolean, required: true, "Whether it is muted."),
+            APIProperty(
+                "kind",
+                .choice(MediaKind.allCases.map(\.rawValue)),
+                "Only this kind of media; without it, both."
+            ),
+        ]),
+        isBodyRequired: true,
+        answer: changedSchema,
+        problems: [.channelUnknown, .memberUnknown]
+    ) { try await $0.muteMember($1) }
+
+    private func changeRole(_ call: APICall) async throws -> JSONValue {
+        let channel = try await occupiedChannel(call)
+        guard let role: ChannelRole = try call.body.choice("role") else {
+            throw Problem(.invalidRequest, "\"role\" is missing.")
+        }
+        return ["changed": .integer(try await rooms.changeRole(of: call.user, in: channel, to: role))]
+    }
+
+    private func muteMember(_ call: APICall) async throws -> JSONValue {
+        let channel = try await occupiedChannel(call)
+        let kind: MediaKind? = try call.body.choice("kind")
+        let isMuted = try call.body.bool("muted") ?? true
+        let kinds = kind.map { [$0] } ?? Set(MediaKind.allCases)
+        return ["changed": .integer(try await rooms.setMuted(isMuted, kinds: kinds, of: call.user, in: channel))]
+    }
+
+    /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel.
+    private func occupiedChannel(_ call: APICall) async throws -> ChannelName {
+        let channel = try call.channel()
+        guard await rooms.channelSession(of: channel) != nil else { throw Problem.channelUnknown }
+        return channel
+    }
+}

@@ -1,0 +1,209 @@
+/*
+ * One-to-one calls between two browsers, over the node's relay of signaling (the Ayame protocol). The media goes from browser
+ * to browser, or through the node. The types are in nagare-call.d.ts.
+ */
+import { NagareError } from './nagare-errors.js';
+import { backoffSeconds } from './nagare-reconnect.js';
+
+const sentences = {
+  full: 'Two people are in this call already.',
+  InternalServerError: 'The server could not decide on the access.',
+};
+/** Closes after which a client must not return by itself. */
+const ends = new RegExp('^(REPLACED|BANNED|STREAM-BLOCKED|KICKED|DISCONNECTED-API|CHANNEL-TERMINATED|TOKEN-EXPIRED'
+  + '|LIFETIME-EXPIRED|INVALID)');
+const accessReasons = /denied|unauthor|auth|token/i;
+
+/**
+ * A call of two. Its events are `CustomEvent`s: `status` {status, text}, with status `connecting`, `waiting` (alone),
+ * `connected`, `disconnected` and `ended`; and `stream` {stream}, the other's picture and sound, or `null`.
+ */
+export class Call extends EventTarget {
+  #options;
+  #socket = null;
+  #peer = null;
+  #queue = Promise.resolve();
+  #pending = [];
+  #attempt = 0;
+  #isOver = false;
+  #timer;
+
+  /** `url`: the node's `/relay`; `room`; `token`; `tracks`: what to send; `media`: `server` to ask for media through the node. */
+  constructor({ url, room, token, tracks = [], media }) {
+    super();
+    if (!room) throw new NagareError('BAD-PARAMETER', '“room” is missing.');
+    const address = new URL(url ?? '/relay', url ? globalThis.location?.href : import.meta.url);
+    address.protocol = { 'http:': 'ws:', 'https:': 'wss:' }[address.protocol] ?? address.protocol;
+    const clientId = crypto.getRandomValues(new Uint32Array(2)).join('-');
+    this.#options = { url: address.href, room, token, tracks, media, clientId };
+    this.status = 'init';
+    this.stream = null;
+    /** `direct` from browser to browser, or through the `server`. */
+    this.media = 'direct';
+    this.#open();
+  }
+
+  get peerConnection() { return this.#peer; }
+
+  #become(status, text = '') {
+    Object.assign(this, { status, statusText: text });
+    this.dispatchEvent(new CustomEvent('status', { detail: { status, text } }));
+  }
+
+  #open() {
+    if (this.#isOver) return;
+    this.#become('connecting');
+    const { url, room, token, media, clientId } = this.#options;
+    const socket = this.#socket = new WebSocket(url);
+    let refusal = null;
+    let wasOpen = false;
+    socket.onopen = () => {
+      wasOpen = true;
+      this.#send({ type: 'register', roomId: room, clientId, signalingKey: token || undefined,
+        authnMetadata: token ? { access_token: token } : undefined, ayameClient: 'Nagare JavaScript module 1', media,
+        environment: navigator.userAgent });
+    };
+    socket.onmessage = ({ data }) => {
+      const message = JSON.parse(data);
+      if (message.type === 'reject') refusal = message.reason;
+      this.#queue = this.#queue.then(() => this.#received(message)).catch((error) => this.#restart(
+        `This browser rejected the other’s message: ${error.message}`));
+    };
+    socket.onclose = ({ reason }) => {
+      if (socket !== this.#socket) return;
+      if (refusal && refusal !== 'InternalServerError') {
+        const isAccess = accessReasons.test(refusal);
+        const text = sentences[refusal] ?? (isAccess
+          ? `The server did not accept the access token${token ? '' : ': none was given'}.`
+          : `The server refused the call: ${refusal}.`);
+        this.#finish(text);
+      } else if (ends.test(reason)) {
+        this.#finish(`The server ended the call: ${reason}.`);
+      } else if (reason === 'BYE' || this.status === 'connected' || this.status === 'waiting') {
+        this.#restart(reason === 'BYE' ? 'The other left.' : 'The connection to the server was lost.');
+      } else {
+        this.#restart(wasOpen ? `The server closed the connection: ${reason}.`
+          : `The server at ${new URL(url).host} does not answer.`);
+      }
+    };
+  }
+
+  #track(kind) { return this.#options.tracks.find((one) => one.kind === kind) ?? null; }
+
+  #send(message) {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+  }
+
+  async #received(message) {
+    switch (message.type) {
+      case 'accept':
+        this.#attempt = 0;
+        this.media = message.media ?? 'direct';
+        this.#connect(message.iceServers ?? []);
+        if (!(message.isExistClient ?? message.isExistUser)) return this.#become('waiting');
+        for (const kind of ['audio', 'video']) this.#peer.addTransceiver(this.#track(kind) ?? kind, { direction: 'sendrecv' });
+        return this.#describe();
+      case 'offer':
+        await this.#peer?.setRemoteDescription({ type: 'offer', sdp: message.sdp });
+        // Both always negotiate both directions, so that a track can come later without a new offer.
+        for (const one of this.#peer?.getTransceivers() ?? []) {
+          one.direction = 'sendrecv';
+          await one.sender.replaceTrack(this.#track(one.receiver.track.kind));
+        }
+        await this.#describe();
+        return this.#flush();
+      case 'answer':
+        await this.#peer?.setRemoteDescription({ type: 'answer', sdp: message.sdp });
+        return this.#flush();
+      case 'candidate':
+        if (!message.ice?.candidate) return;
+        this.#pending.push(message.ice);
+        return this.#flush();
+      case 'ping': return this.#send({ type: 'pong' });
+      default:
+    }
+  }
+
+  /** Candidates wait for the description that they belong to. */
+  async #flush() {
+    if (!this.#peer?.remoteDescription) return;
+    for (const one of this.#pending.splice(0)) await this.#peer.addIceCandidate(one).catch(() => {});
+  }
+
+  #connect(iceServers) {
+    const peer = this.#peer = new RTCPeerConnection({ iceServers });
+    const stream = new MediaStream();
+    peer.ontrack = ({ track }) => {
+      stream.addTrack(track);
+      if (this.media === 'direct') return this.#show(stream);
+      // The node is connected before the other is there.
+      track.onunmute = () => {
+        if (peer !== this.#peer) return;
+        this.#show(stream);
+        if (this.status === 'waiting') this.#become('connected');
+      };
+    };
+    peer.onicecandidate = ({ candidate }) => {
+      if (candidate) this.#send({ type: 'candidate', ice: candidate.toJSON() });
+    };
+    peer.onconnectionstatechange = () => {
+      if (peer !== this.#peer) return;
+      clearTimeout(this.#timer);
+      const { connectionState } = peer;
+      if (connectionState === 'connected') this.#become(this.media === 'direct' || this.stream ? 'connected' : 'waiting');
+      if (connectionState === 'failed') this.#restart('No network path to the other was found.');
+      if (connectionState === 'disconnected') {
+        this.#become('disconnected', 'The connection to the other was lost.');
+        this.#timer = setTimeout(() => this.#restart('The connection to the other was lost.'), 4000);
+      }
+    };
+  }
+
+  async #describe() {
+    const peer = this.#peer;
+    await peer.setLocalDescription();
+    const { type, sdp } = peer.localDescription;
+    this.#send({ type, sdp });
+  }
+
+  #show(stream) {
+    if (this.stream === stream) return;
+    this.stream = stream;
+    this.dispatchEvent(new CustomEvent('stream', { detail: { stream } }));
+  }
+
+  /** Replaces or removes the track of a kind, as for a camera that is switched off. */
+  async replaceTrack(kind, track) {
+    this.#options.tracks = [...this.#options.tracks.filter((one) => one.kind !== kind), ...(track ? [track] : [])];
+    const transceiver = this.#peer?.getTransceivers().find((one) => one.receiver.track.kind === kind);
+    await transceiver?.sender.replaceTrack(track);
+  }
+
+  #drop() {
+    clearTimeout(this.#timer);
+    const [socket, peer] = [this.#socket, this.#peer];
+    this.#socket = this.#peer = null;
+    this.#pending = [];
+    socket?.close();
+    peer?.close();
+    this.#show(null);
+  }
+
+  #restart(text) {
+    if (this.#isOver) return;
+    this.#drop();
+    this.#attempt += 1;
+    this.#become('disconnected', text);
+    this.#timer = setTimeout(() => this.#open(), backoffSeconds(this.#attempt) * 1000);
+  }
+
+  #finish(text) {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#drop();
+    this.#become('ended', text);
+  }
+
+  /** Ends the call. The tracks stay with their owner. */
+  leave() { this.#finish(''); }
+}

@@ -1,0 +1,304 @@
+// A channel: joining and leaving, requests to the server, and what it announces.
+
+import { NagareError, badParameter, leftByItself } from './nagare-errors.js';
+import { Link } from './nagare-link.js';
+import { credentialOf, normalized } from './nagare-options.js';
+import { Runner } from './nagare-reconnect.js';
+import { ScreenShare } from './nagare-screen.js';
+import { LocalTracks } from './nagare-tracks.js';
+import { UserList } from './nagare-users.js';
+
+/** A node without the extension is known by its silence after the media is connected. */
+const extensionMilliseconds = 300;
+
+/** One user's place in a channel. Events are `CustomEvent`s with their members in `detail`. */
+export class Channel extends EventTarget {
+  #options;
+  #local;
+  #screen;
+  #others;
+  #main;
+  #resume = null;
+  #settling = null;
+
+  constructor(options) {
+    super();
+    this.#options = normalized(options);
+    this.status = 'init';
+    this.statusText = '';
+    this.role = this.#options.role ?? (this.#options.canPublish ? 'host' : 'audience');
+    this.profile = this.#options.profile ?? 'communication';
+    this.networkQuality = { uplink: 0, downlink: 0 };
+    const emit = (type, detail) => this.#emit(type, detail);
+    this.#local = new LocalTracks({
+      defaults: this.#options,
+      requirePublishing: () => this.#requirePublishing(),
+      sender: (kind) => this.#main?.link?.senders[kind],
+      signalMuted: (kind) => this.#signalMuted(kind),
+      emit,
+    });
+    this.#screen = new ScreenShare({
+      url: this.#options.url,
+      message: (nagare, rest) => this.#message(nagare, rest),
+      role: () => (this.profile === 'interactive' ? 'host' : undefined),
+      emit,
+    });
+    this.#others = new UserList({ self: this.user, connectionId: () => this.connectionId, emit });
+  }
+
+  /** The channel's name. */
+  get name() { return this.#options.channel; }
+  get user() { return this.#options.user; }
+  get displayName() { return this.#options.displayName ?? ''; }
+  /** The other users. */
+  get users() { return this.#others.all; }
+  get isExtended() { return this.#others.isExtended === true; }
+  get connectionId() { return this.#main?.link?.id ?? null; }
+  /** For `getStats`; `null` while there is none. */
+  get peerConnection() { return this.#main?.link?.peer ?? null; }
+  get screenPeerConnection() { return this.#screen.peerConnection; }
+  get cameraTrack() { return this.#local.track('video'); }
+  get microphoneTrack() { return this.#local.track('audio'); }
+  get screenTrack() { return this.#screen.track; }
+  /** Whether this connection can ever publish. */
+  get isPublisher() { return this.#options.canPublish; }
+  isMuted(kind) { return this.#local.isMuted(kind); }
+
+  #emit(type, detail = {}) { this.dispatchEvent(new CustomEvent(type, { detail })); }
+
+  #become(status, failure, retrySeconds) {
+    const { reason = '', text = '' } = failure ?? {};
+    if (status === this.status && reason === this.statusReason) return;
+    Object.assign(this, { status, statusReason: reason, statusText: text });
+    this.#emit('connectionStatus', { status, reason, text, retrySeconds });
+  }
+
+  // -- joining and leaving
+
+  /** Joins. Resolves when the media is connected. Rejects when the server refuses, or after `joinTimeout` seconds. */
+  join() {
+    if (this.#main) {
+      return Promise.reject(new NagareError('ALREADY-JOINED', 'This channel object was joined already.', 16843521));
+    }
+    this.#main = new Runner({
+      open: () => this.#openMain(),
+      ready: () => this.#settle(),
+      changed: (status, failure, seconds) => this.#become(status, failure, seconds),
+    });
+    this.onpagehide = () => this.leave();
+    addEventListener('pagehide', this.onpagehide);
+    return new Promise((resolve, reject) => {
+      const { joinTimeout, autoPublish } = this.#options;
+      const timer = joinTimeout < Infinity && setTimeout(() => {
+        reject(new NagareError('JOIN-TIMEOUT', this.statusText || 'The server did not answer in time.', 16908804));
+        this.leave();
+      }, joinTimeout * 1000);
+      this.addEventListener('joined', () => { clearTimeout(timer); resolve(this); }, { once: true });
+      this.#main.run().then((failure) => {
+        clearTimeout(timer);
+        this.#finish(failure);
+        reject(new NagareError(failure.reason, failure.text || 'The channel was left.', failure.code));
+      });
+      if (autoPublish && this.#options.canPublish && this.role === 'host') {
+        this.publish().catch((error) => setTimeout(() => this.#emit('error', { error }), 0));
+      }
+    });
+  }
+
+  #message(nagare, rest) {
+    const { channel, user, accessToken, displayName, metadata } = this.#options;
+    return {
+      type: 'connect', channel_id: channel, client_id: user, bundle_id: user, sora_client: 'Nagare JavaScript module 1',
+      environment: navigator.userAgent,
+      metadata: accessToken ? { ...metadata, access_token: accessToken } : metadata,
+      signaling_notify_metadata: displayName ? { name: displayName } : undefined,
+      nagare: { profile: this.#options.profile, ...nagare }, ...rest,
+    };
+  }
+
+  #openMain() {
+    const { canPublish, autoSubscribe, codec, bitRate, simulcast } = this.#options;
+    const role = this.#options.role || this.profile === 'interactive' ? this.role : undefined;
+    const subscribe = autoSubscribe ? undefined : 'manual';
+    this.#others.restart();
+    const link = new Link({
+      url: this.#options.url,
+      connect: this.#message({ role, source: 'camera', subscribe, resume: this.#resume ?? undefined }, {
+        role: canPublish ? 'sendrecv' : 'recvonly', audio: true, simulcast: simulcast || undefined,
+        video: codec || bitRate ? { codec_type: codec, bit_rate: bitRate } : true,
+      }),
+      track: (kind) => this.#local.sentTrack(kind),
+      notify: (message) => { if (link === this.#main.link) this.#notified(message); },
+      push: (data) => this.#emit('push', { data }),
+      remote: (found) => { if (link === this.#main.link) this.#others.received(found); },
+      faltering: (failure) => {
+        if (link.isReady && link === this.#main.link) this.#become(failure ? 'disconnected' : 'connected', failure);
+      },
+    });
+    return link;
+  }
+
+  /** Waits a moment for the list of users of the extension. */
+  #settle() {
+    clearTimeout(this.#settling);
+    if (this.isExtended) return;
+    this.#settling = setTimeout(() => {
+      if (this.isExtended) return;
+      this.#others.joinedPlainly();
+      this.#joined();
+    }, extensionMilliseconds);
+  }
+
+  #joinedExtended(message) {
+    clearTimeout(this.#settling);
+    this.#resume = message.resume_token ?? null;
+    this.profile = message.profile ?? this.profile;
+    this.#others.joined(message.users ?? []);
+    if (message.role && message.role !== this.role && this.profile === 'interactive') this.#becomeRole(message.role, 'self');
+    this.#joined();
+  }
+
+  #joined() {
+    this.#emit('joined', { channel: this });
+    for (const kind of ['audio', 'video']) if (this.#options.canPublish && this.isMuted(kind)) this.#signalMuted(kind);
+  }
+
+  /** Leaves the channel, and releases camera, microphone and screen. */
+  leave() {
+    this.#main?.stop();
+    this.#releaseAll();
+  }
+
+  #releaseAll() {
+    this.unpublishScreen();
+    this.#local.release();
+  }
+
+  #finish(failure) {
+    removeEventListener('pagehide', this.onpagehide);
+    clearTimeout(this.#settling);
+    this.#releaseAll();
+    this.#others.clear();
+    this.#become(failure === leftByItself || failure.bye ? 'disconnected' : 'failed', failure);
+    if (failure.bye) this.#emit('bye', { reason: failure.bye, text: failure.text });
+    if (failure.expired) this.#emit('authInfoExpired', { text: failure.text });
+  }
+
+  // -- local media
+
+  #requirePublishing() {
+    const refuse = (reason, message) => { throw new NagareError(reason, message, 16843782); };
+    if (!this.#options.canPublish) refuse('NOT-A-PUBLISHER', 'This channel was joined to watch only.');
+    if (this.role !== 'host') refuse('NOT-A-HOST', 'The audience cannot publish. Become a host first.');
+  }
+
+  /**
+   * Publishes the camera and the microphone; each may be `true`, `false`, a device identifier, constraints, or a track.
+   * Resolves with what could be opened.
+   */
+  async publish(what = {}) { return this.#local.publish(what); }
+
+  /** Stops publishing: `'camera'`, `'microphone'`, or both. */
+  async unpublish(which) { return this.#local.unpublish(which); }
+
+  /** Mutes or unmutes. A muted camera is released, and its light goes off; a muted microphone stays open, and is silent. */
+  async mute(kind, muted = true) { return this.#local.mute(kind, muted); }
+
+  #signalMuted(kind) {
+    if (!this.isExtended) return;
+    this.#main.link?.request('setMuted', { kind, muted: this.isMuted(kind) }).catch(() => {});
+  }
+
+  /** Switches to another camera (`'video'`) or microphone (`'audio'`) without a new connection. */
+  async switchDevice(kind, device) { return this.#local.switchDevice(kind, device); }
+
+  /** Shares the screen, as a second connection of the same user. `stream` replaces the browser's question. */
+  async publishScreen(what = {}) {
+    this.#requirePublishing();
+    return this.#screen.start(what);
+  }
+
+  unpublishScreen() { this.#screen.stop(); }
+
+  // -- requests
+
+  async #request(method, params, unsupported) {
+    if (this.#others.isExtended === false) throw new NagareError('UNSUPPORTED', unsupported);
+    const link = this.#main?.link;
+    if (!link) throw new NagareError('NOT-CONNECTED', 'There is no connection to the server now.');
+    return link.request(method, params);
+  }
+
+  /** Becomes a host or a member of the audience. */
+  async setRole(role) {
+    if (!['host', 'audience'].includes(role)) throw badParameter('The role must be “host” or “audience”.');
+    if (role === this.role) return;
+    await this.#request('setRole', { role }, 'This server knows no roles.');
+    await this.#becomeRole(role, 'self');
+  }
+
+  async #becomeRole(role, by) {
+    if (role === this.role) return;
+    this.role = role;
+    this.#emit('roleChanged', { role, by });
+    if (role === 'audience') {
+      this.unpublishScreen();
+      await this.unpublish();
+    } else if (this.#options.autoPublish) {
+      await this.publish().catch((error) => this.#emit('error', { error }));
+    }
+  }
+
+  /** Receives a user's media; `user` absent: everybody's. `kind` and `source` restrict it. */
+  subscribe(what = {}) { return this.#subscription('subscribe', what); }
+  unsubscribe(what = {}) { return this.#subscription('unsubscribe', what); }
+  async #subscription(method, { user, kind, source } = {}) {
+    await this.#request(method, { user_id: user, kind, source }, 'This server has no subscriptions.');
+  }
+
+  /** What the server sends to this client, and why not more. */
+  statistics() { return this.#request('statistics', {}, 'This server gives no statistics.'); }
+
+  /** Replaces the token before it expires; the media goes on. Returns the new expiry in seconds since 1970. */
+  async refreshAuthInfo(token) {
+    const options = { ...this.#options, ...(typeof token === 'string' ? { token, appId: undefined } : token) };
+    const { accessToken, channel = this.name, user = this.user } = credentialOf(options);
+    if (channel !== this.name || user !== this.user) throw badParameter('The token is for another channel or user.');
+    if (!accessToken) throw badParameter('“token” is missing.');
+    const { expires_at: expiresAt } = await this.#request('refreshToken', { access_token: accessToken },
+      'This server cannot replace a token while it is in use.');
+    this.#options.accessToken = accessToken;
+    return expiresAt;
+  }
+
+  // -- events of the server
+
+  #notified(message) {
+    const handler = this.#handlers[message.event_type];
+    handler?.(message);
+    this.#emit('notify', { message });
+  }
+
+  #handlers = {
+    'channel.joined': (message) => this.#joinedExtended(message),
+    'connection.created': (message) => this.#others.connectionsCreated(message),
+    'connection.destroyed': ({ connection_id: id }) => this.#others.connectionDestroyed(id),
+    'user.online': (message) => this.#others.online(message),
+    'user.offline': ({ user_id: id, reason }) => this.#others.offline(id, reason),
+    'user.interrupted': ({ user_id: id }) => this.#others.interrupt(id, true),
+    'user.resumed': ({ user_id: id }) => this.#others.interrupt(id, false),
+    'track.changed': (message) => this.#others.trackChanged(message),
+    'role.changed': ({ role, by }) => { this.#becomeRole(role, by); },
+    'muted': ({ kind, muted, by }) => {
+      this.#emit('muted', { kind, muted, by });
+      if (muted) this.mute(kind, true).catch(() => {});
+    },
+    'network.quality': ({ uplink, downlink }) => {
+      this.networkQuality = { uplink, downlink };
+      this.#emit('networkQuality', { uplink, downlink });
+    },
+    'token.expiring': ({ expires_at: expiresAt }) => this.#emit('authInfoWillExpire', { expiresAt }),
+    'codec.unsupported': (message) => this.#emit('codecUnsupported', { kind: message.kind, codec: message.codec_type,
+      connection: this.#others.connection(message.source_connection_id), text: message.message }),
+  };
+}

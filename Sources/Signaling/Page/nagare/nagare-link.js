@@ -1,0 +1,250 @@
+// One connection to the node: its WebSocket for signaling and its peer connection for media.
+
+import { NagareError, failureOfClose, interrupted, leftByItself, silent, unreachableMedia } from './nagare-errors.js';
+
+const connectMilliseconds = 15_000;
+const mediaMilliseconds = 15_000;
+const graceMilliseconds = 2_000;
+const probeMilliseconds = 3_000;
+const requestMilliseconds = 8_000;
+/** How long the peer connection waits for the WebSocket's close. */
+const closeMilliseconds = 1_000;
+/** The server pings every 5 s unless configured otherwise: three missing pings are silence. */
+const silenceMillisecondsMin = 15_000;
+
+/**
+ * One WebSocket and one peer connection, from `connect` to the end of either. `ready` is resolved when the media is
+ * connected, `ended` with the failure that ended it.
+ */
+export class Link {
+  #socket;
+  #queue = Promise.resolve();
+  #requests = new Map();
+  #requestCount = 0;
+  #timers = {};
+  #streams = new Map();
+  #wasOpen = false;
+  #lastMessage = 0;
+  #longestGap = 5_000;
+  #resolve = {};
+
+  /** `track(kind)` is the local track; `notify`, `push`, `remote` and `faltering` are told of events. */
+  constructor({ url, connect, track, notify, push, remote, faltering }) {
+    Object.assign(this, { url, connect, track, notify, push, remote, faltering });
+    this.ready = new Promise((resolve) => { this.#resolve.ready = resolve; });
+    this.ended = new Promise((resolve) => { this.#resolve.ended = resolve; });
+    this.peer = null;
+    this.id = null;
+    this.senders = {};
+    this.#open();
+  }
+
+  #open() {
+    const { host } = new URL(this.url);
+    const unreachable = { reason: 'UNREACHABLE', text: `The server at ${host} does not answer.` };
+    try {
+      this.#socket = new WebSocket(this.url);
+    } catch {
+      this.finish(unreachable);
+      return;
+    }
+    this.#timers.connect = setTimeout(() => this.finish(unreachable), connectMilliseconds);
+    this.#socket.onopen = () => {
+      this.#wasOpen = true;
+      this.#send(this.connect);
+    };
+    this.#socket.onmessage = ({ data }) => {
+      this.#heard();
+      this.#queue = this.#queue.then(() => this.#received(JSON.parse(data))).catch((error) => {
+        this.finish({ reason: 'BROWSER-REFUSED', text: `This browser rejected the server’s message: ${error.message}` });
+      });
+    };
+    this.#socket.onclose = (event) => {
+      const hasToken = Boolean(this.connect.metadata?.access_token);
+      const failure = failureOfClose(event, { host, wasOpen: this.#wasOpen, hasToken });
+      this.finish(failure);
+    };
+  }
+
+  #send(message) {
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+  }
+
+  /** Watches for silence, once the server is known to ping. */
+  #heard() {
+    const now = performance.now();
+    if (this.#lastMessage && this.isReady) this.#longestGap = Math.max(this.#longestGap, now - this.#lastMessage);
+    this.#lastMessage = now;
+    if (!this.hasPinged) return;
+    clearTimeout(this.#timers.silence);
+    this.#timers.silence = setTimeout(() => this.finish(silent), Math.max(silenceMillisecondsMin, 3 * this.#longestGap));
+  }
+
+  async #received(message) {
+    switch (message.type) {
+      case 'offer': return this.#offered(message);
+      case 're-offer': return this.#answer('re-answer', message.sdp);
+      case 'update': return this.#answer('update', message.sdp);
+      case 'ping': {
+        this.hasPinged = true;
+        const stats = message.stats && this.peer ? [...(await this.peer.getStats()).values()] : undefined;
+        return this.#send(stats ? { type: 'pong', stats } : { type: 'pong' });
+      }
+      case 'notify':
+        // The node says so when the media is connected. The list of members comes with it.
+        if (message.event_type === 'connection.created' && message.connection_id === this.id) this.#becomeReady();
+        return this.notify?.(message);
+      case 'push': return this.push?.(message.data);
+      case 'response': return this.#responded(message);
+      default:
+    }
+  }
+
+  #becomeReady() {
+    if (this.isReady) return;
+    this.isReady = true;
+    clearTimeout(this.#timers.media);
+    this.#resolve.ready(true);
+  }
+
+  async #offered(offer) {
+    clearTimeout(this.#timers.connect);
+    this.id = offer.connection_id;
+    const peer = this.peer = new RTCPeerConnection({ bundlePolicy: 'max-bundle', ...offer.config });
+    peer.onconnectionstatechange = () => this.#follow(peer);
+    peer.ontrack = ({ streams, transceiver }) => {
+      const id = streams[0]?.id;
+      if (id && id !== 'default' && id !== this.id) this.#streams.set(transceiver.mid, id);
+    };
+    this.#timers.media = setTimeout(() => this.finish(unreachableMedia(offer.sdp)), mediaMilliseconds);
+    await this.#answer('answer', offer.sdp, async () => {
+      for (const [kind, mid] of Object.entries(offer.mid ?? {})) {
+        const transceiver = peer.getTransceivers().find((one) => one.mid === mid);
+        if (!transceiver) continue;
+        transceiver.direction = 'sendonly';
+        this.senders[kind] = transceiver.sender;
+        await transceiver.sender.replaceTrack(this.track(kind));
+        if (kind === 'video' && offer.simulcast) await applyEncodings(transceiver.sender, offer.encodings);
+      }
+    });
+  }
+
+  async #answer(type, sdp, prepare) {
+    const { peer } = this;
+    await peer.setRemoteDescription({ type: 'offer', sdp });
+    await prepare?.();
+    if (this.isOver) return;
+    await peer.setLocalDescription(await peer.createAnswer());
+    this.#send({ type, sdp: peer.localDescription.sdp });
+    this.#findRemote();
+  }
+
+  /** Tells the owner the received transceivers of each sender. */
+  #findRemote() {
+    const found = new Map();
+    for (const transceiver of this.peer.getTransceivers()) {
+      const id = this.#streams.get(transceiver.mid);
+      if (!id || !['recvonly', 'sendrecv'].includes(transceiver.currentDirection)) continue;
+      const one = found.get(id) ?? {};
+      one[transceiver.receiver.track.kind] = transceiver.receiver;
+      found.set(id, one);
+    }
+    this.remote?.(found);
+  }
+
+  #follow(peer) {
+    if (this.isOver) return;
+    clearTimeout(this.#timers.grace);
+    const state = peer.connectionState;
+    if (state === 'failed') this.finish(this.isReady ? interrupted : unreachableMedia(peer.remoteDescription?.sdp));
+    if (state === 'closed') this.finish(interrupted);
+    if (state === 'disconnected') {
+      this.faltering?.(interrupted);
+      this.#timers.grace = setTimeout(() => this.finish(interrupted), graceMilliseconds);
+    }
+    if (state === 'connected') this.faltering?.(null);
+  }
+
+  /** After a change of the network: ends the connection if nothing arrives any more. */
+  async probe() {
+    if (!this.isReady || this.isOver || this.isProbing) return;
+    this.isProbing = true;
+    const arrived = async () => [...(await this.peer.getStats()).values()].filter((one) => one.type === 'candidate-pair')
+      .reduce((sum, one) => sum + (one.responsesReceived ?? 0) + (one.bytesReceived ?? 0), 0);
+    const before = await arrived();
+    await new Promise((resolve) => { setTimeout(resolve, probeMilliseconds); });
+    this.isProbing = false;
+    if (!this.isOver && await arrived() === before) this.finish(interrupted);
+  }
+
+  /** Sends a request of the extension. Rejects with a `NagareError`. */
+  request(method, params) {
+    return new Promise((resolve, reject) => {
+      if (this.isOver || !this.isReady) throw new NagareError('NOT-CONNECTED', 'There is no connection to the server now.');
+      const id = String(this.#requestCount += 1);
+      const timer = setTimeout(() => {
+        this.#requests.delete(id);
+        reject(new NagareError('TIMEOUT', `The server did not answer the request “${method}”.`));
+      }, requestMilliseconds);
+      this.#requests.set(id, { resolve, reject, timer });
+      this.#send({ type: 'request', id, method, params });
+    });
+  }
+
+  #responded({ id, result, error }) {
+    const request = this.#requests.get(id);
+    if (!request) return;
+    this.#requests.delete(id);
+    clearTimeout(request.timer);
+    if (error) request.reject(new NagareError(error.reason ?? 'REFUSED', error.message ?? 'The server refused.', error.code));
+    else request.resolve(result ?? {});
+  }
+
+  /** Leaves: the server removes the member at once. */
+  leave() {
+    if (this.isOver) return;
+    this.#send({ type: 'disconnect', reason: 'NO-ERROR' });
+    this.finish(leftByItself);
+  }
+
+  /** Ends the connection without a farewell, so that the server keeps the member's place for a while. */
+  finish(failure) {
+    if (this.isOver) return;
+    this.isOver = true;
+    for (const timer of Object.values(this.#timers)) clearTimeout(timer);
+    for (const { reject, timer } of this.#requests.values()) {
+      clearTimeout(timer);
+      reject(new NagareError('NOT-CONNECTED', 'The connection ended before the server answered.'));
+    }
+    this.#requests.clear();
+    this.#close(Boolean(failure.final));
+    this.#resolve.ready(false);
+    this.#resolve.ended(failure);
+  }
+
+  /**
+   * Closes the WebSocket, then the peer connection. The server takes the end of the media alone for a leave, so unless this
+   * is one, the WebSocket has a moment to end first: a half-open one never confirms its close.
+   */
+  #close(isFinal) {
+    const { peer } = this;
+    const socket = this.#socket;
+    if (peer) peer.onconnectionstatechange = peer.ontrack = null;
+    if (socket) socket.onopen = socket.onmessage = socket.onclose = null;
+    if (!peer || isFinal || !socket || socket.readyState === WebSocket.CLOSED) {
+      peer?.close();
+    } else {
+      const timer = setTimeout(() => peer.close(), closeMilliseconds);
+      socket.onclose = () => { clearTimeout(timer); peer.close(); };
+    }
+    socket?.close();
+  }
+}
+
+/** Sets the simulcast layers that the server asks for. */
+async function applyEncodings(sender, wanted) {
+  const parameters = sender.getParameters();
+  parameters.encodings = parameters.encodings?.length === wanted.length
+    ? parameters.encodings.map((one, index) => ({ ...one, ...wanted[index] })) : wanted;
+  await sender.setParameters(parameters);
+}

@@ -1,0 +1,157 @@
+// What a member sends of its camera and microphone.
+
+import { capture, captureEach, isTrack } from './nagare-devices.js';
+import { NagareError, badParameter, mediaError } from './nagare-errors.js';
+
+/** The camera's picture or the microphone's sound: what is wanted, and the track while it is captured. */
+class LocalMedia {
+  constructor(kind) {
+    Object.assign(this, { kind, wanted: null, muted: false, track: null });
+  }
+
+  /** Whether others receive it. */
+  get isSent() { return Boolean(this.wanted) && !this.muted; }
+
+  /** Whether the module captured the track, and so stops it. */
+  get isOwn() { return !isTrack(this.wanted); }
+
+  release() {
+    if (this.isOwn) this.track?.stop();
+    if (this.track) this.track.onended = null;
+    this.track = null;
+  }
+}
+
+/** The camera and the microphone of a channel. */
+export class LocalTracks {
+  #media = { audio: new LocalMedia('audio'), video: new LocalMedia('video') };
+  #owner;
+
+  /**
+   * `defaults` are the devices of the join options. `requirePublishing()` throws where the member must not publish,
+   * `sender(kind)` is the sender of the connection, if there is one, `signalMuted(kind)` tells the server, and
+   * `emit(type, detail)` the application.
+   */
+  constructor({ defaults, requirePublishing, sender, signalMuted, emit }) {
+    this.#owner = { defaults, requirePublishing, sender, signalMuted, emit };
+  }
+
+  track(kind) { return this.#media[kind].track; }
+  isMuted(kind) { return !this.#media[kind].isSent; }
+
+  /** What a connection sends. A muted microphone's track is silent. */
+  sentTrack(kind) {
+    const media = this.#media[kind];
+    return media.isSent || kind === 'audio' ? media.track : null;
+  }
+
+  async publish({ camera = this.#owner.defaults.camera ?? true, microphone = this.#owner.defaults.microphone ?? true } = {}) {
+    this.#owner.requirePublishing();
+    const given = { audio: microphone, video: camera };
+    const wanted = Object.fromEntries(Object.entries(given).filter(([, one]) => one && !isTrack(one)));
+    const tracks = Object.values(given).filter(isTrack);
+    let failure = null;
+    if (Object.keys(wanted).length) {
+      try {
+        tracks.push(...await captureEach(wanted, (error) => { failure = error; }));
+      } catch (error) {
+        throw mediaError(error);
+      }
+    }
+    for (const track of tracks) {
+      const media = this.#media[track.kind];
+      media.release();
+      Object.assign(media, { wanted: given[track.kind], muted: false });
+      await this.#use(media, track);
+    }
+    if (failure) this.#owner.emit('error', { error: failure });
+    return { camera: Boolean(this.track('video')), microphone: Boolean(this.track('audio')) };
+  }
+
+  async unpublish(which) {
+    for (const [name, kind] of [['camera', 'video'], ['microphone', 'audio']]) {
+      if (which && which !== name) continue;
+      const media = this.#media[kind];
+      media.release();
+      media.wanted = null;
+      await this.#send(media);
+      this.#owner.signalMuted(kind);
+    }
+  }
+
+  async mute(kind, muted) {
+    if (!['audio', 'video'].includes(kind)) throw badParameter('The kind must be “audio” or “video”.');
+    const media = this.#media[kind];
+    if (!media.wanted) {
+      const { camera = true, microphone = true } = this.#owner.defaults;
+      if (!muted) await this.publish({ camera: kind === 'video' && camera, microphone: kind === 'audio' && microphone });
+      return;
+    }
+    if (media.muted === muted) return;
+    media.muted = muted;
+    if (kind === 'audio') {
+      if (media.track) media.track.enabled = !muted;
+    } else if (muted) {
+      media.release();
+    }
+    try {
+      if (!muted && !media.track) {
+        const [track] = isTrack(media.wanted) ? [media.wanted] : await capture({ [kind]: media.wanted });
+        if (media.muted) track.stop();
+        else await this.#use(media, track);
+        return;
+      }
+    } catch (error) {
+      media.muted = true;
+      throw mediaError(error);
+    }
+    await this.#send(media);
+    this.#owner.signalMuted(kind);
+  }
+
+  async switchDevice(kind, device) {
+    const media = this.#media[kind];
+    if (media.muted || !media.wanted) {
+      if (media.wanted) media.wanted = device;
+      return;
+    }
+    // Some phones cannot open two cameras at once.
+    if (kind === 'video') media.release();
+    try {
+      const [track] = isTrack(device) ? [device] : await capture({ [kind]: device });
+      media.release();
+      media.wanted = device;
+      await this.#use(media, track);
+    } catch (error) {
+      if (!media.track) await this.mute(kind, true);
+      throw mediaError(error);
+    }
+  }
+
+  /** Stops the devices without telling anybody: the member leaves. */
+  release() {
+    for (const media of Object.values(this.#media)) {
+      media.release();
+      media.wanted = null;
+    }
+  }
+
+  async #use(media, track) {
+    media.track = track;
+    track.enabled = media.kind === 'video' || !media.muted;
+    // A device that is unplugged ends its track.
+    track.onended = () => {
+      if (media.track !== track) return;
+      this.mute(media.kind, true).catch(() => {});
+      this.#owner.emit('error', { error: new NagareError('DEVICE-LOST', 'The camera or microphone was disconnected.') });
+    };
+    await this.#send(media);
+    this.#owner.signalMuted(media.kind);
+  }
+
+  async #send(media) {
+    const track = this.sentTrack(media.kind);
+    await this.#owner.sender(media.kind)?.replaceTrack(track).catch(() => {});
+    this.#owner.emit('localTrackChanged', { kind: media.kind, source: 'camera', track, muted: !media.isSent });
+  }
+}

@@ -1,0 +1,166 @@
+/** Types of nagare.js. The article “BrowserModule” explains them. */
+
+export type Kind = 'audio' | 'video';
+export type Source = 'camera' | 'screen';
+export type Role = 'host' | 'audience';
+export type Profile = 'communication' | 'interactive';
+export type Status = 'init' | 'connecting' | 'connected' | 'disconnected' | 'reconnecting' | 'failed';
+export type ByeReason = 'kicked' | 'banned' | 'terminated' | 'replaced';
+export type OfflineReason = 'left' | 'timed-out' | 'became-audience' | 'kicked' | 'banned' | 'replaced' | 'terminated'
+  | 'token-expired' | 'channel-expired' | 'ended';
+/** 0 unknown, 1 best … 6 no connection. */
+export type Quality = 0 | 1 | 2 | 3 | 4 | 5 | 6;
+/** `true`, a device identifier, constraints, or a track of the application. */
+export type Device = boolean | string | MediaTrackConstraints | MediaStreamTrack;
+
+export interface JoinOptions {
+  /** The node's signaling address. Default: `/signaling` of the server that the module came from. */
+  url?: string;
+  /** The channel; may be absent if the token names it. */
+  channel?: string;
+  /** The user's identifier; default: that of the token, or a random one. */
+  user?: string;
+  /** What others see. */
+  displayName?: string;
+  /** A token: of the node, a JWT, or an app's token in its single-parameter form. With `appId`, the app's hash. */
+  token?: string;
+  appId?: string;
+  nonce?: string;
+  /** With `appId`: the token's expiry in seconds since 1970. */
+  timestamp?: number;
+  /** Further members of the metadata that the operator's authentication service gets. */
+  metadata?: Record<string, unknown>;
+  profile?: Profile;
+  /** Default `host`; `audience` without `canPublish`. */
+  role?: Role;
+  /** Whether to publish camera and microphone when joining. Default `true`. */
+  autoPublish?: boolean;
+  /** Whether to receive everybody. Default `true`; otherwise see `subscribe`. */
+  autoSubscribe?: boolean;
+  /** `false`: this connection only watches and can never publish. Default `true`. */
+  canPublish?: boolean;
+  camera?: Device;
+  microphone?: Device;
+  /** Whether to send three sizes of the picture. Default `false`. */
+  simulcast?: boolean;
+  codec?: 'VP8' | 'VP9' | 'AV1' | 'H264' | 'H265';
+  /** Of the video, in kbit/s. */
+  bitRate?: number;
+  /** In seconds; `Infinity` tries for ever. Default 30. */
+  joinTimeout?: number;
+}
+
+export class NagareError extends Error {
+  constructor(reason: string, message: string, code?: number);
+  readonly reason: string;
+  /** A result code where one exists, else 0. */
+  readonly code: number;
+}
+
+export class RemoteConnection {
+  readonly id: string;
+  readonly user: User;
+  readonly source: Source;
+  readonly audio: boolean;
+  readonly video: boolean;
+  readonly audioMuted: boolean;
+  readonly videoMuted: boolean;
+  readonly metadata: unknown;
+  /** Always the same object; its tracks come and go. */
+  readonly stream: MediaStream;
+  readonly receivers: { audio?: RTCRtpReceiver; video?: RTCRtpReceiver };
+  get audioTrack(): MediaStreamTrack | null;
+  get videoTrack(): MediaStreamTrack | null;
+  get hasPicture(): boolean;
+  /** 0…1. */
+  get audioLevel(): number;
+}
+
+export class User {
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role;
+  /** Whether its connection is lost and its place kept. */
+  readonly interrupted: boolean;
+  readonly metadata: unknown;
+  readonly connections: RemoteConnection[];
+  connection(id: string): RemoteConnection | undefined;
+}
+
+export interface ChannelEvents {
+  joined: { channel: Channel };
+  connectionStatus: { status: Status; reason: string; text: string; retrySeconds?: number };
+  bye: { reason: ByeReason; text: string };
+  authInfoWillExpire: { expiresAt: number };
+  authInfoExpired: { text: string };
+  userOnline: { user: User };
+  userOffline: { user: User; reason: OfflineReason };
+  userInterrupted: { user: User };
+  userResumed: { user: User };
+  trackAvailable: { user: User; connection: RemoteConnection; kind: Kind; track: MediaStreamTrack; stream: MediaStream };
+  trackChanged: { user: User; connection: RemoteConnection };
+  localTrackChanged: { kind: Kind; source: Source; track: MediaStreamTrack | null; muted: boolean };
+  networkQuality: { uplink: Quality; downlink: Quality };
+  roleChanged: { role: Role; by: 'self' | 'operator' };
+  muted: { kind: Kind; muted: boolean; by: 'operator' };
+  codecUnsupported: { kind: Kind; codec: string; connection: RemoteConnection | null; text: string };
+  error: { error: NagareError };
+  push: { data: unknown };
+  notify: { message: Record<string, unknown> };
+}
+
+export class Channel extends EventTarget {
+  constructor(options: string | JoinOptions);
+  readonly name: string;
+  readonly user: string;
+  readonly displayName: string;
+  readonly users: User[];
+  readonly status: Status;
+  readonly statusText: string;
+  readonly role: Role;
+  readonly profile: Profile;
+  readonly networkQuality: { uplink: Quality; downlink: Quality };
+  /** Whether the node knows roles, mutes and subscriptions. */
+  readonly isExtended: boolean;
+  /** Whether this connection can ever publish; see `canPublish`. */
+  readonly isPublisher: boolean;
+  readonly connectionId: string | null;
+  readonly peerConnection: RTCPeerConnection | null;
+  readonly screenPeerConnection: RTCPeerConnection | null;
+  readonly cameraTrack: MediaStreamTrack | null;
+  readonly microphoneTrack: MediaStreamTrack | null;
+  readonly screenTrack: MediaStreamTrack | null;
+
+  join(): Promise<this>;
+  leave(): void;
+  publish(what?: { camera?: Device; microphone?: Device }): Promise<{ camera: boolean; microphone: boolean }>;
+  unpublish(which?: 'camera' | 'microphone'): Promise<void>;
+  publishScreen(what?: { stream?: MediaStream; audio?: boolean; codec?: JoinOptions['codec']; bitRate?: number }): Promise<void>;
+  unpublishScreen(): void;
+  mute(kind: Kind, muted?: boolean): Promise<void>;
+  isMuted(kind: Kind): boolean;
+  switchDevice(kind: Kind, device: string | MediaTrackConstraints | MediaStreamTrack): Promise<void>;
+  setRole(role: Role): Promise<void>;
+  subscribe(what?: { user?: string; kind?: Kind; source?: Source }): Promise<void>;
+  unsubscribe(what?: { user?: string; kind?: Kind; source?: Source }): Promise<void>;
+  /** What the server sends to this client, and why not more: as `GET /sessions/{id}/statistics` of WHEP. */
+  statistics(): Promise<Record<string, unknown>>;
+  refreshAuthInfo(token: string | Pick<JoinOptions, 'token' | 'appId' | 'nonce' | 'timestamp'>): Promise<number>;
+
+  addEventListener<Name extends keyof ChannelEvents>(type: Name,
+    listener: (event: CustomEvent<ChannelEvents[Name]>) => void, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions): void;
+}
+
+export interface DeviceName { deviceId: string; label: string }
+
+export const Nagare: {
+  readonly join: (options: string | JoinOptions) => Promise<Channel>;
+  readonly channel: (options: string | JoinOptions) => Channel;
+  devices(): Promise<{ cameras: DeviceName[]; microphones: DeviceName[]; speakers: DeviceName[] }>;
+};
+export default Nagare;
+
+/** The pause before try number `attempt` (from 1), in seconds. */
+export function backoffSeconds(attempt: number): number;

@@ -1,0 +1,68 @@
+import Room
+import Wire
+
+// Notifications of the channel extension.
+
+extension SoraServerMessage {
+    static func addUserEvent(_ content: Notification.Content, to message: inout JSONObjectWriter) {
+        switch content {
+        case .channelJoined(let joined): add(joined, to: &message)
+        case .userOnline(let user): add(user, withMetadata: true, to: &message)
+        case .userOffline(let user, let departure):
+            message.add("user_id", user)
+            message.add("reason", departure.rawValue)
+        case .tracksChanged(let tracks):
+            message.add("user_id", tracks.user)
+            add(tracks, to: &message)
+        case .roleChanged(let role, let initiator):
+            message.add("role", role.rawValue)
+            message.add("by", initiator.rawValue)
+        case .muted(let kind, let isMuted, let initiator):
+            message.add("kind", kind.rawValue)
+            message.add("muted", isMuted)
+            message.add("by", initiator.rawValue)
+        default: break
+        }
+    }
+
+    private static func add(_ joined: JoinedChannel, to message: inout JSONObjectWriter) {
+        message.add("user_id", joined.user)
+        message.add("connection_id", joined.connection.value)
+        message.add("profile", joined.profile.rawValue)
+        message.add("role", joined.role.rawValue)
+        message.add("resume_token", ifPresent: joined.resumeToken.map(jsonString))
+        message.add("grace", joined.graceSeconds)
+        var bytes = 0
+        let users = joined.users.map { user in
+            var entry = JSONObjectWriter()
+            add(user.user, withMetadata: false, to: &entry)
+            let connections = user.connections.map { connection in
+                var entry = JSONObjectWriter()
+                add(connection.tracks, to: &entry)
+                entry.add("interrupted", connection.isInterrupted)
+                bytes += connection.notifyMetadataJSON?.utf8.count ?? 0
+                if bytes <= memberMetadataBytesMax { entry.add("metadata", ifPresent: connection.notifyMetadataJSON) }
+                return entry.text
+            }
+            entry.add("connections", json: jsonArray(connections))
+            return entry.text
+        }
+        message.add("users", json: jsonArray(users))
+    }
+
+    private static func add(_ user: ChannelUser, withMetadata: Bool, to message: inout JSONObjectWriter) {
+        message.add("user_id", user.id)
+        message.add("display_name", ifPresent: user.displayName.map(jsonString))
+        message.add("role", user.role.rawValue)
+        if withMetadata { message.add("metadata", ifPresent: user.notifyMetadataJSON) }
+    }
+
+    private static func add(_ tracks: PublishedTracks, to message: inout JSONObjectWriter) {
+        message.add("connection_id", tracks.connection.value)
+        message.add("source", tracks.source.rawValue)
+        message.add("audio", tracks.audio)
+        message.add("video", tracks.video)
+        message.add("audio_muted", tracks.isAudioMuted)
+        message.add("video_muted", tracks.isVideoMuted)
+    }
+}

@@ -1,0 +1,116 @@
+import HTTPTypes
+import Hummingbird
+import JSON
+import MediaTypes
+import NIOCore
+import Room
+import ServiceLifecycle
+
+extension PublicResponder {
+    /// `GET /sessions/{id}/events`: server-sent events about the session itself. A session has one stream: a new one ends
+    /// the one before.
+    func sessionEvents(_ request: Request, _ id: ResourceID?, _ context: PublicContext) async throws -> Response {
+        let (id, _) = try await authorizedSession(request, id)
+        guard request.method == .get else { return Response(status: .ok, headers: Self.eventStreamHeaders) }
+        guard let events = await rooms.events(of: id) else { throw HTTPFailure.sessionUnknown }
+        let stream = SessionEventStream(
+            rooms: rooms,
+            events: events,
+            heartbeatInterval: configuration.heartbeatInterval,
+            output: eventStreamOutput(context)
+        )
+        return response(request, stream)
+    }
+}
+
+/// Writes the events of one WHIP or WHEP session. Its deinitialization ends the reading, also if nothing was written.
+final class SessionEventStream: EventStream {
+    /// The names of the events, for the `Link` of a session.
+    static let names = "token.expiring,interrupted,resumed,network.quality,ended"
+
+    private let rooms: Rooms
+    private let events: ParticipantEvents
+    private let heartbeatInterval: Duration
+    private let output: EventStreamOutput
+    /// An event's text, or `nil` for a heartbeat.
+    private let texts: AsyncStream<String?>
+    private let text: AsyncStream<String?>.Continuation
+    /// Events of a session are rare; a client that reads none of so many has lost interest.
+    private static let textsMax = 64
+
+    init(rooms: Rooms, events: ParticipantEvents, heartbeatInterval: Duration, output: EventStreamOutput) {
+        self.rooms = rooms
+        self.events = events
+        self.heartbeatInterval = heartbeatInterval
+        self.output = output
+        (texts, text) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.textsMax))
+    }
+
+    deinit {
+        let (rooms, events) = (rooms, events)
+        Task { await rooms.stopReading(events) }
+    }
+
+    /// Ends the stream after the current write.
+    func finish() { text.finish() }
+
+    /// Returns when the session, the client or the server ends the stream. Throws when a write fails.
+    @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
+        let (events, text, interval) = (events, text, heartbeatInterval)
+        // The client knows from it that no later event is missed.
+        text.yield(nil)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for await event in events {
+                    if let event = Self.text(of: event) { text.yield(event) }
+                }
+                text.finish()
+            }
+            group.addTask {
+                while !Task.isCancelled {
+                    try await Task.sleep(for: interval)
+                    text.yield(nil)
+                }
+            }
+            try await withGracefulShutdownHandler {
+                for await text in texts {
+                    try await output.write(text.map { ByteBuffer(string: $0) } ?? .heartbeat, to: &writer)
+                }
+            } onGracefulShutdown: {
+                text.finish()
+            }
+            group.cancelAll()
+        }
+        await rooms.stopReading(events)
+    }
+
+    /// `nil` for an event that is not for clients of WHIP and WHEP.
+    static func text(of event: ParticipantEvent) -> String? {
+        switch event {
+        case .ended(let reason): text("ended", ["reason": .string(reason.word)])
+        case .notification(let notification):
+            switch notification.content {
+            case .accessExpires(let second): text("token.expiring", ["expires_at": .integer(second)])
+            case .interrupted(let member): text("interrupted", member.reference)
+            case .resumed(let member): text("resumed", member.reference)
+            case .networkQuality(let quality):
+                text(
+                    "network.quality",
+                    ["uplink": .integer(quality.uplink.rawValue), "downlink": .integer(quality.downlink.rawValue)]
+                )
+            default: nil
+            }
+        case .subscriptionsChanged, .connected, .unusedLayers, .push, .data: nil
+        }
+    }
+
+    private static func text(_ name: String, _ members: [String: JSONValue]) -> String {
+        "event: \(name)\ndata: \(JSONValue.object(members).text)\n\n"
+    }
+}
+
+extension Member {
+    fileprivate var reference: [String: JSONValue] {
+        ["user_id": .string(clientID), "connection_id": .string(id.value)]
+    }
+}

@@ -1,0 +1,121 @@
+import Access
+import ArgumentParser
+import Foundation
+import JSON
+import Signaling
+
+/// Why a command of operators failed.
+struct OperatorFailure: Error, Equatable {
+    let sentence: String
+    let exitStatus: Int32
+
+    init(_ failure: OperatorsClient.Failure) {
+        sentence = failure.sentence
+        exitStatus =
+            switch failure.status {
+            case nil, 503: 69  // EX_UNAVAILABLE
+            case 401, 403: 77  // EX_NOPERM
+            default: 1
+            }
+    }
+}
+
+/// The options of all commands that use the operators' API.
+struct OperatorOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The admin address of the node.", valueName: "url"))
+    var api = "http://127.0.0.1:3000"
+
+    @Option(
+        help: ArgumentHelp(
+            "The node's admin-token, or @ and its file. (default: NAGARE_ADMIN_TOKEN)",
+            valueName: "@file"
+        )
+    )
+    var adminToken: String?
+
+    @Flag(help: "Print the answer as JSON.")
+    var json = false
+
+    func client(environment: [String: String]) throws(StartupError) -> OperatorsClient {
+        var flags: [Setting: [String]] = [:]
+        if let adminToken { flags[.adminToken] = [adminToken] }
+        let reader = SettingReader(layers: [.commandLine(flags), .environment(environment)])
+        let token = try reader.adminToken()?.token().secret
+        guard let client = OperatorsClient(url: api, token: token) else {
+            throw .usage("--api is \"\(api)\": write the node's admin address as http://HOST:PORT.")
+        }
+        return client
+    }
+}
+
+/// A command that uses the operators' API.
+protocol OperatorCommand: AsyncParsableCommand, Sendable {
+    typealias Send = @Sendable (OperatorsClient.Call) async throws -> JSONValue
+
+    var options: OperatorOptions { get }
+
+    /// Performs the command.
+    /// - Returns: The answer for programs.
+    func answer(_ send: Send) async throws -> JSONValue
+
+    /// The answer as text for people, with a newline at the end of each line.
+    func text(_ answer: JSONValue) -> String
+}
+
+extension OperatorCommand {
+    mutating func run() async throws {
+        let client = try options.client(environment: ProcessInfo.processInfo.environment)
+        let command = self
+        let result: Result<JSONValue, any Error>
+        do {
+            result = .success(try await command.answer { try await client.send($0) })
+        } catch {
+            result = .failure(error)
+        }
+        await client.shutdown()
+        do {
+            let answer = try result.get()
+            let output = options.json ? "\(answer.text)\n" : text(answer)
+            FileHandle.standardOutput.write(Data(output.utf8))
+        } catch let failure as OperatorsClient.Failure {
+            throw OperatorFailure(failure)
+        }
+    }
+
+    /// All items of a list that comes in pages.
+    func all(_ name: String, _ path: [String], _ send: Send) async throws -> JSONValue {
+        var items: [JSONValue] = []
+        var query = ["limit": "100"]
+        while true {
+            let page = try await send(OperatorsClient.Call(.get, path, query: query))
+            items += page[name]?.array ?? []
+            guard let next = page["next"]?.string, next != query["after"] else { break }
+            query["after"] = next
+        }
+        return .object([name: .array(items)])
+    }
+}
+
+/// A table of text.
+enum TextTable {
+    /// - Parameter rows: the header first; each as long as the header.
+    static func text(_ rows: [[String]]) -> String {
+        let rows = rows.map { $0.map(\.printable) }
+        let columns = rows.first?.indices.map { column in rows.map { $0[column].count }.max() ?? 0 } ?? []
+        return rows.map { row in
+            let cells = zip(row, columns).map { cell, width in
+                cell + String(repeating: " ", count: width - cell.count)
+            }
+            var line = cells.joined(separator: "  ")
+            while line.last == " " { line.removeLast() }
+            return line + "\n"
+        }
+        .joined()
+    }
+
+    /// A time in seconds since 1970 as text.
+    static func time(_ value: JSONValue?) -> String {
+        guard let seconds = value?.integer else { return "never" }
+        return Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
+    }
+}

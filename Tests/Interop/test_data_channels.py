@@ -1,0 +1,166 @@
+"""Data channels: signaling and messages of Sora clients, and channels that browsers open over WHIP and WHEP."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Callable
+
+from harness.chromium import ChromiumPage
+from harness.members import Join
+from harness.node import Node
+from harness.waiting import wait_until
+
+OpenPage = Callable[..., ChromiumPage]
+
+SIGNALING = ["notify", "push", "signaling", "stats"]
+# A viewer or publisher of its own, with one data channel. `window.peer` has what the test looks at.
+PEER = """async ({ endpoint, label, sends }) => {
+    const peer = { connection: new RTCPeerConnection(), messages: [], states: [] };
+    window.peer = peer;
+    if (sends) {
+        const context = new AudioContext();
+        const [track] = context.createMediaStreamDestination().stream.getTracks();
+        peer.connection.addTransceiver(track, { direction: "sendonly" });
+    } else {
+        peer.connection.addTransceiver("audio", { direction: "recvonly" });
+    }
+    peer.channel = peer.connection.createDataChannel(label, { ordered: true });
+    peer.channel.binaryType = "arraybuffer";
+    peer.channel.onmessage = (event) => {
+        const isText = typeof event.data === "string";
+        peer.messages.push(isText ? `text ${event.data}` : `binary ${event.data.byteLength}`);
+    };
+    const opened = new Promise((resolve) => { peer.channel.onopen = () => resolve(true); });
+    await peer.connection.setLocalDescription();
+    const answer = await fetch(endpoint, {
+        method: "POST", headers: { "content-type": "application/sdp" }, body: peer.connection.localDescription.sdp,
+    });
+    await peer.connection.setRemoteDescription({ type: "answer", sdp: await answer.text() });
+    return Promise.race([opened, new Promise((resolve) => setTimeout(() => resolve(false), 10000))]);
+}"""
+
+
+def opened(page: ChromiumPage, endpoint: str, label: str, sends: bool) -> None:
+    assert page.evaluate(f"({PEER})({json.dumps({'endpoint': endpoint, 'label': label, 'sends': sends})})")
+
+
+def messages(page: ChromiumPage) -> list[str]:
+    return page.evaluate("window.peer.messages")
+
+
+def labels(channels: list[str]) -> str:
+    """`data_channels` of these labels, in both directions."""
+    return json.dumps([{"label": label, "direction": "sendrecv"} for label in channels])
+
+
+# Signaling.
+
+
+def test_signaling_moves_to_data_channels(join: Join, node: Node, channel: str) -> None:
+    viewer = join("recvonly", "data-channel-signaling").connected().switched()
+    offer = viewer.offer()
+    assert offer["data_channel_signaling"] is True and offer["ignore_disconnect_websocket"] is False
+    assert sorted(one["label"] for one in offer["data_channels"]) == SIGNALING
+    assert viewer.last("switched")["ignore_disconnect_websocket"] is False
+    sender = join("sendonly", "data-channel-signaling", video_codec_type="VP8").connected().switched()
+    # The re-offer and the notification came over data channels.
+    viewer.await_notification("connection.created", connection_id=sender.connection)
+    viewer.sees(sender)
+    assert sender.end()["finished"]
+    assert (sender.last("closed")["code"], sender.last("closed")["reason"]) == (1000, "TYPE-DISCONNECT")
+    viewer.await_notification("connection.destroyed", connection_id=sender.connection)
+    wait_until(lambda: not node.publishing(channel), "the sender's end at the node", 5)
+
+
+def test_a_connection_goes_on_without_its_websocket(join: Join, node: Node, channel: str) -> None:
+    flags = ("data-channel-signaling", "ignore-disconnect-websocket")
+    viewer = join("recvonly", *flags).connected().switched()
+    viewer.wait("closed", 10)
+    sender = join("sendonly", *flags, video_codec_type="VP8").connected().switched()
+    sender.wait("closed", 10)
+    viewer.sees(sender)
+    viewer.await_notification("connection.created", connection_id=sender.connection)
+    time.sleep(1)
+    assert len(node.operate("20201013.ListChannelConnections", channel_id=channel)) == 2
+    began = time.monotonic()
+    assert sender.end()["finished"]
+    assert time.monotonic() - began < 5, "the node closes the data channels"
+    viewer.await_notification("connection.destroyed", connection_id=sender.connection)
+    node.operate("20151104.DisconnectConnection", channel_id=channel, connection_id=viewer.connection)
+    viewer.disconnected()
+    wait_until(lambda: not node.operate("20201013.ListChannelConnections", channel_id=channel), "both ends", 5)
+
+
+def test_an_undemanded_or_disabled_feature_leaves_the_websocket(join: Join, own_node: Callable[..., Node]) -> None:
+    plain = join("recvonly").connected()
+    assert plain.offer()["data_channel_signaling"] is False and "m=application" not in plain.offer()["sdp"]
+    node = own_node("--data-channels", "off")
+    member = join("recvonly", "data-channel-signaling", at=node).connected()
+    assert member.offer()["data_channel_signaling"] is False and "m=application" not in member.offer()["sdp"]
+
+
+# Messages.
+
+
+def test_messages_go_to_the_others_with_the_label(join: Join) -> None:
+    chat = {"label": "#chat", "direction": "sendrecv"}
+    signaling = "data-channel-signaling"
+    first = join("sendonly", signaling, data_channels=json.dumps([chat])).connected().switched()
+    second = join("recvonly", signaling, data_channels=json.dumps([dict(chat, compress=True)])).connected().switched()
+    header = [{"type": "sender_connection_id"}]
+    third = join(
+        "recvonly", signaling, data_channels=json.dumps([dict(chat, direction="recvonly", header=header)])
+    ).connected().switched()
+    outside = join("recvonly", signaling, data_channels=labels(["#other"])).connected().switched()
+    first.send_command("send #chat hello")
+    second.gets("#chat", ["hello"])
+    second.send_command("send #chat " + "long " * 3000)
+    first.gets("#chat", [("long " * 3000).strip()])
+    first.send_command("send #chat bye")
+    second.gets("#chat", ["hello", "bye"])
+    long = second.connection + ("long " * 3000).strip()
+    third.gets("#chat", [first.connection + "hello", long, first.connection + "bye"])
+    assert outside.messages("#chat") == [] and outside.messages("#other") == []
+
+
+def test_messages_with_limited_reliability(join: Join) -> None:
+    channels = [
+        {"label": "#fast", "direction": "sendrecv", "ordered": False, "max_retransmits": 0},
+        {"label": "#timed", "direction": "sendrecv", "ordered": True, "max_packet_life_time": 500, "protocol": "p"},
+    ]
+    members = [
+        join("recvonly", "data-channel-signaling", data_channels=json.dumps(channels)).connected().switched()
+        for _ in range(2)
+    ]
+    for label in ("#fast", "#timed"):
+        members[0].send_command(f"send {label} a message")
+        members[1].gets(label, ["a message"])
+
+
+# Browsers.
+
+
+def test_chromium_opens_channels_over_whip_and_whep(
+    join: Join, node: Node, channel: str, open_page: OpenPage
+) -> None:
+    member = join("recvonly", "data-channel-signaling", data_channels=labels(["#chat"])).connected().switched()
+    publisher, viewer = open_page(node.origin), open_page(node.origin)
+    for page in (publisher, viewer):
+        page.goto(node.origin)
+    opened(publisher, f"{node.origin}/whip/{channel}", "#chat", True)
+    opened(viewer, f"{node.origin}/whep/{channel}", "#chat", False)
+    viewer.evaluate("window.peer.channel.send('from the viewer')")
+    wait_until(lambda: messages(publisher) == ["text from the viewer"], "text at the publisher", 10)
+    member.gets("#chat", ["from the viewer"])
+    member.send_command("send #chat from-the-SDK")
+    wait_until(lambda: "binary 12" in messages(viewer), "a message of the SDK at the viewer", 10)
+    publisher.evaluate("window.peer.channel.send(new Uint8Array(200000))")
+    wait_until(lambda: "binary 200000" in messages(viewer), "a long message at the viewer", 10)
+    publisher.evaluate("window.peer.channel.close()")
+    closed = "window.peer.channel.readyState"
+    wait_until(lambda: publisher.evaluate(closed) == "closed", "the channel's end", 5)
+    before = len(messages(publisher))
+    viewer.evaluate("window.peer.channel.send('later')")
+    wait_until(lambda: member.messages("#chat")[-1] == "later", "the last message", 10)
+    assert len(messages(publisher)) == before

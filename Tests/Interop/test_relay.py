@@ -1,0 +1,101 @@
+"""Calls of two over the relay (the Ayame protocol) whose media passes the node."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable
+
+import pytest
+
+from harness.chromium import ChromiumPage
+from harness.node import Node
+from harness.waiting import wait_until
+
+OpenPage = Callable[..., ChromiumPage]
+
+# A call with a moving picture and a tone; what it says of itself is in `window.seen`.
+CALL = """(async (given) => {
+  const { Call } = await import('/nagare-call.js');
+  const canvas = Object.assign(document.createElement('canvas'), { width: 320, height: 180 });
+  const pen = canvas.getContext('2d');
+  setInterval(() => pen.fillRect(0, 0, Math.random() * 300, 150), 50);
+  const audio = new AudioContext();
+  const tone = audio.createOscillator();
+  const sound = audio.createMediaStreamDestination();
+  tone.connect(sound);
+  tone.start();
+  window.seen = [];
+  window.call = new Call({ ...given,
+    tracks: [...canvas.captureStream(20).getVideoTracks(), ...sound.stream.getAudioTracks()] });
+  window.call.addEventListener('status', ({ detail }) => window.seen.push(detail.status));
+  return true;
+})(%s)"""
+# What arrives of each kind, and the port at which the other side of the transport is.
+RECEIVED = """(async () => {
+  const all = [...(await window.call.peerConnection?.getStats())?.values() ?? []];
+  const of = (kind) => all.find((one) => one.type === 'inbound-rtp' && one.kind === kind);
+  const pair = all.find((one) => one.type === 'candidate-pair' && one.nominated && one.state === 'succeeded');
+  return { frames: of('video')?.framesDecoded ?? 0, audio: of('audio')?.packetsReceived ?? 0,
+    lost: of('video')?.packetsLost ?? 0, port: all.find((one) => one.id === pair?.remoteCandidateId)?.port };
+})()"""
+
+
+def call(page: Any, origin: str, **options: Any) -> None:
+    page.goto(f"{origin}/nagare.d.ts")
+    page.evaluate(CALL % json.dumps(options))
+
+
+def media_flows(page: Any, seconds: float = 15) -> dict[str, Any]:
+    """Waits until picture and sound of the other arrive, and go on arriving."""
+
+    def look() -> dict[str, Any] | None:
+        numbers = page.evaluate(RECEIVED)
+        return numbers if numbers["frames"] > 20 and numbers["audio"] > 50 else None
+
+    first = wait_until(look, "the other's media", seconds, describe=lambda: page.evaluate(RECEIVED))
+    return wait_until(
+        lambda: (now := page.evaluate(RECEIVED))["frames"] > first["frames"] + 20 and now, "more frames", 10
+    )
+
+
+@pytest.mark.parametrize("required", [True, False], ids=["by-the-node", "by-a-client"])
+def test_two_pages_call_each_other_through_the_node(
+    open_page: OpenPage, node: Node, own_node: Callable[..., Node], channel: str, required: bool
+) -> None:
+    server = own_node("--relay-media", "server") if required else node
+    options = {"room": channel} if required else {"room": channel, "media": "server"}
+    one, two = open_page(server.origin), open_page(server.origin)
+    call(one, server.origin, **options)
+    wait_until(lambda: one.evaluate("window.call.status") == "waiting", "the wait for the other", 8)
+    wait_until(lambda: len(server.publishing(channel)) == 1, "the first member", 5)
+    # The room's first member decides, so the second need not ask.
+    call(two, server.origin, room=channel)
+    for page in (one, two):
+        numbers = media_flows(page)
+        assert 0 <= numbers["port"] - server.media_port < 8, "the media does not pass the node"
+        assert page.evaluate("window.call.status") == "connected"
+        assert page.evaluate("window.call.media") == "server"
+    assert len(server.publishing(channel)) == 2
+    two.evaluate("window.call.leave()")
+    wait_until(lambda: one.evaluate("window.seen.at(-1)") == "waiting", "the wait for the next", 8)
+    wait_until(lambda: len(server.publishing(channel)) == 1, "the end of the other's media", 5)
+    one.evaluate("window.call.leave()")
+    wait_until(lambda: server.publishing(channel) == [], "the end of the call", 5)
+
+
+def test_firefox_and_chromium_call_each_other_through_the_node(
+    open_page: OpenPage, open_firefox: Callable[[str], Any], node: Node, channel: str
+) -> None:
+    fox, chrome = open_firefox(node.origin), open_page(node.origin)
+    for page in (fox, chrome):
+        call(page, node.origin, room=channel, media="server")
+    for page in (fox, chrome):
+        media_flows(page)
+
+
+def test_an_operator_ends_a_call_that_passes_the_node(open_page: OpenPage, node: Node, channel: str) -> None:
+    page = open_page(node.origin)
+    call(page, node.origin, room=channel, media="server")
+    wait_until(lambda: len(node.publishing(channel)) == 1, "the member", 8)
+    node.operate("20151104.DisconnectConnection", channel_id=channel, connection_id=node.publishing(channel)[0])
+    wait_until(lambda: page.evaluate("window.call.status") == "ended", "the end", 5)

@@ -1,0 +1,52 @@
+"""Browsers that reach the node through its own TURN server only."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from harness.browser_member import BrowserMember
+from harness.chromium import ChromiumPage
+from harness.node import Node
+from harness.relay_viewer import RelayViewer
+
+OpenPage = Callable[..., ChromiumPage]
+
+
+def publish(open_page: OpenPage, node: Node, channel: str) -> None:
+    publisher = open_page(node.origin)
+    publisher.open_channel(channel)
+    publisher.publish(codec="VP8")
+
+
+def test_a_whep_viewer_with_a_relay_policy_watches_over_turn(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+) -> None:
+    node = own_node("--turn", "on", "--log-level", "trace")
+    publish(open_page, node, channel)
+    viewer = RelayViewer(open_page(node.origin), channel, policy="relay", server="transport=udp")
+    (server,) = viewer.answer["iceServers"]
+    seen = viewer.watches(60)
+    assert (seen["local"], seen["relay"], seen["remoteType"]) == ("relay", "udp", "host"), seen
+    assert node.total("nagare_turn_datagrams_total", "direction=out") > 60
+    assert node.total("nagare_turn_allocations{") >= 1
+    log = node.log_path.read_text()
+    assert server["credential"] not in log and server["username"] not in log
+    viewer.page.call("(path) => fetch(path, { method: 'DELETE' }).then((one) => one.status)", viewer.answer["location"])
+    assert node.total("nagare_turn_allocations{") == 0, "the allocations ended with the session"
+
+
+def test_a_client_that_names_itself_the_sora_ios_sdk_connects_over_turn_by_default(
+    open_page: OpenPage, node: Node, channel: str
+) -> None:
+    video = {"codec_type": "VP8"}
+    plain = BrowserMember(open_page(node.origin), node, channel, "sendrecv", video=video).connected()
+    relayed = BrowserMember(
+        open_page(node.origin), node, channel, "sendrecv", video=video, sora_client="Sora iOS SDK 2026.1.0"
+    ).connected()
+    plain.sees(relayed.id)
+    relayed.sees(plain.id)
+    configs = [one.page.evaluate("window.member.offer.config") for one in (plain, relayed)]
+    assert configs[0] == {"iceServers": [], "iceTransportPolicy": "all"}
+    assert configs[1]["iceTransportPolicy"] == "relay" and len(configs[1]["iceServers"]) == 1
+    assert node.total("nagare_turn_datagrams_total", "direction=in") > 60
+    assert relayed.disconnect() == (1000, "TYPE-DISCONNECT")

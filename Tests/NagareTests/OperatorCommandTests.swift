@@ -1,0 +1,107 @@
+import ArgumentParser
+import JSON
+import Signaling
+import Synchronization
+import Testing
+
+@testable import nagare
+
+@Suite struct OperatorCommandTests {
+    /// Answers with the given values in turn, and keeps the calls.
+    private final class Answers: Sendable {
+        private let state: Mutex<(calls: [OperatorsClient.Call], answers: [JSONValue])>
+        init(_ answers: [JSONValue]) { state = Mutex(([], answers)) }
+        var calls: [OperatorsClient.Call] { state.withLock { $0.calls } }
+        func send(_ call: OperatorsClient.Call) -> JSONValue {
+            state.withLock { state in
+                state.calls.append(call)
+                return state.answers.isEmpty ? .null : state.answers.removeFirst()
+            }
+        }
+    }
+
+    private func run(_ arguments: [String], _ answers: Answers) async throws -> String {
+        let command = try #require(try NagareCommand.parseAsRoot(arguments) as? any OperatorCommand)
+        let answer = try await command.answer { answers.send($0) }
+        return command.text(answer)
+    }
+
+    @Test(arguments: [
+        (
+            ["kick", "a b", "x", "y"],
+            OperatorsClient.Call(.post, ["channels", "a b", "kick"], body: ["users": ["x", "y"]])
+        ),
+        (["ban", "c", "x"], OperatorsClient.Call(.put, ["channels", "c", "bans", "x"], body: [:])),
+        (
+            ["ban", "c", "x", "--for", "15m"],
+            OperatorsClient.Call(.put, ["channels", "c", "bans", "x"], body: ["seconds": 900])
+        ),
+        (["ban", "c"], OperatorsClient.Call(.get, ["channels", "c", "bans"], query: ["limit": "100"])),
+        (["unban", "c", "x"], OperatorsClient.Call(.delete, ["channels", "c", "bans", "x"])),
+        (["block", "users", "x"], OperatorsClient.Call(.put, ["blocks", "users", "x"], body: [:])),
+        (["block", "streams"], OperatorsClient.Call(.get, ["blocks", "streams"], query: ["limit": "100"])),
+        (["unblock", "streams", "c"], OperatorsClient.Call(.delete, ["blocks", "streams", "c"])),
+        (
+            ["role", "c", "x", "audience"],
+            OperatorsClient.Call(.post, ["channels", "c", "members", "x", "role"], body: ["role": "audience"])
+        ),
+        (
+            ["mute", "c", "x"],
+            OperatorsClient.Call(.post, ["channels", "c", "members", "x", "mute"], body: ["muted": true])
+        ),
+        (
+            ["mute", "c", "x", "--kind", "video", "--off"],
+            OperatorsClient.Call(
+                .post,
+                ["channels", "c", "members", "x", "mute"],
+                body: ["muted": false, "kind": "video"]
+            )
+        ),
+        (["terminate", "c"], OperatorsClient.Call(.delete, ["channels", "c"])),
+        (["members", "c"], OperatorsClient.Call(.get, ["channels", "c", "members"], query: ["limit": "100"])),
+    ])
+    func `a command makes one call`(arguments: [String], call: OperatorsClient.Call) async throws {
+        let answers = Answers([["results": [["user_id": "x", "code": 0, "ended": 1]]]])
+        _ = try await run(arguments, answers)
+        #expect(answers.calls == [call])
+    }
+
+    @Test func `all pages of a list make one table`() async throws {
+        let answers = Answers([
+            ["channels": [["channel": "a", "members": 10, "created_at": 0]], "next": "a"],
+            ["channels": [["channel": "long\u{1B}", "connections": 2]]],
+        ])
+        let text = try await run(["channels"], answers)
+        #expect(answers.calls.map { $0.query["after"] } == [nil, "a"])
+        let lines = text.split(separator: "\n")
+        #expect(lines.count == 3 && !text.contains("\u{1B}"))
+        #expect(lines[0].hasPrefix("CHANNEL") && lines[1].hasSuffix("1970-01-01T00:00:00Z"))
+        let heading = try #require(lines[0].firstRange(of: "MEMBERS"))
+        let column = lines[0].distance(from: lines[0].startIndex, to: heading.lowerBound)
+        #expect(lines[1].dropFirst(column).hasPrefix("10"), "columns are aligned")
+    }
+
+    @Test func `a kick of nobody fails`() async throws {
+        let answers = Answers([["results": [["user_id": "x", "code": 1, "ended": 0]]]])
+        await #expect(throws: OperatorsClient.Failure.self) { try await run(["kick", "c", "x"], answers) }
+    }
+
+    @Test(arguments: [(nil, 69), (503, 69), (401, 77), (403, 77), (404, 1), (500, 1)] as [(Int?, Int32)])
+    func `the exit status tells failures apart`(status: Int?, exitStatus: Int32) {
+        let failure = OperatorFailure(OperatorsClient.Failure(status: status, "It failed."))
+        #expect(failure.exitStatus == exitStatus && failure.sentence == "It failed.")
+    }
+
+    @Test(arguments: ["localhost:3000", "ftp://localhost", "http://", "http://localhost/v1", ""])
+    func `an address that is none of a node is refused`(url: String) throws {
+        var options = try OperatorOptions.parse([])
+        options.api = url
+        #expect(throws: StartupError.self) { try options.client(environment: [:]) }
+    }
+
+    @Test(arguments: ["short", "0123456789abcdef with spaces", "@/nowhere/to/be/found"])
+    func `an unusable token of operators is refused`(token: String) throws {
+        let options = try OperatorOptions.parse([])
+        #expect(throws: StartupError.self) { try options.client(environment: ["NAGARE_ADMIN_TOKEN": token]) }
+    }
+}

@@ -1,0 +1,116 @@
+import MediaTypes
+import RoomTestSupport
+import Testing
+import Wire
+
+@testable import Room
+
+/// Users that join a channel again.
+struct DuplicateUserTests {
+    private static let alice = UserIdentity("alice", .authorized)
+
+    private func bench(_ policy: DuplicateUserPolicy, participantsPerChannelMax: Int = 100) -> ModelBench {
+        ModelBench(limits: RoomLimits(participantsPerChannelMax: participantsPerChannelMax, duplicateUsers: policy))
+    }
+
+    private func isPresent(_ id: ParticipantID, in bench: ModelBench) -> Bool { bench.model.participants[id] != nil }
+
+    @Test(
+        arguments: [
+            ("allowed by the node", .allow, nil, true), ("replaced by the node", .replace, nil, false),
+            ("allowed by the grant", .replace, .allow, true), ("replaced by the grant", .allow, .replace, false),
+        ] as [(String, DuplicateUserPolicy, DuplicateUserPolicy?, Bool)]
+    )
+    func `the newer connection wins once it is connected`(
+        name: String,
+        policy: DuplicateUserPolicy,
+        grant: DuplicateUserPolicy?,
+        stays: Bool
+    ) throws {
+        var bench = bench(policy)
+        let other = try bench.member(.sendrecv) { $0.user = UserIdentity("bob", .authorized) }
+        let first = try bench.member(.sendrecv) { $0.user = Self.alice }
+        let request = request(.sendrecv) { $0.duplicateUsers = grant }
+        let second = try bench.reserve(request)
+        _ = try bench.activate(second)
+        #expect(isPresent(first, in: bench), "a newcomer that does not connect replaces nobody")
+        let effects = bench.receive(.connected, from: second)
+        #expect(effects.contains(.ended(first, .replaced)) != stays)
+        #expect(isPresent(first, in: bench) == stays && isPresent(second, in: bench) && isPresent(other, in: bench))
+    }
+
+    private func request(_ role: Role, _ configure: (inout JoinRequest) -> Void = { _ in }) -> JoinRequest {
+        var request = JoinRequest(channel: ModelBench.channel, role: role, following: .everyone, user: Self.alice)
+        configure(&request)
+        return request
+    }
+
+    @Test func `a user may be refused while it is there`() throws {
+        var bench = bench(.refuse)
+        let first = try bench.reserve(request(.sendrecv))
+        #expect(throws: RoomError.userPresent) { _ = try bench.reserve(request(.sendrecv)) }
+        _ = bench.model.left(first, reason: .left)
+        _ = try bench.reserve(request(.sendrecv))
+    }
+
+    @Test(
+        arguments: [
+            (.sendonly, .recvonly, false), (.recvonly, .sendonly, false), (.sendonly, .sendonly, true),
+            (.recvonly, .recvonly, true), (.sendrecv, .recvonly, true), (.sendonly, .sendrecv, true),
+        ] as [(Role, Role, Bool)]
+    )
+    func `sending and receiving connections are halves of one presence`(
+        first: Role,
+        second: Role,
+        isReplaced: Bool
+    ) throws {
+        var bench = bench(.replace)
+        let one = try bench.member(first) { $0.user = Self.alice }
+        _ = try bench.member(second) { $0.user = Self.alice }
+        #expect(isPresent(one, in: bench) != isReplaced)
+    }
+
+    @Test(arguments: [UserIdentity("alice", .chosen), UserIdentity("alice", .stream), nil])
+    func `who only chooses the name of an authorized user does not replace it`(user: UserIdentity?) throws {
+        var bench = bench(.replace)
+        let first = try bench.member(.sendrecv) { $0.user = Self.alice }
+        let second = try bench.member(.sendrecv) {
+            $0.user = user
+            $0.clientID = "alice"
+        }
+        #expect(isPresent(first, in: bench) && isPresent(second, in: bench))
+    }
+
+    @Test(arguments: [("b", VideoSource.screen, true), ("b", .camera, false), ("c", .screen, false)])
+    func `a user's camera and screen in one bundle do not replace each other`(
+        bundle: String,
+        source: VideoSource,
+        stays: Bool
+    ) throws {
+        var bench = bench(.replace)
+        let camera = try bench.member(.sendrecv) {
+            $0.user = Self.alice
+            $0.bundleID = "b"
+        }
+        let other = try bench.member(.sendonly) {
+            $0.user = Self.alice
+            $0.bundleID = bundle
+            $0.options = MemberOptions(source: source)
+        }
+        #expect(isPresent(camera, in: bench) == stays && isPresent(other, in: bench))
+    }
+
+    @Test func `a user has one newcomer at a time, and a full channel has room for it`() throws {
+        var bench = bench(.replace, participantsPerChannelMax: 1)
+        let first = try bench.member(.sendrecv) { $0.user = Self.alice }
+        #expect(throws: RoomError.channelFull) {
+            _ = try bench.reserve(request(.sendrecv) { $0.user = UserIdentity("bob", .authorized) })
+        }
+        var newcomers: [ParticipantID] = []
+        for _ in 0..<3 { newcomers.append(try bench.reserve(request(.sendrecv))) }
+        #expect(newcomers.map { isPresent($0, in: bench) } == [false, false, true] && isPresent(first, in: bench))
+        _ = try bench.activate(newcomers[2])
+        _ = bench.receive(.connected, from: newcomers[2])
+        #expect(!isPresent(first, in: bench) && bench.model.participants.count == 1)
+    }
+}

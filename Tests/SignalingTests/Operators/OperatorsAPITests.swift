@@ -1,0 +1,378 @@
+import Access
+import HTTPTypes
+import HummingbirdTesting
+import JSON
+import Room
+import RoomTestSupport
+import Testing
+
+@testable import Signaling
+
+@Suite struct OperatorsAPITests {
+    // MARK: Channels and members
+
+    @Test func `channels and members are listed and looked up`() async throws {
+        try await OperatorsBench.run { bench in
+            #expect(try await bench.call(.get, "/v1/channels") == ["channels": []])
+            let session = try await bench.publish(as: "alice")
+            let list = try await bench.call(.get, "/v1/channels")
+            let channel = try await bench.call(.get, "/v1/channels/lobby")
+            #expect(list["channels"]?.array == [channel])
+            #expect(channel["channel"] == "lobby" && channel["members"] == 1 && channel["connections"] == 1)
+            #expect(channel["publishers"] == 1)
+            let members = try await bench.call(.get, "/v1/channels/lobby/members")
+            let member = try await bench.call(.get, "/v1/channels/lobby/members/alice")
+            #expect(members["members"]?.array == [member])
+            let connection = try #require(member["connections"]?.array?.first)
+            #expect(member["user_id"] == "alice" && connection["connection_id"]?.string == session.participant)
+            #expect(connection["role"] == "sendonly" && connection["signaling"] == "whip")
+        }
+    }
+
+    @Test func `a list comes in pages`() async throws {
+        try await OperatorsBench.run { bench in
+            for user in ["c", "a", "b", "a b/ü"] {
+                try await bench.call(.put, "/v1/blocks/users/\(user == "a b/ü" ? "a%20b%2F%C3%BC" : user)", [:])
+            }
+            var names: [String] = []
+            var path = "/v1/blocks/users?limit=3"
+            for _ in 0..<2 {
+                let page = try await bench.call(.get, path)
+                names += page["blocks"]?.array?.compactMap { $0["name"]?.string } ?? []
+                guard let next = page["next"]?.string else { break }
+                #expect(names.count == 3)
+                path = "/v1/blocks/users?limit=3&after=\(next)"
+            }
+            #expect(names == ["a", "a b/ü", "b", "c"])
+        }
+    }
+
+    // MARK: Kicks, bans, blocks
+
+    @Test func `a kicked user's session is gone, and the user may join again`() async throws {
+        try await OperatorsBench.run { bench in
+            let session = try await bench.publish(as: "alice")
+            #expect(try await bench.call(.post, "/v1/channels/lobby/members/alice/kick") == ["ended": 1])
+            let token = try await bench.token(of: "alice")
+            #expect(try await bench.clients.send(.delete, session.path, token: token).status == .notFound)
+            _ = try await bench.publish(as: "alice")
+        }
+    }
+
+    @Test func `several users are kicked with one result each`() async throws {
+        try await OperatorsBench.run { bench in
+            _ = try await bench.publish(as: "alice")
+            _ = try await bench.publish(as: "bob")
+            let answer = try await bench.call(.post, "/v1/channels/lobby/kick", ["users": ["bob", "eve"]])
+            let results = answer["results"]?.array ?? []
+            #expect(results.compactMap { $0["user_id"]?.string } == ["bob", "eve"])
+            #expect(results.compactMap { $0["message"]?.string } == ["Success", "Failed"])
+            #expect(results.compactMap { $0["ended"]?.integer } == [1, 0])
+            #expect(results.first?["code"] == 0 && results.last?["code"] != 0)
+            #expect(try await bench.call(.get, "/v1/channels/lobby")["members"] == 1)
+        }
+    }
+
+    @Test func `a terminated channel has nobody left`() async throws {
+        try await OperatorsBench.run { bench in
+            _ = try await bench.publish(as: "alice")
+            #expect(try await bench.call(.delete, "/v1/channels/lobby") == ["ended": 1])
+            #expect(try bench.problem(await bench.send(.get, "/v1/channels/lobby")) == .channelUnknown)
+            #expect(try bench.problem(await bench.send(.delete, "/v1/channels/lobby")) == .channelUnknown)
+            await bench.bench.expectNothingLeft()
+        }
+    }
+
+    @Test(arguments: [
+        ("/v1/channels/lobby/bans/alice", "/v1/channels/lobby/bans", "bans"),
+        ("/v1/blocks/users/alice", "/v1/blocks/users", "blocks"),
+        ("/v1/blocks/streams/lobby", "/v1/blocks/streams", "blocks"),
+    ])
+    func `a ban or block ends whom it refuses, until it is lifted`(path: String, list: String, name: String)
+        async throws
+    {
+        try await OperatorsBench.run { bench in
+            _ = try await bench.publish(as: "alice")
+            #expect(try bench.problem(await bench.send(.get, path)) == .blockUnknown)
+            let before = bench.bench.rooms.unixSeconds
+            let answer = try await bench.call(.put, path, ["seconds": 100])
+            let until = try #require(answer["until"]?.integer)
+            let after = bench.bench.rooms.unixSeconds
+            #expect(answer["ended"] == 1 && (before + 100...after + 100).contains(Int64(until)))
+            let block = try await bench.call(.get, path)
+            #expect(block["until"]?.integer == until)
+            #expect(try await bench.call(.get, list)[name]?.array == [block])
+
+            let refused = try await bench.clients.post(
+                "/whip/lobby",
+                Offers.publish,
+                token: try await bench.token(of: "alice")
+            )
+            #expect(refused.status == .forbidden)
+            let code = try JSONValue(parsing: refused.text)["code"]?.integer
+            let kind: RefusalKind = path.hasSuffix("streams/lobby") ? .streamBlocked : .banned
+            #expect(code == Int(kind.code.rawValue))
+
+            #expect(try await bench.call(.put, path)["until"] == .null, "without an end")
+            try await bench.call(.delete, path)
+            #expect(try bench.problem(await bench.send(.delete, path)) == .blockUnknown)
+            _ = try await bench.publish(as: "alice")
+        }
+    }
+
+    @Test func `a blocked stream still has viewers`() async throws {
+        try await OperatorsBench.run { bench in
+            try await bench.call(.put, "/v1/blocks/streams/lobby")
+            let token = try await bench.token(of: "bob")
+            #expect(try await bench.clients.post("/whep/lobby", Offers.watch, token: token).status == .created)
+        }
+    }
+
+    // MARK: Roles and mutes
+
+    @Test func `a member's role and mute change`() async throws {
+        try await OperatorsBench.run { bench in
+            _ = try await bench.publish(as: "alice")
+            let path = "/v1/channels/lobby/members/alice"
+            #expect(try await bench.call(.post, "\(path)/mute", ["muted": true]) == ["changed": 1])
+            let muted = try await bench.call(.get, path)["connections"]?.array?.first
+            #expect(muted?["muted"] == ["audio", "video"] && muted?["network"] == ["uplink": 0, "downlink": 0])
+            #expect(try await bench.call(.post, "\(path)/mute", ["muted": false, "kind": "audio"]) == ["changed": 1])
+            #expect(try await bench.call(.get, path)["connections"]?.array?.first?["muted"] == ["video"])
+            // A channel of WHIP clients has no roles.
+            let refused = try await bench.send(.post, "\(path)/role", ["role": "audience"])
+            #expect(try bench.problem(refused) == .roleUnavailable)
+        }
+    }
+
+    @Test func `a publisher that is made audience ends, and is refused until it is made host`() async throws {
+        try await OperatorsBench.run { bench in
+            var host = JoinRequest(channel: try #require(ChannelName("lobby")), role: .recvonly)
+            host.options = MemberOptions(profile: .interactive)
+            _ = try await bench.bench.rooms.reserve(host)
+            let session = try await bench.publish(as: "alice")
+            let path = "/v1/channels/lobby/members/alice/role"
+            #expect(try await bench.call(.post, path, ["role": "audience"]) == ["changed": 1])
+            let token = try await bench.token(of: "alice")
+            #expect(try await bench.clients.send(.delete, session.path, token: token).status == .notFound)
+            let refused = try await bench.clients.post("/whip/lobby", Offers.publish, token: token)
+            #expect(refused.status == .forbidden)
+            let type = try JSONValue(parsing: refused.text)["type"]?.string
+            #expect(type == "urn:nagare:problem:\(RefusalKind.audienceOnly.rawValue)")
+            #expect(try await bench.clients.post("/whep/lobby", Offers.watch, token: token).status == .created)
+            // No connection of the user can be host.
+            #expect(try bench.problem(await bench.send(.post, path, ["role": "host"])) == .roleUnavailable)
+        }
+    }
+
+    // MARK: Tokens
+
+    @Test func `tokens of all kinds admit whom they name`() async throws {
+        let apps = AccessKeys(apps: try OperatorsBench.allKeys().apps)
+        try await OperatorsBench.run(keys: apps) { bench in
+            let app: JSONValue = ["kind": "app", "channel": "lobby", "user": "bob", "expires_in": 60]
+            let token = try #require(try await bench.call(.post, "/v1/tokens", app)["token"]?.string)
+            #expect(try await bench.clients.post("/whip/lobby", Offers.publish, token: token).status == .created)
+            #expect(try await bench.call(.get, "/v1/channels/lobby/members/bob")["user_id"] == "bob")
+        }
+        try await OperatorsBench.run(keys: AccessKeys(urls: URLKeys(["testkey"]))) { bench in
+            let request: JSONValue = ["kind": "url", "url": "https://host/whip/lobby", "expires_in": 60]
+            let answer = try await bench.call(.post, "/v1/tokens", request)
+            let url = try #require(answer["url"]?.string)
+            #expect(url.hasPrefix("https://host/whip/lobby?auth_key="))
+            #expect((answer["expires_at"]?.integer ?? 0) > Int(bench.bench.rooms.unixSeconds))
+            let path = String(url.dropFirst("https://host".count))
+            #expect(try await bench.clients.post(path, Offers.publish).status == .created)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["kind": "jwt", "channel": "lobby"], .keyMissing),
+            (["kind": "app", "channel": "lobby", "user": "u"], .keyMissing),
+            (["kind": "url", "url": "https://host/whip/lobby"], .keyMissing),
+            (["kind": "url", "url": "lobby"], .refusedValue),
+            (["kind": "jwt", "channel": "..", "role": "sendonly"], .refusedValue),
+            (["kind": "jwt", "channel": "lobby", "claims": ["spotlight_number": 99]], .refusedValue),
+            (["kind": "other"], .invalidRequest), ([:], .invalidRequest), (["kind": "jwt"], .invalidRequest),
+            (["kind": "app", "channel": "lobby", "user": "u", "role": "sendonly"], .invalidRequest),
+        ] as [(JSONValue, Problem.Kind)]
+    )
+    func `a token that the node cannot make is refused`(request: JSONValue, kind: Problem.Kind) async throws {
+        try await OperatorsBench.run(keys: AccessKeys()) { bench in
+            let answer = try await bench.send(.post, "/v1/tokens", request)
+            #expect(try bench.problem(answer) == kind)
+        }
+    }
+
+    // MARK: Subscriptions
+
+    @Test func `subscriptions are added, listed and deleted, twenty at most`() async throws {
+        try await OperatorsBench.run { bench in
+            let request: JSONValue = [
+                "url": "https://host/events", "channel": "lobby", "users": ["alice"], "events": ["publish"],
+            ]
+            let first = try await bench.call(.post, "/v1/subscriptions", request)
+            for (name, value) in request.object ?? [:] { #expect(first[name] == value) }
+            let second = try await bench.call(.post, "/v1/subscriptions", ["url": "http://host"])
+            #expect(second["events"]?.array?.count == EventSubscriptions.Kind.allCases.count)
+            #expect(try await bench.call(.get, "/v1/subscriptions") == ["subscriptions": [first, second]])
+            let path = "/v1/subscriptions/\(try #require(first["id"]?.string))"
+            try await bench.call(.delete, path)
+            #expect(try bench.problem(await bench.send(.delete, path)) == .subscriptionUnknown)
+            for _ in 0..<19 { try await bench.call(.post, "/v1/subscriptions", ["url": "http://host"]) }
+            let full = try await bench.send(.post, "/v1/subscriptions", ["url": "http://host"])
+            #expect(try bench.problem(full) == .subscriptionsFull)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["url": "host/events"], .refusedValue), (["url": "ftp://host"], .refusedValue),
+            (["url": "http://user:secret@host"], .refusedValue),
+            (["url": "http://host", "users": ["a"]], .refusedValue),
+            (["url": "http://host", "channel": ".."], .refusedValue), ([:], .invalidRequest),
+            (["url": "http://host", "events": ["other"]], .invalidRequest),
+            (["url": "http://host", "events": []], .invalidRequest),
+        ] as [(JSONValue, Problem.Kind)]
+    )
+    func `a subscription that is none is refused`(request: JSONValue, kind: Problem.Kind) async throws {
+        try await OperatorsBench.run { bench in
+            let answer = try await bench.send(.post, "/v1/subscriptions", request)
+            #expect(try bench.problem(answer) == kind)
+        }
+    }
+
+    // MARK: Refusals
+
+    @Test(
+        arguments: [
+            (HTTPRequest.Method.get, "/v1/nothing", nil, Problem.Kind.pathUnknown), (.get, "/v1", nil, .pathUnknown),
+            (.get, "/v1/channels/%FF", nil, .pathUnknown), (.get, "/v1/channels/%00", nil, .pathUnknown),
+            (.get, "/v1/blocks/cats", nil, .pathUnknown), (.put, "/v1/channels/%20/bans/eve", nil, .pathUnknown),
+            (.post, "/v1/channels", nil, .methodNotAllowed), (.get, "/v1/channels/lobby", nil, .channelUnknown),
+            (.get, "/v1/channels/lobby/members", nil, .channelUnknown),
+            (.post, "/v1/channels/lobby/members/eve/kick", nil, .channelUnknown),
+            (.post, "/v1/channels/lobby/kick", ["users": ["eve"]], .channelUnknown),
+            (.get, "/v1/channels?limit=0", nil, .invalidRequest),
+            (.get, "/v1/channels?limit=101", nil, .invalidRequest),
+            (.get, "/v1/channels?limit=x", nil, .invalidRequest), (.get, "/v1/channels?size=1", nil, .invalidRequest),
+            (.get, "/v1/channels?limit=1&limit=2", nil, .invalidRequest),
+            (.get, "/v1/channels?after=", nil, .invalidRequest),
+            (.get, "/v1/channels?after=%FF", nil, .invalidRequest), (.get, "/v1/channels", ["a": 1], .invalidRequest),
+            (.post, "/v1/channels/lobby/kick", nil, .invalidRequest),
+            (.post, "/v1/channels/lobby/kick", ["users": []], .invalidRequest),
+            (.post, "/v1/channels/lobby/kick", ["users": [1]], .invalidRequest),
+            (.post, "/v1/channels/lobby/kick", ["users": ["eve", "eve"]], .invalidRequest),
+            (.post, "/v1/channels/lobby/kick", ["users": ["eve"], "why": "x"], .invalidRequest),
+            (.post, "/v1/channels/lobby/members/eve/role", ["role": "host"], .channelUnknown),
+            (.post, "/v1/channels/lobby/members/eve/role", nil, .invalidRequest),
+            (.post, "/v1/channels/lobby/members/eve/role", ["role": "king"], .invalidRequest),
+            (.post, "/v1/channels/lobby/members/eve/mute", ["muted": true], .channelUnknown),
+            (.post, "/v1/channels/lobby/members/eve/mute", ["kind": "audio"], .invalidRequest),
+            (.post, "/v1/channels/lobby/members/eve/mute", ["muted": true, "kind": "text"], .invalidRequest),
+            (.put, "/v1/channels/lobby/bans/eve", ["seconds": 0], .invalidRequest),
+            (.put, "/v1/channels/lobby/bans/eve", ["seconds": "1"], .invalidRequest),
+            (.put, "/v1/channels/lobby/bans/eve", [1], .invalidRequest),
+        ] as [(HTTPRequest.Method, String, JSONValue?, Problem.Kind)]
+    )
+    func `an invalid request is refused`(
+        method: HTTPRequest.Method,
+        path: String,
+        body: JSONValue?,
+        kind: Problem.Kind
+    ) async throws {
+        try await OperatorsBench.run { bench in
+            let response = try await bench.send(method, path, body)
+            #expect(try bench.problem(response) == kind)
+            if kind == .methodNotAllowed { #expect(response.headers[.allow] == "GET, HEAD") }
+        }
+    }
+
+    @Test func `more than thirty users are too many for one kick`() async throws {
+        try await OperatorsBench.run { bench in
+            let users = (0..<31).map { JSONValue.string("u\($0)") }
+            let response = try await bench.send(.post, "/v1/channels/lobby/kick", ["users": .array(users)])
+            #expect(try bench.problem(response) == .invalidRequest)
+        }
+    }
+
+    @Test func `a body that is too large or no JSON is refused`() async throws {
+        try await OperatorsBench.run { bench in
+            let large = JSONValue.object(["users": [.string(String(repeating: "x", count: OperatorsAPI.bodyBytesMax))]])
+            #expect(try bench.problem(await bench.send(.post, "/v1/channels/lobby/kick", large)) == .bodyTooLarge)
+            let text = try await bench.send(.post, "/v1/channels/lobby/kick", ["users": ["eve"]], type: "text/plain")
+            #expect(try bench.problem(text) == .mediaTypeUnsupported)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("127.0.0.1", nil, nil, nil), ("127.0.0.1", nil, "x", nil),
+            ("127.0.0.1", OperatorsBench.token, nil, Problem.Kind.unauthenticated),
+            ("127.0.0.1", OperatorsBench.token, "wrong", .unauthenticated),
+            ("127.0.0.1", OperatorsBench.token, OperatorsBench.token, nil),
+            ("0.0.0.0", OperatorsBench.token, OperatorsBench.token, nil),
+            ("0.0.0.0", OperatorsBench.token, nil, .unauthenticated), ("0.0.0.0", nil, nil, .forbidden),
+        ] as [(String, String?, String?, Problem.Kind?)]
+    )
+    func `the token is required where one is set, and one must be set on a network`(
+        host: String,
+        token: String?,
+        sent: String?,
+        kind: Problem.Kind?
+    ) async throws {
+        try await OperatorsBench.run(host: host, token: token) { bench in
+            for path in ["/v1/channels", "/v1/nothing"] {
+                let response = try await bench.send(.get, path, token: sent)
+                if let kind {
+                    #expect(try bench.problem(response) == kind)
+                } else {
+                    #expect(response.status == (path == "/v1/channels" ? .ok : .notFound))
+                }
+            }
+            // The document describes the API to those who have no token yet.
+            #expect(try await bench.send(.get, "/v1/openapi.json", token: nil).status == .ok)
+            // The other API of the listener has the same power, so it requires the same token.
+            let command = try await bench.send(.post, "/", [:], token: sent)
+            #expect((command.status == .unauthorized) == (kind == .unauthenticated))
+            let connection = try await bench.send(.get, "/api/connections/x", token: sent)
+            #expect((connection.status == .unauthorized) == (kind == .unauthenticated))
+            #expect(try await bench.send(.get, "/healthz", token: nil).status == .ok)
+        }
+    }
+
+    @Test func `pages of other origins may not use the API`() async throws {
+        try await OperatorsBench.run(token: nil) { bench in
+            let response = try await bench.send(.delete, "/v1/channels/lobby", origin: "https://evil.example")
+            #expect(try bench.problem(response) == .forbidden)
+        }
+    }
+
+    @Test func `who guesses tokens is slowed down, and who has the token is not`() async throws {
+        let access = AdminAccess(token: OperatorsBench.token, isLoopback: true)
+        let now = ContinuousClock.now
+        var kinds: [Problem.Kind?] = []
+        for _ in 0...500 { kinds.append(access.refusal([:], isPublic: false, at: now)?.kind) }
+        #expect(Set(kinds.dropLast()) == [.unauthenticated] && kinds.last == .tooManyRequests)
+        #expect(access.refusal([.authorization: "Bearer \(OperatorsBench.token)"], isPublic: false, at: now) == nil)
+    }
+
+    // MARK: The document
+
+    @Test func `the document has every operation with its parameters and answers`() throws {
+        let paths = try #require(OperatorsAPI.document["paths"]?.object)
+        #expect(OperatorsAPI.document["openapi"] == "3.1.0")
+        #expect(Set(OperatorsAPI.operations.map(\.id)).count == OperatorsAPI.operations.count)
+        for operation in OperatorsAPI.operations {
+            let described = try #require(paths[operation.template]?[operation.method.rawValue.lowercased()])
+            #expect(described["operationId"]?.string == operation.id)
+            let statuses = Set((described["responses"]?.object ?? [:]).keys)
+            #expect(statuses.isSuperset(of: [String(operation.status), "400", "401", "403", "429", "500"]))
+            #expect((described["requestBody"] != nil) == (operation.body != nil))
+            let names = described["parameters"]?.array?.compactMap { $0["name"]?.string } ?? []
+            #expect(names.count == operation.template.count { $0 == "{" } + operation.query.count)
+        }
+        #expect(paths.values.reduce(0) { $0 + ($1.object?.count ?? 0) } == OperatorsAPI.operations.count)
+    }
+}

@@ -1,0 +1,173 @@
+import Access
+import JSON
+import Room
+import Testing
+import Wire
+
+@testable import Signaling
+
+@Suite struct ChannelRequestTests {
+    private static func joined(_ nagare: String = "{}") throws -> SoraBench {
+        var bench = SoraBench()
+        try bench.connected(SoraBench.connect(.sendrecv, #""nagare":\#(nagare)"#))
+        return bench
+    }
+
+    private static func request(_ id: String, _ method: String, _ parameters: String = "{}") -> String {
+        #"{"type":"request","id":\#(id),"method":"\#(method)","params":\#(parameters)}"#
+    }
+
+    @Test func `the options of a client reach the rooms`() throws {
+        var bench = SoraBench()
+        let options =
+            #"{"profile":"interactive","role":"audience","source":"screen","subscribe":"manual","resume":"t","x":1}"#
+        let members = #""nagare":\#(options),"signaling_notify_metadata":{"name":"Anna"}"#
+        bench.receive(SoraBench.connect(.sendrecv, members))
+        _ = try bench.request()
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        guard case .reserve(let join) = try bench.request() else {
+            Issue.record("no reservation")
+            return
+        }
+        let expected = MemberOptions(
+            profile: .interactive,
+            role: .audience,
+            source: .screen,
+            subscribesManually: true,
+            resumeToken: "t"
+        )
+        #expect(join.options == expected && join.displayName == "Anna")
+        #expect(join.keepsPlace && join.resumeToken == "t")
+    }
+
+    @Test(arguments: [
+        (#"{"profile":"x"}"#, Role.sendrecv), (#"{"role":"host"}"#, .recvonly), (#"{"role":"audience"}"#, .sendonly),
+        (#"{"source":1}"#, .sendrecv), ("[]", .sendrecv), (#"{"subscribe":"no"}"#, .sendrecv),
+    ])
+    func `invalid options are refused`(options: String, role: Role) {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(role, #""nagare":\#(options)"#))
+        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+    }
+
+    @Test(arguments: [#""new""#, #"{"appid":"a"}"#])
+    func `a new token is passed on in any form`(token: String) throws {
+        var bench = try Self.joined()
+        bench.receive(Self.request("1", "refreshToken", #"{"access_token":\#(token)}"#))
+        guard case .request(.refreshToken(let value)) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        #expect(value.text == token)
+        bench.take(bench.state.requested(.failure(RequestFailure(.expiryNotLater))))
+        let response = try bench.next()
+        #expect(response["error"]?["reason"] == "TOKEN-INVALID" && response["error"]?["code"] == 0x0201_0205)
+    }
+
+    @Test(arguments: [#"{}"#, #"{"access_token":1}"#])
+    func `a request to refresh has a token`(parameters: String) throws {
+        var bench = try Self.joined()
+        bench.receive(Self.request("1", "refreshToken", parameters))
+        #expect(try bench.next()["error"]?["reason"] == "PARAMETERS-INVALID")
+    }
+
+    @Test func `requests are performed one after the other, each with its response`() throws {
+        var bench = try Self.joined()
+        bench.receive(Self.request("1", "subscribe", #"{"user_id":"anna","kind":"video"}"#))
+        bench.receive(Self.request(#""two""#, "unknown"))
+        bench.receive(Self.request("3", "unsubscribe"))
+        guard case .request(.subscribe(true, SubscriptionSelection(user: "anna", kind: .video))) = try bench.request()
+        else {
+            Issue.record("not performed")
+            return
+        }
+        #expect(bench.rest.isEmpty && bench.sent.isEmpty)
+        bench.take(bench.state.requested(.success(#"{"a":1}"#)))
+        #expect(try bench.next() == ["type": "response", "id": 1, "result": ["a": 1]])
+        let refusal = try bench.next()
+        #expect(refusal["id"] == "two" && refusal["error"]?["reason"] == "PARAMETERS-INVALID")
+        #expect(refusal["error"]?["code"] == 16_974_081)
+        guard case .request(.subscribe(false, SubscriptionSelection())) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        bench.take(bench.state.requested(.failure(RequestFailure(RoomError.subscriptionsFull))))
+        #expect(try bench.next()["error"]?["reason"] == "SUBSCRIPTIONS-FULL")
+    }
+
+    @Test func `a client asks for its statistics`() throws {
+        var bench = try Self.joined()
+        bench.receive(Self.request("1", "statistics"))
+        guard case .request(.statistics) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        bench.take(bench.state.requested(.success(#"{"sending":{}}"#)))
+        #expect(try bench.next() == ["type": "response", "id": 1, "result": ["sending": [:]]])
+    }
+
+    @Test(arguments: [
+        #"{"type":"request"}"#, #"{"type":"request","id":{},"method":"subscribe"}"#,
+        #"{"type":"request","id":1,"method":"subscribe","params":{"kind":"smell"}}"#,
+        #"{"type":"request","id":1,"method":"subscribe","params":[]}"#,
+        #"{"type":"request","id":1,"method":"\#(String(repeating: "x", count: 70))"}"#,
+        #"{"type":"request","id":1,"method":"subscribe","x":"\#(String(repeating: "x", count: 17_000))"}"#,
+        #"{"type":"request","id":"\#(String(repeating: "x", count: 65))","method":"subscribe"}"#,
+    ])
+    func `an invalid request is answered, and the client stays`(text: String) throws {
+        var bench = try Self.joined()
+        bench.receive(text)
+        #expect(try bench.next()["error"]?["reason"] == "PARAMETERS-INVALID")
+        #expect(bench.close == nil && bench.rest.isEmpty)
+    }
+
+    @Test func `roles and mute are requested with their parameters`() throws {
+        var bench = try Self.joined()
+        bench.receive(Self.request("1", "setRole", #"{"role":"host"}"#))
+        guard case .request(.setRole(.host)) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        bench.take(bench.state.requested(.failure(RequestFailure(RoomError.rolesUnused))))
+        let refusal = try bench.next()
+        #expect(refusal["error"]?["reason"] == "CHANNEL-NOT-INTERACTIVE" && refusal["error"]?["code"] == 16_908_801)
+        bench.receive(Self.request("2", "setMuted", #"{"kind":"audio","muted":false}"#))
+        guard case .request(.setMuted(false, .audio)) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        bench.take(bench.state.requested(.success("{}")))
+        #expect(try bench.next()["result"] == [:])
+        for (method, parameters) in [("setRole", "{}"), ("setMuted", #"{"kind":"audio"}"#), ("setMuted", "{}")] {
+            bench.receive(Self.request("3", method, parameters))
+            #expect(try bench.next()["error"]?["reason"] == "PARAMETERS-INVALID")
+        }
+    }
+
+    @Test func `a client of another profile is refused`() throws {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(.sendrecv, #""nagare":{"profile":"interactive"}"#))
+        _ = try bench.request()
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        bench.take(bench.state.refused(.profileMismatch, at: bench.now))
+        #expect(bench.close?.close == WebSocketClose(4490, "CHANNEL-PROFILE-MISMATCH"))
+    }
+
+    @Test func `requests before the offer and too many at once are refused`() throws {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(.sendrecv, #""nagare":{}"#))
+        bench.receive(Self.request("1", "subscribe"))
+        #expect(try bench.next()["error"]?["reason"] == "NOT-JOINED")
+        bench = try Self.joined()
+        for _ in 0..<33 { bench.receive(Self.request("1", "subscribe")) }
+        #expect(bench.rest.count == 1 && bench.sent.count == 1)
+        #expect(try bench.next()["error"]?["reason"] == "REQUESTS-FULL")
+    }
+
+    @Test func `clients without the extension get no response`() throws {
+        var bench = SoraBench()
+        try bench.connected()
+        bench.receive(Self.request("1", "subscribe"))
+        #expect(bench.sent.isEmpty && bench.rest.isEmpty && bench.close == nil)
+    }
+}
