@@ -42,7 +42,7 @@ enum AdaptationFault: String, CaseIterable, Sendable {
         case .flaps: if tick % 20 == 0 { peer.setSendRateMax(tick % 100 == 0 ? 300_000 : nil, at: now) }
         case .pauses:
             let end = Instant(nanoseconds: (tick / 200 * 200 + 20) * 50_000_000)
-            peer.setSendPolicy(now < end ? .deciding { _, _ in .later(end) } : .paced, at: now)
+            peer.setSendPolicy(now < end ? .deciding { _, now in now < end ? .later(end) : .now } : .paced, at: now)
         case .probesAlways:
             guard peer.probe == nil, tick % 4 == 0 else { return }
             let cluster = ProbeCluster(id: 200, rate: 4_000_000)
