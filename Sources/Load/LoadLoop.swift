@@ -55,7 +55,8 @@ actor LoadLoop {
     private var nextMediaAt: Instant?
     private var isSending = true
     /// Clients that the server or the network ended after they were connected.
-    private(set) var ended: [PeerCloseReason: Int] = [:]
+    private var ends: [PeerID: PeerCloseReason] = [:]
+    private var expectedEnds: Set<PeerID> = []
     private var expectsEnds = false
 
     private let videoDelays = DelayRecorder()
@@ -265,6 +266,15 @@ actor LoadLoop {
         for publisher in publishers { publisher.client.setSending(false) }
     }
 
+    /// How many clients the server or the network ended after they were connected, by reason.
+    var ended: [PeerCloseReason: Int] { ends.values.reduce(into: [:]) { $0[$1, default: 0] += 1 } }
+
+    /// The client's signaling ended, which is counted: the end of its media, before or after, is not counted besides.
+    func expectEnd(of id: PeerID) {
+        expectedEnds.insert(id)
+        ends.removeValue(forKey: id)
+    }
+
     /// Ends of clients are not counted from now on.
     func expectEnds() { expectsEnds = true }
 
@@ -412,8 +422,8 @@ actor LoadLoop {
         case .closed(let reason):
             if let continuation = waiting.removeValue(forKey: id) {
                 continuation.resume(returning: reason)
-            } else if !expectsEnds {
-                ended[reason, default: 0] += 1
+            } else if !expectsEnds, !expectedEnds.contains(id) {
+                ends[id] = reason
             }
         // The other events are the server's. A closed client is kept for its counts.
         default: break

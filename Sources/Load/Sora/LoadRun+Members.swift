@@ -89,10 +89,10 @@ extension LoadRun {
                     } catch {
                         // The close that follows is not counted again.
                         hasFailed = true
-                        noteEnd(error.sentence)
+                        await noteEnd(of: client, error.sentence)
                         socket.close()
                     }
-                case .closed(let how): noteEnd(how)
+                case .closed(let how): await noteEnd(of: client, how)
                 }
             }
         }
@@ -121,9 +121,10 @@ extension LoadRun {
         }
     }
 
-    private func noteEnd(_ reason: String) {
+    private func noteEnd(of client: PendingClient, _ reason: String) async {
         guard !isEnding else { return }
         report.disconnections[reason, default: 0] += 1
+        await client.loop.expectEnd(of: client.id)
     }
 
     /// Disconnects every member.

@@ -41,7 +41,7 @@ actor InProcessRoom {
     private var generator = SystemRandomNumberGenerator()
     /// Members that are turned away with a close, before the others are taken.
     private var refusals: Int
-    /// Later offers that are no SDP, before the others are as they should be.
+    /// Later offers that are no SDP, before the others are as they should be. The media of their members end with them.
     private var spoiledOffers: Int
     private(set) var pongs = 0
     private(set) var goodbyes = 0
@@ -143,6 +143,7 @@ actor InProcessRoom {
         if member.isAdded, spoiledOffers > 0 {
             spoiledOffers -= 1
             sdp = "spoiled"
+            Task { [media, id = member.id] in await media.removePeer(id) }
         }
         let mids = member.session.clientMIDs
         members[number] = member
