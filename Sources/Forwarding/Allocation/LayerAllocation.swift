@@ -60,6 +60,8 @@ package struct LayerAllocation: Equatable, Sendable {
     /// The lowest rate in bit/s at which one more step is allocated, which a probe has to prove; `nil` when nothing more is
     /// wanted.
     var upgrade: Int?
+    /// Everything that the slots want is allocated.
+    var isWhole = false
     /// When the allocation may change though neither the requests nor the rate do.
     var retryAt: Instant?
 }

@@ -263,8 +263,10 @@ package struct LayerAllocator: Sendable {
             allocation.targets.append(slots[slot].target)
             allocation.demand += ladders.cost(steps.count, of: slot)
         }
-        allocation.demand = allocation.demand > 0 ? upgradeRate(allocation.demand) : 0
         allocation.allocated = cost(next)
+        // A screen's cost changes with its peaks, whatever the rate does.
+        allocation.isWhole = allocation.allocated == allocation.demand && !requests.contains(where: \.isScreen)
+        allocation.demand = allocation.demand > 0 ? upgradeRate(allocation.demand) : 0
         coveredCost = allocation.allocated <= rate ? allocation.allocated : min(coveredCost, allocation.allocated)
         allocation.retryAt = retryTime(rate, at: now)
         for slot in slots.indices { next[slot] = max(next[slot], upgrades[slot]) }

@@ -54,6 +54,8 @@ extension Peer {
         allocatedRate = rate
         allocatedLayersRate = allocation.allocated + audio
         allocationDueAt = allocation.retryAt
+        settledRate = allocation.isWhole && sendRate.carried == nil ? allocation.demand + audio : nil
+        settledUntil = now + Self.settledTime
         sendRate.setDemand(allocation.demand + audio, at: now)
         sendRate.setUpgrade(allocation.upgrade.map { $0 + audio })
         var index = 0
@@ -62,6 +64,19 @@ extension Peer {
             index += 1
         }
         relieveSwitches(of: sendRate, at: now)
+    }
+
+    /// What the layers cost is looked at again after this long, however much the rate carries.
+    private static let settledTime = Interval.milliseconds(400)
+
+    /// Whether a division of the rate would change nothing: all that the slots want is allocated and plays, and the rate
+    /// carries it with room. Most viewers are in this state, and a division costs more than the report that leads to it.
+    func isSettled(_ sendRate: SendRate, at now: Instant) -> Bool {
+        guard let settledRate, sendRate.sustained >= settledRate, now < settledUntil, sendRate.carried == nil
+        else { return false }
+        // A slot that waits for a key frame asks again with each division.
+        for slot in slots where slot.parameters.kind == .video && slot.isAwaitingStream { return false }
+        return true
     }
 
     /// A longer queue is not left to a key frame of lower layers.

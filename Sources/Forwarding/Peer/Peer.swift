@@ -65,6 +65,10 @@ package final class Peer {
     var allocatedLayersRate = 0
     /// When a change of layers that was put off is looked at again.
     var allocationDueAt: Instant?
+    /// Bit/s that carry all that is wanted, when all of it is allocated; `nil` else.
+    var settledRate: Int?
+    /// Until then ``settledRate`` counts.
+    var settledUntil = Instant(nanoseconds: 0)
     var isAllocating = false
     /// Probe clusters and bytes of padding that the core's counters include.
     var sendingCounted: (probes: UInt64, paddingBytes: UInt64) = (0, 0)

@@ -120,7 +120,7 @@ extension Peer {
         if let rate = sendRate.pathRate, let address = pathAddress {
             core.pathMemory.update(id, at: address, target: Double(rate), now: SendRate.microseconds(now))
         }
-        allocateLayers(at: now)
+        if !isSettled(sendRate, at: now) { allocateLayers(at: now) }
         applySendRate(at: now)
     }
 
@@ -138,7 +138,8 @@ extension Peer {
             burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst ?? Self.tightBurst,
             at: now
         )
-        if sendRate.sustained != allocatedRate || allocationDueAt.map({ $0 <= now }) == true { allocateLayers(at: now) }
+        let isDue = allocationDueAt.map { $0 <= now } ?? false
+        if isDue || (sendRate.sustained != allocatedRate && !isSettled(sendRate, at: now)) { allocateLayers(at: now) }
         takeProbe(of: sendRate, at: now)
     }
 

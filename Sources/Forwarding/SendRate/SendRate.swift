@@ -166,7 +166,8 @@ final class SendRate {
         demand = bitsPerSecond
         unsafe controller?.pointee.setDemand(Double(bitsPerSecond))
         fallback.setDemand(Double(bitsPerSecond))
-        tickOften(at: now)
+        // Media rates are measured all the time. They matter soon only where the path may not carry them.
+        if bitsPerSecond > target || isProbing { tickOften(at: now) }
     }
 
     /// Sets the rate in bit/s that the next better layers need; `nil` when nothing better is wanted.

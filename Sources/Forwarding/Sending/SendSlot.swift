@@ -190,6 +190,9 @@ package final class SendSlot {
         return playing == 0 || playing == wanted ? nil : StreamID(rawValue: playing)
     }
 
+    /// The wanted stream does not play yet.
+    var isAwaitingStream: Bool { unsafe state.pointee.wanted != 0 && state.pointee.playing != state.pointee.wanted }
+
     /// Asks the source for a key frame of the wanted stream.
     func wantKeyFrame(at now: Instant) {
         guard parameters.kind == .video, layer != .nothing, let source else { return }
