@@ -33,13 +33,22 @@ func module(
     )
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
-    .testTarget(
+/// A target of tests.
+/// - Parameter isOptimized: whether `ops/test` optimises the tests themselves. Those that wait for sockets and processes
+///   are not faster then, and take three times as long to compile.
+func tests(
+    _ name: String,
+    _ dependencies: [Target.Dependency],
+    resources: [Resource] = [],
+    isOptimized: Bool = true
+) -> Target {
+    let isPlain = !isOptimized && Context.environment["NAGARE_TESTING"] != nil
+    return .testTarget(
         name: name,
         dependencies: dependencies,
         path: "Tests/\(name)",
         resources: resources,
-        swiftSettings: settings
+        swiftSettings: settings + (isPlain ? [.unsafeFlags(["-Onone"], .when(configuration: .release))] : [])
     )
 }
 
@@ -234,7 +243,8 @@ let package = Package(
                 .product(name: "NIOWebSocket", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            resources: [.copy("Sora/exchanges.json")]
+            resources: [.copy("Sora/exchanges.json")],
+            isOptimized: false
         ),
         tests(
             "NagareTests",
@@ -244,7 +254,8 @@ let package = Package(
                 "Signaling", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-            ]
+            ],
+            isOptimized: false
         ),
         tests("ImpairmentTests", ["Impairment", "Wire"]),
         tests("ImpairmentProxyTests", ["ImpairmentProxy", "EventLoop", "Impairment", "Wire"]),
@@ -257,7 +268,8 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOWebSocket", package: "swift-nio"),
-            ]
+            ],
+            isOptimized: false
         ),
         tests(
             "Simulation",
