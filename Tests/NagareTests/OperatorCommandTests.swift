@@ -81,6 +81,17 @@ import Testing
         #expect(lines[1].dropFirst(column).hasPrefix("10"), "columns are aligned")
     }
 
+    @Test func `the table of members has the state of each connection`() async throws {
+        let connections: JSONValue = [
+            ["connection_id": "c1", "role": "sendrecv", "state": "interrupted"],
+            ["connection_id": "c2", "role": "recvonly", "state": "connected"],
+        ]
+        let answers = Answers([["members": [["user_id": "x", "connections": connections]]]])
+        let lines = try await run(["members", "c"], answers).split(separator: "\n")
+        #expect(lines.count == 3 && lines[0].contains("STATE"))
+        #expect(lines[1].contains("interrupted") && lines[2].contains("connected"))
+    }
+
     @Test func `a kick of nobody fails`() async throws {
         let answers = Answers([["results": [["user_id": "x", "code": 1, "ended": 0]]]])
         await #expect(throws: OperatorsClient.Failure.self) { try await run(["kick", "c", "x"], answers) }

@@ -51,7 +51,7 @@ package struct SynchronousNode {
         for effect in effects {
             switch effect {
             case .connected(let id): node.connected(id)
-            case .ended(let id, let reason): node.left(id, reason: reason)
+            case .ended(let id, let reason): node.left(id, reason: reason, at: now)
             default: break
             }
         }
@@ -107,7 +107,7 @@ extension SynchronousNode {
                 try model.joined(request, as: place, session: session, resumeSecret: secret)
             }
         } catch {
-            node.left(id, reason: .setupFailed)
+            node.left(id, reason: .setupFailed, at: now)
             throw error
         }
         return place

@@ -163,8 +163,25 @@ extension ChannelModel {
         participants[id].flatMap { $0.isActive ? connection($0) : nil }
     }
 
+    /// The active participants, and those whose connection is lost and whose place is kept, in the order of joining.
+    package var places: [Connection] {
+        state.members.compactMap { participants[$0] }
+            .filter { $0.isActive || $0.resumption?.interruption != nil }
+            .compactMap(connection)
+    }
+
     func connection(_ participant: Participant) -> Connection? {
-        state.session.map { participant.connection(in: $0.description.id) }
+        guard let session = state.session else { return nil }
+        var connection = participant.connection(in: session.description.id)
+        connection.placeEndsAt = participant.resumption?.interruption.map(unixEnd)
+        return connection
+    }
+
+    /// The end of a grace time in seconds since 1970 UTC.
+    private func unixEnd(of interruption: Resumption.Interruption) -> Int64 {
+        let (left, underflows) = interruption.endSecond.subtractingReportingOverflow(now.second)
+        let (end, overflows) = now.unixSeconds.addingReportingOverflow(left)
+        return underflows || overflows ? .max : max(end, 0)
     }
 
     /// The participants with this role and client, in the order of joining; `nil` matches any.

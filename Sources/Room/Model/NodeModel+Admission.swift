@@ -9,7 +9,7 @@ package struct AdmissionOutcome: Sendable {
 }
 
 extension NodeModel {
-    /// Checks a newcomer against all limits of the node and reserves its place. ``left(_:reason:)`` releases the place.
+    /// Checks a newcomer against all limits of the node and reserves its place. ``left(_:reason:at:)`` releases the place.
     ///
     /// A full node evicts a participant that has not connected: the oldest of the network with most of them, if that
     /// network has more than ``crowdMin`` and more than the newcomer's network, or if ``setupGrace`` is over.
@@ -33,7 +33,7 @@ extension NodeModel {
             for id in ids {
                 if let channel = members[id]?.channel { evicted.append((id, channel)) }
                 if request.following == .participant(id), request.role.watches { check.isTargetUnknown = true }
-                left(id, reason: .crowdedOut)
+                left(id, reason: .crowdedOut, at: now)
             }
         }
         if let refusal = refusal(of: request, check, at: now) {
@@ -64,7 +64,8 @@ extension NodeModel {
             network: request.network,
             createdAt: now,
             app: request.app,
-            publishes: publishes
+            publishes: publishes,
+            keepsPlace: request.keepsPlace
         )
         if publishes { publishers.add(1, app: request.app) }
         if channels[name]?.members.isEmpty ?? true { occupiedChannelCount += 1 }
@@ -76,10 +77,19 @@ extension NodeModel {
         return place
     }
 
-    private func refusal(of request: JoinRequest, _ check: AdmissionCheck, at now: RoomTime) -> RoomError? {
+    private mutating func refusal(
+        of request: JoinRequest,
+        _ check: AdmissionCheck,
+        at now: RoomTime
+    ) -> RoomError? {
         let isNew = channels[request.channel]?.members.isEmpty ?? true
         if isDraining { return .draining }
         if let refusal = blocks.refusal(of: request, at: now) { return refusal }
+        if let token = request.resumeToken.flatMap(ResumeToken.init),
+            let reason = endedPlaces.reason(of: token.participant, at: now)
+        {
+            return .placeEnded(reason)
+        }
         if mode == .blockNewConnections { return .connectionsBlocked }
         if mode != .normal, isNew { return .sessionsBlocked }
         if check.isAppMismatched { return .appMismatch }
@@ -171,8 +181,11 @@ extension NodeModel {
     }
 
     /// Releases a participant's place. Does nothing when it has left already.
-    package mutating func left(_ id: ParticipantID, reason: EndReason) {
+    package mutating func left(_ id: ParticipantID, reason: EndReason, at now: RoomTime) {
         guard let member = members.removeValue(forKey: id) else { return }
+        if member.keepsPlace {
+            endedPlaces.insert(id, reason: reason, at: now, seconds: limits.resumeGrace.components.seconds)
+        }
         if let abandoned = AbandonedSetup(reason) { admissions.abandoned[abandoned, default: 0] += 1 }
         let (name, location) = (member.channel, member.place.location)
         networks.left(member)

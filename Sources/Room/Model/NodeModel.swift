@@ -53,6 +53,8 @@ package struct NodeModel: Sendable {
         let app: String?
         /// Whether it publishes at present.
         var publishes: Bool
+        /// Whether it keeps its place when its connection is lost.
+        let keepsPlace: Bool
         var isConnected = false
     }
     /// A channel that has members or listeners.
@@ -80,6 +82,7 @@ package struct NodeModel: Sendable {
     /// Messages between participants that were dropped.
     package private(set) var droppedMessages: [MessageDropReason: UInt64] = [:]
     var blocks = BlockTable()
+    var endedPlaces = EndedPlaces()
 
     var members: [ParticipantID: Member] = [:]
     var participantOfPeer: [PeerID: ParticipantID] = [:]

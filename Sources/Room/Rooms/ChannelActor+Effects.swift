@@ -65,7 +65,8 @@ extension ChannelActor {
 
     private func ended(_ id: ParticipantID, _ reason: EndReason) {
         connectionLost(id, reason)
-        context.node.withModel { $0.left(id, reason: reason) }
+        let now = context.environment.clock.now()
+        context.node.withModel { $0.left(id, reason: reason, at: now) }
         context.onEvent(.ended(id, reason))
     }
 

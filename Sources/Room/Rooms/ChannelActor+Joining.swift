@@ -30,7 +30,8 @@ extension ChannelActor {
             let secret = request.keepsPlace ? environment.resumeSecret() : nil
             perform(try model.joined(request, as: place, session: channelSession, resumeSecret: secret))
         } catch {
-            context.node.withModel { $0.left(id, reason: .setupFailed) }
+            let now = model.now
+            context.node.withModel { $0.left(id, reason: .setupFailed, at: now) }
             throw error
         }
         context.node.forgetPendingSession(of: name)

@@ -54,6 +54,12 @@ extension Rooms {
         return connections.sorted { $0.order < $1.order }.map(\.connection)
     }
 
+    /// The participants of a channel with negotiated media, and those whose connection is lost and whose place is kept, in
+    /// the order of joining.
+    public func places(in channel: ChannelName) async -> [Connection] {
+        await node.actor(of: channel)?.read(\.places) ?? []
+    }
+
     /// `nil` for an unknown participant and one without negotiated media.
     public func connection(of id: ParticipantID) async -> Connection? {
         await node.actor(of: id)?.read { $0.connection(of: id) }

@@ -90,7 +90,24 @@ public struct Connection: Hashable, Sendable {
     public internal(set) var app: String?
     /// The quality of its network.
     public internal(set) var quality = LinkQuality.unknown
-    /// Whether its transport is up.
+    /// When the place of a lost connection ends unless the member is back, in seconds since 1970 UTC; `nil` for a connection
+    /// that is not lost.
+    public internal(set) var placeEndsAt: Int64?
+
+    /// What a connection is doing.
+    public enum State: String, Hashable, Sendable, CaseIterable {
+        /// Its media is negotiated, and its transport is not up yet.
+        case connecting
+        case connected
+        /// It is lost, and its place is kept for a while.
+        case interrupted
+    }
+
+    public var state: State {
+        if placeEndsAt != nil { return .interrupted }
+        return connectedAt == nil ? .connecting : .connected
+    }
+    /// Whether its transport has come up, also when it was lost afterwards.
     public var isConnected: Bool { connectedAt != nil }
 }
 

@@ -77,6 +77,8 @@ public enum RoomError: Error, Hashable, Sendable {
     case banned(untilUnixSeconds: Int64?)
     /// An operator blocked publishing to the channel until this time in seconds since 1970 UTC; `nil` for good.
     case streamBlocked(untilUnixSeconds: Int64?)
+    /// An operator ended the place that the newcomer's resume token is for. It can join without the token.
+    case placeEnded(EndReason)
     /// There are as many blocks as the node can hold.
     case blocksFull
     /// The media plane refused; the sentence says why.

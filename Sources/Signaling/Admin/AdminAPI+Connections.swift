@@ -28,8 +28,11 @@ extension AdminAPI {
     }
 
     func disconnectConnection(_ fields: JSONFields) async throws -> JSONValue {
-        let connection = try await connection(fields)
-        await rooms.end(connection.member.id, reason: .disconnectedByOperator)
+        let (channel, id) = (try fields.channel(), try fields.connection())
+        guard await rooms.places(in: channel).contains(where: { $0.member.id == id }) else {
+            throw APIFailure.connectionUnknown
+        }
+        await rooms.end(id, reason: .disconnectedByOperator)
         return fields.echo("channel_id", "connection_id")
     }
 
@@ -130,7 +133,7 @@ extension AdminAPI {
     }
 
     func requireMembers(of channel: ChannelName) async throws(APIFailure) {
-        guard await !rooms.connections(in: channel).isEmpty else { throw .channelUnknown }
+        guard await !rooms.places(in: channel).isEmpty else { throw .channelUnknown }
     }
 }
 

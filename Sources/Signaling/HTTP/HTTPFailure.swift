@@ -129,6 +129,8 @@ struct HTTPFailure: Error {
                 "An operator blocked publishing to this channel\(Self.end(until)).",
                 kind: .streamBlocked
             )
+        case .placeEnded:
+            self.init(.forbidden, "An operator ended your connection; join anew, without the resume token.")
         case .blocksFull: self.init(.conflict, "The server holds as many bans and blocks as it can; lift some of them.")
         }
     }

@@ -9,8 +9,8 @@ extension OperatorsAPI {
         APIProperty("channel", .string(1...255), required: true, "The channel's name."),
         APIProperty("session_id", .string(26...26), required: true, "Changes when the last member has left."),
         APIProperty("created_at", .integer(0...secondsMax), required: true, "When it began, in seconds since 1970."),
-        APIProperty("members", .integer(0...countMax), required: true, "The number of users with a connection."),
-        APIProperty("connections", .integer(0...countMax), required: true, "The number of connections."),
+        APIProperty("members", .integer(0...countMax), required: true, "The number of users, with interrupted ones."),
+        APIProperty("connections", .integer(0...countMax), required: true, "Connections, with interrupted ones."),
         APIProperty("publishers", .integer(0...countMax), required: true, "The connections that may publish."),
         APIProperty(
             "app",
@@ -83,7 +83,7 @@ extension OperatorsAPI {
     }
 
     private func describe(_ session: ChannelSession) async -> JSONValue {
-        let connections = await rooms.connections(in: session.channel)
+        let connections = await rooms.places(in: session.channel)
         var answer: [String: JSONValue] = [
             "channel": .string(session.channel.value), "session_id": .string(session.id.value),
             "created_at": .integer(session.createdAt / 1_000_000_000),

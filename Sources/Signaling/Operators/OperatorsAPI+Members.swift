@@ -28,6 +28,17 @@ extension OperatorsAPI {
         ),
         APIProperty("created_at", .integer(0...secondsMax), required: true, "When it joined, in seconds since 1970."),
         APIProperty("connected", .boolean, required: true, "Whether its media transport is up."),
+        APIProperty(
+            "state",
+            .choice(Connection.State.allCases.map(\.rawValue)),
+            required: true,
+            "What it is doing; interrupted for a lost connection whose place is kept."
+        ),
+        APIProperty(
+            "place_ends_at",
+            .integer(0...secondsMax),
+            "When the place of an interrupted connection ends unless it is back, in seconds since 1970."
+        ),
         APIProperty("audio", .boolean, required: true, "Whether it publishes audio."),
         APIProperty("video", .boolean, required: true, "Whether it publishes video."),
         APIProperty(
@@ -136,7 +147,7 @@ extension OperatorsAPI {
 
     /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel.
     private func connections(_ call: APICall) async throws(Problem) -> [Connection] {
-        let connections = await rooms.connections(in: try call.channel())
+        let connections = await rooms.places(in: try call.channel())
         guard !connections.isEmpty else { throw .channelUnknown }
         return connections
     }
@@ -162,11 +173,11 @@ extension OperatorsAPI {
     private static func describe(_ connections: [Connection], of user: String) -> JSONValue {
         let described = connections.map { connection -> JSONValue in
             let member = connection.member
-            return [
+            var document: [String: JSONValue] = [
                 "connection_id": .string(member.id.value), "bundle_id": .string(member.bundleID),
                 "role": .string(member.role.rawValue), "signaling": .string(connection.agent.signaling.rawValue),
                 "created_at": .integer(connection.createdAt / 1_000_000_000),
-                "connected": .bool(connection.isConnected),
+                "connected": .bool(connection.state == .connected), "state": .string(connection.state.rawValue),
                 "audio": .bool(member.sendsAudio), "video": .bool(member.sendsVideo),
                 "muted": .array(connection.muted.map(\.rawValue).sorted().map { .string($0) }),
                 "network": [
@@ -174,6 +185,8 @@ extension OperatorsAPI {
                     "downlink": .integer(connection.quality.downlink.rawValue),
                 ],
             ]
+            document["place_ends_at"] = connection.placeEndsAt.map { .integer(min($0, secondsMax)) }
+            return .object(document)
         }
         var answer: [String: JSONValue] = ["user_id": .string(user), "connections": .array(described)]
         answer["display_name"] = connections.lazy.compactMap(\.displayName).first.map { .string($0) }

@@ -169,6 +169,9 @@ extension SoraClose {
         case .streamBlocked: self.init(.streamBlocked, sentence)
         case .audienceByOperator: self.init(.roleSetByOperator, sentence)
         case .appMismatch: self.init(.channelOfOtherApp, sentence)
+        case .placeEnded(let reason):
+            let close = Self(reason) ?? .disconnectedByOperator
+            self.init(WebSocketClose(Self.refusalCode, close.close.reason), sentence)
         default: self.init(.internalError, sentence)
         }
     }

@@ -37,13 +37,14 @@ struct MembersCommand: OperatorCommand {
     }
 
     func text(_ answer: JSONValue) -> String {
-        var rows = [["USER", "NAME", "ROLE", "PUBLISHES", "NETWORK", "PROTOCOL", "CONNECTION", "SINCE"]]
+        var rows = [["USER", "NAME", "ROLE", "STATE", "PUBLISHES", "NETWORK", "PROTOCOL", "CONNECTION", "SINCE"]]
         for member in answer["members"]?.array ?? [] {
             for connection in member["connections"]?.array ?? [] {
                 let kinds = ["audio", "video"].filter { connection[$0]?.bool == true }
                 rows.append([
                     member["user_id"]?.string ?? "", member["display_name"]?.string ?? "-",
-                    connection["role"]?.string ?? "", kinds.isEmpty ? "-" : kinds.joined(separator: "+"),
+                    connection["role"]?.string ?? "",
+                    connection["state"]?.string ?? "", kinds.isEmpty ? "-" : kinds.joined(separator: "+"),
                     "\(connection["network"]?["uplink"]?.integer ?? 0)/\(connection["network"]?["downlink"]?.integer ?? 0)",
                     connection["signaling"]?.string ?? "", connection["connection_id"]?.string ?? "",
                     TextTable.time(connection["created_at"]),

@@ -2,9 +2,11 @@ import Access
 import HTTPTypes
 import HummingbirdTesting
 import JSON
+import MediaTypes
 import Room
 import RoomTestSupport
 import Testing
+import Wire
 
 @testable import Signaling
 
@@ -26,6 +28,35 @@ import Testing
             let connection = try #require(member["connections"]?.array?.first)
             #expect(member["user_id"] == "alice" && connection["connection_id"]?.string == session.participant)
             #expect(connection["role"] == "sendonly" && connection["signaling"] == "whip")
+        }
+    }
+
+    @Test func `a member whose connection is lost is listed while its place is kept, and a kick ends it`() async throws
+    {
+        try await OperatorsBench.run { bench in
+            let rooms = bench.bench.rooms
+            _ = try await bench.publish(as: "alice")
+            let path = "/v1/channels/lobby/members/alice"
+            let connecting = try await bench.call(.get, path)["connections"]?.array?.first
+            #expect(connecting?["state"] == "connecting" && connecting?["connected"] == false)
+            rooms.eventHandler(PeerID(rawValue: 1), .connected)
+            await rooms.takeEvents()
+            let connected = try await bench.call(.get, path)["connections"]?.array?.first
+            #expect(connected?["state"] == "connected" && connected?["connected"] == true)
+            #expect(connected?["place_ends_at"] == nil)
+            let before = rooms.unixSeconds
+            rooms.eventHandler(PeerID(rawValue: 1), .closed(.consentExpired))
+            await rooms.takeEvents()
+            let member = try await bench.call(.get, path)
+            let lost = try #require(member["connections"]?.array?.first)
+            #expect(lost["state"] == "interrupted" && lost["connected"] == false)
+            let end = Int64(try #require(lost["place_ends_at"]?.integer))
+            // The monotonic and the real-time second change at different times.
+            #expect((before + 14...rooms.unixSeconds + 16).contains(end))
+            #expect(try await bench.call(.get, "/v1/channels/lobby/members")["members"]?.array == [member])
+            #expect(try await bench.call(.get, "/v1/channels/lobby")["members"] == 1)
+            #expect(try await bench.call(.post, "\(path)/kick") == ["ended": 1])
+            #expect(try bench.problem(await bench.send(.get, path)) == .channelUnknown)
         }
     }
 
