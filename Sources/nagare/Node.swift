@@ -251,6 +251,7 @@ struct Node {
                 ),
                 rooms: rooms,
                 authorizer: operations.authorizer,
+                relayRooms: operations.relayRooms,
                 webhookClient: operations.client,
                 clientStatistics: operations.clientStatistics,
                 signalingStatistics: operations.statistics,

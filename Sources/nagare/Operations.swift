@@ -16,6 +16,8 @@ struct Operations: Sendable {
     let counters = WebhookCounters()
     let statistics = SignalingStatistics()
     let clientStatistics = ClientStatistics()
+    /// The rooms of the 1:1 relay.
+    let relayRooms = AyameRooms()
     /// The Bearer token of the admin listener's APIs, if set.
     let adminToken: Token?
     private let node: NodeIdentity
@@ -84,6 +86,7 @@ struct Operations: Sendable {
             node: node,
             keys: keys,
             subscriptions: subscriptions,
+            relayRooms: relayRooms,
             media: media
         )
     }

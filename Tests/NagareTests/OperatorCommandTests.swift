@@ -58,6 +58,7 @@ import Testing
             )
         ),
         (["terminate", "c"], OperatorsClient.Call(.delete, ["channels", "c"])),
+        (["relay"], OperatorsClient.Call(.get, ["relay"], query: ["limit": "100"])),
         (["members", "c"], OperatorsClient.Call(.get, ["channels", "c", "members"], query: ["limit": "100"])),
     ])
     func `a command makes one call`(arguments: [String], call: OperatorsClient.Call) async throws {

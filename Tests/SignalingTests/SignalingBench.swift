@@ -18,6 +18,7 @@ struct SignalingBench {
     let application: Application<PublicResponder>
     let server: PublicServer
     let statistics = SignalingStatistics()
+    let relayRooms = AyameRooms()
 
     init(
         limits: RoomLimits = RoomLimits(),
@@ -44,6 +45,7 @@ struct SignalingBench {
             ),
             rooms: rooms,
             authorizer: authorizer,
+            relayRooms: relayRooms,
             webhookClient: webhookClient,
             signalingStatistics: statistics,
             logger: Self.quiet,

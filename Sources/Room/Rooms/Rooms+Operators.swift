@@ -36,17 +36,19 @@ extension Rooms {
     }
 
     /// Ends all participants of one user in a channel. The user may join again.
-    /// - Returns: the participants that ended.
+    /// - Returns: the participants that ended, with the registrations that observers ended.
     @discardableResult
     public func kick(_ clientID: String, from channel: ChannelName) async -> [ParticipantID] {
-        await end(channel: channel, clientID: clientID, reason: .kicked)
+        let ended = await end(channel: channel, clientID: clientID, reason: .kicked)
+        return report(.kicked(clientID, from: channel), after: ended)
     }
 
     /// Ends all participants of a channel. Its name can be used again.
-    /// - Returns: the participants that ended.
+    /// - Returns: the participants that ended, with the registrations that observers ended.
     @discardableResult
     public func terminate(_ channel: ChannelName) async -> [ParticipantID] {
-        await end(channel: channel, reason: .channelTerminated)
+        let ended = await end(channel: channel, reason: .channelTerminated)
+        return report(.terminated(channel), after: ended)
     }
 
     /// Refuses a user or stream from now on, in place of an earlier block of the same subject, and ends the participants
@@ -58,9 +60,14 @@ extension Rooms {
     public func block(_ block: Block) async throws(RoomError) -> [ParticipantID] {
         let now = environment.clock.now()
         try node.withModel { node throws(RoomError) in try node.blocked(block, at: now) }
-        let ended = await endParticipants(refusedBy: block)
-        let registrations = blockObservers.withLock { $0 }.flatMap { $0(block) }
-        return ended + registrations.filter { !ended.contains($0) }
+        return report(.blocked(block), after: await endParticipants(refusedBy: block))
+    }
+
+    /// - Returns: the participants that ended, then what observers ended.
+    private func report(_ decision: OperatorDecision, after ended: [ParticipantID]) -> [ParticipantID] {
+        let known = Set(ended)
+        let others = decisionObservers.withLock { $0 }.flatMap { $0(decision) }
+        return ended + others.filter { !known.contains($0) }
     }
 
     private func endParticipants(refusedBy block: Block) async -> [ParticipantID] {
@@ -81,10 +88,10 @@ extension Rooms {
         }
     }
 
-    /// Calls an observer for each new block, after newcomers are refused. It ends what it holds for users that are no
-    /// participants, and returns the identifiers of what it ended. It must not block or call the rooms.
-    public func onBlock(_ observer: @escaping @Sendable (Block) -> [ParticipantID]) {
-        blockObservers.withLock { $0.append(observer) }
+    /// Calls an observer for each decision that ends connections, after newcomers are refused. It ends what it holds for
+    /// users that are no participants, and returns the identifiers of what it ended. It must not block or call the rooms.
+    public func onDecision(_ observer: @escaping @Sendable (OperatorDecision) -> [ParticipantID]) {
+        decisionObservers.withLock { $0.append(observer) }
     }
 
     /// Why a block refuses a user in a channel; `nil` when none does. For those who are in no channel's list: participants

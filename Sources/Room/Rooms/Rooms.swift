@@ -80,8 +80,8 @@ public final class Rooms: Sendable {
     let node: NodeDirectory
     private let context: ChannelActor.Context
     var environment: RoomEnvironment { context.environment }
-    /// Called for each new block: see ``onBlock(_:)``.
-    let blockObservers = Mutex<[@Sendable (Block) -> [ParticipantID]]>([])
+    /// Called for each decision: see ``onDecision(_:)``.
+    let decisionObservers = Mutex<[@Sendable (OperatorDecision) -> [ParticipantID]]>([])
     private let inbox = PeerEventInbox()
     /// Yields after events have arrived.
     private let arrivals: AsyncStream<Void>

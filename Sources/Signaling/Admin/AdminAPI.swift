@@ -29,6 +29,7 @@ public struct AdminAPI: Sendable {
     /// - Parameters:
     ///   - keys: Sign tokens and URLs that operators ask for.
     ///   - subscriptions: Post events to the servers that operators subscribe.
+    ///   - relayRooms: The rooms of the 1:1 relay.
     public init(
         rooms: Rooms,
         statistics: SignalingStatistics,
@@ -37,6 +38,7 @@ public struct AdminAPI: Sendable {
         node: NodeIdentity = NodeIdentity(),
         keys: AccessKeys = AccessKeys(),
         subscriptions: EventSubscriptions? = nil,
+        relayRooms: AyameRooms = AyameRooms(),
         media: @escaping @Sendable () async -> MediaTotals = { MediaTotals() }
     ) {
         self.rooms = rooms
@@ -44,7 +46,7 @@ public struct AdminAPI: Sendable {
         self.clientStatistics = clientStatistics
         self.webhooks = webhooks
         self.node = node
-        operators = OperatorsAPI(rooms: rooms, keys: keys, subscriptions: subscriptions)
+        operators = OperatorsAPI(rooms: rooms, relayRooms: relayRooms, keys: keys, subscriptions: subscriptions)
         self.media = media
     }
 

@@ -37,6 +37,11 @@ struct AyameAdmission: Sendable {
         case .failed: return .rejected(reason: AyameSession.internalError)
         case .allowed(let grants): permission.grants = grants
         }
+        do throws(RoomError) {
+            try await rooms.checkApp(permission.grants.app, of: registration.room)
+        } catch {
+            return .rejected(reason: AyameRefusal(error).reason)
+        }
         permission.acceptance.iceServers = turn?.iceServers
         permission.isMediaRequired = configuration.media == .server
         permission.media = permission.isMediaRequired ? .server : registration.media ?? .direct

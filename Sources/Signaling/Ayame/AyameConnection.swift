@@ -9,7 +9,7 @@ struct AyameContext: Sendable {
     let configuration: AyameConfiguration
     let admission: AyameAdmission
     let rooms: Rooms
-    let calls = AyameRooms()
+    let calls: AyameRooms
     let statistics: SignalingStatistics
     let logger: Logger
     let limiter: AddressLimiter
@@ -116,7 +116,9 @@ actor AyameConnection {
             connectionID: connectionID,
             identity: AyameRooms.Identity(registration),
             isStandalone: registration.isStandalone,
-            user: permission.clientID(registration),
+            user: permission.clientID(registration) ?? connectionID,
+            app: permission.grants.app,
+            registeredAt: rooms.unixSeconds,
             send: { Self.write(.text(ByteBuffer(string: $0)), to: channel) },
             close: { [weak self] close in
                 Self.write(.close(close.close), to: channel)
@@ -149,7 +151,7 @@ actor AyameConnection {
         case .otherMedia:
             context.statistics.relayRegistered(.rejected)
             perform(session.refused(AyameRefusal.otherMedia.reason))
-        case .blocked(let error):
+        case .refused(let error):
             context.statistics.relayRegistered(.rejected)
             perform(session.refused(AyameRefusal(error).reason))
         }

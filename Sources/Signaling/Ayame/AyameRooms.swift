@@ -5,15 +5,19 @@ import Synchronization
 ///
 /// All changes and all relayed messages are serialized here, so that of two simultaneous clients one is the first, and no
 /// message reaches a client before its `accept`.
-final class AyameRooms: Sendable {
+public final class AyameRooms: Sendable {
     /// A client's connection in a room.
     struct Member: Sendable {
         let connectionID: String
         /// The client's own name and key, both not empty; `nil` without. A client with the same ones replaces it.
         let identity: Identity?
         let isStandalone: Bool
-        /// The name by which bans know the client; `nil` without one.
-        let user: String?
+        /// The name by which operators know the client: of its token, or its own, or else its connection identifier.
+        let user: String
+        /// The app whose token admitted it; `nil` for a client without such a token.
+        let app: String?
+        /// When it registered, in seconds since 1970 UTC.
+        let registeredAt: Int64
         /// Sends a text. It must not block or call the rooms.
         let send: @Sendable (String) -> Void
         /// Ends the registration and closes the WebSocket. It must not block or call the rooms.
@@ -33,8 +37,10 @@ final class AyameRooms: Sendable {
         }
     }
 
-    private struct Call {
+    struct Call: Sendable {
         let media: RelayMedia
+        /// The app of the first member with an app's token; `nil` without one.
+        var app: String?
         var members: [Member] = []
     }
 
@@ -46,14 +52,19 @@ final class AyameRooms: Sendable {
         case full
         /// The room's media takes another path than an operator requires.
         case otherMedia
-        /// An operator blocks the client or the room.
-        case blocked(RoomError)
+        /// An operator blocks the client or the room, or the room is another app's.
+        case refused(RoomError)
     }
 
     private let rooms = Mutex<[ChannelName: Call]>([:])
 
+    public init() {}
+
     /// The number of rooms.
     var count: Int { rooms.withLock { $0.count } }
+
+    /// Reads the rooms. `body` must not block, or send to members.
+    func read<Value: Sendable>(_ body: ([ChannelName: Call]) -> Value) -> Value { rooms.withLock { body($0) } }
 
     /// Joins a room. Its first member decides on the path of its media.
     /// - Parameters:
@@ -69,7 +80,9 @@ final class AyameRooms: Sendable {
         accept: (_ hasPartner: Bool, _ media: RelayMedia) -> Void
     ) -> Answer {
         rooms.withLock { rooms in
-            if let error = refusal() { return .blocked(error) }
+            if let error = refusal() { return .refused(error) }
+            // As in channels, clients without an app fit any room.
+            if let app = member.app, let owner = rooms[name]?.app, app != owner { return .refused(.appMismatch) }
             if let identity = member.identity,
                 rooms[name]?.members.contains(where: { $0.identity == identity }) == true
             {
@@ -82,8 +95,29 @@ final class AyameRooms: Sendable {
             guard !isMediaRequired || call.media == media else { return .otherMedia }
             accept(!call.members.isEmpty, call.media)
             call.members.append(member)
+            if call.app == nil { call.app = member.app }
             rooms[name] = call
             return .joined(call.media)
+        }
+    }
+
+    /// Ends the registrations that match, and the rooms that they are in.
+    /// - Parameter reason: of a registration's end; `nil` for one that ends only if the other member's does.
+    /// - Returns: The connection identifiers of the registrations with a reason.
+    func end(in names: [ChannelName]? = nil, _ reason: (Member) -> AyameClose?) -> [String] {
+        rooms.withLock { rooms in
+            var ended: [String] = []
+            for name in names ?? Array(rooms.keys) {
+                let members = rooms[name]?.members ?? []
+                let closes = members.map(reason)
+                guard closes.contains(where: { $0 != nil }) else { continue }
+                rooms[name] = nil
+                for (member, close) in zip(members, closes) {
+                    if close != nil { ended.append(member.connectionID) }
+                    member.leave(close ?? .bye)
+                }
+            }
+            return ended
         }
     }
 
@@ -93,27 +127,6 @@ final class AyameRooms: Sendable {
         _ leave: (Member) -> Void
     ) {
         for member in rooms.removeValue(forKey: name)?.members ?? [] { leave(member) }
-    }
-
-    /// Ends the registrations that a block refuses, and the rooms that they are in.
-    /// - Returns: The connection identifiers of those registrations.
-    func end(refusedBy block: Block) -> [String] {
-        rooms.withLock { rooms in
-            let names: [ChannelName] =
-                switch block.subject {
-                case .user: Array(rooms.keys)
-                case .member(_, let channel), .stream(let channel): [channel]
-                }
-            var ended: [String] = []
-            for name in names {
-                let refused = rooms[name]?.members.filter { $0.isRefused(by: block) } ?? []
-                guard !refused.isEmpty else { continue }
-                let ids = refused.map(\.connectionID)
-                ended += ids
-                Self.end(&rooms, name) { $0.leave(ids.contains($0.connectionID) ? .blocked(by: block) : .bye) }
-            }
-            return ended
-        }
     }
 
     /// Sends a text to the other member of the room, if there is one.
@@ -139,24 +152,9 @@ final class AyameRooms: Sendable {
 }
 
 extension AyameRooms.Member {
-    fileprivate func isRefused(by block: Block) -> Bool {
-        switch block.subject {
-        case .user(let name), .member(let name, _): user == name
-        case .stream: true
-        }
-    }
-
     /// Ends the registration because the room ended, or for a reason of its own.
     fileprivate func leave(_ reason: AyameClose) {
         if !isStandalone { send(AyameServerMessage.bye) }
         close(reason)
-    }
-}
-
-extension AyameClose {
-    /// The close of a registration that an operator's block ended.
-    fileprivate static func blocked(by block: Block) -> Self {
-        if case .stream = block.subject { return Self("STREAM-BLOCKED", "An operator blocked the room.") }
-        return Self("BANNED", "An operator banned the user.")
     }
 }

@@ -24,6 +24,7 @@ public struct PublicServer: Service {
     private let rooms: Rooms
 
     /// - Parameters:
+    ///   - relayRooms: The rooms of the 1:1 relay.
     ///   - webhookClient: Posts to the operator's server for the 1:1 relay; `nil` without one.
     ///   - clientStatistics: Stores the statistics that clients report.
     ///   - signalingStatistics: Counts refused connections.
@@ -35,6 +36,7 @@ public struct PublicServer: Service {
         configuration: SignalingConfiguration,
         rooms: Rooms,
         authorizer: any Authorizer,
+        relayRooms: AyameRooms = AyameRooms(),
         webhookClient: WebhookClient? = nil,
         clientStatistics: ClientStatistics = ClientStatistics(),
         signalingStatistics: SignalingStatistics = SignalingStatistics(),
@@ -70,13 +72,14 @@ public struct PublicServer: Service {
                 logger: signalingLogger ?? logger
             ),
             rooms: rooms,
+            calls: relayRooms,
             statistics: signalingStatistics,
             logger: signalingLogger ?? logger,
             limiter: limiter,
             clients: clients,
             work: work
         )
-        rooms.onBlock { [calls = ayame.calls] in calls.end(refusedBy: $0).compactMap(ParticipantID.init) }
+        rooms.onDecision { relayRooms.end(by: $0).compactMap(ParticipantID.init) }
         let webSockets = PublicWebSockets(
             sora: SoraContext(
                 rooms: rooms,

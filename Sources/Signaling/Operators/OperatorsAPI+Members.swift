@@ -193,9 +193,15 @@ extension OperatorsAPI {
         return .object(answer)
     }
 
+    /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel or in the relay's room of its name.
+    private func requireMembers(of channel: ChannelName) async throws(Problem) {
+        guard await rooms.channelSession(of: channel) == nil, relayRooms.listing(of: channel) == nil else { return }
+        throw .channelUnknown
+    }
+
     private func kickMember(_ call: APICall) async throws -> JSONValue {
         let channel = try call.channel()
-        guard await rooms.channelSession(of: channel) != nil else { throw Problem.channelUnknown }
+        try await requireMembers(of: channel)
         let ended = await rooms.kick(call.user, from: channel)
         guard !ended.isEmpty else { throw Problem.memberUnknown }
         return ["ended": .integer(ended.count)]
@@ -204,7 +210,7 @@ extension OperatorsAPI {
     private func kickMembers(_ call: APICall) async throws -> JSONValue {
         let channel = try call.channel()
         let users = try call.body.strings("users", countMax: Self.kickedUsersMax, bytesMax: 4 * 255) ?? []
-        guard await rooms.channelSession(of: channel) != nil else { throw Problem.channelUnknown }
+        try await requireMembers(of: channel)
         var results: [JSONValue] = []
         for user in users {
             let ended = await rooms.kick(user, from: channel).count

@@ -8,6 +8,8 @@ import Room
 /// ``operations`` is the one table of what it can do. <doc:OperatorsAPI> has examples.
 struct OperatorsAPI: Sendable {
     let rooms: Rooms
+    /// The rooms of the 1:1 relay.
+    let relayRooms: AyameRooms
     /// Sign tokens and URLs.
     let keys: AccessKeys
     /// `nil` where events are not posted; there are no subscriptions then.
@@ -20,8 +22,8 @@ struct OperatorsAPI: Sendable {
 
     /// All operations, in the order of the OpenAPI document.
     static let operations: [APIOperation] =
-        channelOperations + memberOperations + banOperations + blockOperations + subscriptionOperations
-        + [tokenOperation, documentOperation]
+        channelOperations + memberOperations + banOperations + blockOperations + relayOperations
+        + subscriptionOperations + [tokenOperation, documentOperation]
 
     /// Finds the operation of a request.
     /// - Parameter segments: the path's, percent-encoded, without the first, `v1`.

@@ -196,6 +196,64 @@ struct AyameLiveTests {
         }
     }
 
+    @Test func `a kick ends a direct call for both, and the user may register again`() async throws {
+        try await withLiveServer { bench, port, _ in
+            let hall = try #require(ChannelName("call"))
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                try await alice.send(Self.register)
+                _ = try await aliceInput.message("accept")
+                try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
+                    try await bob.send(#"{"type":"register","roomId":"call","clientId":"b"}"#)
+                    let id = try #require(try await bobInput.message("accept")["connectionId"]?.string)
+                    #expect(await bench.rooms.kick("b", from: hall).map(\.value) == [id])
+                    _ = try await bobInput.message("bye")
+                    #expect(try await bobInput.close() == WebSocketClose(1000, "KICKED"))
+                }
+                _ = try await aliceInput.message("bye")
+                #expect(try await aliceInput.close() == WebSocketClose(1000, "BYE"))
+            }
+            try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
+                try await bob.send(#"{"type":"register","roomId":"call","clientId":"b"}"#)
+                #expect(try await bobInput.message("accept")["isExistUser"] == false)
+                #expect(await bench.rooms.terminate(hall).count == 1)
+                _ = try await bobInput.message("bye")
+                #expect(try await bobInput.close() == WebSocketClose(1000, "CHANNEL-TERMINATED"))
+            }
+        }
+    }
+
+    /// Admits everybody as a client of the app that the key is.
+    private struct AppAuthorizer: Authorizer {
+        func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+        func admit(_ request: AccessRequest) async -> AccessDecision {
+            var grants = Grants()
+            grants.app = request.presentedToken
+            return .allowed(grants)
+        }
+    }
+
+    @Test func `a client of another app is rejected from a room, and from that of an app's channel`() async throws {
+        try await withLiveServer(authorizer: AppAuthorizer()) { bench, port, _ in
+            let attempt = { @Sendable (key: String, room: String) in
+                try await withWebSocket(to: port, path: "/relay") { client, input in
+                    try await client.send(#"{"type":"register","roomId":"\#(room)","key":"\#(key)"}"#)
+                    return try await input.message("accept", "reject")["reason"]?.string
+                }
+            }
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                try await alice.send(#"{"type":"register","roomId":"call","key":"one"}"#)
+                _ = try await aliceInput.message("accept")
+                #expect(try await attempt("two", "call") == "CHANNEL-OF-OTHER-APP")
+                #expect(bench.relayRooms.listing(of: try #require(ChannelName("call")))?.app == "one")
+            }
+            var request = JoinRequest(channel: try #require(ChannelName("hall")), role: .recvonly)
+            request.app = "one"
+            _ = try await bench.rooms.reserve(request)
+            #expect(try await attempt("two", "hall") == "CHANNEL-OF-OTHER-APP")
+            #expect(try await attempt("one", "hall") == nil)
+        }
+    }
+
     /// Admits everybody under the name that the key is. The permission of `late` has expired.
     private struct NamingAuthorizer: Authorizer {
         func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }

@@ -298,7 +298,7 @@ private struct Client {
     @Test(arguments: [
         (RoomError.nodeFull, "InternalServerError"), (.channelFull, "full"), (.banned(untilUnixSeconds: nil), "BANNED"),
         (.streamBlocked(untilUnixSeconds: nil), "STREAM-BLOCKED"), (.media("x"), "InternalServerError"),
-        (.userPresent, "DUPLICATED-CHANNEL-ID"),
+        (.userPresent, "DUPLICATED-CHANNEL-ID"), (.appMismatch, "CHANNEL-OF-OTHER-APP"),
     ])
     func `a refusal by the rooms has a reason`(error: RoomError, reason: String) {
         #expect(AyameRefusal(error).reason == reason)
@@ -328,14 +328,17 @@ private final class Recorder: Sendable {
         _ id: String,
         _ registration: String = "",
         standalone: Bool = false,
-        user: String? = nil
+        user: String? = nil,
+        app: String? = nil
     ) throws -> AyameRooms.Member {
         let fields = try JSONFields(JSONValue(parsing: #"{"roomId":"r"\#(registration)}"#))
         return AyameRooms.Member(
             connectionID: id,
             identity: AyameRooms.Identity(try AyameRegistration(fields)),
             isStandalone: standalone,
-            user: user,
+            user: user ?? id,
+            app: app,
+            registeredAt: 0,
             send: { text in self.texts.withLock { $0.append(text) } },
             close: { close in self.closes.withLock { $0.append(close) } }
         )
@@ -401,27 +404,63 @@ private final class Recorder: Sendable {
         #expect(clients[1].closed == [.bye] && clients[1].sent == [AyameServerMessage.bye])
     }
 
-    // MARK: Blocks
+    // MARK: Operators
 
     @Test(arguments: [
-        (Block.Subject.user("eve"), ["a"], "BANNED"), (.member("eve", of: ChannelName("r")!), ["a"], "BANNED"),
-        (.stream(ChannelName("r")!), ["a", "b"], "STREAM-BLOCKED"), (.user("mallory"), [], ""),
-        (.member("eve", of: ChannelName("s")!), [], ""), (.stream(ChannelName("s")!), [], ""),
+        (OperatorDecision.blocked(Block(.user("eve"))), ["a"], "BANNED"),
+        (.blocked(Block(.member("eve", of: ChannelName("r")!))), ["a"], "BANNED"),
+        (.blocked(Block(.stream(ChannelName("r")!))), ["a", "b"], "STREAM-BLOCKED"),
+        (.kicked("eve", from: ChannelName("r")!), ["a"], "KICKED"),
+        (.kicked("b", from: ChannelName("r")!), ["b"], "KICKED"),
+        (.terminated(ChannelName("r")!), ["a", "b"], "CHANNEL-TERMINATED"),
+        (.blocked(Block(.user("mallory"))), [], ""), (.blocked(Block(.member("eve", of: ChannelName("s")!))), [], ""),
+        (.blocked(Block(.stream(ChannelName("s")!))), [], ""), (.kicked("eve", from: ChannelName("s")!), [], ""),
+        (.kicked("mallory", from: ChannelName("r")!), [], ""), (.terminated(ChannelName("s")!), [], ""),
     ])
-    func `a block ends the registrations that it refuses, and their rooms`(
-        subject: Block.Subject,
+    func `an operator's decision ends the registrations that it is about, and their rooms`(
+        decision: OperatorDecision,
         ended: [String],
         reason: String
     ) throws {
         _ = try join(clients[0].member("a", user: "eve"))
-        _ = try join(clients[1].member("b", user: "bob"))
-        #expect(rooms.end(refusedBy: Block(subject)) == ended)
+        _ = try join(clients[1].member("b"))
+        #expect(rooms.end(by: decision) == ended)
         #expect(rooms.count == (ended.isEmpty ? 1 : 0))
         for (client, id) in zip(clients, ["a", "b"]) {
             let expected = ended.isEmpty ? [] : [ended.contains(id) ? reason : "BYE"]
             #expect(client.closed.map(\.close.reason) == expected)
             #expect(client.sent == (ended.isEmpty ? [] : [AyameServerMessage.bye]))
         }
+    }
+
+    @Test func `rooms are listed with their members`() throws {
+        let room = try #require(ChannelName("r"))
+        #expect(rooms.listings.isEmpty && rooms.listing(of: room) == nil)
+        _ = try join(clients[0].member("a", user: "eve", app: "live"))
+        _ = try join(clients[1].member("b", standalone: true))
+        let listing = try #require(rooms.listing(of: room))
+        #expect(rooms.listings.map(\.room) == [room] && listing.media == .direct && listing.app == "live")
+        #expect(listing.registrations.map(\.user) == ["eve", "b"])
+        #expect(listing.registrations.map(\.connectionID) == ["a", "b"])
+        #expect(listing.registrations.map(\.isStandalone) == [false, true])
+    }
+
+    // MARK: Apps
+
+    @Test(
+        arguments: [
+            ("one", "one", true), ("one", "two", false), (nil, "two", true), ("one", nil, true), (nil, nil, true),
+        ] as [(String?, String?, Bool)]
+    )
+    func `clients of two apps do not meet in a room`(first: String?, second: String?, isIn: Bool) throws {
+        let room = try #require(ChannelName("r"))
+        _ = try join(clients[0].member("a", app: first))
+        let answer = rooms.join(room, try clients[1].member("b", app: second), accept: { _, _ in })
+        #expect(answer == (isIn ? .joined(.direct) : .refused(.appMismatch)))
+        #expect(clients[0].closed.isEmpty && rooms.listing(of: room)?.app == first ?? second)
+        rooms.leave(room, "a")
+        let next = rooms.join(room, try clients[2].member("c", app: "three"), accept: { _, _ in })
+        #expect(next == .joined(.direct), "the room is over, and with it its app")
     }
 
     @Test func `a blocked client does not replace itself in a room`() throws {
@@ -433,7 +472,7 @@ private final class Recorder: Sendable {
             refusal: { .banned(untilUnixSeconds: nil) },
             accept: { _, _ in Issue.record("it is accepted") }
         )
-        #expect(answer == .blocked(.banned(untilUnixSeconds: nil)))
+        #expect(answer == .refused(.banned(untilUnixSeconds: nil)))
         #expect(rooms.count == 1 && clients[0].closed.isEmpty)
     }
 

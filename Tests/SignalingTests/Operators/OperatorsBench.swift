@@ -43,7 +43,8 @@ struct OperatorsBench {
                     transport: PostedEvents(),
                     counters: WebhookCounters(),
                     logger: SignalingBench.quiet
-                )
+                ),
+                relayRooms: bench.relayRooms
             ),
             token: token,
             logger: SignalingBench.quiet,

@@ -1,0 +1,65 @@
+import Room
+
+// The registrations of the relay, for operators. Their rooms have the names of channels.
+
+extension AyameRooms {
+    /// A room, for lists.
+    struct Listing: Sendable {
+        struct Registration: Sendable {
+            let connectionID: String
+            let user: String
+            /// Whether it may do without signaling once its media is connected.
+            let isStandalone: Bool
+            /// In seconds since 1970 UTC.
+            let registeredAt: Int64
+        }
+        let room: ChannelName
+        let media: RelayMedia
+        /// The app whose tokens admit to it; `nil` without a member with such a token.
+        let app: String?
+        /// One or two, in the order of registering.
+        let registrations: [Registration]
+
+        fileprivate init(_ room: ChannelName, _ call: Call) {
+            self.room = room
+            media = call.media
+            app = call.app
+            registrations = call.members.map { member in
+                Registration(
+                    connectionID: member.connectionID,
+                    user: member.user,
+                    isStandalone: member.isStandalone,
+                    registeredAt: member.registeredAt
+                )
+            }
+        }
+    }
+
+    /// All rooms, in no particular order.
+    var listings: [Listing] { read { rooms in rooms.map { Listing($0.key, $0.value) } } }
+
+    /// `nil` when nobody is in the room.
+    func listing(of room: ChannelName) -> Listing? { read { rooms in rooms[room].map { Listing(room, $0) } } }
+
+    /// Ends the registrations that an operator's decision is about, and the rooms that they are in.
+    /// - Returns: The connection identifiers of those registrations.
+    func end(by decision: OperatorDecision) -> [String] {
+        switch decision {
+        case .kicked(let user, let room): end(in: [room]) { $0.user == user ? AyameClose(.kicked) : nil }
+        case .terminated(let room): end(in: [room]) { _ in AyameClose(.channelTerminated) }
+        case .blocked(let block): end(refusedBy: block)
+        }
+    }
+
+    private func end(refusedBy block: Block) -> [String] {
+        switch block.subject {
+        case .user(let user): end { $0.user == user ? AyameClose(.banned) : nil }
+        case .member(let user, let room): end(in: [room]) { $0.user == user ? AyameClose(.banned) : nil }
+        case .stream(let room): end(in: [room]) { _ in .streamBlocked }
+        }
+    }
+}
+
+extension AyameClose {
+    fileprivate static let streamBlocked = Self("STREAM-BLOCKED", "An operator blocked the room.")
+}

@@ -1,0 +1,74 @@
+import HTTPTypes
+import JSON
+import Room
+import Synchronization
+import Testing
+
+@testable import Signaling
+
+/// What operators do about registrations of the 1:1 relay.
+@Suite struct RelayOperationTests {
+    /// A client's messages and the reasons of its closes.
+    private final class Seen: Sendable {
+        private let texts = Mutex<[String]>([])
+        var all: [String] { texts.withLock { $0 } }
+        func add(_ text: String) { texts.withLock { $0.append(text) } }
+    }
+
+    private static func register(_ user: String, in bench: OperatorsBench) throws -> Seen {
+        let seen = Seen()
+        let member = AyameRooms.Member(
+            connectionID: ParticipantID.random().value,
+            identity: nil,
+            isStandalone: false,
+            user: user,
+            app: "live",
+            registeredAt: 7,
+            send: { seen.add($0) },
+            close: { seen.add($0.close.reason) }
+        )
+        let room = try #require(ChannelName("call"))
+        let answer = bench.bench.relayRooms.join(room, member, accept: { _, _ in })
+        #expect(answer == .joined(.direct))
+        return seen
+    }
+
+    @Test func `rooms of the relay are listed`() async throws {
+        try await OperatorsBench.run { bench in
+            #expect(try await bench.call(.get, "/v1/relay") == ["rooms": []])
+            #expect(try bench.problem(await bench.send(.get, "/v1/relay/call")) == .channelUnknown)
+            _ = try Self.register("alice", in: bench)
+            _ = try Self.register("bob", in: bench)
+            let room = try await bench.call(.get, "/v1/relay/call")
+            #expect(room["room"] == "call" && room["media"] == "direct" && room["app"] == "live")
+            let registrations = room["registrations"]?.array ?? []
+            #expect(registrations.map { $0["user_id"]?.string } == ["alice", "bob"])
+            #expect(registrations.first?["created_at"] == 7 && registrations.first?["standalone"] == false)
+            #expect(try await bench.call(.get, "/v1/relay") == ["rooms": [room]])
+            #expect(try await bench.call(.get, "/v1/channels") == ["channels": []])
+        }
+    }
+
+    @Test func `a kick ends the call of a user, whose media the node does not see`() async throws {
+        try await OperatorsBench.run { bench in
+            let (alice, bob) = (try Self.register("alice", in: bench), try Self.register("bob", in: bench))
+            let path = "/v1/channels/call/members/carol/kick"
+            #expect(try bench.problem(await bench.send(.post, path)) == .memberUnknown)
+            #expect(try await bench.call(.post, "/v1/channels/call/members/alice/kick") == ["ended": 1])
+            #expect(alice.all == [AyameServerMessage.bye, "KICKED"] && bob.all == [AyameServerMessage.bye, "BYE"])
+            #expect(try bench.problem(await bench.send(.post, path)) == .channelUnknown)
+            _ = try Self.register("alice", in: bench)
+            let results = try await bench.call(.post, "/v1/channels/call/kick", ["users": ["alice", "eve"]])["results"]
+            #expect(results?.array?.map { $0["ended"]?.integer } == [1, 0])
+        }
+    }
+
+    @Test func `the end of a channel ends the relay's room of the same name`() async throws {
+        try await OperatorsBench.run { bench in
+            let (alice, bob) = (try Self.register("alice", in: bench), try Self.register("bob", in: bench))
+            #expect(try await bench.call(.delete, "/v1/channels/call") == ["ended": 2])
+            for client in [alice, bob] { #expect(client.all == [AyameServerMessage.bye, "CHANNEL-TERMINATED"]) }
+            #expect(try bench.problem(await bench.send(.delete, "/v1/channels/call")) == .channelUnknown)
+        }
+    }
+}
