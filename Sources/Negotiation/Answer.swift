@@ -5,24 +5,30 @@ extension RemoteDescription {
     /// The local answer: the same m-lines in the same order (RFC 3264 §6).
     ///
     /// - Parameters:
-    ///   - live: The answer to each section of `self.live`, in order.
+    ///   - role: The DTLS role; `nil` for the one that the offer leaves.
+    ///   - version: Of the `o=` line, one more than of the answer before.
+    ///   - live: The answer to each section of `self.live`, in order; `nil` to reject it.
     ///   - acceptsData: Whether to accept data channels.
     func answer(
         local: LocalTransport,
+        role: DTLSRole? = nil,
         sessionID: UInt64,
-        live answered: [LocalSection],
+        version: UInt64 = 1,
+        live answered: [LocalSection?],
         acceptsData: Bool
     ) -> String {
         precondition(answered.count == live.count, "each live section is answered once")
         var rest = answered[...]
+        let accepted = Set(answered.compactMap { $0?.mid })
         return LocalDescription(
             sessionID: sessionID,
+            version: version,
             lines: LocalTransportLines(
                 transport: local,
-                setup: localRole == .client ? .active : .passive,
+                setup: (role ?? localRole) == .client ? .active : .passive,
                 isLite: true
             ),
-            bundle: acceptsData ? bundle : bundle?.filter { $0 != data?.mid },
+            bundle: bundle?.filter { accepted.contains($0) || (acceptsData && $0 == data?.mid) },
             allowsMixedExtensions: session.attributes.has("extmap-allow-mixed"),
             sections: sections.enumerated().map { index, section in
                 if acceptsData, let data, data.index == index {
@@ -34,7 +40,7 @@ extension RemoteDescription {
                         )
                     )
                 }
-                guard section.kind != nil, !section.isRejected, let local = rest.popFirst() else {
+                guard section.kind != nil, !section.isRejected, let local = rest.popFirst() ?? nil else {
                     return .rejected(section.media, mid: section.mid)
                 }
                 return .live(local)

@@ -7,7 +7,7 @@ public import Wire
 /// The answer accepts every format that the server can forward. It mirrors the direction of each section, so that the
 /// client gets what the other side sends in the section in which it sends itself.
 public struct CallOffer: Sendable {
-    fileprivate struct Section {
+    struct Section {
         let parsed: ParsedOffer.Section
         /// The accepted simulcast layers; empty for a section that sends nothing.
         let layers: [RemoteLayer]
@@ -54,13 +54,14 @@ public struct CallOffer: Sendable {
     ///   - sessionID: The session identifier of the answer's `o=` line.
     ///   - videoBitsPerSecondMax: The `b=` limit of the client's video; `nil` for none.
     ///   - generator: Chooses SSRCs and the canonical name.
+    /// - Returns: The answer, and the call for further offers of the client.
     public func answer(
         local: LocalTransport,
         streamID: String,
         sessionID: UInt64,
         videoBitsPerSecondMax: Int? = nil,
         using generator: inout some RandomNumberGenerator
-    ) -> AnsweredOffer {
+    ) -> (first: AnsweredOffer, call: AnsweredCall) {
         let stream = mediaStreamIdentifier(streamID)
         let cname = makeCanonicalName(using: &generator)
         var sources = SSRCChooser(taken: Set(description.live.flatMap(\.allSSRCs)))
@@ -83,20 +84,37 @@ public struct CallOffer: Sendable {
             }
             if direction.receives {
                 let track = section.sentTrack(cname: cname, &sources, using: &generator)
-                answer.msid = (stream, parsed.kind.rawValue)
-                answer.cname = cname
-                answer.streams = [LocalSection.Stream(ssrc: track.ssrc, rtxSSRC: track.rtxSSRC)]
+                answer.add(track, stream: stream)
                 send.append(track)
             }
             answers.append(answer)
         }
-        return AnsweredOffer(
+        var lines: [MID: AnsweredCall.Line] = [:]
+        for section in sections {
+            let mid = section.parsed.mid
+            lines[mid] = AnsweredCall.Line(
+                kind: section.parsed.kind,
+                formats: section.parsed.formats,
+                direction: section.direction,
+                rids: Set(section.layers.map(\.attribute.rid)),
+                sent: send.first { $0.mid == mid }
+            )
+        }
+        let call = AnsweredCall(
+            lines: lines,
+            remote: description.remoteTransport,
+            stream: stream,
+            sessionID: sessionID,
+            videoBitsPerSecondMax: videoBitsPerSecondMax
+        )
+        let first = AnsweredOffer(
             answer: description.answer(local: local, sessionID: sessionID, live: answers, acceptsData: false),
             remote: description.remoteTransport,
             receive: receive,
             send: send,
             remoteCandidates: description.candidates
         )
+        return (first, call)
     }
 }
 

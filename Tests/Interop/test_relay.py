@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Callable
 
+import httpx
 import pytest
 
 from harness.chromium import ChromiumPage
@@ -91,6 +92,41 @@ def test_firefox_and_chromium_call_each_other_through_the_node(
         call(page, node.origin, room=channel, media="server")
     for page in (fox, chrome):
         media_flows(page)
+
+
+def test_an_ice_restart_keeps_a_call_that_passes_the_node(open_page: OpenPage, node: Node, channel: str) -> None:
+    one, two = open_page(node.origin), open_page(node.origin)
+    for page in (one, two):
+        call(page, node.origin, room=channel, media="server")
+    before = [media_flows(page) for page in (one, two)]
+    credentials = "/a=ice-ufrag:(\\S+)/.exec(window.call.peerConnection.remoteDescription.sdp)[1]"
+    first = one.evaluate(credentials)
+    one.evaluate("window.call.peerConnection.restartIce()")
+    wait_until(lambda: one.evaluate(credentials) != first, "the answer to the restart", 8)
+    for page, numbers in zip((one, two), before):
+        wait_until(
+            lambda: page.evaluate(RECEIVED)["frames"] > numbers["frames"] + 40, "more frames of the same stream", 10
+        )
+        assert page.evaluate("window.seen.at(-1)") == "connected"
+    one.evaluate("window.call.peerConnection.getTransceivers().forEach((each) => { each.direction = 'recvonly'; })")
+    answered = "window.call.peerConnection.remoteDescription.sdp.match(/a=sendonly/g)?.length"
+    wait_until(lambda: one.evaluate(answered) == 2, "the answer to the change of directions", 8)
+    now = one.evaluate(RECEIVED)["frames"]
+    wait_until(lambda: one.evaluate(RECEIVED)["frames"] > now + 20, "the other direction", 10)
+    assert one.evaluate("window.call.peerConnection.signalingState") == "stable"
+
+
+def test_an_operator_kicks_a_client_of_a_direct_call(open_page: OpenPage, node: Node, channel: str) -> None:
+    page = open_page(node.origin)
+    call(page, node.origin, room=channel)
+    wait_until(lambda: page.evaluate("window.call.status") == "waiting", "the wait for the other", 8)
+    room = httpx.get(f"{node.admin}/v1/relay/{channel}").json()
+    assert room["media"] == "direct"
+    user = room["registrations"][0]["user_id"]
+    kicked = httpx.post(f"{node.admin}/v1/channels/{channel}/members/{user}/kick")
+    assert kicked.json() == {"ended": 1}
+    wait_until(lambda: page.evaluate("window.call.status") == "ended", "the end", 5)
+    assert httpx.get(f"{node.admin}/v1/relay/{channel}").status_code == 404
 
 
 def test_an_operator_ends_a_call_that_passes_the_node(open_page: OpenPage, node: Node, channel: str) -> None:

@@ -8,6 +8,13 @@ import Wire
 /// Offers of one side of a call, which the server answers in place of the other.
 @Suite struct NegotiationCallTests {
     private func answer(_ offer: String, videoBitsPerSecondMax: Int? = nil) throws -> AnsweredOffer {
+        try call(offer, videoBitsPerSecondMax: videoBitsPerSecondMax).first
+    }
+
+    private func call(
+        _ offer: String,
+        videoBitsPerSecondMax: Int? = nil
+    ) throws -> (first: AnsweredOffer, call: AnsweredCall) {
         var generator = SeededGenerator(seed: 7)
         return try CallOffer(parsing: offer).answer(
             local: NegotiationServer.local,
@@ -79,5 +86,129 @@ import Wire
         for media in answer.media where media.port != 0 {
             #expect(media.bandwidths.contains("AS:900") == (media.type == "video"))
         }
+    }
+
+    // MARK: Further offers
+
+    private static let restarted: LocalTransport = {
+        var local = NegotiationServer.local
+        local.credentials = ICECredentials(usernameFragment: "again", password: "0123456789012345678901")!
+        return local
+    }()
+
+    /// A section of an answer without its ICE lines.
+    private static func kept(_ media: MediaDescription) -> [String] {
+        media.attributes.filter { !$0.name.hasPrefix("ice-") }.map { "\($0.name):\($0.value ?? "")" }
+    }
+
+    @Test(arguments: PublishOffers.all)
+    func `an ICE restart changes the ICE lines of the answer and nothing else`(sample: SampleOffer) throws {
+        let text = Self.directed(sample, "sendrecv")
+        var (first, call) = try call(text)
+        let offer = try call.offer(parsing: text.replacing(/a=ice-ufrag:\S+/, with: "a=ice-ufrag:fresh"))
+        #expect(offer.credentials.usernameFragment == "fresh")
+        #expect(offer.sentKinds == Set(first.receive.map(\.kind)) && offer.receivedKinds == offer.sentKinds)
+        let before = try SessionDescription(parsing: first.answer)
+        let after = try SessionDescription(parsing: call.answer(offer, local: Self.restarted))
+        #expect(after.media.map(Self.kept) == before.media.map(Self.kept))
+        for media in after.media where media.port != 0 {
+            #expect(media.attributes.value(of: "ice-ufrag") == "again")
+        }
+        #expect(after.origin.sessionID == before.origin.sessionID && before.origin.version == "1")
+        #expect(after.attributes.values(of: "group") == before.attributes.values(of: "group"))
+        #expect(try SessionDescription(parsing: call.answer(offer, local: Self.restarted)).origin.version == "3")
+        #expect(after.origin.version == "2")
+    }
+
+    @Test(arguments: [
+        ("sendrecv", "recvonly", "sendonly"), ("sendrecv", "sendonly", "recvonly"),
+        ("sendrecv", "inactive", "inactive"),
+        ("sendonly", "sendrecv", "recvonly"), ("recvonly", "sendrecv", "sendonly"),
+        ("recvonly", "sendonly", "inactive"),
+    ])
+    func `a direction changes within that of the first offer`(first: String, second: String, answered: String) throws {
+        var (_, call) = try call(Self.directed(PublishOffers.chromium, first))
+        let offer = try call.offer(parsing: Self.directed(PublishOffers.chromium, second))
+        let answer = try SessionDescription(parsing: call.answer(offer, local: NegotiationServer.local))
+        for media in answer.media where media.port != 0 {
+            #expect(media.attributes.has(answered))
+            #expect(media.attributes.has("msid") == (answered.hasPrefix("send")))
+        }
+        #expect(offer.sentKinds.isEmpty == !(answered == "sendrecv" || answered == "recvonly"))
+        #expect(offer.receivedKinds.isEmpty == !answered.hasPrefix("send"))
+    }
+
+    @Test func `a direction comes back with the same stream`() throws {
+        let text = Self.directed(PublishOffers.chromium, "sendrecv")
+        var (first, call) = try call(text)
+        let off = try call.offer(parsing: Self.directed(PublishOffers.chromium, "inactive"))
+        _ = call.answer(off, local: NegotiationServer.local)
+        let on = try SessionDescription(
+            parsing: call.answer(try call.offer(parsing: text), local: NegotiationServer.local)
+        )
+        let before = try SessionDescription(parsing: first.answer)
+        #expect(on.media.map(Self.kept) == before.media.map(Self.kept))
+    }
+
+    @Test func `a section that comes later is rejected, and the others go on`() throws {
+        let whole = Self.directed(PublishOffers.chromium, "sendrecv")
+        let description = try SessionDescription(parsing: whole)
+        let audio = try #require(description.media.first { $0.type == "audio" })
+        let mid = try #require(audio.attributes.value(of: "mid"))
+        var alone = description
+        alone.media = [audio]
+        alone.attributes.removeAll { $0.name == "group" }
+        alone.attributes.append(SDPAttribute("group", "BUNDLE \(mid)"))
+        var (_, call) = try call(alone.serialized())
+        let offer = try call.offer(parsing: whole)
+        #expect(offer.sentKinds == [.audio])
+        let answer = try SessionDescription(parsing: call.answer(offer, local: NegotiationServer.local))
+        #expect(answer.media.count == description.media.count)
+        for media in answer.media { #expect((media.port == 0) == (media.type != "audio")) }
+        #expect(answer.attributes.value(of: "group") == "BUNDLE \(mid)")
+    }
+
+    @Test func `a section that the client stopped is rejected, and the others go on`() throws {
+        let whole = Self.directed(PublishOffers.chromium, "sendrecv")
+        var (_, call) = try call(whole)
+        var description = try SessionDescription(parsing: whole)
+        let index = try #require(description.media.firstIndex { $0.type == "video" })
+        let mid = try #require(description.media[index].attributes.value(of: "mid"))
+        description.media[index].port = 0
+        description.media[index].attributes.removeAll { $0.name == "bundle-only" }
+        for attribute in description.attributes.indices where description.attributes[attribute].name == "group" {
+            let value = description.attributes[attribute].value ?? ""
+            description.attributes[attribute] = SDPAttribute("group", value.replacing(" \(mid)", with: ""))
+        }
+        let offer = try call.offer(parsing: description.serialized())
+        #expect(offer.sentKinds == [.audio] && offer.receivedKinds == [.audio])
+        let answer = try SessionDescription(parsing: call.answer(offer, local: NegotiationServer.local))
+        #expect(answer.media[index].port == 0)
+    }
+
+    @Test(arguments: [
+        ("a=fingerprint:sha-256 ", "a=fingerprint:sha-256 00:", "keeps its certificate"),
+        ("a=setup:actpass", "a=setup:passive", "offer a=setup:actpass"),
+        ("a=mid:", "a=mid:x", "no m-line of the call"),
+    ])
+    func `an offer that would need another transport or other sections is refused`(
+        old: String,
+        new: String,
+        reason: String
+    ) throws {
+        let text = Self.directed(PublishOffers.chromium, "sendrecv")
+        let (_, call) = try call(text)
+        var changed = text.replacing(old, with: new)
+        if new.hasSuffix("00:") {
+            // One byte more at the front, and one less at the end.
+            changed = changed.replacing(/(a=fingerprint:sha-256 [0-9A-F:]+):[0-9A-F]{2}/) { "\($0.1)" }
+        }
+        if old == "a=mid:" {
+            changed = changed.replacing(/BUNDLE( \S+)+/) { match in
+                "BUNDLE " + match.0.split(separator: " ").dropFirst().map { "x\($0)" }.joined(separator: " ")
+            }
+        }
+        let error = #expect(throws: NegotiationError.self) { try call.offer(parsing: changed) }
+        #expect(try #require(error).sentence.contains(reason))
     }
 }

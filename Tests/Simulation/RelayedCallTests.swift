@@ -23,7 +23,7 @@ extension World {
             streamID: "other",
             sessionID: id.rawValue,
             using: &generator
-        )
+        ).first
         note(
             id,
             published: answered.receive,

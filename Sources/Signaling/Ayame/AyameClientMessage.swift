@@ -106,7 +106,7 @@ struct AyameClose: Error, Hashable, Sendable {
     static let connected = Self("CONNECTED", "A standalone client's media is connected.")
     static let tokenExpired = Self("TOKEN-EXPIRED", "The token that admitted the client expired.")
     static let lifetimeExpired = Self("LIFETIME-EXPIRED", "The granted lifetime of the registration is over.")
-    static let offeredAgain = Self("OFFERED-AGAIN", "A client can offer only once when its media passes the node.")
+    static let offeredAgain = Self("OFFERED-AGAIN", "A client offered again before the node answered its offer.")
     static let offerMissing = Self("INVALID-MESSAGE", "An \"offer\" message has no \"sdp\".")
 
     /// The node ended the client's media, or a block ended the registration.

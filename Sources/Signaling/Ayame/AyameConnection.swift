@@ -214,7 +214,16 @@ actor AyameConnection {
         guard let place else { return }
         let call = AyameMedia(rooms: context.rooms, registration: place.registration, permission: place.permission)
         let network = network
-        Task { await negotiated(call.open(sdp, from: network)) }
+        if let media {
+            Task { await renegotiated(call.renegotiate(sdp, media)) }
+        } else {
+            Task { await negotiated(call.open(sdp, from: network)) }
+        }
+    }
+
+    private func renegotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) {
+        if case .success(let opened) = opened, media?.resource == opened.resource { media = opened }
+        perform(session.answered(opened.map(\.answer)))
     }
 
     private func negotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) {

@@ -1,4 +1,5 @@
 import Access
+import MediaTypes
 import Negotiation
 import Room
 import Wire
@@ -31,8 +32,13 @@ struct AyameMedia: Sendable {
         let resource: ResourceID
         /// Of its participant, until the participant ends.
         let events: ParticipantEvents
-        /// The SDP answer.
-        let answer: String
+        /// The latest SDP answer.
+        var answer: String
+        /// For further offers.
+        var call: AnsweredCall
+        /// What the client sends and receives at present.
+        var sentKinds: Set<MediaKind>
+        var receivedKinds: Set<MediaKind>
     }
 
     let rooms: Rooms
@@ -88,7 +94,7 @@ struct AyameMedia: Sendable {
         _ reservation: Rooms.Reservation
     ) async throws(AyameRefusal) -> Opened {
         var generator = SystemRandomNumberGenerator()
-        let answered = offer.answer(
+        let (answered, call) = offer.answer(
             local: reservation.local,
             streamID: reservation.participant.value,
             // 62 bits are usable with every SDP parser (RFC 9429 §5.2.1).
@@ -106,10 +112,58 @@ struct AyameMedia: Sendable {
                 mids: offer.mids
             )
             guard let events = await rooms.events(of: reservation.resource) else { throw .endedDuringSetup }
-            return Opened(resource: reservation.resource, events: events, answer: answered.answer)
+            return Opened(
+                resource: reservation.resource,
+                events: events,
+                answer: answered.answer,
+                call: call,
+                sentKinds: Set(offer.sentKinds),
+                receivedKinds: Set(offer.receivedKinds)
+            )
         } catch {
             await rooms.cancel(reservation)
             throw AyameRefusal(error)
+        }
+    }
+
+    // MARK: Further offers
+
+    /// Answers a further offer in place: it restarts ICE, or changes the directions of the media. The media of the other
+    /// member goes on.
+    func renegotiate(_ sdp: String, _ opened: Opened) async -> Result<Opened, AyameRefusal> {
+        let offer: AnsweredCall.Offer
+        do { offer = try opened.call.offer(parsing: sdp) } catch { return .failure(AyameRefusal(error.sentence)) }
+        guard let resource = await rooms.resource(opened.resource) else {
+            return .failure(AyameRefusal(.resourceUnknown))
+        }
+        var local = resource.local
+        if offer.credentials != resource.remoteCredentials {
+            do {
+                local = try await rooms.restartICE(opened.resource, expected: nil, remote: offer.credentials).local
+            } catch {
+                return .failure(AyameRefusal(error))
+            }
+        }
+        await changeDirections(from: opened, to: offer, of: resource.participant)
+        var changed = opened
+        changed.answer = changed.call.answer(offer, local: local)
+        changed.sentKinds = offer.sentKinds
+        changed.receivedKinds = offer.receivedKinds
+        return .success(changed)
+    }
+
+    /// A kind that the client no longer receives is not forwarded to it, and others see a kind that it no longer sends as
+    /// muted.
+    private func changeDirections(from opened: Opened, to offer: AnsweredCall.Offer, of id: ParticipantID) async {
+        for kind in MediaKind.allCases {
+            let (receives, sends) = (offer.receivedKinds.contains(kind), offer.sentKinds.contains(kind))
+            // These fail for a participant that has ended, and for one that an operator muted. Neither concerns the answer.
+            if receives != opened.receivedKinds.contains(kind) {
+                try? await rooms.subscribe(receives, to: SubscriptionSelection(kind: kind), receiver: id)
+            }
+            if sends != opened.sentKinds.contains(kind) {
+                try? await rooms.setMuted(!sends, kind: kind, of: id, by: .member)
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ struct AyameSession {
         case join(AyameRegistration, AyamePermission)
         /// Sends the text to the other member, if there is one.
         case relay(String)
-        /// Answers the client's offer in place of the other member. Completed by ``answered(_:)``.
+        /// Answers the client's offer in place of the other member, the first one or a further one. Completed by ``answered(_:)``.
         case negotiate(sdp: String)
         /// The permission may have expired. Completed by ``expires(in:at:)``.
         case checkExpiry
@@ -43,8 +43,9 @@ struct AyameSession {
     private var budget: MessageBudget
     /// The path of the room's media.
     private var media = RelayMedia.direct
-    private var hasOffered = false
-    /// Whether the node sent its answer.
+    /// Whether an offer waits for the node's answer.
+    private var isNegotiating = false
+    /// Whether the node answered the first offer.
     private var isAnswered = false
     /// When the permission expires as far as is known, and when its lifetime ends.
     private var expiresAt: Instant?
@@ -115,9 +116,9 @@ struct AyameSession {
     }
 
     private mutating func negotiated(_ sdp: String?) throws(AyameClose) -> [Action] {
-        guard !hasOffered else { throw .offeredAgain }
+        guard !isNegotiating else { throw .offeredAgain }
         guard let sdp else { throw .offerMissing }
-        hasOffered = true
+        isNegotiating = true
         return [.negotiate(sdp: sdp)]
     }
 
@@ -159,6 +160,7 @@ struct AyameSession {
     /// The node answered the client's offer, or refuses it for a reason.
     mutating func answered(_ answer: Result<String, AyameRefusal>) -> [Action] {
         guard case .joined = phase else { return [] }
+        isNegotiating = false
         switch answer {
         case .success(let sdp):
             isAnswered = true

@@ -340,6 +340,77 @@ struct AyameLiveTests {
         }
     }
 
+    @Test func `an ICE restart and a change of directions are answered in place, and the other's media goes on`()
+        async throws
+    {
+        var ayame = AyameConfiguration()
+        ayame.media = .server
+        try await withLiveServer(ayame: ayame) { bench, port, _ in
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                let first = try await Self.offer(alice, &aliceInput, #","clientId":"a""#)
+                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected)
+                try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
+                    _ = try await Self.offer(bob, &bobInput)
+                    bench.rooms.eventHandler(PeerID(rawValue: 2), .connected)
+                    while await bench.plane.sources.count < 4 { await Task.yield() }
+                    let (connects, before) = (await bench.plane.connectCount, await bench.plane.peers)
+
+                    let restart = Offers.chromium("sendrecv").replacing("EsAw", with: "NeWw")
+                    let second = try await Self.offerAgain(alice, &aliceInput, restart)
+                    let after = await bench.plane.peers
+                    let (old, new) = (before[PeerID(rawValue: 1)], after[PeerID(rawValue: 1)])
+                    #expect(new?.remote.credentials.usernameFragment == "NeWw" && new?.send == old?.send)
+                    let fragment = try #require(new?.localCredentials.usernameFragment)
+                    #expect(second.contains(fragment) && !first.contains(fragment))
+                    let (other, untouched) = (before[PeerID(rawValue: 2)], after[PeerID(rawValue: 2)])
+                    #expect(untouched?.localCredentials == other?.localCredentials && untouched?.send == other?.send)
+                    #expect(await bench.plane.connectCount == connects, "nobody's media was connected anew")
+
+                    let alone = restart.replacing("a=sendrecv", with: "a=sendonly")
+                    #expect(try await Self.offerAgain(alice, &aliceInput, alone).contains("a=recvonly"))
+                    while await bench.plane.sources.count > 2 { await Task.yield() }
+                    #expect(await bench.plane.sources.keys.allSatisfy { $0.peer == PeerID(rawValue: 2) })
+                    #expect(try await Self.offerAgain(alice, &aliceInput, restart).contains("a=sendrecv"))
+                    while await bench.plane.sources.count < 4 { await Task.yield() }
+
+                    let quiet = restart.replacing("a=sendrecv", with: "a=recvonly")
+                    _ = try await Self.offerAgain(alice, &aliceInput, quiet)
+                    let hall = try #require(ChannelName("call"))
+                    let muted = await bench.rooms.connections(in: hall).first { $0.member.clientID == "a" }?.muted
+                    #expect(muted == [.audio, .video])
+                    #expect(await bench.plane.removed.isEmpty)
+                }
+            }
+            while await !bench.rooms.isEmpty { await Task.yield() }
+        }
+    }
+
+    /// Offers in a call that was answered, and returns the answer.
+    @concurrent private static func offerAgain(
+        _ client: WebSocketTestClient,
+        _ input: inout WebSocketTestInput,
+        _ sdp: String
+    ) async throws -> String {
+        try await client.send(JSONValue.object(["type": "offer", "sdp": .string(sdp)]).text)
+        return try #require(try await input.message("answer")["sdp"]?.string)
+    }
+
+    @Test func `a further offer that needs another transport ends the call with the reason`() async throws {
+        var ayame = AyameConfiguration()
+        ayame.media = .server
+        try await withLiveServer(ayame: ayame) { bench, port, _ in
+            try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
+                _ = try await Self.offer(alice, &aliceInput)
+                let sdp = Offers.chromium("sendrecv").replacing("sha-256 7B:8B", with: "sha-256 8B:7B")
+                try await alice.send(JSONValue.object(["type": "offer", "sdp": .string(sdp)]).text)
+                let reason = try #require(try await aliceInput.message("reject")["reason"]?.string)
+                #expect(reason.contains("register again"))
+                #expect(try await aliceInput.close() == WebSocketClose(1000, "REJECTED"))
+            }
+            while await !bench.rooms.isEmpty { await Task.yield() }
+        }
+    }
+
     @Test func `a client can ask for media through the node, and operators can end it`() async throws {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in

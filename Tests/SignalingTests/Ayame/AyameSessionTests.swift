@@ -245,12 +245,27 @@ private struct Client {
     }
 
     @Test(arguments: [(#"{"type":"offer","sdp":"v=0"}"#, "OFFERED-AGAIN"), (#"{"type":"offer"}"#, "OFFERED-AGAIN")])
-    func `a second offer ends the connection`(text: String, reason: String) {
+    func `an offer before the answer to the one before ends the connection`(text: String, reason: String) {
         var client = Client()
         client.call()
         client.receive(text)
         #expect(client.close?.close.reason == reason)
         #expect(client.session.answered(.success("late")).isEmpty)
+    }
+
+    @Test func `an offer after the answer is answered, too`() {
+        var client = Client()
+        client.call()
+        for number in 0..<3 {
+            #expect(Client.sent(client.session.answered(.success("\(number)"))).count == 1)
+            client.receive(#"{"type":"offer","sdp":"v=1"}"#)
+            guard case .negotiate("v=1") = client.actions.first else {
+                Issue.record("offer \(number) is not negotiated")
+                return
+            }
+        }
+        let actions = client.session.answered(.failure(AyameRefusal("no")))
+        #expect(Client.close(actions)?.close.reason == "REJECTED")
     }
 
     @Test func `an offer without a description ends the connection`() {

@@ -146,6 +146,10 @@ export class Call extends EventTarget {
     peer.onicecandidate = ({ candidate }) => {
       if (candidate) this.#send({ type: 'candidate', ice: candidate.toJSON() });
     };
+    // The node answers further offers in place, so a change of the network needs no new call.
+    peer.onnegotiationneeded = () => {
+      if (peer === this.#peer && this.media === 'server' && peer.remoteDescription) this.#describe().catch(() => {});
+    };
     peer.onconnectionstatechange = () => {
       if (peer !== this.#peer) return;
       clearTimeout(this.#timer);
@@ -154,6 +158,7 @@ export class Call extends EventTarget {
       if (connectionState === 'failed') this.#restart('No network path to the other was found.');
       if (connectionState === 'disconnected') {
         this.#become('disconnected', 'The connection to the other was lost.');
+        if (this.media === 'server') peer.restartIce();
         this.#timer = setTimeout(() => this.#restart('The connection to the other was lost.'), 4000);
       }
     };
