@@ -177,6 +177,8 @@ export class Channel extends EventTarget {
   #finish(failure) {
     removeEventListener('pagehide', this.onpagehide);
     clearTimeout(this.#settling);
+    // The server refuses the token of a place that an operator ended, and a later join is a new one.
+    this.#resume = null;
     this.#releaseAll();
     this.#others.clear();
     this.#become(failure === leftByItself || failure.bye ? 'disconnected' : 'failed', failure);
