@@ -7,6 +7,8 @@ extension Grants {
     package static let lifetimeSecondsMax = 30 * 86_400
     /// The most entries of a list of encodings.
     private static let encodingsMax = 8
+    /// The most entries of `rpc_methods`. Five methods exist.
+    private static let rpcMethodsMax = 64
     /// The highest permitted bit rates in kbit/s: Opus's own limit, and limits far above any camera.
     package static let audioKbpsMax = 510
     package static let videoKbpsMax = 100_000
@@ -49,6 +51,7 @@ extension Grants {
         dataChannelSignaling = try fields.bool("data_channel_signaling")
         ignoresWebSocketLoss = try fields.bool("ignore_disconnect_websocket")
         dataChannels = try RequestedDataChannel.list(fields)
+        rpcMethods = try fields.strings("rpc_methods", countMax: Self.rpcMethodsMax)
     }
 
     /// `nil` for an empty identifier, as for clients.

@@ -74,6 +74,8 @@ public struct Grants: Sendable {
     public var ignoresWebSocketLoss: Bool?
     /// Channels for messages between clients, in place of those that the client requests.
     public var dataChannels: [RequestedDataChannel]?
+    /// The methods that the client may call over the data channel `rpc`, such as `2025.2.0/RequestSimulcastRid`.
+    public var rpcMethods: [String]?
 
     public init() {}
 }

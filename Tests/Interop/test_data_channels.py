@@ -10,6 +10,7 @@ from harness.chromium import ChromiumPage
 from harness.members import Join
 from harness.node import Node
 from harness.waiting import wait_until
+from harness.webhooks import WebhookServer
 
 OpenPage = Callable[..., ChromiumPage]
 
@@ -136,6 +137,48 @@ def test_messages_with_limited_reliability(join: Join) -> None:
     for label in ("#fast", "#timed"):
         members[0].send_command(f"send {label} a message")
         members[1].gets(label, ["a message"])
+
+
+# Methods.
+
+
+def test_methods_over_the_channel_of_calls(
+    own_node: Callable[..., Node], join: Join, hooks: WebhookServer, channel: str
+) -> None:
+    names = ["RequestSimulcastRid", "ResetSpotlightRid", "PutSignalingNotifyMetadata", "PutSignalingNotifyMetadataItem"]
+    methods = [f"2025.2.0/{name}" for name in names]
+    hooks.answers["auth"] = lambda _: {"allowed": True, "rpc_methods": methods}
+    node = own_node("--auth-webhook-url", hooks.url("auth"))
+    sender = join("sendonly", "data-channel-signaling", "simulcast", at=node, video_codec_type="VP8")
+    viewer = join("recvonly", "data-channel-signaling", at=node, signaling_notify_metadata='{"name": "Anna"}')
+    for member in (sender, viewer):
+        member.connected().switched()
+    assert viewer.offer()["rpc_methods"] == methods
+    assert {"label": "rpc", "direction": "sendrecv", "compress": True} in viewer.offer()["data_channels"]
+    own = {"channel_id": channel, "receiver_connection_id": viewer.connection}
+    wait_until(lambda: viewer.streams.get(sender.connection, {}).get("frames", 0) > 5, "video", 15)
+    response = viewer.call("RequestSimulcastRid", rid="none", sender_connection_id=sender.connection)
+    assert response["result"] == dict(own, rid="none", sender_connection_id=sender.connection)
+    wait_until(lambda: viewer.growth(0.5)[sender.connection] == 0, "the end of the sender's video", 10)
+    assert "result" in viewer.call("RequestSimulcastRid", rid="r0", sender_connection_id=sender.connection)
+    viewer.sees(sender)
+    # Errors.
+    assert viewer.call("RequestSimulcastRid", rid="r9")["error"]["code"] == -32602
+    assert sender.call("RequestSimulcastRid", rid="r0")["error"]["code"] == -32602, "it receives nothing"
+    assert viewer.call("RequestSpotlightRid")["error"]["code"] == -32601, "not granted"
+    assert viewer.call("ResetSpotlightRid")["error"]["code"] == -32000, "no spotlight"
+    # Metadata: members are pushed the change, and newcomers find it.
+    put = {"type": "signaling_notify_metadata_ext", "connection_id": viewer.connection}
+    response = viewer.call("PutSignalingNotifyMetadataItem", key="hand", value=True, push=True)
+    assert response["result"] == {"name": "Anna", "hand": True}
+    for member in (sender, viewer):
+        member.pushed(dict(put, action="PutMetadataItem", key="hand", value=True))
+    assert sender.call("PutSignalingNotifyMetadata", metadata=[1])["result"] == [1]
+    newcomer = join("recvonly", at=node).connected()
+    created = newcomer.await_notification("connection.created", connection_id=newcomer.connection)
+    assert {one["connection_id"]: one["metadata"] for one in created["data"]} == {
+        sender.connection: [1], viewer.connection: {"name": "Anna", "hand": True},
+    }  # fmt: skip
 
 
 # Browsers.

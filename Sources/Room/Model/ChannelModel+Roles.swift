@@ -155,3 +155,17 @@ extension ChannelModel {
         for viewer in state.followersOfEveryone { updateSlots(of: viewer, from: sender, into: &effects) }
     }
 }
+
+// MARK: - Metadata
+
+extension ChannelModel {
+    /// A member replaces what notifications say of it from now on. Nobody is notified of the change itself.
+    ///
+    /// - Parameter json: JSON text.
+    /// - Throws: ``RoomError/participantUnknown``.
+    package mutating func metadataChanged(to json: String, of id: ParticipantID) throws(RoomError) -> [Effect] {
+        guard participants[id] != nil else { throw .participantUnknown }
+        participants[id]?.member.updatedMetadataJSON = json
+        return []
+    }
+}

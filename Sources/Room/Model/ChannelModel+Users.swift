@@ -98,7 +98,7 @@ extension ChannelModel {
                 JoinedChannel.Connection(
                     tracks: connection.tracks,
                     isInterrupted: connection.resumption?.interruption != nil,
-                    notifyMetadataJSON: connection.member.notifyMetadataJSON
+                    notifyMetadataJSON: connection.member.metadataJSON
                 )
             }
         )
@@ -114,7 +114,7 @@ extension Participant {
             id: member.clientID,
             displayName: displayName,
             role: channelRole,
-            notifyMetadataJSON: member.notifyMetadataJSON
+            notifyMetadataJSON: member.metadataJSON
         )
     }
 

@@ -35,6 +35,14 @@ extension Rooms {
         }
     }
 
+    /// Changes what later notifications say of a member; see ``Member/metadataJSON``. Nobody is notified of the change itself.
+    ///
+    /// - Parameter json: JSON text.
+    /// - Throws: ``RoomError/participantUnknown``.
+    public func changeMetadata(_ json: String, of id: ParticipantID) async throws(RoomError) {
+        try await channel(of: id).change { model throws(RoomError) in try model.metadataChanged(to: json, of: id) }
+    }
+
     /// Subscribes a receiver to tracks of others, or unsubscribes it. The last request that matches a track decides.
     ///
     /// - Throws: ``RoomError/participantUnknown`` when `receiver` does not watch, ``RoomError/subscriptionsFull``.

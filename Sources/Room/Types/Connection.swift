@@ -11,8 +11,13 @@ public struct Member: Hashable, Sendable, Codable {
     public internal(set) var sendsVideo: Bool
     /// JSON text from the client.
     public internal(set) var notifyMetadataJSON: String?
+    /// JSON text that the client set after it joined; `nil` before.
+    public internal(set) var updatedMetadataJSON: String?
     /// JSON text from its authorization.
     public internal(set) var authorizedMetadataJSON: String?
+
+    /// What the client says of itself at present, as JSON text.
+    public var metadataJSON: String? { updatedMetadataJSON ?? notifyMetadataJSON }
 
     public init(
         id: ParticipantID,

@@ -1,10 +1,20 @@
+import Access
 import JSON
 import MediaTypes
 import Room
 import Wire
 
-/// A `request` of a client that knows the channel extension. It is answered with one `response`.
+/// A request of a client: a `request` of one that knows the channel extension, or a call over the data channel `rpc`.
 struct ChannelRequest: Hashable, Sendable {
+    /// How the request is answered. `id` is the client's name for it, as JSON text: `null` for a request without a valid one.
+    enum Reply: Hashable, Sendable {
+        /// With a `response`.
+        case response(id: String)
+        /// With a JSON-RPC 2.0 response on the data channel `rpc`.
+        case rpc(id: String)
+        case none
+    }
+
     /// What the client requests.
     enum Method: Hashable, Sendable {
         case setRole(ChannelRole)
@@ -14,6 +24,11 @@ struct ChannelRequest: Hashable, Sendable {
         case statistics
         /// The new token, in any form that `metadata.access_token` has.
         case refreshToken(JSONValue)
+        case requestLayer(RequestedRID, sender: ParticipantID?)
+        case requestSpotlightLayers(focus: RequestedRID, unfocus: RequestedRID, sender: ParticipantID?)
+        case resetSpotlightLayers(sender: ParticipantID?)
+        /// - Parameter pushes: whether all clients of the channel are told.
+        case putMetadata(MetadataChange, pushes: Bool)
     }
 
     /// The longest request in bytes. Tokens make the longest ones.
@@ -21,20 +36,31 @@ struct ChannelRequest: Hashable, Sendable {
     /// The longest `id` in bytes of JSON text.
     static let idBytesMax = 64
 
-    /// The client's name for the request, as JSON text: `null` for a request without a valid one.
-    let id: String
+    static let idRule = "\"id\" has to be a string or number of at most \(idBytesMax) bytes."
+
+    let reply: Reply
     let method: Result<Method, RequestFailure>
 
+    init(reply: Reply, method: Result<Method, RequestFailure>) {
+        self.reply = reply
+        self.method = method
+    }
+
     init(_ fields: JSONFields, byteCount: Int) {
-        let id = fields.value("id").flatMap { $0.string == nil && $0.integer == nil ? nil : $0.text }
-        guard let id, id.utf8.count <= Self.idBytesMax + 2 else {
-            self.id = "null"
-            let sentence = "\"id\" has to be a string or number of at most \(Self.idBytesMax) bytes."
-            method = .failure(RequestFailure(.parametersInvalid, sentence))
+        guard let id = Self.id(fields) else {
+            reply = .response(id: "null")
+            method = .failure(RequestFailure(.parametersInvalid, Self.idRule))
             return
         }
-        self.id = id
+        reply = .response(id: id)
         method = Result { () throws(RequestFailure) in try Self.method(fields, byteCount: byteCount) }
+    }
+
+    /// The member `id` as JSON text; `nil` without a valid one.
+    static func id(_ fields: JSONFields) -> String? {
+        let id = fields.value("id").flatMap { $0.string == nil && $0.integer == nil ? nil : $0.text }
+        guard let id, id.utf8.count <= idBytesMax + 2 else { return nil }
+        return id
     }
 
     private static func method(_ fields: JSONFields, byteCount: Int) throws(RequestFailure) -> Method {
@@ -102,16 +128,23 @@ struct RequestFailure: Error, Hashable, Sendable {
         case roleSetByOperator = "ROLE-SET-BY-OPERATOR"
         case mutedByOperator = "MUTED-BY-OPERATOR"
         case tokenInvalid = "TOKEN-INVALID"
+        case spotlightUnused = "SPOTLIGHT-NOT-USED"
+        case pushesTooFrequent = "PUSHES-TOO-FREQUENT"
+        case notJSON = "INVALID-JSON"
+        case requestInvalid = "REQUEST-INVALID"
+        case methodUnknown = "METHOD-UNKNOWN"
         case internalError = "INTERNAL-ERROR"
 
         /// A result code of the ARTC reference for applications that know those; 0 without one.
         var code: Int {
             switch self {
-            case .parametersInvalid: 0x0103_0101
+            case .parametersInvalid, .notJSON, .requestInvalid, .methodUnknown: 0x0103_0101
             case .channelNotInteractive, .roleUnavailable, .publishingForbidden, .publishersFull, .roleSetByOperator:
                 0x0102_0201
             case .tokenInvalid: 0x0201_0205
-            case .requestsFull, .notJoined, .subscriptionsFull, .mutedByOperator, .internalError: 0
+            case .requestsFull, .notJoined, .subscriptionsFull, .mutedByOperator, .spotlightUnused,
+                .pushesTooFrequent, .internalError:
+                0
             }
         }
     }

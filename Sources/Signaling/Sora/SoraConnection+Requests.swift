@@ -8,7 +8,7 @@ extension SoraConnection {
     func result(of method: ChannelRequest.Method) async -> Result<String, RequestFailure> {
         guard let id = participant else { return .failure(RequestFailure(.notJoined, "The client has left.")) }
         let rooms = context.rooms
-        do throws(RoomError) {
+        do {
             switch method {
             case .setRole(let role):
                 try await rooms.changeRole(of: id, to: role, by: .member)
@@ -20,12 +20,26 @@ extension SoraConnection {
                 try await rooms.subscribe(isSubscribed, to: selection, receiver: id)
                 return .success("{}")
             case .statistics:
-                guard let statistics = await rooms.statistics(of: id) else { throw .participantUnknown }
+                guard let statistics = await rooms.statistics(of: id) else { throw RoomError.participantUnknown }
                 return .success(statistics.sendingDocument.text)
             case .refreshToken(let token): return try await refreshAccess(of: id, with: token)
+            case .requestLayer(let rid, let sender):
+                return .success(try await requestLayer(rid, sender: sender, receiver: id))
+            case .requestSpotlightLayers(let focus, let unfocus, let sender):
+                return .success(
+                    try await requestSpotlightLayers(focus: focus, unfocus: unfocus, sender: sender, receiver: id)
+                )
+            case .resetSpotlightLayers(let sender):
+                return .success(try await resetSpotlightLayers(sender: sender, receiver: id))
+            case .putMetadata(let change, let pushes):
+                return .success(try await putMetadata(change, pushes: pushes, of: id))
             }
-        } catch {
+        } catch let failure as RequestFailure {
+            return .failure(failure)
+        } catch let error as RoomError {
             return .failure(RequestFailure(error))
+        } catch {
+            return .failure(RequestFailure(.internalError, "The node failed to perform the request; try again."))
         }
     }
 

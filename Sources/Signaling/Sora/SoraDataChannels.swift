@@ -7,11 +7,13 @@ struct SoraDataChannels: Sendable {
     /// The channels of signaling. All are reliable and ordered, and each message is a zlib stream.
     enum Label: String, CaseIterable {
         case signaling, notify, push, stats
+        /// Only of clients that may call methods.
+        case rpc
 
         /// As the client sees it.
         fileprivate var direction: RequestedDataChannel.Direction {
             switch self {
-            case .signaling, .stats: .sendrecv
+            case .signaling, .stats, .rpc: .sendrecv
             case .notify, .push: .recvonly
             }
         }
@@ -25,10 +27,14 @@ struct SoraDataChannels: Sendable {
     /// Whether the connection goes on when the WebSocket closes.
     let ignoresSocketLoss: Bool
     let messages: [RequestedDataChannel]
+    /// What the client may call over the channel `rpc`.
+    let methods: [SoraRPC.Method]
+
+    private var labels: [Label] { Label.allCases.filter { $0 != .rpc || !methods.isEmpty } }
 
     /// What the rooms open to the client.
     var plan: DataPlan {
-        let signaling = Label.allCases.map { label in
+        let signaling = labels.map { label in
             DataChannelPlan(
                 DataChannelParameters(label: label.rawValue, priority: Self.signalingPriority),
                 use: .signaling,
@@ -66,7 +72,7 @@ struct SoraDataChannels: Sendable {
 
     /// The offer's `data_channels`.
     var json: String {
-        let signaling = Label.allCases.map { label in
+        let signaling = labels.map { label in
             Self.entry(label.rawValue, label.direction, isCompressed: true, hasSenderHeader: false)
         }
         return jsonArray(

@@ -6,6 +6,9 @@ extension SoraServerMessage {
     /// The maximum total metadata of present members for a new client, in bytes. Further members come without metadata.
     static let memberMetadataBytesMax = 1024 * 1024
 
+    /// The transport between clients and the node, directly or through its TURN server: media ports and TURN have UDP alone.
+    static let turnTransport = "udp"
+
     /// The `notify` message of a notification.
     static func notify(_ notification: Notification) -> String {
         var message = JSONObjectWriter()
@@ -108,7 +111,7 @@ extension SoraServerMessage {
         message.add("channel_sendrecv_connections", counts.sendrecv)
         message.add("channel_sendonly_connections", counts.sendonly)
         message.add("channel_recvonly_connections", counts.recvonly)
-        message.add("turn_transport_type", "udp")
+        message.add("turn_transport_type", turnTransport)
         addMetadata(of: member, to: &message)
     }
 
@@ -118,11 +121,11 @@ extension SoraServerMessage {
         message.add("connection_id", member.id.value)
     }
 
-    /// `metadata` is the old name of `authn_metadata`.
+    /// `metadata` is `authn_metadata` until the client replaces it.
     private static func addMetadata(of member: Member, to message: inout JSONObjectWriter) {
         message.add("authn_metadata", ifPresent: member.notifyMetadataJSON)
         message.add("authz_metadata", ifPresent: member.authorizedMetadataJSON)
-        message.add("metadata", ifPresent: member.notifyMetadataJSON)
+        message.add("metadata", ifPresent: member.metadataJSON)
     }
 
     private static func list(_ members: [Member]) -> String {
@@ -131,8 +134,8 @@ extension SoraServerMessage {
             members.map { member in
                 var entry = JSONObjectWriter()
                 addIdentifiers(of: member, to: &entry)
-                let size = (member.notifyMetadataJSON?.utf8.count ?? 0) * 2
-                bytes += size + (member.authorizedMetadataJSON?.utf8.count ?? 0)
+                let texts = [member.notifyMetadataJSON, member.metadataJSON, member.authorizedMetadataJSON]
+                bytes += texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
                 if bytes <= memberMetadataBytesMax { addMetadata(of: member, to: &entry) }
                 return entry.text
             }

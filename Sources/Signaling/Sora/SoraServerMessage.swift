@@ -27,6 +27,9 @@ enum SoraServerMessage {
         message.add("data_channel_signaling", settings.data != nil)
         message.add("ignore_disconnect_websocket", settings.data?.ignoresSocketLoss ?? false)
         message.add("data_channels", ifPresent: settings.data?.json)
+        if let methods = settings.data?.methods, !methods.isEmpty {
+            message.add("rpc_methods", json: jsonArray(methods.map { jsonString($0.rawValue) }))
+        }
         message.add("audio", settings.audio.isEnabled)
         if settings.audio.isEnabled {
             message.add("audio_codec_type", ifPresent: settings.audio.codec.map(jsonString))

@@ -56,7 +56,8 @@ struct SoraSettings: Sendable {
             usesData && configuration.offersDataChannels
             ? SoraDataChannels(
                 ignoresSocketLoss: grants.ignoresWebSocketLoss ?? connect.ignoresWebSocketLoss ?? false,
-                messages: grants.dataChannels ?? connect.dataChannels
+                messages: grants.dataChannels ?? connect.dataChannels,
+                methods: SoraRPC.Method.allCases.filter { grants.rpcMethods?.contains($0.rawValue) == true }
             ) : nil
         guard audio.isEnabled || video.isEnabled || data != nil else {
             throw SoraClose(

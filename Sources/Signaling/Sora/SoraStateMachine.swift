@@ -126,6 +126,7 @@ struct SoraStateMachine {
     private var isStale = false
     private var lastMessage: Instant
     private var budget: MessageBudget
+    private var pushBudget: PushBudget
     private var generator = SystemRandomNumberGenerator()
 
     init(configuration: SoraConfiguration, at now: Instant) {
@@ -133,6 +134,7 @@ struct SoraStateMachine {
         phase = .waiting(until: now + Interval(configuration.connectTimeout))
         lastMessage = now
         budget = MessageBudget(at: now)
+        pushBudget = PushBudget(at: now)
     }
 
     /// The client's name of itself (`sora_client`); empty before `connect`.
@@ -166,9 +168,7 @@ extension SoraStateMachine {
             if case .waiting = phase, text.utf8.count > Self.connectBytesMax {
                 throw SoraClose(.invalidMessage, "The first message may have at most \(Self.connectBytesMax) bytes.")
             }
-            guard budget.take(MessageBudget.cost(of: text), at: now) else {
-                throw SoraClose(.invalidMessage, "The client exceeded the rate limit of messages.")
-            }
+            guard budget.take(MessageBudget.cost(of: text), at: now) else { return endOfBudget() }
             guard isRead else { return [] }
             return try handle(try SoraClientMessage(decoding: text, limits: limits), at: now)
         } catch {
@@ -443,30 +443,62 @@ extension SoraStateMachine {
     /// Clients without the channel extension get no response: the type is unknown to them.
     private mutating func handle(_ request: ChannelRequest) -> [Action] {
         switch phase {
-        case .running(var running) where running.settings.options != nil:
-            guard running.requests.count < Self.requestsMax else {
-                let sentence = "Too many requests are under way; wait for their responses."
-                return [refusal(of: request, .requestsFull, sentence)]
-            }
-            running.requests.append(request)
-            let isFirst = running.requests.count == 1
-            phase = .running(running)
-            return isFirst ? performRequests() : []
+        case .running(let running) where running.settings.options != nil: return enqueue(request)
         case .authorizing(let connect, _) where connect.options != nil:
-            return [refusal(of: request, .notJoined, "The client has not joined; wait for the offer.")]
+            return refusal(of: request, .notJoined, "The client has not joined; wait for the offer.")
         case .reserving(let settings, _) where settings.options != nil:
-            return [refusal(of: request, .notJoined, "The client has not joined; wait for the offer.")]
+            return refusal(of: request, .notJoined, "The client has not joined; wait for the offer.")
         case .waiting, .authorizing, .reserving, .running, .ended: return []
         }
     }
 
-    private func refusal(of request: ChannelRequest, _ reason: RequestFailure.Reason, _ sentence: String) -> Action {
-        response(SoraServerMessage.response(to: request.id, .failure(RequestFailure(reason, sentence))))
+    private mutating func enqueue(_ request: ChannelRequest) -> [Action] {
+        guard case .running(var running) = phase else { return [] }
+        guard running.requests.count < Self.requestsMax else {
+            return refusal(of: request, .requestsFull, "Too many requests are under way; wait for their responses.")
+        }
+        running.requests.append(request)
+        let isFirst = running.requests.count == 1
+        phase = .running(running)
+        return isFirst ? performRequests() : []
     }
 
-    private func response(_ text: String) -> Action {
-        guard case .running(let running) = phase else { return .send(text) }
-        return running.deliver(text, on: .signaling)
+    /// A message of the data channel `rpc`. It counts against the client's budget as every other message.
+    private mutating func called(_ bytes: [UInt8], at now: Instant) -> [Action] {
+        lastMessage = now
+        guard budget.take(MessageBudget.cost(of: bytes), at: now) else { return endOfBudget() }
+        guard case .running(let running) = phase, let methods = running.settings.data?.methods, !methods.isEmpty else {
+            return []
+        }
+        let caller = SoraRPC.Caller(
+            channel: running.settings.channel,
+            connection: running.reservation.participant
+        )
+        let request = SoraRPC.request(bytes, permitted: methods, from: caller)
+        if case .success(.putMetadata(_, pushes: true)) = request.method, !pushBudget.take(at: now) {
+            let sentence = "The client pushes too often; repeat the request later, or without \"push\"."
+            return refusal(of: request, .pushesTooFrequent, sentence)
+        }
+        return enqueue(request)
+    }
+
+    private func refusal(
+        of request: ChannelRequest,
+        _ reason: RequestFailure.Reason,
+        _ sentence: String
+    ) -> [Action] {
+        response(to: request, .failure(RequestFailure(reason, sentence)))
+    }
+
+    private func response(to request: ChannelRequest, _ result: Result<String, RequestFailure>) -> [Action] {
+        switch request.reply {
+        case .response(let id):
+            let text = SoraServerMessage.response(to: id, result)
+            guard case .running(let running) = phase else { return [.send(text)] }
+            return [running.deliver(text, on: .signaling)]
+        case .rpc(let id): return [.sendData(SoraServerMessage.rpcResponse(to: id, result), on: .rpc)]
+        case .none: return []
+        }
     }
 
     /// Answers invalid requests, and performs the first valid one.
@@ -479,8 +511,7 @@ extension SoraStateMachine {
                 phase = .running(running)
                 return actions + [.request(method)]
             case .failure(let failure):
-                let text = SoraServerMessage.response(to: request.id, .failure(failure))
-                actions.append(running.deliver(text, on: .signaling))
+                actions += response(to: request, .failure(failure))
                 running.requests.removeFirst()
             }
         }
@@ -493,7 +524,7 @@ extension SoraStateMachine {
         guard case .running(var running) = phase, !running.requests.isEmpty else { return [] }
         let request = running.requests.removeFirst()
         phase = .running(running)
-        return [response(SoraServerMessage.response(to: request.id, result))] + performRequests()
+        return response(to: request, result) + performRequests()
     }
 }
 
@@ -556,6 +587,7 @@ extension SoraStateMachine {
             running.isSwitched = true
             phase = .running(running)
             return [.send(SoraServerMessage.switched(ignoresSocketLoss: data.ignoresSocketLoss))]
+        case .message(SoraDataChannels.Label.rpc.rawValue, let bytes, _): return called(bytes, at: now)
         case .message(let label, let bytes, _):
             // The others have messages to the client only.
             guard [.signaling, .stats].contains(SoraDataChannels.Label(rawValue: label)) else { return [] }
@@ -619,6 +651,10 @@ extension SoraStateMachine {
         running.quality = message
         phase = .running(running)
         return [running.deliver(text, on: .notify)]
+    }
+
+    private mutating func endOfBudget() -> [Action] {
+        end(SoraClose(.invalidMessage, "The client exceeded the rate limit of messages."))
     }
 
     /// - Parameter reason: The reason for the rooms; by default the rejection of the client.

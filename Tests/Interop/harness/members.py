@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from typing import Any, Callable
@@ -81,6 +82,29 @@ class SoraMember(Program):
             f"{self.kind} gets {texts} on {label}",
             seconds,
             describe=lambda: (self.messages(label), self.described()),
+        )
+
+    def call(self, method: str, seconds: float = 10, **parameters: object) -> dict[str, Any]:
+        """Calls a method over the data channel `rpc`, and returns the response."""
+        responses = lambda: [one["response"] for one in list(self.reports) if one["event"] == "rpc"]
+        number = len(responses()) + 1
+        request = {"jsonrpc": "2.0", "method": f"2025.2.0/{method}", "params": parameters, "id": number}
+        self.send_command(f"send rpc {json.dumps(request)}")
+        found = wait_until(
+            lambda: [one for one in responses() if one["id"] == number],
+            f"{self.kind}: the response to {method}",
+            seconds,
+            describe=lambda: (responses(), self.described()),
+        )
+        return found[0]
+
+    def pushed(self, data: object, seconds: float = 10) -> None:
+        """Waits for a push."""
+        wait_until(
+            lambda: data in [one["data"] for one in list(self.reports) if one["event"] == "push"],
+            f"{self.kind} is pushed {data}",
+            seconds,
+            describe=self.described,
         )
 
     # Media.

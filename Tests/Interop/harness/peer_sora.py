@@ -107,6 +107,8 @@ class Member:
         self.connection.on_switched = self.on_switched
         self.connection.on_data_channel = self.on_data_channel
         self.connection.on_message = self.on_message
+        self.connection.on_push = self.on_push
+        self.connection.on_rpc = self.on_rpc
 
     # An exception in a callback would end the process.
     def guarded(self, work) -> None:
@@ -139,6 +141,12 @@ class Member:
 
     def on_message(self, label: str, data: bytes) -> None:
         self.guarded(lambda: report("message", label=label, text=data.decode()))
+
+    def on_push(self, text: str) -> None:
+        self.guarded(lambda: report("push", data=json.loads(text)["data"]))
+
+    def on_rpc(self, data: bytes) -> None:
+        self.guarded(lambda: report("rpc", response=json.loads(data)))
 
     def add(self, track) -> None:
         with self.lock:

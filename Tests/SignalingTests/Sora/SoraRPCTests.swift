@@ -1,0 +1,259 @@
+import Access
+import JSON
+import MediaTypes
+import Room
+import Testing
+import Wire
+
+@testable import Signaling
+
+/// Methods that a client calls over the data channel `rpc`.
+@Suite struct SoraRPCTests {
+    private static let all = SoraRPC.Method.allCases.map(\.rawValue)
+
+    private static func bench(_ methods: [String] = all, _ members: String = "") throws -> SoraBench {
+        var bench = SoraBench()
+        var grants = Grants()
+        grants.rpcMethods = methods
+        let connect = SoraBench.connect(.sendrecv, #""data_channel_signaling":true"# + members)
+        bench.answer(try bench.offer(connect, grants: grants), "answer")
+        _ = try bench.request()
+        bench.take(bench.state.activated(at: bench.now))
+        bench.receive(.connected)
+        bench.receive(.data(.opened))
+        try bench.expectNext("switched")
+        return bench
+    }
+
+    private static func message(_ text: String) -> ParticipantEvent {
+        .data(.message(label: "rpc", Array(text.utf8), lease: nil))
+    }
+
+    private static func call(_ method: String, _ parameters: String, id: String = "1") -> ParticipantEvent {
+        message(#"{"jsonrpc":"2.0","method":"2025.2.0/\#(method)","params":\#(parameters),"id":\#(id)}"#)
+    }
+
+    private static func code(_ bench: inout SoraBench) throws -> Int? {
+        let (label, response) = try bench.nextData()
+        #expect(label == "rpc" && response["jsonrpc"] == "2.0" && response["result"] == nil)
+        #expect(response["error"]?["message"]?.string?.isEmpty == false)
+        return response["error"]?["code"]?.integer
+    }
+
+    @Test func `the offer lists the methods of the grant that exist, and the channel is there for them`() throws {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(.recvonly, #""data_channel_signaling":true"#))
+        _ = try bench.request()
+        let granted = #"{"rpc_methods":["2025.2.0/RequestSimulcastRid","2030.1.0/Other"]}"#
+        let grants = try Grants(try #require(try JSONValue(parsing: granted).object))
+        bench.take(bench.state.admitted(.allowed(grants), id: SoraBench.id, at: bench.now))
+        guard case .reserve(let request) = try bench.request() else {
+            Issue.record("no reservation")
+            return
+        }
+        let channel = try #require(request.data?.channels.last)
+        #expect(channel.parameters.label == "rpc" && channel.use == .signaling && channel.isCompressed)
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
+        let offer = try bench.next()
+        #expect(offer["rpc_methods"] == ["2025.2.0/RequestSimulcastRid"])
+        #expect(offer["data_channels"]?.array?.last == ["label": "rpc", "direction": "sendrecv", "compress": true])
+    }
+
+    @Test(arguments: [nil, [], ["2030.1.0/Other"]] as [[String]?])
+    func `without methods there is no channel`(methods: [String]?) throws {
+        var bench = SoraBench()
+        var grants = Grants()
+        grants.rpcMethods = methods
+        bench.receive(SoraBench.connect(.recvonly, #""data_channel_signaling":true"#))
+        _ = try bench.request()
+        bench.take(bench.state.admitted(.allowed(grants), id: SoraBench.id, at: bench.now))
+        guard case .reserve(let request) = try bench.request() else { return }
+        #expect(request.data?.channels.contains { $0.parameters.label == "rpc" } == false)
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
+        #expect(try bench.next()["rpc_methods"] == nil)
+    }
+
+    @Test(arguments: ["{}", #"{"rpc_methods":1}"#, #"{"rpc_methods":[1]}"#])
+    func `a grant of methods is a list of names`(text: String) throws {
+        let members = try #require(try JSONValue(parsing: text).object)
+        #expect((try? Grants(members)) == nil || text == "{}")
+    }
+
+    private static let other = SoraBench.other.value
+    private static let own = SoraBench.id.value
+
+    @Test(
+        arguments: [
+            ("RequestSimulcastRid", #"{"rid":"r1"}"#, .requestLayer(.r1, sender: nil)),
+            (
+                "RequestSimulcastRid", #"{"rid":"none","sender_connection_id":"\#(other)"}"#,
+                .requestLayer(.none, sender: SoraBench.other)
+            ),
+            (
+                "RequestSimulcastRid",
+                #"{"rid":"r2","sender_connection_id":null,"channel_id":"room","receiver_connection_id":"\#(own)"}"#,
+                .requestLayer(.r2, sender: nil)
+            ),
+            (
+                "RequestSpotlightRid", #"{"spotlight_focus_rid":"r2","spotlight_unfocus_rid":"r0"}"#,
+                .requestSpotlightLayers(focus: .r2, unfocus: .r0, sender: nil)
+            ),
+            ("ResetSpotlightRid", "{}", .resetSpotlightLayers(sender: nil)),
+            (
+                "ResetSpotlightRid", #"{"send_connection_id":"\#(other)"}"#,
+                .resetSpotlightLayers(sender: SoraBench.other)
+            ),
+            (
+                "PutSignalingNotifyMetadata", #"{"metadata":{"a":1},"push":true}"#,
+                .putMetadata(.whole(["a": 1]), pushes: true)
+            ),
+            ("PutSignalingNotifyMetadata", #"{"metadata":null}"#, .putMetadata(.whole(nil), pushes: false)),
+            (
+                "PutSignalingNotifyMetadataItem", #"{"key":"k","value":[1]}"#,
+                .putMetadata(.item("k", [1]), pushes: false)
+            ),
+        ] as [(String, String, ChannelRequest.Method)]
+    )
+    func `a method is performed with its parameters`(
+        name: String,
+        parameters: String,
+        expected: ChannelRequest.Method
+    ) throws {
+        var bench = try Self.bench()
+        bench.receive(Self.call(name, parameters))
+        guard case .request(let method) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        #expect(method == expected)
+        bench.take(bench.state.requested(.success(#"{"x":1}"#)))
+        let (label, response) = try bench.nextData()
+        #expect(label == "rpc" && response == ["jsonrpc": "2.0", "id": 1, "result": ["x": 1]])
+    }
+
+    @Test(arguments: [
+        ("RequestSimulcastRid", "{}"), ("RequestSimulcastRid", #"{"rid":"r3"}"#), ("RequestSimulcastRid", "[]"),
+        ("RequestSimulcastRid", #"{"rid":"r1","x":1}"#), ("RequestSimulcastRid", #"{"rid":"r1","channel_id":"else"}"#),
+        ("RequestSimulcastRid", #"{"rid":"r1","receiver_connection_id":"\#(other)"}"#),
+        ("RequestSimulcastRid", #"{"rid":"r1","sender_connection_id":"x"}"#),
+        ("RequestSpotlightRid", #"{"spotlight_focus_rid":"r1"}"#), ("ResetSpotlightRid", #"{"send_connection_id":1}"#),
+        ("PutSignalingNotifyMetadata", "{}"), ("PutSignalingNotifyMetadata", #"{"metadata":1,"push":"yes"}"#),
+        ("PutSignalingNotifyMetadataItem", #"{"key":"a"}"#), ("PutSignalingNotifyMetadataItem", #"{"value":1}"#),
+        ("PutSignalingNotifyMetadataItem", #"{"key":"","value":1}"#),
+    ])
+    func `invalid parameters are answered, and the client stays`(name: String, parameters: String) throws {
+        var bench = try Self.bench()
+        bench.receive(Self.call(name, parameters))
+        #expect(try Self.code(&bench) == -32_602)
+        #expect(bench.rest.isEmpty && bench.close == nil)
+    }
+
+    @Test(arguments: [
+        ("{", -32_700), ("\u{0}", -32_700), ("[]", -32_600), ("1", -32_600), ("{}", -32_600),
+        (#"{"jsonrpc":"1.0","method":"x","id":1}"#, -32_600), (#"{"jsonrpc":"2.0","id":1}"#, -32_600),
+        (#"{"jsonrpc":"2.0","method":"x","id":{}}"#, -32_600), (#"{"jsonrpc":"2.0","method":"x","id":1}"#, -32_601),
+        (#"{"jsonrpc":"2.0","method":"x","params":"\#(String(repeating: "y", count: 17_000))","id":1}"#, -32_600),
+    ])
+    func `a request that is none gets the code of its fault`(text: String, code: Int) throws {
+        var bench = try Self.bench()
+        bench.receive(Self.message(text))
+        #expect(try Self.code(&bench) == code)
+        #expect(bench.rest.isEmpty && bench.close == nil)
+    }
+
+    @Test func `a method outside the grant does not exist for the client`() throws {
+        var bench = try Self.bench(["2025.2.0/ResetSpotlightRid"])
+        bench.receive(Self.call("RequestSimulcastRid", #"{"rid":"r1"}"#, id: #""a""#))
+        #expect(bench.sentData.first?.message["id"] == "a")
+        #expect(try Self.code(&bench) == -32_601)
+    }
+
+    @Test func `a notification has no response, whatever comes of it`() throws {
+        var bench = try Self.bench()
+        bench.receive(Self.message(#"{"jsonrpc":"2.0","method":"2025.2.0/ResetSpotlightRid"}"#))
+        guard case .request(.resetSpotlightLayers) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        bench.take(bench.state.requested(.failure(RequestFailure(.spotlightUnused, "No spotlight."))))
+        bench.receive(Self.message(#"{"jsonrpc":"2.0","method":"x"}"#))
+        #expect(bench.sentData.isEmpty && bench.sent.isEmpty && bench.rest.isEmpty)
+    }
+
+    @Test func `calls are performed one after the other, and a few wait`() throws {
+        var bench = try Self.bench()
+        for id in 1...40 { bench.receive(Self.call("ResetSpotlightRid", "{}", id: "\(id)")) }
+        #expect(bench.rest.count == 1 && bench.sentData.count == 8, "those beyond 32")
+        for _ in 0..<8 { #expect(try Self.code(&bench) == -32_000) }
+        for id in 1...32 {
+            guard case .request(.resetSpotlightLayers) = try bench.request() else { return }
+            bench.take(bench.state.requested(.failure(RequestFailure(.spotlightUnused, "No spotlight."))))
+            #expect(bench.sentData.first?.message["id"]?.integer == id)
+            #expect(try Self.code(&bench) == -32_000)
+        }
+        #expect(bench.rest.isEmpty)
+    }
+
+    @Test func `pushes are limited, and the client stays`() throws {
+        var bench = try Self.bench()
+        let put = Self.call("PutSignalingNotifyMetadata", #"{"metadata":1,"push":true}"#)
+        var performed = 0
+        func send(_ count: Int) throws {
+            for _ in 0..<count {
+                bench.receive(put)
+                guard case .request = bench.rest.first else { continue }
+                _ = try bench.request()
+                performed += 1
+                bench.take(bench.state.requested(.success("1")))
+                _ = try bench.nextData()
+            }
+        }
+        try send(20)
+        #expect(performed == 16 && bench.sentData.count == 4 && bench.close == nil)
+        bench.now += .seconds(1)
+        try send(6)
+        #expect(performed == 20, "four a second")
+    }
+
+    @Test func `the budget of messages counts calls`() throws {
+        var bench = try Self.bench()
+        for _ in 0..<1_100 { bench.receive(Self.message("{")) }
+        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+    }
+
+    @Test func `a closed channel of calls ends the connection, as clients do`() throws {
+        var bench = try Self.bench()
+        bench.receive(.data(.closed(label: "rpc")))
+        #expect(bench.close?.close.reason == "INTERNAL-ERROR")
+    }
+
+    // MARK: - Metadata
+
+    @Test func `an item is added to an object, and replaces one of its name`() throws {
+        let change = MetadataChange.item("k", [1])
+        #expect(try change.applied(to: nil) == ["k": [1]])
+        #expect(try change.applied(to: "null") == ["k": [1]])
+        #expect(try change.applied(to: #"{"a":true,"k":0}"#) == ["a": true, "k": [1]])
+        #expect(throws: RequestFailure.self) { _ = try change.applied(to: "7") }
+        #expect(try MetadataChange.whole(7).applied(to: #"{"a":1}"#) == 7)
+    }
+
+    @Test func `metadata has at most 4 KiB`() throws {
+        let long = JSONValue.string(String(repeating: "x", count: 4_000))
+        #expect(try MetadataChange.item("k", long).applied(to: nil)["k"] == long)
+        #expect(throws: RequestFailure.self) {
+            _ = try MetadataChange.item("k", long).applied(to: #"{"a":"\#(String(repeating: "y", count: 200))"}"#)
+        }
+    }
+
+    @Test func `a push names the client and the change`() {
+        #expect(
+            SoraServerMessage.metadataPush(.item("k", "v"), of: SoraBench.id)
+                == #"{"type":"signaling_notify_metadata_ext","connection_id":"\#(Self.own)","action":"PutMetadataItem","key":"k","value":"v"}"#
+        )
+        #expect(
+            SoraServerMessage.metadataPush(.whole(["a": 1]), of: SoraBench.id)
+                == #"{"type":"signaling_notify_metadata_ext","connection_id":"\#(Self.own)","action":"PutMetadata","metadata":{"a":1}}"#
+        )
+    }
+}
