@@ -9,6 +9,7 @@ from typing import Callable
 from harness.chromium import ChromiumPage
 from harness.members import Join
 from harness.node import Node
+from harness.peers import Peer
 from harness.waiting import wait_until
 from harness.webhooks import WebhookServer
 
@@ -179,6 +180,34 @@ def test_methods_over_the_channel_of_calls(
     assert {one["connection_id"]: one["metadata"] for one in created["data"]} == {
         sender.connection: [1], viewer.connection: {"name": "Anna", "hand": True},
     }  # fmt: skip
+
+
+# Other clients.
+
+
+def test_aiortc_exchanges_messages_with_other_clients(
+    join: Join, node: Node, channel: str, peer: Callable[..., Peer]
+) -> None:
+    member = join("recvonly", "data-channel-signaling", data_channels=labels(["#chat"])).connected().switched()
+    publisher = peer("data", "publish", f"{node.origin}/whip/{channel}", "VP8", "--label", "#chat")
+    viewer = peer("data", "watch", f"{node.origin}/whep/{channel}", "VP8", "--label", "#chat")
+    for one in (publisher, viewer):
+        one.wait("opened", 20)
+    texts = lambda one: [report["text"] for report in list(one.reports) if report["event"] == "message"]
+    member.send_command("send #chat from the SDK")
+    publisher.process.stdin.write("from aiortc\n")
+    publisher.process.stdin.flush()
+    member.gets("#chat", ["from aiortc"])
+    for one, expected in ((viewer, {"from the SDK", "from aiortc"}), (publisher, {"from the SDK"})):
+        wait_until(lambda: set(texts(one)) == expected, f"{expected}", 10, describe=lambda: texts(one))
+    # A message of many packets.
+    viewer.process.stdin.write("long " * 10_000 + "\n")
+    viewer.process.stdin.flush()
+    expected = ("long " * 10_000).strip()
+    member.gets("#chat", ["from aiortc", expected])
+    wait_until(lambda: expected in texts(publisher), "the long message", 10)
+    for one in (publisher, viewer):
+        assert one.end()["status"] in (200, 204)
 
 
 # Browsers.

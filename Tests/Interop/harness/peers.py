@@ -16,7 +16,7 @@ from .waiting import wait_until
 HERE = Path(__file__).resolve().parent.parent
 
 # GStreamer's Python bindings come with the system's own Python.
-INTERPRETERS = {"aiortc": sys.executable, "gstreamer": "/usr/bin/python3"}
+INTERPRETERS = {"aiortc": sys.executable, "data": sys.executable, "gstreamer": "/usr/bin/python3"}
 
 
 class Program:
