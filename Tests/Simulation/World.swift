@@ -29,7 +29,7 @@ final class World {
         let loop: Int?
         var client: MediaClient?
         /// What happened on a client's data channels.
-        fileprivate(set) var dataEvents: [DataEvent] = []
+        var dataEvents: [DataEvent] = []
         init(address: TransportAddress, core: Forwarder, loop: Int? = nil) {
             self.address = address
             self.core = core

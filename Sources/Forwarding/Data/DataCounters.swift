@@ -11,7 +11,8 @@ public struct DataCounters: Sendable {
     /// Messages that were queued for receivers, once for each.
     public var messagesSent: UInt64 = 0
     public var bytesSent: UInt64 = 0
-    /// Messages of channels with limited reliability that were dropped because the receiver's path is slower.
+    /// Messages that were dropped because the receiver's path is slower: the oldest of channels with limited reliability, and
+    /// the newest of reliable ones.
     public var messagesDropped: UInt64 = 0
     /// Reliable channels that were closed because their receivers did not keep up.
     public var channelsOverflowed: UInt64 = 0

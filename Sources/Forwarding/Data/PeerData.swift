@@ -18,14 +18,24 @@ final class PeerData {
     /// What waits on a channel with limited reliability: so long at the rate of the path, and so many bytes in any case.
     private static let lossyQueueTime = Interval.milliseconds(100)
     private static let lossyQueueMin = 8 << 10
+    /// What may wait on an urgent channel while the budget of all peers is exceeded.
+    private static let urgentQueueMin = 64 << 10
     /// How long the closing of all channels may take.
     private static let closingTime = Interval.milliseconds(500)
 
     private struct Channel {
         let stream: SCTP.StreamID
         let parameters: DataChannelParameters
+        /// Whether the peer opened it.
+        let isIncoming: Bool
         /// The peer knows it.
         var isOpen: Bool
+
+        var isUrgent: Bool { parameters.priority >= ChannelParameters.urgentPriority }
+        /// Whether it closes rather than miss a message: one of signaling, whose ends would disagree, and one of an
+        /// application, which opens it again. Clients of Sora end with any channel that was opened to them, so those of
+        /// messages lose the newest.
+        var closesOnOverflow: Bool { parameters.reliability == .reliable && (isIncoming || isUrgent) }
     }
 
     private var channels: DataChannels
@@ -155,7 +165,12 @@ final class PeerData {
             known[id]?.isOpen = true
             return .opened(id, channel.parameters, isIncoming: false, lease: credit.lease(bytes: 0))
         case .incoming(let stream, let parameters):
-            let channel = Channel(stream: stream, parameters: DataChannelParameters(parameters), isOpen: true)
+            let channel = Channel(
+                stream: stream,
+                parameters: DataChannelParameters(parameters),
+                isIncoming: true,
+                isOpen: true
+            )
             let id = add(channel)
             return .opened(id, channel.parameters, isIncoming: true, lease: credit.lease(bytes: 0))
         case .message(let stream, let isText, let bytes):
@@ -198,23 +213,24 @@ final class PeerData {
             events.append(.closed(id, label: parameters.label, .refused))
             return
         }
-        _ = add(Channel(stream: stream, parameters: parameters, isOpen: false))
+        _ = add(Channel(stream: stream, parameters: parameters, isIncoming: false, isOpen: false))
     }
 
-    /// Queues a message. When a reliable channel has no room for it, the channel closes, because its receiver would miss a
-    /// message; others drop their oldest messages.
+    /// Queues a message. When there is no room for it, a channel with limited reliability drops its oldest messages, and a
+    /// reliable one closes or drops this message.
     func send(_ message: DataMessage, on id: DataChannelID, _ counters: inout ForwarderCounters, at now: Instant) {
         guard let channel = known[id], closesAt == nil else { return }
         defer { noteQueued(&counters) }
-        let isReliable = channel.parameters.reliability == .reliable
-        if !isReliable { makeRoom(for: message.bytes.count, on: channel.stream, &counters) }
+        if channel.parameters.reliability != .reliable {
+            makeRoom(for: message.bytes.count, on: channel.stream, &counters)
+        }
         do throws(SendError) {
-            if budget.exceedsQueued(counted.queued) { throw .full }
+            if budget.exceedsQueued(counted.queued), !isNeeded(channel) { throw .full }
             try channels.send(message.bytes, isText: message.isText, on: channel.stream, at: now)
             counters.data.messagesSent &+= 1
             counters.data.bytesSent &+= UInt64(message.bytes.count)
         } catch {
-            guard error == .full, isReliable else {
+            guard error == .full, channel.closesOnOverflow else {
                 counters.data.messagesDropped &+= 1
                 return
             }
@@ -223,6 +239,11 @@ final class PeerData {
             channels.close(channel.stream, at: now)
             if remove(id) != nil { events.append(.closed(id, label: channel.parameters.label, .overflow)) }
         }
+    }
+
+    /// Whether a channel may queue more although all peers together have queued too much: one that is urgent and short.
+    private func isNeeded(_ channel: Channel) -> Bool {
+        channel.isUrgent && channels.bufferedBytes(on: channel.stream) < Self.urgentQueueMin
     }
 
     private func makeRoom(for bytes: Int, on stream: SCTP.StreamID, _ counters: inout ForwarderCounters) {

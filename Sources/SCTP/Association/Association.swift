@@ -161,12 +161,14 @@ public struct Association: ~Copyable, Sendable {
     /// Queues a message. It may be called before the association is established.
     /// - Parameters:
     ///   - payload: never copied, so that one message to many receivers is in memory once.
+    ///   - isUrgent: whether it may take ``AssociationSettings/urgentBytesMax``.
     ///   - isCounted: whether it counts in ``bufferedBytes``; messages of control do not.
     public mutating func send(
         _ payload: [UInt8],
         as payloadProtocol: PayloadProtocol,
         on stream: StreamID,
         policy: SendPolicy = SendPolicy(),
+        isUrgent: Bool = false,
         isCounted: Bool = true,
         at now: Instant
     ) throws(SendError) {
@@ -179,7 +181,8 @@ public struct Association: ~Copyable, Sendable {
         // Messages of control are few and small, and always fit.
         if isCounted {
             let cost = payload.count + OutgoingStreams.messageOverhead
-            guard sender.streams.queuedBytes + cost <= settings.queuedBytesMax,
+            let queuedBytesMax = settings.queuedBytesMax + (isUrgent ? settings.urgentBytesMax : 0)
+            guard sender.streams.queuedBytes + cost <= queuedBytesMax,
                 (state?.queuedBytes ?? 0) + payload.count <= settings.queuedBytesPerStreamMax
             else { throw .full }
         }

@@ -13,6 +13,8 @@ public struct AssociationSettings: Hashable, Sendable {
     /// The most bytes that wait for their first transmission, in all and on one stream.
     public var queuedBytesMax = 1 << 20
     public var queuedBytesPerStreamMax = 512 << 10
+    /// What urgent messages may take besides, so that a queue full of others does not refuse them.
+    public var urgentBytesMax = 512 << 10
     /// The most streams that send.
     public var streamsMax = 256
     /// Whether fragments of messages may be mixed (RFC 8260).

@@ -162,7 +162,14 @@ public struct DataChannels: ~Copyable, Sendable {
         case (true, true): kind = .emptyString
         case (true, false): kind = .emptyBinary
         }
-        try association.send(bytes.isEmpty ? [0] : bytes, as: kind, on: id, policy: policy, at: now)
+        try association.send(
+            bytes.isEmpty ? [0] : bytes,
+            as: kind,
+            on: id,
+            policy: policy,
+            isUrgent: channel.parameters.priority >= ChannelParameters.urgentPriority,
+            at: now
+        )
     }
 
     /// Drops the oldest unsent messages of a channel until `bytes` wait at most.

@@ -2,6 +2,9 @@ internal import Wire
 
 /// What a data channel is: the parameters of its opening (RFC 8832 §5.1).
 public struct ChannelParameters: Hashable, Sendable {
+    /// From this priority on, messages may take ``AssociationSettings/urgentBytesMax``.
+    public static let urgentPriority: UInt16 = 1_024
+
     public var label: String
     /// The subprotocol; empty for none.
     public var subprotocol: String

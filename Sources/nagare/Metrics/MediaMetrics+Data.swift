@@ -20,7 +20,7 @@ extension MediaMetrics {
             ("nagare_data_sent_bytes_total", "Bytes in messages queued for data channels.", data.bytesSent),
             (
                 "nagare_data_messages_dropped_total",
-                "Messages dropped because their receivers are slower, on channels that may lose messages.",
+                "Messages dropped because their receivers are slower.",
                 data.messagesDropped
             ),
             (
