@@ -96,7 +96,7 @@ final class RemotePeer {
         return Self.makeCheck(to: remote, from: local, number: transactions)
     }
 
-    private static func makeCheck(to node: ICECredentials, from client: ICECredentials, number: UInt64) -> [UInt8] {
+    static func makeCheck(to node: ICECredentials, from client: ICECredentials, number: UInt64) -> [UInt8] {
         var builder = STUNMessageBuilder(.request, transactionID: STUNTransactionID(high: 1, low: number))
         builder.append(.username, "\(node.usernameFragment):\(client.usernameFragment)")
         builder.append(.priority, 0x6E7F_1EFF as UInt32)
