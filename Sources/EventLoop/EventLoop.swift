@@ -57,6 +57,8 @@ public final class EventLoop: @unchecked Sendable {
     )
     /// Groups queued datagrams into runs again.
     private(set) lazy var resendBatch = DatagramBatch(capacity: UDPSocket.messagesMax)
+    /// The TCP listeners and connections of the loop.
+    public private(set) lazy var tcp = TCPSockets(self)
     /// The datagrams of one message as single messages.
     let singles: UnsafeMutablePointer<nagare_outgoing>
     private(set) var isOpen = false
@@ -228,6 +230,7 @@ public final class EventLoop: @unchecked Sendable {
         endTurn()
         isOpen = false
         for socket in sockets { socket.close() }
+        tcp.closeAll()
         unsafe counters.pointee.jobs = executor.jobsRun
         unsafe counters.pointee.wakeUps = executor.wakeUps
         executor.disableWakeUps()

@@ -14,6 +14,8 @@ public enum EventLoopError: Error, Hashable, Sendable {
     case tooManyOpenFiles(TransportAddress)
     /// The loop has its maximum number of sockets already.
     case tooManySockets(TransportAddress, max: Int)
+    /// A TCP listener could not be opened; the system's message.
+    case cannotListen(TransportAddress, message: String)
     /// Another error of the system, with its message.
     case system(TransportAddress, message: String)
     /// The loop or its thread could not be created; the system's message.
@@ -44,6 +46,9 @@ public enum EventLoopError: Error, Hashable, Sendable {
         case .tooManySockets(let address, let max):
             "Cannot open UDP port \(address.port) on \(address.ip): a loop takes \(max) sockets at most; "
                 + "use fewer addresses."
+        case .cannotListen(let address, let message):
+            "Cannot listen on TCP port \(address.port) on \(address.ip): \(message); "
+                + "stop the process that uses the port or choose another one."
         case .system(let address, let message):
             "Cannot open UDP port \(address.port) on \(address.ip): \(message); choose another address or port."
         case .loopFailed(let message):

@@ -132,7 +132,7 @@ extension IPAddress: CustomStringConvertible {
     }
 }
 
-/// An IP address and a port: one end of a UDP path.
+/// An IP address and a port: one end of a path.
 public struct TransportAddress: Hashable, Sendable, CustomStringConvertible {
     public let ip: IPAddress
     public let port: UInt16
@@ -171,7 +171,8 @@ public struct LocalEndpoint: Hashable, Sendable, CustomStringConvertible {
     public enum Kind: UInt8, Sendable, CaseIterable {
         /// A UDP socket.
         case udp
-        /// A TCP listener with its connections (RFC 6544); the path's remote address tells which one.
+        /// A TCP connection (RFC 6544). Each one is an endpoint of its own, so that what is sent to an earlier connection from
+        /// the same remote address reaches no later one.
         case tcp
         /// A relayed transport address, allocated on a TURN server (RFC 8656 §2).
         case relayed

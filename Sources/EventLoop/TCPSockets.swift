@@ -1,0 +1,142 @@
+internal import CDatagram
+internal import CUV
+import Glibc
+public import Wire
+
+/// The TCP listeners of a loop and the connections that they accepted; on the loop's thread only.
+///
+/// A connection has an endpoint of its own (`LocalEndpoint.Kind.tcp`), whose index is used for no other connection of the
+/// loop as long as it is open, and again after 16 million others at the earliest. What is written and not taken by the
+/// kernel is the caller's to keep: nothing waits here.
+@safe
+public final class TCPSockets: @unchecked Sendable {
+    /// What has happened since the loop's start.
+    public struct Counters: Hashable, Sendable {
+        public var accepted: UInt64 = 0
+        /// Failures to accept a connection, such as for too many open files. The listener rests for a second.
+        public var acceptErrors: UInt64 = 0
+        public var bytesReceived: UInt64 = 0
+        public var bytesSent: UInt64 = 0
+        public init() {}
+    }
+
+    /// The most bytes that the kernel holds of one connection, sent and not acknowledged, or not sent yet: the bandwidth-delay
+    /// product of 5 Mbit/s and 100 ms.
+    static let sendBufferBytes: Int32 = 65_536
+    /// Connections that wait to be accepted, of one listener.
+    static let backlog: Int32 = 512
+    /// Connections that one readiness event accepts, so that a flood does not starve the rest of the loop.
+    static let acceptedPerTurnMax = 64
+    /// The most listeners of a loop: as many as its UDP sockets.
+    static let listenersMax = EventLoop.socketsMaxDefault
+
+    /// Called with each accepted connection. Returns whether it stays open.
+    public var onConnection: ((NetworkPath, Instant) -> Bool)?
+    /// Called with bytes of a connection, in their order.
+    public var onBytes: ((RawSpan, NetworkPath, Instant) -> Void)?
+    /// Called when a connection takes bytes again, after a ``write(_:to:)`` that it did not take completely.
+    public var onWritable: ((NetworkPath, Instant) -> Void)?
+    /// Called when the other side has ended a connection, or it has failed. It is closed already.
+    public var onEnd: ((NetworkPath, Instant) -> Void)?
+
+    // The loop owns this object.
+    private unowned(unsafe) let loop: EventLoop
+    private var listeners: [TCPListener] = []
+    private var connections: [LocalEndpoint: TCPConnection] = [:]
+    private var nextIndex = 0
+    private(set) lazy var buffer = ReadBuffer()
+    /// The counters of the connections.
+    public internal(set) var counters = Counters()
+
+    init(_ loop: EventLoop) { unsafe self.loop = loop }
+
+    /// Memory that all connections read into.
+    @safe
+    final class ReadBuffer {
+        static let byteCount = 65_536
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: ReadBuffer.byteCount, alignment: 64)
+        deinit { unsafe bytes.deallocate() }
+    }
+
+    var uvLoop: UnsafeMutablePointer<uv_loop_t> { unsafe loop.uvLoop }
+    func beginTurn() { unsafe loop.beginTurn() }
+
+    /// The open connections.
+    public var count: Int { connections.count }
+
+    /// Listens on `address`. With port 0 the kernel chooses the port. An IPv6 listener also accepts IPv4 when its address
+    /// permits it, as `[::]` does.
+    /// - Returns: the bound address.
+    /// - Throws: ``EventLoopError/cannotListen(_:message:)`` or ``EventLoopError/stopped``.
+    @discardableResult
+    public func listen(on address: TransportAddress) throws(EventLoopError) -> TransportAddress {
+        unsafe loop.executor.checkIsolated()
+        guard unsafe loop.isOpen else { throw .stopped }
+        guard listeners.count < Self.listenersMax else {
+            throw .cannotListen(address, message: "a loop has \(Self.listenersMax) listeners at most")
+        }
+        let opened = nagare_listen(
+            nagare_address(high: address.ip.high, low: address.ip.low, port: address.port),
+            Self.backlog
+        )
+        guard opened.fd >= 0 else { throw .cannotListen(address, message: systemMessage(opened.error)) }
+        listeners.append(TCPListener(opened.fd, sockets: self))
+        return TransportAddress(
+            ip: IPAddress(high: opened.local.high, low: opened.local.low),
+            port: opened.local.port
+        )
+    }
+
+    /// Takes a connection from a listener.
+    func accepted(_ descriptor: Int32, from remote: TransportAddress) {
+        let path = NetworkPath(local: takeEndpoint(), remote: remote)
+        guard let onConnection, onConnection(path, EventLoop.now()) else {
+            _ = Glibc.close(descriptor)
+            return
+        }
+        counters.accepted &+= 1
+        connections[path.local] = TCPConnection(path, descriptor: descriptor, sockets: self)
+    }
+
+    private func takeEndpoint() -> LocalEndpoint {
+        while true {
+            nextIndex = nextIndex == LocalEndpoint.indexMax ? 0 : nextIndex + 1
+            let endpoint = LocalEndpoint(.tcp, index: nextIndex)
+            if connections[endpoint] == nil { return endpoint }
+        }
+    }
+
+    /// Writes bytes to a connection, as many as the kernel takes. If not all, ``onWritable`` is called later.
+    /// - Returns: how many were taken; `nil` when the connection is closed or has failed.
+    public func write(_ bytes: RawSpan, to endpoint: LocalEndpoint) -> Int? {
+        unsafe loop.executor.checkIsolated()
+        guard let connection = connections[endpoint], let count = connection.write(bytes) else { return nil }
+        counters.bytesSent &+= UInt64(count)
+        return count
+    }
+
+    /// Closes a connection; the kernel still sends what it took. Does nothing when it is closed.
+    public func close(_ endpoint: LocalEndpoint) {
+        unsafe loop.executor.checkIsolated()
+        connections.removeValue(forKey: endpoint)?.close()
+    }
+
+    /// The other side ended the connection, or it failed.
+    func ended(_ connection: TCPConnection) {
+        guard connections[connection.path.local] === connection else { return }
+        close(connection.path.local)
+        onEnd?(connection.path, EventLoop.now())
+    }
+
+    /// Closes everything, at the end of the loop.
+    func closeAll() {
+        for listener in listeners { listener.close() }
+        for connection in connections.values { connection.close() }
+        listeners = []
+        connections = [:]
+        onConnection = nil
+        onBytes = nil
+        onWritable = nil
+        onEnd = nil
+    }
+}
