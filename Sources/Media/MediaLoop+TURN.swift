@@ -18,11 +18,14 @@ extension MediaLoop {
         )
         configuration.sessionAllocationsMax = Self.sessionAllocationsMax
         forwarder.startTURN(configuration, mediaAddresses: candidates)
-        let framed = DatagramBatch(capacity: batch.capacity)
-        self.framed = framed
-        eventLoop.onOtherRun = { [forwarder] run, batch in
-            forwarder.frame(run, of: batch, at: EventLoop.now(), into: framed)
-        }
+        framed = DatagramBatch(capacity: batch.capacity)
+    }
+
+    /// Frames the datagrams of a run to a relayed address for their client.
+    /// - Returns: whether there is such a client.
+    func frameRelayed(_ run: DatagramBatch.Run, of batch: DatagramBatch) -> Bool {
+        guard let framed else { return false }
+        return forwarder.frame(run, of: batch, at: EventLoop.now(), into: framed)
     }
 
     /// The URIs of the loop's TURN server: at the most preferred address, of IPv4 if there is one.

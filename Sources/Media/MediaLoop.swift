@@ -32,6 +32,13 @@ public actor MediaLoop: MediaPlane {
     let batch = DatagramBatch()
     /// Datagrams of the batch to TURN clients, framed for them; as long as the batch. `nil` without a TURN server.
     var framed: DatagramBatch?
+    /// ICE over TCP; `nil` without.
+    var streams: StreamConnections?
+    /// The addresses that the loop listens on for ICE over TCP.
+    var tcpAddresses: [TransportAddress] = []
+    /// Why the loop does not listen on TCP at one of its addresses; empty when it does at all.
+    public internal(set) var tcpFailures: [EventLoopError] = []
+    private let tcpAdmission: TCPAdmission?
     private let socketOptions: SocketOptions
     private let turnSettings: TURNSettings?
     private let candidates: @Sendable ([TransportAddress]) -> [TransportAddress]
@@ -88,6 +95,7 @@ public actor MediaLoop: MediaPlane {
         socketOptions = configuration.socketOptions
         candidates = configuration.candidates
         turnSettings = configuration.turn
+        tcpAdmission = configuration.tcp
         self.onEvents = onEvents
         let now = EventLoop.now()
         loadMeter = LoadMeter(at: now)
@@ -109,7 +117,10 @@ public actor MediaLoop: MediaPlane {
         eventLoop.onDatagram = { [self] datagram, length, path, readAt in
             received(&datagram, length: length, path: path, readAt: readAt)
         }
-        eventLoop.onTimer = { [self] now in forwarder.handleTimeout(at: now, into: batch) }
+        eventLoop.onTimer = { [self] now in
+            forwarder.handleTimeout(at: now, into: batch)
+            timeoutStreams(at: now)
+        }
         eventLoop.onSignal = { [self] now in takeRelayed(at: now) }
         eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
         eventLoop.onTurnMeasured = { [self] length in turnTime.observe(nanoseconds: length.nanoseconds) }
@@ -117,11 +128,15 @@ public actor MediaLoop: MediaPlane {
             let (share, isAudio) = forwarder.share(of: packet, to: path)
             return SendShare(id: share, isAudio: isAudio)
         }
+        eventLoop.onOtherRun = { [self] run, batch in
+            run.path.local.kind == .tcp ? queueStream(run, of: batch) : frameRelayed(run, of: batch)
+        }
         batch.onFull = { [unowned self] _ in flush() }
         for address in addresses {
             let index = try eventLoop.addSocket(bind: address, options: socketOptions)
             if let description = eventLoop.description(of: index) { sockets.append(description) }
         }
+        if let tcpAdmission { startStreams(tcpAdmission) }
         if let turnSettings { startTURN(turnSettings) }
     }
 
@@ -137,6 +152,7 @@ public actor MediaLoop: MediaPlane {
             guard (try? await Task.sleep(for: .milliseconds(2))) != nil else { break }
         }
         await eventLoop.stop()
+        streams?.removeAll()
         // The loops hold one another.
         loops = [:]
     }
@@ -164,7 +180,7 @@ public actor MediaLoop: MediaPlane {
         flush()
         forwarder.closeTURNSessions(at: now)
         turnCause.turnEnded()
-        eventLoop.setTimer(at: forwarder.nextDeadline)
+        eventLoop.setTimer(at: earliest(forwarder.nextDeadline, streams?.nextDeadline))
         let events = forwarder.takeEvents()
         guard !events.isEmpty else { return }
         for (peer, event) in events {
@@ -184,6 +200,7 @@ public actor MediaLoop: MediaPlane {
         forwarder.completeBatch()
         eventLoop.send(batch)
         if let framed, !framed.isEmpty { eventLoop.send(framed) }
+        flushStreams()
         guard let readAt = turnCause.readAt else { return }
         let latency = EventLoop.now() - readAt
         overloadSampler.note(delay: latency)
@@ -199,7 +216,11 @@ public actor MediaLoop: MediaPlane {
 
     /// The certificate's fingerprint and the addresses that peers of this loop connect to.
     public func transport() -> MediaTransport {
-        MediaTransport(fingerprint: fingerprint, candidates: candidates(sockets.map(\.local)))
+        MediaTransport(
+            fingerprint: fingerprint,
+            candidates: candidates(sockets.map(\.local)),
+            tcpCandidates: candidates(tcpAddresses)
+        )
     }
 
     /// Makes a peer known, so that its connectivity checks are answered.
@@ -272,6 +293,7 @@ public actor MediaLoop: MediaPlane {
             turn: forwarder.turnCounters.map {
                 TURNMetrics(counters: $0, allocations: forwarder.turnAllocationCount)
             },
+            tcp: tcpMetrics,
             relay: relayCounters
         )
     }

@@ -26,6 +26,8 @@ public struct MediaLoopConfiguration: Sendable {
     public var candidates: @Sendable (_ bound: [TransportAddress]) -> [TransportAddress]
     /// The loop's TURN server; `nil` for none.
     public var turn: TURNSettings?
+    /// Admits TCP connections for ICE, those of all loops that share it; `nil` for no ICE over TCP.
+    public var tcp: TCPAdmission?
     /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
     public var random: @Sendable () -> UInt64
 
@@ -40,6 +42,7 @@ public struct MediaLoopConfiguration: Sendable {
         pausesUnusedLayers: Bool = true,
         candidates: @escaping @Sendable (_ bound: [TransportAddress]) -> [TransportAddress] = { $0 },
         turn: TURNSettings? = nil,
+        tcp: TCPAdmission? = nil,
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) {
         self.name = name
@@ -52,6 +55,7 @@ public struct MediaLoopConfiguration: Sendable {
         self.pausesUnusedLayers = pausesUnusedLayers
         self.candidates = candidates
         self.turn = turn
+        self.tcp = tcp
         self.random = random
     }
 }

@@ -22,6 +22,8 @@ public struct MediaMetrics: Sendable {
     public var batchOverflows: Int
     /// The TURN server; `nil` without one.
     public var turn: TURNMetrics?
+    /// ICE over TCP; `nil` without it.
+    public var tcp: TCPMetrics?
     /// What went to and came from the node's other loops.
     public var relay: RelayCounters
 }

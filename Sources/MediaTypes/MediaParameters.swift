@@ -152,12 +152,20 @@ public struct RemoteTransport: Hashable, Sendable {
 public struct LocalTransport: Hashable, Sendable {
     public var credentials: ICECredentials
     public var fingerprint: Fingerprint
-    /// Host candidates, most preferred first.
+    /// Host candidates of UDP, most preferred first.
     public var candidates: [TransportAddress]
+    /// Host candidates of ICE over TCP, which accept connections (RFC 6544 §4.1), most preferred first.
+    public var tcpCandidates: [TransportAddress]
 
-    public init(credentials: ICECredentials, fingerprint: Fingerprint, candidates: [TransportAddress]) {
+    public init(
+        credentials: ICECredentials,
+        fingerprint: Fingerprint,
+        candidates: [TransportAddress],
+        tcpCandidates: [TransportAddress] = []
+    ) {
         self.credentials = credentials
         self.fingerprint = fingerprint
         self.candidates = candidates
+        self.tcpCandidates = tcpCandidates
     }
 }

@@ -3,12 +3,19 @@ public import Wire
 /// The transport of one media loop, as in all of its descriptions.
 public struct MediaTransport: Hashable, Sendable {
     public var fingerprint: Fingerprint
-    /// Host candidates, most preferred first.
+    /// Host candidates of UDP, most preferred first.
     public var candidates: [TransportAddress]
+    /// Host candidates of ICE over TCP, which accept connections (RFC 6544 §4.1), most preferred first; empty without it.
+    public var tcpCandidates: [TransportAddress]
 
-    public init(fingerprint: Fingerprint, candidates: [TransportAddress]) {
+    public init(
+        fingerprint: Fingerprint,
+        candidates: [TransportAddress],
+        tcpCandidates: [TransportAddress] = []
+    ) {
         self.fingerprint = fingerprint
         self.candidates = candidates
+        self.tcpCandidates = tcpCandidates
     }
 }
 

@@ -43,14 +43,16 @@ struct LocalTransportLines {
         return ("IN \(first.ip.isV4 ? "IP4" : "IP6") \(first.ip)", first.port)
     }
 
-    /// `a=candidate` and `a=end-of-candidates`: a lite agent gathers no further candidates.
+    /// `a=candidate` and `a=end-of-candidates`: a lite agent gathers no further candidates. UDP is first, because some clients
+    /// look at the first candidate only.
     var candidateAttributes: [SDPAttribute] {
-        transport.candidates.prefix(RemoteSection.candidatesMax).enumerated().map { index, address in
-            SDPAttribute(
-                "candidate",
-                ICECandidateAttribute(hostAddress: address, preference: UInt16(truncatingIfNeeded: 65_535 - index)).text
-            )
-        } + [SDPAttribute("end-of-candidates")]
+        let udp = transport.candidates.prefix(RemoteSection.candidatesMax).enumerated().map { index, address in
+            ICECandidateAttribute(hostAddress: address, preference: UInt16(truncatingIfNeeded: 65_535 - index))
+        }
+        let tcp = transport.tcpCandidates.prefix(RemoteSection.candidatesMax).enumerated().map { index, address in
+            ICECandidateAttribute(passiveTCPAddress: address, preference: UInt16(truncatingIfNeeded: 8_191 - index))
+        }
+        return (udp + tcp).map { SDPAttribute("candidate", $0.text) } + [SDPAttribute("end-of-candidates")]
     }
 
     var credentialAttributes: [SDPAttribute] {

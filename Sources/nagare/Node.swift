@@ -68,6 +68,7 @@ struct Node {
         } catch {
             throw .system("No certificate for media could be made: \(error).")
         }
+        let tcp = configuration.usesICETCP ? TCPAdmission(configuration.limits.tcp) : nil
         var loops: [MediaLoop] = []
         for index in 0..<configuration.loops {
             do throws(EventLoopError) {
@@ -82,7 +83,8 @@ struct Node {
                             sendRate: configuration.sendRate,
                             pausesUnusedLayers: configuration.pausesUnusedLayers,
                             candidates: configuration.candidates(bound:),
-                            turn: configuration.turnSettings
+                            turn: configuration.turnSettings,
+                            tcp: tcp
                         ),
                         listeningOn: configuration.mediaAddresses(loop: index),
                         onEvents: { relay.carry($0) }
@@ -95,17 +97,27 @@ struct Node {
         }
         let shortfalls = await loops.first?.sockets.first?.shortfalls ?? []
         for shortfall in shortfalls { logger.warning("\(shortfall.sentence)") }
+        for loop in loops {
+            for failure in await loop.tcpFailures {
+                logger.warning(
+                    "\(failure.sentence) Until then, clients whose network blocks UDP cannot connect there; --ice-tcp off ends this warning."
+                )
+            }
+        }
         return await MediaLoops(linking: loops)
     }
 
     private func logCandidates(_ loops: MediaLoops) async {
         for loop in loops.loops {
-            let candidates = await loop.transport().candidates.map(\.description)
+            let transport = await loop.transport()
+            let candidates = transport.candidates.map(\.description)
+            let tcpCandidates = transport.tcpCandidates.map(\.description)
             logger.info(
                 "media",
                 metadata: [
                     "loop": "\(loop.location.loop.rawValue)",
                     "candidates": "\(candidates.joined(separator: " "))",
+                    "tcp": "\(tcpCandidates.joined(separator: " "))",
                 ]
             )
         }

@@ -28,13 +28,15 @@ enum MediaBench {
     static func makeLoop(
         _ log: EventLog = EventLog(),
         loop: UInt16 = 0,
-        listeningOn texts: [String] = ["127.0.0.1:0"]
+        listeningOn texts: [String] = ["127.0.0.1:0"],
+        tcp: TCPAdmission? = nil
     ) async throws -> MediaLoop {
         try await MediaLoop.start(
             MediaLoopConfiguration(
                 name: "media",
                 certificate: DTLSCertificate.generate(),
-                location: MediaLocation(loop: LoopIndex(rawValue: loop))
+                location: MediaLocation(loop: LoopIndex(rawValue: loop)),
+                tcp: tcp
             ),
             listeningOn: texts.compactMap { TransportAddress($0) },
             onEvents: log.append

@@ -163,6 +163,11 @@ import Wire
         Mistake(file: "announce: []", sentence: "announce in nagare.yaml is empty."),
         Mistake(file: "http: [127.0.0.1:1]", sentence: "http in nagare.yaml takes one value, not a list."),
         Mistake(file: "tokn: x", sentence: "nagare.yaml has the unknown key \"tokn\" (do you mean \"token\"?)."),
+        Mistake(
+            flags: ["--http", "0.0.0.0:7001", "--media", "192.0.2.1:7000", "--loops", "2"],
+            sentence: "--http 0.0.0.0:7001 is a port of --media 192.0.2.1:7000, where the loops listen on TCP too: "
+                + "choose another port, or set --ice-tcp off."
+        ),
         Mistake(file: "turn-server: x", sentence: "nagare.yaml has the unknown key \"turn-server\"."),
         Mistake(
             flags: ["--auth-webhook-url", "hooks.example/auth"],

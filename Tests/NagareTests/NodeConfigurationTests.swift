@@ -186,6 +186,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         usesGRO: false,
         sendRate: sendRate,
         pausesUnusedLayers: false,
+        usesICETCP: false,
         turn: .on,
         tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
         proxies: proxies,
@@ -222,7 +223,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "--control-loops", "3", "--srtp-backend", "openssl", "--udp-gso", "off", "--udp-gro", "off", "--tls-cert",
             "/etc/c.pem", "--bandwidth-estimation", "off", "--bandwidth-probing", "no", "--send-rate-min", "50",
             "--send-rate-start", "900", "--send-rate-max", "4000", "--pause-unused-layers", "off",
-            "--turn", "on", "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG", "--grace", "3",
+            "--ice-tcp", "off", "--turn", "on", "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG",
+            "--grace", "3",
             "--ayame-auth-webhook-url", "https://hooks.example/ayame/auth", "--ayame-disconnect-webhook-url",
             "https://hooks.example/ayame/disconnect", "--relay-media", "server",
             "--event-webhook-url", "https://hooks.example/events", "--session-webhook-url",
@@ -243,7 +245,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_ANNOUNCE": "203.0.113.7,::1", "NAGARE_ADMIN": "127.0.0.1:3001", "NAGARE_LOOPS": "2",
             "NAGARE_CONTROL_LOOPS": "3", "NAGARE_BANDWIDTH_ESTIMATION": "off", "NAGARE_BANDWIDTH_PROBING": "off",
             "NAGARE_SEND_RATE_MIN": "50", "NAGARE_SEND_RATE_START": "900", "NAGARE_SEND_RATE_MAX": "4000",
-            "NAGARE_PAUSE_UNUSED_LAYERS": "off", "NAGARE_TURN": "on",
+            "NAGARE_PAUSE_UNUSED_LAYERS": "off", "NAGARE_ICE_TCP": "off", "NAGARE_TURN": "on",
             "NAGARE_SRTP_BACKEND": "openssl", "NAGARE_UDP_GSO": "off", "NAGARE_UDP_GRO": "false",
             "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
             "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
@@ -286,6 +288,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 send-rate-start: 900
                 send-rate-max: 4000
                 pause-unused-layers: off
+                ice-tcp: off
                 turn: on
                 tls-cert: /etc/c.pem
                 tls-key: /etc/k.pem

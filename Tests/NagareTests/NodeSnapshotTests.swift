@@ -26,6 +26,7 @@ import Wire
                     forwardingLatency: .shortTimes,
                     queuedDatagrams: 3,
                     batchOverflows: 0,
+                    tcp: TCPMetrics(),
                     relay: RelayCounters()
                 )
             )
@@ -69,6 +70,17 @@ import Wire
                 #expect(
                     text.contains("\nnagare_peers_closed_total{loop=\"\(loop)\",reason=\"\(reason.rawValue)\"} 0\n")
                 )
+            }
+            for reason in TCPEndReason.allCases {
+                #expect(
+                    text.contains("\nnagare_tcp_ended_total{loop=\"\(loop)\",reason=\"\(reason.rawValue)\"} 0\n")
+                )
+            }
+            for (name, reason) in [
+                ("refused", "node_limit"), ("refused", "address_limit"), ("refused", "unauthenticated_limit"),
+                ("packets_dropped", "awaits_key_frame"), ("packets_dropped", "no_connection"),
+            ] {
+                #expect(text.contains("\nnagare_tcp_\(name)_total{loop=\"\(loop)\",reason=\"\(reason)\"} 0\n"))
             }
             #expect(text.contains("\nnagare_send_queue_datagrams{loop=\"\(loop)\"} 3\n"))
         }

@@ -26,6 +26,25 @@ enum NegotiationServer {
 private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawValue: value) }
 
 @Suite struct NegotiationPublishTests {
+    @Test func `TCP candidates follow those of UDP, in every section that has candidates`() throws {
+        var local = NegotiationServer.local
+        local.tcpCandidates = local.candidates
+        let offer = try #require(PublishOffers.all.first).text
+        let answer = try PublishOffer(parsing: offer).answer(local: local, sessionID: 42).answer
+        let candidates = try SessionDescription(parsing: answer).media
+            .map { $0.attributes.values(of: "candidate").compactMap { ICECandidateAttribute($0) } }
+            .filter { !$0.isEmpty }
+        #expect(!candidates.isEmpty)
+        for section in candidates {
+            #expect(section.map(\.transport) == ["udp", "udp", "tcp", "tcp"])
+            #expect(section.map(\.priority) == section.map(\.priority).sorted(by: >))
+            #expect(Set(section.map(\.foundation)).count == 4)
+            #expect(section.suffix(2).allSatisfy { $0.tcpType == .passive && $0.address == nil && $0.port == 7_000 })
+        }
+        // Without them nothing changes.
+        #expect(try !NegotiationServer.publish(offer).answer.contains(" tcp "))
+    }
+
     @Test(arguments: PublishOffers.all)
     func `every client's offer gets a legal answer`(sample: SampleOffer) throws {
         let offer = try SessionDescription(parsing: sample.text)

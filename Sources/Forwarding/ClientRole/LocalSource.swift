@@ -51,7 +51,10 @@ package final class LocalSource {
             track.take(packet, description, of: stream, core: core, into: batch)
         else { return }
         stream.noteArrival(description, bytes: packet.byteCount, at: now)
-        if description.startsKeyFrame { stream.keyFrames.receivedKeyFrame(at: now) }
+        if description.startsKeyFrame {
+            stream.noteKeyFrameStart(description)
+            stream.keyFrames.receivedKeyFrame(at: now)
+        }
     }
 
     /// Whether a receiver wants a key frame now; asking counts as having been told.

@@ -50,6 +50,8 @@ package final class ReceivedStream {
     private(set) var layers = EncodingLayers()
     /// The first packet of the newest key frame, and when it came.
     private var keyFrame: (sequence: ExtendedSequenceNumber, timestamp: RTPTimestamp, at: Instant)?
+    /// Of the key frame that began to arrive last; `nil` before the first.
+    private(set) var keyFrameTimestamp: RTPTimestamp?
     /// Bytes of the newest key frame that was measured; 0 before the first.
     private(set) var keyFrameBytes = 0
     private var measuredKeyFrame: ExtendedSequenceNumber?
@@ -168,8 +170,12 @@ package final class ReceivedStream {
         layerBytes[index] &+= UInt32(truncatingIfNeeded: bytes)
     }
 
+    /// A key frame began to arrive.
+    func noteKeyFrameStart(_ description: PacketDescription) { keyFrameTimestamp = description.timestamp }
+
     /// Takes the first packet of a key frame, and the sizes that it names.
     func noteKeyFrame(_ description: PacketDescription, _ payload: RawSpan, codec: CodecName) {
+        noteKeyFrameStart(description)
         if keyFrame.map({ $0.sequence < description.sequence }) ?? true {
             keyFrame = (description.sequence, description.timestamp, description.receivedAt)
         }

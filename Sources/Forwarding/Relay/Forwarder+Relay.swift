@@ -245,6 +245,7 @@ extension Forwarder {
                     at: now
                 )
                 stream.noteArrival(description, bytes: bytes.byteCount, at: now)
+                if description.startsKeyFrame { stream.noteKeyFrameStart(description) }
                 if description.startsKeyFrame, known != nil { stream.noteRelayedStructure(bytes, description) }
                 _ = track.take(bytes, description, of: stream, core: self, into: batch)
             }

@@ -100,10 +100,16 @@ extension Peer {
         return ip.isV4 ? ip.low : ip.high
     }
 
-    /// Bytes of the IP and UDP headers on the selected pair, and of a TURN channel's.
+    /// Bytes of the headers on the selected pair at most: IP and UDP, and a TURN channel's; or IP, TCP with timestamps, and
+    /// the length of RFC 4571.
     private var headerBytes: Int {
         guard let path = transport.selectedPath else { return 28 }
-        return (path.remote.ip.isV4 ? 28 : 48) + (path.local.kind == .relayed ? 4 : 0)
+        let ip = path.remote.ip.isV4 ? 20 : 40
+        switch path.local.kind {
+        case .udp: return ip + 8
+        case .relayed: return ip + 8 + 4
+        case .tcp: return ip + 32 + 2
+        }
     }
 
     /// The selected pair changed: nothing is known of the new one.

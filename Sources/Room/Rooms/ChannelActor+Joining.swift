@@ -70,7 +70,8 @@ extension ChannelActor {
             local: LocalTransport(
                 credentials: context.environment.iceCredentials(),
                 fingerprint: transport.fingerprint,
-                candidates: transport.candidates
+                candidates: transport.candidates,
+                tcpCandidates: transport.tcpCandidates
             ),
             turn: turn,
             location: place.location,

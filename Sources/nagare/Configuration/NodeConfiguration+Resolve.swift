@@ -38,6 +38,7 @@ extension NodeConfiguration {
             usesGRO: try reader.boolean(.udpGRO) ?? true,
             sendRate: try reader.sendRate(),
             pausesUnusedLayers: try reader.boolean(.pauseUnusedLayers) ?? true,
+            usesICETCP: try reader.boolean(.iceTCP) ?? true,
             turn: try reader.turn() ?? .auto,
             tls: try tls(reader),
             proxies: try reader.proxies(),
@@ -56,6 +57,7 @@ extension NodeConfiguration {
             warnings: unknownVariables.map { "\($0) is set, but is not a setting." }
         )
         try configuration.checkAddresses()
+        try configuration.checkTCPPorts()
         try configuration.checkAccess()
         let chosenMedia = try reader.addresses(.media) ?? []
         try configuration.checkDevelopment(chosenMedia)
@@ -105,6 +107,23 @@ extension NodeConfiguration {
                 if sharesAddress && overlaps {
                     throw .usage(
                         "--media \(left) and \(right) overlap: each of the \(loops) loops takes the next port."
+                    )
+                }
+            }
+        }
+    }
+
+    /// The media loops start first, and would take a port that a web listener needs.
+    private func checkTCPPorts() throws(StartupError) {
+        guard usesICETCP else { return }
+        for (setting, address) in [(Setting.http, http), (.admin, admin)] where address.port != 0 {
+            for socket in media where socket.port != 0 {
+                let sharesAddress = socket.ip == address.ip || socket.ip.isUnspecified || address.ip.isUnspecified
+                let isInRange = (0..<loops).contains(Int(address.port) - Int(socket.port))
+                if sharesAddress && isInRange {
+                    throw .usage(
+                        "\(setting.flag) \(address) is a port of --media \(socket), where the loops listen on TCP too: choose "
+                            + "another port, or set --ice-tcp off."
                     )
                 }
             }

@@ -26,7 +26,7 @@ struct NodeConfiguration: Equatable, Sendable {
     var isDevelopment: Bool
     /// The listener of the page, WHIP, WHEP and Sora signaling.
     var http: TransportAddress
-    /// The UDP sockets of loop 0. Loop i binds the same addresses, i ports further.
+    /// The UDP sockets of loop 0, and the TCP listeners. Loop i binds the same addresses, i ports further.
     var media: [TransportAddress]
     /// The addresses in candidates in place of the sockets' own; empty when those are right.
     var announce: [IPAddress]
@@ -46,6 +46,8 @@ struct NodeConfiguration: Equatable, Sendable {
     var sendRate = SendRateSettings()
     /// Whether clients are asked to pause simulcast layers that nobody wants.
     var pausesUnusedLayers = true
+    /// Whether the media loops accept ICE over TCP.
+    var usesICETCP = true
     /// Which clients are told of the media loops' TURN servers; with `off` the loops have none.
     var turn = TURNAnnouncement.auto
     /// HTTPS, when given.

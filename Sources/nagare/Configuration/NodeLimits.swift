@@ -1,3 +1,4 @@
+import Media
 import Room
 import Signaling
 
@@ -7,6 +8,7 @@ struct NodeLimits: Equatable, Sendable {
     var http = HTTPLimits()
     var webSocket = WebSocketLimits()
     var webhooks = WebhookLimits()
+    var tcp = TCPLimits()
 }
 
 /// A limit under its name in the settings. The setting `limit`, `nagare limits` and the README's table follow from ``all``.
@@ -195,6 +197,31 @@ extension Limit {
             \.webSocket.cheapFramesPerSecond,
             many,
             "pings, pongs and small fragments per second of one WebSocket after the burst"
+        ),
+        Limit("tcp-connections", \.tcp.connectionsMax, many, "TCP connections of the media ports (ICE over TCP)"),
+        Limit(
+            "address-tcp-connections",
+            \.tcp.connectionsPerNetworkMax,
+            many,
+            "TCP connections of the media ports of one client address"
+        ),
+        Limit(
+            "unauthenticated-tcp-connections",
+            \.tcp.unauthenticatedMax,
+            many,
+            "TCP connections of the media ports without a check of a session yet; beyond it the oldest one is closed"
+        ),
+        Limit(
+            "tcp-authentication-seconds",
+            \.tcp.authenticationTimeout,
+            1...60,
+            "seconds until a TCP connection without such a check is closed"
+        ),
+        Limit(
+            "tcp-stall-seconds",
+            \.tcp.stallTimeout,
+            1...60,
+            "seconds until a TCP connection whose client does not read is closed"
         ),
         Limit("webhook-events", \.webhooks.waitingMax, many, "webhook events in the delivery queue"),
         Limit("webhook-questions", \.webhooks.questionsMax, many, "clients that wait for the authentication webhook"),

@@ -226,6 +226,15 @@ extension Setting {
                 "Ask Sora clients to stop sending simulcast layers that nobody has wanted for five seconds.",
                 notes: "A layer is sent again as soon as a viewer wants it."
             )
+        case .iceTCP:
+            SettingDeclaration(
+                .media,
+                .value,
+                "on|off",
+                default: .value("on"),
+                "Accept media over TCP on the media ports too, for clients whose network blocks UDP.",
+                notes: "Clients use it only where UDP does not work. Open the ports for TCP as for UDP."
+            )
         case .turn:
             SettingDeclaration(
                 .media,

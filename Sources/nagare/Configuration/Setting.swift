@@ -23,6 +23,7 @@ enum Setting: String, CaseIterable, Sendable {
     case sendRateStart = "send-rate-start"
     case sendRateMax = "send-rate-max"
     case pauseUnusedLayers = "pause-unused-layers"
+    case iceTCP = "ice-tcp"
     case turn
     case token
     case jwtKey = "jwt-key"

@@ -1,0 +1,83 @@
+import EventLoop
+import Forwarding
+import Wire
+
+/// ICE over TCP on the loop's own media port.
+extension MediaLoop {
+    /// Listens on TCP where the UDP sockets are bound. An address that is not available is noted in ``tcpFailures``, because
+    /// the loop is of use without it.
+    func startStreams(_ admission: TCPAdmission) {
+        let streams = StreamConnections(admission)
+        self.streams = streams
+        let tcp = eventLoop.tcp
+        tcp.onConnection = { path, now in streams.accept(path, at: now) }
+        tcp.onBytes = { [self] bytes, path, now in receivedStream(bytes, path, at: now) }
+        tcp.onWritable = { [self] path, now in
+            streams.writable(path.local, at: now) { tcp.write($1, to: $0) }
+            finishStreams(at: now)
+        }
+        tcp.onEnd = { path, _ in streams.ended(path.local) }
+        for socket in sockets {
+            do throws(EventLoopError) {
+                tcpAddresses.append(try tcp.listen(on: socket.local))
+            } catch {
+                tcpFailures.append(error)
+            }
+        }
+    }
+
+    private func receivedStream(_ bytes: RawSpan, _ path: NetworkPath, at now: Instant) {
+        turnCause.note(now)
+        streams?.receive(bytes, on: path.local, at: now) { packet, path in
+            forwarder.receiveStream(&packet, path: path, at: now, into: batch)
+        }
+        closeStreams()
+    }
+
+    /// Queues the packets of a run for the connection that it goes to.
+    func queueStream(_ run: DatagramBatch.Run, of batch: DatagramBatch) -> Bool {
+        guard let streams else { return false }
+        let now = EventLoop.now()
+        let path = run.path
+        batch.forEachDatagram(of: run) { packet in
+            streams.append(packet, kind: forwarder.streamKind(of: packet, to: path), to: path.local, at: now)
+        }
+        return true
+    }
+
+    /// Writes what was queued for connections since the last call.
+    func flushStreams() {
+        guard let streams, streams.hasPending else { return }
+        let now = EventLoop.now()
+        let tcp = eventLoop.tcp
+        streams.flush(at: now) { tcp.write($1, to: $0) }
+        finishStreams(at: now)
+    }
+
+    /// Ends the connections whose time is over.
+    func timeoutStreams(at now: Instant) {
+        streams?.handleTimeout(at: now) { forwarder.isValidated($0) }
+        closeStreams()
+    }
+
+    private func finishStreams(at now: Instant) {
+        guard let streams else { return }
+        for (path, ssrc) in streams.takeKeyFrameRequests() { forwarder.requestKeyFrame(of: ssrc, over: path, at: now) }
+        closeStreams()
+    }
+
+    private func closeStreams() {
+        guard let streams else { return }
+        for endpoint in streams.takeClosing() { eventLoop.tcp.close(endpoint) }
+    }
+
+    /// The connections' counters; `nil` without ICE over TCP.
+    var tcpMetrics: TCPMetrics? {
+        guard var metrics = streams?.metrics else { return nil }
+        let counters = eventLoop.tcp.counters
+        metrics.acceptErrors = counters.acceptErrors
+        metrics.bytesReceived = counters.bytesReceived
+        metrics.bytesSent = counters.bytesSent
+        return metrics
+    }
+}

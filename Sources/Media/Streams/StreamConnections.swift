@@ -1,0 +1,288 @@
+import Wire
+
+/// The TCP connections of one media loop on which clients use ICE (RFC 6544, framing of RFC 4571): what they must send
+/// first, what waits to be written to them, and when they end. Without I/O: time and bytes come in, and the owner writes and
+/// closes.
+///
+/// The first packet must be a check of a session, in time. After that a connection lives as long as a session's check has
+/// validated it, packets come, and writes are taken.
+@safe
+final class StreamConnections {
+    /// Longer than the time between two checks of any client (RFC 7675 §5.1: 5 s), several of them lost.
+    static let idleMax = Interval.seconds(30)
+    /// Between two looks at all connections: the precision of their time limits.
+    static let sweepInterval = Interval.seconds(1)
+
+    private struct Connection {
+        let path: NetworkPath
+        let acceptedAt: Instant
+        var deframer = StreamDeframer(.rfc4571)
+        var queue = StreamSendQueue(.rfc4571)
+        var isAuthenticated = false
+        var heardAt: Instant
+        /// Since when a write is incomplete.
+        var blockedAt: Instant?
+        var isBlocked: Bool { blockedAt != nil }
+        /// It is in `pending`.
+        var isPending = false
+    }
+
+    /// Takes the first bytes of what is to be written, as many as it can: their count, or `nil` when the connection has failed.
+    typealias Write = (LocalEndpoint, RawSpan) -> Int?
+
+    private let admission: TCPAdmission
+    private let authenticationTimeout: Interval
+    private let stallTimeout: Interval
+    private var connections: [LocalEndpoint: Connection] = [:]
+    /// Those that are not authenticated, the oldest first; some may be gone.
+    private var newcomers: [LocalEndpoint] = []
+    /// Those with packets that were queued since the last ``flush(at:_:)``.
+    private var pending: [LocalEndpoint] = []
+    private var closing: [LocalEndpoint] = []
+    private var keyFrameRequests: [(path: NetworkPath, ssrc: SSRC)] = []
+    private var nextSweep: Instant?
+    private var counted = TCPMetrics()
+    /// Where a packet is decrypted.
+    private let slot = UnsafeMutableRawBufferPointer.allocate(byteCount: DatagramBatch.slotBytes, alignment: 64)
+
+    init(_ admission: TCPAdmission) {
+        self.admission = admission
+        authenticationTimeout = Interval(admission.limits.authenticationTimeout)
+        stallTimeout = Interval(admission.limits.stallTimeout)
+    }
+
+    deinit { unsafe slot.deallocate() }
+
+    /// What has been counted, and the open connections.
+    var metrics: TCPMetrics {
+        var metrics = counted
+        metrics.connections = connections.count
+        for connection in connections.values { metrics.addDrops(of: connection.queue) }
+        return metrics
+    }
+
+    /// When to call ``handleTimeout(at:)`` next; `nil` without connections.
+    var nextDeadline: Instant? { nextSweep }
+
+    /// Packets wait for ``flush(at:_:)``.
+    var hasPending: Bool { !pending.isEmpty }
+
+    /// Whether a packet can be sent there.
+    func isOpen(_ endpoint: LocalEndpoint) -> Bool { connections[endpoint] != nil }
+
+    // MARK: - Connections
+
+    /// Takes a new connection.
+    /// - Returns: whether it stays open.
+    func accept(_ path: NetworkPath, at now: Instant) -> Bool {
+        switch admission.admit(path.remote.ip) {
+        case .refused(let reason):
+            counted.refused[reason, default: 0] &+= 1
+            return false
+        case .admitted: break
+        case .admittedForAnother:
+            guard let oldest = oldestNewcomer() else {
+                admission.release(path.remote.ip, wasAuthenticated: false)
+                counted.refused[.unauthenticatedLimit, default: 0] &+= 1
+                return false
+            }
+            end(oldest, .displaced)
+        }
+        counted.accepted &+= 1
+        connections[path.local] = Connection(path: path, acceptedAt: now, heardAt: now)
+        newcomers.append(path.local)
+        if nextSweep == nil { nextSweep = now + Self.sweepInterval }
+        return true
+    }
+
+    private func oldestNewcomer() -> LocalEndpoint? {
+        forgetOldNewcomers()
+        return newcomers.first
+    }
+
+    private func forgetOldNewcomers() {
+        let isGone = { [connections] (endpoint: LocalEndpoint) in connections[endpoint]?.isAuthenticated != false }
+        let count = newcomers.prefix(while: isGone).count
+        if count > 0 { newcomers.removeFirst(count) }
+    }
+
+    /// The client ended a connection, or it failed; it is closed already.
+    func ended(_ endpoint: LocalEndpoint) {
+        remove(endpoint, .ended)
+    }
+
+    private func end(_ endpoint: LocalEndpoint, _ reason: TCPEndReason) {
+        guard remove(endpoint, reason) else { return }
+        closing.append(endpoint)
+    }
+
+    @discardableResult
+    private func remove(_ endpoint: LocalEndpoint, _ reason: TCPEndReason) -> Bool {
+        guard let connection = connections.removeValue(forKey: endpoint) else { return false }
+        counted.ended[reason, default: 0] &+= 1
+        counted.addDrops(of: connection.queue)
+        admission.release(connection.path.remote.ip, wasAuthenticated: connection.isAuthenticated)
+        return true
+    }
+
+    /// The connections to close, since the last call.
+    func takeClosing() -> [LocalEndpoint] {
+        guard !closing.isEmpty else { return [] }
+        defer { closing.removeAll(keepingCapacity: true) }
+        return closing
+    }
+
+    /// Forgets all connections, at the owner's end.
+    func removeAll() {
+        for endpoint in Array(connections.keys) { remove(endpoint, .sessionEnded) }
+        newcomers = []
+        nextSweep = nil
+    }
+
+    // MARK: - From clients
+
+    /// Takes bytes of a connection, and passes each packet that they complete to `deliver`.
+    /// - Parameter deliver: takes a packet, which it may overwrite, and returns whether a check of a session has validated the
+    ///   path.
+    func receive(
+        _ bytes: RawSpan,
+        on endpoint: LocalEndpoint,
+        at now: Instant,
+        deliver: (inout MutableRawSpan, NetworkPath) -> Bool
+    ) {
+        guard let path = connections[endpoint]?.path, var deframer = connections[endpoint]?.deframer else { return }
+        // The delivery may queue packets for this connection, so the deframer leaves its place, and nothing is copied.
+        connections[endpoint]?.deframer = StreamDeframer(.rfc4571)
+        connections[endpoint]?.heardAt = now
+        var packets: UInt64 = 0
+        var isValid = true
+        do throws(StreamFramingError) {
+            try deframer.append(bytes) { packet in
+                guard isValid else { return }
+                packets &+= 1
+                let place = unsafe UnsafeMutableRawBufferPointer(rebasing: slot[..<packet.byteCount])
+                var copy = unsafe place.mutableBytes
+                copy.store(packet, at: 0)
+                isValid = deliver(&copy, path)
+            }
+            counted.packetsReceived &+= packets
+        } catch {
+            counted.packetsReceived &+= packets
+            end(endpoint, .malformed)
+            return
+        }
+        connections[endpoint]?.deframer = deframer
+        guard packets > 0, let isAuthenticated = connections[endpoint]?.isAuthenticated else { return }
+        if !isValid {
+            end(endpoint, isAuthenticated ? .sessionEnded : .notAuthenticated)
+        } else if !isAuthenticated {
+            connections[endpoint]?.isAuthenticated = true
+            admission.authenticated()
+            forgetOldNewcomers()
+        }
+    }
+
+    // MARK: - To clients
+
+    /// Queues a copy of a packet for a connection.
+    func append(_ packet: RawSpan, kind: StreamPacketKind, to endpoint: LocalEndpoint, at now: Instant) {
+        guard let isPending = connections[endpoint]?.isPending else {
+            counted.packetsWithoutConnection &+= 1
+            return
+        }
+        counted.packetsQueued &+= 1
+        connections[endpoint]?.queue.append(packet, kind: kind, at: now)
+        guard !isPending else { return }
+        connections[endpoint]?.isPending = true
+        pending.append(endpoint)
+    }
+
+    /// Writes what was queued since the last call.
+    func flush(at now: Instant, _ write: Write) {
+        guard !pending.isEmpty else { return }
+        for endpoint in pending {
+            connections[endpoint]?.isPending = false
+            // A blocked connection waits for ``writable(_:at:_:)``.
+            if connections[endpoint]?.isBlocked == false { self.write(to: endpoint, at: now, write) }
+        }
+        pending.removeAll(keepingCapacity: true)
+    }
+
+    /// Writes what waits for a connection that takes bytes again.
+    func writable(_ endpoint: LocalEndpoint, at now: Instant, _ write: Write) {
+        self.write(to: endpoint, at: now, write)
+    }
+
+    private func write(to endpoint: LocalEndpoint, at now: Instant, _ write: Write) {
+        while connections[endpoint]?.queue.prepareWrite(at: now) == true {
+            guard let taken = writeOnce(to: endpoint, write) else {
+                end(endpoint, .ended)
+                return
+            }
+            connections[endpoint]?.queue.finishWrite(taken)
+            if connections[endpoint]?.queue.isBlocked == true {
+                if connections[endpoint]?.isBlocked == false { connections[endpoint]?.blockedAt = now }
+                return
+            }
+            connections[endpoint]?.blockedAt = nil
+        }
+        guard let path = connections[endpoint]?.path else { return }
+        while let ssrc = connections[endpoint]?.queue.nextKeyFrameRequest() {
+            keyFrameRequests.append((path, ssrc))
+        }
+    }
+
+    /// A function of its own, so that the queue's bytes are shared with nobody when the queue changes them.
+    private func writeOnce(to endpoint: LocalEndpoint, _ write: Write) -> Int? {
+        guard let unwritten = connections[endpoint]?.queue.unwritten,
+            let count = write(endpoint, unsafe unwritten.span.bytes)
+        else { return nil }
+        return min(max(count, 0), unwritten.count)
+    }
+
+    /// The videos that go on with a key frame only, since the last call.
+    func takeKeyFrameRequests() -> [(path: NetworkPath, ssrc: SSRC)] {
+        guard !keyFrameRequests.isEmpty else { return [] }
+        defer { keyFrameRequests.removeAll(keepingCapacity: true) }
+        return keyFrameRequests
+    }
+
+    // MARK: - Time
+
+    /// Ends the connections whose time is over.
+    /// - Parameter isValidated: whether a check of a session that still exists has validated a path.
+    func handleTimeout(at now: Instant, isValidated: (NetworkPath) -> Bool) {
+        guard let due = nextSweep, due <= now else { return }
+        for connection in Array(connections.values) {
+            let endpoint = connection.path.local
+            if let blockedAt = connection.blockedAt, now - blockedAt >= stallTimeout {
+                end(endpoint, .stalled)
+            } else if connection.isAuthenticated {
+                if !isValidated(connection.path) {
+                    end(endpoint, .sessionEnded)
+                } else if now - connection.heardAt >= Self.idleMax {
+                    end(endpoint, .idle)
+                }
+            } else if now - connection.acceptedAt >= authenticationTimeout {
+                end(endpoint, .authenticationTimeout)
+            }
+        }
+        newcomers.removeAll { connections[$0]?.isAuthenticated != false }
+        nextSweep = connections.isEmpty ? nil : now + Self.sweepInterval
+    }
+}
+
+extension TCPMetrics {
+    fileprivate mutating func addDrops(of queue: StreamSendQueue) {
+        for reason in StreamDropReason.allCases where queue.drops(reason) > 0 {
+            dropped[reason, default: 0] &+= UInt64(queue.drops(reason))
+        }
+    }
+}
+
+extension Interval {
+    fileprivate init(_ duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        self.init(nanoseconds: seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
+    }
+}

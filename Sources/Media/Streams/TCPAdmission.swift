@@ -1,0 +1,138 @@
+import Synchronization
+public import Wire
+
+/// The limits on TCP connections of a node, all its media loops together.
+public struct TCPLimits: Hashable, Sendable {
+    public var connectionsMax: Int
+    /// Of one network: an IPv4 address, or the /64 of an IPv6 address.
+    public var connectionsPerNetworkMax: Int
+    /// Connections on which no check of a session has arrived yet. Beyond it the oldest of them is closed.
+    public var unauthenticatedMax: Int
+    /// The time for that check.
+    public var authenticationTimeout: Duration
+    /// The time for one write of up to 16 KiB.
+    public var stallTimeout: Duration
+
+    /// - Parameters:
+    ///   - connectionsMax: browsers try TCP besides UDP, so that each client has a connection for some seconds.
+    ///   - connectionsPerNetworkMax: the clients behind one NAT.
+    public init(
+        connectionsMax: Int = 10_000,
+        connectionsPerNetworkMax: Int = 1_000,
+        unauthenticatedMax: Int = 1_000,
+        authenticationTimeout: Duration = .seconds(10),
+        stallTimeout: Duration = .seconds(10)
+    ) {
+        self.connectionsMax = connectionsMax
+        self.connectionsPerNetworkMax = connectionsPerNetworkMax
+        self.unauthenticatedMax = unauthenticatedMax
+        self.authenticationTimeout = authenticationTimeout
+        self.stallTimeout = stallTimeout
+    }
+}
+
+/// Counts the TCP connections of a node's media loops against the node's limits. Asked for each connection, not for each
+/// packet.
+public final class TCPAdmission: Sendable {
+    private struct State {
+        var connections = 0
+        var unauthenticated = 0
+        var byNetwork: [IPAddress: Int] = [:]
+    }
+    /// What becomes of a new connection.
+    enum Verdict: Hashable {
+        case admitted
+        /// It may stay if another one that is not authenticated is closed.
+        case admittedForAnother
+        case refused(TCPRefusal)
+    }
+
+    public let limits: TCPLimits
+    private let state = Mutex(State())
+
+    public init(_ limits: TCPLimits = TCPLimits()) { self.limits = limits }
+
+    /// Counts a new connection, unless it is refused.
+    func admit(_ remote: IPAddress) -> Verdict {
+        let network = Self.network(of: remote)
+        return state.withLock { state in
+            guard state.connections < limits.connectionsMax else { return .refused(.nodeLimit) }
+            let count = state.byNetwork[network, default: 0]
+            guard count < limits.connectionsPerNetworkMax else { return .refused(.networkLimit) }
+            state.connections += 1
+            state.unauthenticated += 1
+            state.byNetwork[network] = count + 1
+            return state.unauthenticated > limits.unauthenticatedMax ? .admittedForAnother : .admitted
+        }
+    }
+
+    /// A counted connection is authenticated now.
+    func authenticated() { state.withLock { $0.unauthenticated -= 1 } }
+
+    /// A counted connection has ended.
+    func release(_ remote: IPAddress, wasAuthenticated: Bool) {
+        let network = Self.network(of: remote)
+        state.withLock { state in
+            state.connections -= 1
+            if !wasAuthenticated { state.unauthenticated -= 1 }
+            let count = state.byNetwork[network, default: 1] - 1
+            state.byNetwork[network] = count > 0 ? count : nil
+        }
+    }
+
+    /// The counted connections, and those of them that are not authenticated.
+    var counts: (all: Int, unauthenticated: Int) { state.withLock { ($0.connections, $0.unauthenticated) } }
+
+    private static func network(of address: IPAddress) -> IPAddress {
+        address.isV4 ? address : IPAddress(high: address.high, low: 0)
+    }
+}
+
+/// Why a TCP connection was not accepted.
+public enum TCPRefusal: String, Hashable, Sendable, CaseIterable {
+    case nodeLimit = "node_limit"
+    case networkLimit = "address_limit"
+    /// Too many connections are not authenticated, and none of this loop can make room.
+    case unauthenticatedLimit = "unauthenticated_limit"
+}
+
+/// Why a TCP connection ended.
+public enum TCPEndReason: String, Hashable, Sendable, CaseIterable {
+    /// The client ended it, or it failed.
+    case ended
+    /// What came first was no check of a session.
+    case notAuthenticated = "not_authenticated"
+    /// No check of a session came in time.
+    case authenticationTimeout = "authentication_timeout"
+    /// A newer connection took its place before it was authenticated.
+    case displaced
+    /// A frame was longer than any packet.
+    case malformed
+    /// The session ended, or has connections that are newer.
+    case sessionEnded = "session_ended"
+    /// Nothing came for a time in which every client sends checks.
+    case idle
+    /// The client did not read.
+    case stalled
+}
+
+/// A snapshot of the TCP connections of one media loop.
+public struct TCPMetrics: Hashable, Sendable {
+    /// The open connections.
+    public var connections = 0
+    public var accepted: UInt64 = 0
+    /// Failures of the system to accept a connection.
+    public var acceptErrors: UInt64 = 0
+    public var bytesReceived: UInt64 = 0
+    public var bytesSent: UInt64 = 0
+    public var packetsReceived: UInt64 = 0
+    /// Packets queued for a connection; most are written at once.
+    public var packetsQueued: UInt64 = 0
+    /// Packets for connections that have ended.
+    public var packetsWithoutConnection: UInt64 = 0
+    public var refused: [TCPRefusal: UInt64] = [:]
+    public var ended: [TCPEndReason: UInt64] = [:]
+    public var dropped: [StreamDropReason: UInt64] = [:]
+
+    public init() {}
+}
