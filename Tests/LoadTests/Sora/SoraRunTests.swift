@@ -69,7 +69,7 @@ struct SoraRunTests {
         await room.shutdown()
     }
 
-    @Test func `a member whose signaling and media both end is counted once, with the reason of its signaling`() async throws {
+    @Test func `a member whose signaling and media end is counted once, for its signaling`() async throws {
         let (room, server) = try await InProcessRoom.start(spoiling: 1)
         var configuration = configuration(server)
         configuration.conferenceMembers = 2
