@@ -1,6 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// Without NonisolatedNonsendingByDefault: when an asynchronous function of that kind throws an actor's error, Swift 6.3.1
+// leaves its caller on that actor's executor. The caller's actor then runs on two threads at once.
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .strictMemorySafety(),
@@ -8,7 +10,6 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableExperimentalFeature("Lifetimes"),
 ]
 

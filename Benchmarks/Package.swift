@@ -13,7 +13,6 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableExperimentalFeature("Lifetimes"),
     .unsafeFlags(["-package-name", product]),
 ]

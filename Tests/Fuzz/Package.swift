@@ -8,7 +8,6 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableExperimentalFeature("Lifetimes"),
     // libFuzzer has its own `main`.
     .unsafeFlags(["-parse-as-library"]),

@@ -12,7 +12,13 @@ import Wire
 final class TestControlLoop: SerialExecutor {
     private let queue = DispatchQueue(label: "control")
     private let count = Atomic<Int>(0)
+    private let key = DispatchSpecificKey<Bool>()
     var jobCount: Int { count.load(ordering: .relaxed) }
+
+    init() { queue.setSpecific(key: key, value: true) }
+
+    /// Whether the caller runs on this loop.
+    var isCurrent: Bool { DispatchQueue.getSpecific(key: key) ?? false }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
@@ -24,6 +30,28 @@ final class TestControlLoop: SerialExecutor {
     /// No job runs from now on.
     func suspend() { queue.suspend() }
     func resume() { queue.resume() }
+}
+
+/// A client's signaling, with an executor of its own.
+private actor TestSignaling {
+    private nonisolated let loop = TestControlLoop()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    /// - Returns: whether the signaling is on its own executor after the refusal; `nil` without a refusal.
+    func isIsolatedAfterRefusal(of request: JoinRequest, by rooms: Rooms) async -> Bool? {
+        do throws(RoomError) {
+            _ = try await rooms.reserve(request)
+            return nil
+        } catch {
+            return loop.isCurrent
+        }
+    }
+
+    /// - Returns: whether the signaling is on its own executor after the answer.
+    func isIsolatedAfterReservation(_ request: JoinRequest, in rooms: Rooms) async throws -> Bool {
+        _ = try await rooms.reserve(request)
+        return loop.isCurrent
+    }
 }
 
 @Suite(.timeLimit(.minutes(30)))
@@ -51,6 +79,17 @@ struct ChannelActorTests {
         let shares = Dictionary(grouping: Self.names, by: Self.index).mapValues(\.count)
         #expect(shares.values.allSatisfy { $0 >= 30 }, "\(shares)")
         #expect(await rooms.isEmpty)
+    }
+
+    /// Errors must not leave the caller on the channel's executor, where it would run at the same time as its other jobs.
+    @Test func `signaling goes on with its own executor after an answer and after an error`() async throws {
+        var limits = RoomLimits()
+        limits.participantsPerChannelMax = 1
+        let rooms = Rooms(planes: [FakeMediaPlane()], limits: limits, controlLoops: [TestControlLoop()])
+        let request = JoinRequest(channel: Self.names[0], role: .sendonly)
+        let signaling = TestSignaling()
+        #expect(try await signaling.isIsolatedAfterReservation(request, in: rooms))
+        #expect(await signaling.isIsolatedAfterRefusal(of: request, by: rooms) == true)
     }
 
     @Test func `a busy control loop delays no channel of another loop`() async throws {

@@ -435,6 +435,7 @@ struct AyameLiveTests {
             while await !bench.rooms.isEmpty { await Task.yield() }
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 try await alice.send(#"{"type":"register","roomId":"call"}"#)
+                _ = try await aliceInput.message("accept")
                 try await alice.send(#"{"type":"offer","sdp":"nonsense"}"#)
                 #expect(try await aliceInput.message("reject")["reason"]?.string?.isEmpty == false)
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "REJECTED"))
