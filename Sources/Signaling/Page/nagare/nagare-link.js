@@ -224,14 +224,15 @@ export class Link {
 
   /**
    * Closes the WebSocket, then the peer connection. The server takes the end of the media alone for a leave, so unless this
-   * is one, the WebSocket has a moment to end first: a half-open one never confirms its close.
+   * is one, the WebSocket has a moment to end first: a half-open one never confirms its close, and the server may notice the
+   * end of a lost one later than the client.
    */
   #close(isFinal) {
     const { peer } = this;
     const socket = this.#socket;
     if (peer) peer.onconnectionstatechange = peer.ontrack = null;
     if (socket) socket.onopen = socket.onmessage = socket.onclose = null;
-    if (!peer || isFinal || !socket || socket.readyState === WebSocket.CLOSED) {
+    if (!peer || isFinal || !socket) {
       peer?.close();
     } else {
       const timer = setTimeout(() => peer.close(), closeMilliseconds);
