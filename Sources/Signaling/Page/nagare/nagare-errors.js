@@ -11,6 +11,9 @@ export class NagareError extends Error {
 /** A call with a wrong argument. */
 export const badParameter = (message) => new NagareError('BAD-PARAMETER', message, 16974081);
 
+const noMediaPath = 'No network path to the server was found for media. Every firewall on the way must allow the UDP media ' +
+  'port (7000 and up by default) or its TCP port, and the server must announce an address that this device can reach.';
+
 /** The ends after which a client must not return by itself, and the `reason` of their `bye`. */
 const byes = {
   'KICKED': 'kicked', 'DISCONNECTED-API': 'kicked', 'BANNED': 'banned', 'CHANNEL-TERMINATED': 'terminated',
@@ -38,7 +41,7 @@ const sentences = {
   'ROLE-SET-BY-OPERATOR': 'An operator keeps you in the audience.',
   'UNKNOWN-CODEC-TYPE': 'The server does not support this codec. Choose another one.',
   'SERVER-SHUTDOWN': 'The server is restarting.',
-  'CONNECTION-CREATED-WAIT-TIMEOUT-ERROR': 'No network path to the server was found for media.',
+  'CONNECTION-CREATED-WAIT-TIMEOUT-ERROR': noMediaPath,
   'ICE-CONNECTION-STATE-FAILED': 'The media connection was lost.',
   'CONNECTION-STATE-FAILED': 'The media connection could not be secured.',
   'PONG-TIMEOUT-ERROR': 'The server heard nothing from this browser for a minute.',
@@ -86,8 +89,7 @@ export function unreachableMedia(sdp = '') {
   const text = isLoopback && /Firefox\//.test(navigator.userAgent)
     ? 'Firefox sends no media to 127.0.0.1, the only address that the server announced. Start the server with this ' +
       'machine’s network address (--media), or use another browser.'
-    : 'No network path to the server was found for media. Every firewall on the way must allow the UDP media port ' +
-      '(7000 and up by default), and the server must announce an address that this device can reach.';
+    : noMediaPath;
   return { reason: 'MEDIA-UNREACHABLE', text, code: 0x01050201 };
 }
 
