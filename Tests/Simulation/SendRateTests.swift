@@ -89,6 +89,30 @@ import Wire
         #expect(playing(peer) == "l")
     }
 
+    @Test func `a picture that begins and stands still is not called limited by the network`() throws {
+        let world = try World(seed: 44, estimates: true)
+        var settings = MediaClient.Settings()
+        settings.video?.bitrate = 20_000
+        settings.sendsAudio = false
+        let publisher = try world.publish(settings)
+        let viewer = try world.watch()
+        try world.connect(viewer, to: publisher)
+        let peer = try #require(world.nodePeer(viewer))
+        world.run(for: .milliseconds(700))
+        publisher.client?.setSending(false)
+        var limits: Set<SendingStatistics.Limit> = []
+        var isTargetBelowDemand = false
+        for _ in 0..<50 {
+            world.run(for: .milliseconds(100))
+            let sending = peer.sendingStatistics(at: world.now)
+            limits.insert(sending.limit)
+            if sending.target < sending.demand { isTargetBelowDemand = true }
+        }
+        // What the picture takes is a guess at first, and nothing was sent that shows that the path carries as much.
+        #expect(isTargetBelowDemand)
+        #expect(limits == [.demand])
+    }
+
     @Test func `a viewer on another loop is allocated layers as a local one is`() throws {
         let world = try World(seed: 43, loops: 2, estimates: true)
         let publisher = try world.publish(rids: Self.rids)

@@ -62,6 +62,8 @@ package struct LayerAllocation: Equatable, Sendable {
     var upgrade: Int?
     /// Everything that the slots want is allocated.
     var isWhole = false
+    /// Everything that the slots want is allocated, at costs that change slowly.
+    var isSteady = false
     /// When the allocation may change though neither the requests nor the rate do.
     var retryAt: Instant?
 }

@@ -264,8 +264,9 @@ package struct LayerAllocator: Sendable {
             allocation.demand += ladders.cost(steps.count, of: slot)
         }
         allocation.allocated = cost(next)
+        allocation.isWhole = allocation.allocated == allocation.demand
         // A screen's cost changes with its peaks, whatever the rate does.
-        allocation.isWhole = allocation.allocated == allocation.demand && !requests.contains(where: \.isScreen)
+        allocation.isSteady = allocation.isWhole && !requests.contains(where: \.isScreen)
         allocation.demand = allocation.demand > 0 ? upgradeRate(allocation.demand) : 0
         coveredCost = allocation.allocated <= rate ? allocation.allocated : min(coveredCost, allocation.allocated)
         allocation.retryAt = retryTime(rate, at: now)

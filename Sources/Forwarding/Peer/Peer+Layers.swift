@@ -54,7 +54,8 @@ extension Peer {
         allocatedRate = rate
         allocatedLayersRate = allocation.allocated + audio
         allocationDueAt = allocation.retryAt
-        settledRate = allocation.isWhole && sendRate.carried == nil ? allocation.demand + audio : nil
+        isAllocationWhole = allocation.isWhole
+        settledRate = allocation.isSteady && sendRate.carried == nil ? allocation.demand + audio : nil
         settledUntil = now + Self.settledTime
         sendRate.setDemand(allocation.demand + audio, at: now)
         sendRate.setUpgrade(allocation.upgrade.map { $0 + audio })

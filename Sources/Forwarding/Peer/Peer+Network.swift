@@ -65,9 +65,8 @@ extension Peer {
 
     /// What the peer's network carries of what is wanted, 0…1; `nil` where that is not known or nothing is wanted.
     private var rateShare: Double? {
-        guard let sending = sendRate?.statistics(pacerDelay: .zero, retransmissionShare: 0), sending.demand > 0 else {
-            return nil
-        }
+        let sending = sendingStatistics()
+        guard sending.demand > 0 else { return nil }
         switch (sending.state, sending.limit) {
         // Probes have not yet found out. Without reports the last estimate says nothing.
         case (.unlimited, _), (.start, _), (.stale, _), (_, .silence): return nil

@@ -65,6 +65,8 @@ package final class Peer {
     var allocatedLayersRate = 0
     /// When a change of layers that was put off is looked at again.
     var allocationDueAt: Instant?
+    /// All that the slots want is allocated.
+    var isAllocationWhole = false
     /// Bit/s that carry all that is wanted, when all of it is allocated; `nil` else.
     var settledRate: Int?
     /// Until then ``settledRate`` counts.

@@ -189,14 +189,25 @@ extension Peer {
 
     /// How much the peer is sent, and why.
     func sendingStatistics(at now: Instant) -> SendingStatistics {
-        guard let sendRate else { return SendingStatistics() }
-        return unsafe sendRate.statistics(
-            pacerDelay: transport.egress.queueDelay,
-            retransmissionShare: transport.egress.state.pointee.sentPackets.retransmissionShare(
-                since: now - .seconds(1),
-                until: now
-            )
+        let retransmissionShare = unsafe transport.egress.state.pointee.sentPackets.retransmissionShare(
+            since: now - .seconds(1),
+            until: now
         )
+        return sendingStatistics(retransmissionShare: retransmissionShare)
+    }
+
+    /// - Parameter retransmissionShare: of the bytes of the last second.
+    func sendingStatistics(retransmissionShare: Double = 0) -> SendingStatistics {
+        guard let sendRate else { return SendingStatistics() }
+        var statistics = sendRate.statistics(
+            pacerDelay: transport.egress.queueDelay,
+            retransmissionShare: retransmissionShare
+        )
+        // Media that take little never show that the path carries more: the target stays low although nothing is missing.
+        if isAllocationWhole, statistics.limit == .delay, statistics.state == .start || statistics.state == .steady {
+            statistics.limit = .demand
+        }
+        return statistics
     }
 
     /// Counts the second that has passed.

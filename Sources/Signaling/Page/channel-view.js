@@ -33,7 +33,7 @@ export function joinChannel(name) {
     return;
   }
   const room = {
-    kind: 'channel', name, channel, pattern, tiles: new Map(), clickedAt: Date.now(), connections: 0, sending: undefined,
+    kind: 'channel', name, channel, pattern, tiles: new Map(), clickedAt: Date.now(), connections: 0, sent: null,
     close() { channel.leave(); room.pattern?.close(); },
     draw: () => drawOwn(room),
     toggle: (kind) => channel.mute(kind, !channel.isMuted(kind)),
@@ -58,13 +58,24 @@ export const nameOf = (user) => user.name || (user.id.startsWith('guest-') ? `Gu
 /** A limit of the first seconds is the network's estimate on its way up. */
 const limitedSecondsMin = 10;
 
-function whyOf({ channel, sending }, tile) {
-  if (tile.isStill && channel.status === 'connected') return words.still;
+function whyOf(room, tile) {
+  const { channel } = room;
+  const heldBack = isHeldBack(room, tile) ? words.sending(room.sent.sending) : '';
+  if (tile.isStill && channel.status === 'connected') return heldBack || words.still;
   if (!tile.hasPicture) return '';
   const { uplink, downlink } = channel.networkQuality;
-  if (!tile.own) return words.sending(sending) || words.badNetwork(downlink);
+  if (!tile.own) return heldBack || words.badNetwork(downlink);
   const limit = tile.limitedFor > limitedSecondsMin ? words.ownLimit[tile.numbers.limit] : '';
   return limit || words.badNetwork(uplink);
+}
+
+/** Whether the server sends a lower layer of the picture than this browser wants, or none. */
+function isHeldBack({ channel, sent }, tile) {
+  const receiver = tile.connection?.receivers.video;
+  const mid = receiver && channel.peerConnection?.getTransceivers().find((one) => one.receiver === receiver)?.mid;
+  const { playing, wanted, target } = sent?.slots.find((one) => one.mid === mid) ?? {};
+  if (!playing || !wanted) return false;
+  return !target || target.rid !== wanted.rid || target.spatial_id < wanted.spatial_id || target.temporal_id < wanted.temporal_id;
 }
 
 // ---- what happens in the channel ------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ async function askSending(room) {
   if (!room.channel?.isExtended || room.channel.status !== 'connected' || document.hidden) return;
   if (Date.now() < (room.askAt ?? 0)) return;
   room.askAt = Date.now() + sendingSecondsMin * 1000;
-  room.sending = (await room.channel.statistics().catch(() => null))?.sending;
+  room.sent = await room.channel.statistics().catch(() => null);
 }
 
 setInterval(async () => {

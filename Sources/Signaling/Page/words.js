@@ -4,7 +4,7 @@ const levels = ['unknown', 'excellent', 'good', 'poor', 'bad', 'very bad', 'disc
 
 export const words = {
   people: (count) => (count === 1 ? 'You are alone here' : `${count} people`),
-  /** Why a picture is small, from what the server sends to this browser. */
+  /** Why the server sends this browser less than it wants. */
   sending: ({ state, limit, target_bits_per_second: target, demand_bits_per_second: demand } = {}) => {
     if (!state || state === 'unlimited' || limit === 'demand' || !(target < demand)) return '';
     const share = `${(target / 1e6).toFixed(1)} of ${(demand / 1e6).toFixed(1)} Mbit/s`;

@@ -73,10 +73,14 @@ class BuiltInPage:
         )
 
     def sees(self, count: int, seconds: float = 10) -> list[dict[str, Any]]:
-        """Waits until exactly `count` others are shown with a decoded picture; their numbers."""
+        """Waits until exactly `count` others are shown with a decoded picture; their numbers.
+
+        Chromium may decode a frame before the picture's element can show it, which then waits for the next one.
+        """
 
         def look() -> list[dict[str, Any]] | None:
             others = list(self.evaluate("window.nagare.sample()")["watch"].values())
-            return others if len(others) == count and all((one.get("frames") or 0) > 0 for one in others) else None
+            is_shown = all((one.get("frames") or 0) > 0 and one["hasPicture"] for one in others)
+            return others if len(others) == count and is_shown else None
 
         return wait_until(look, f"a picture of {count} other(s)", seconds, describe=self.stats)
