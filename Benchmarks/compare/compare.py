@@ -209,7 +209,7 @@ class Server:
 def start_nagare(options, profile, loops, *arguments):
     del profile  # The clients offer one profile only.
     command = [
-        options.nagare, "serve", "--http", f"{options.address}:{PORT}", "--media", f"{options.address}:{PORT}",
+        options.nagare, "serve", "--http", f"{options.address}:{PORT}", "--media", f"{options.address}:{PORT + 2}",
         "--admin", f"127.0.0.1:{PORT + 1}", "--loops", str(loops), "--log-level", "error", "--grace", "1",
         *arguments, *options.nagare_argument,
     ]
