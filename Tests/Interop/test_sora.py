@@ -236,11 +236,13 @@ def test_webhooks_authorize_clients_and_receive_events(own_node: StartNode, join
     asked = hooks.received["auth"][-1]
     assert (asked["channel_id"], asked["role"]) == (channel, "sendonly")
     member.end()
+    life = ["connection.created", "publish", "publish_done", "connection.destroyed"]
     told = wait_until(
-        lambda: [one["type"] for one in hooks.received["event"]] == ["connection.created", "connection.destroyed"],
+        lambda: [one["type"] for one in hooks.received["event"]] == life,
         "the events", 10, describe=lambda: hooks.received["event"],
     )  # fmt: skip
     assert told
+    assert len({one["id"] for one in hooks.received["event"]}) == len(life)
     wait_until(
         lambda: [one["type"] for one in hooks.received["session"]] == ["session.created", "session.destroyed"],
         "the session's events", 10, describe=lambda: hooks.received["session"],

@@ -7,8 +7,8 @@ import Room
 ///
 /// The queue is bounded. When it is full, the channel with the most events drops its oldest one, inessential ones first, so
 /// that one channel costs no smaller channel an event. When no channel has more than one event, an inessential event of any
-/// channel is dropped. Essential events report joins and leaves. Channels whose next event is essential go first, because
-/// clients can cause failure events at no cost.
+/// channel is dropped. Essential events report what connected members did: joins, leaves, publishing and interruptions. Channels
+/// whose next event is essential go first, because clients can cause failure events at no cost.
 struct DeliveryQueue<Item: Sendable>: Sendable {
     /// The result of adding an event.
     enum Addition: Hashable, Sendable {
@@ -59,7 +59,7 @@ struct DeliveryQueue<Item: Sendable>: Sendable {
 
     /// Adds an event.
     ///
-    /// - Parameter isEssential: Whether it reports a join or leave. Inessential events are dropped first.
+    /// - Parameter isEssential: Whether it is not to be missed. Inessential events are dropped first.
     mutating func add(_ item: Item, of channel: ChannelName, isEssential: Bool = true) -> Addition {
         var addition = Addition.taken
         if count >= limits.waitingMax {

@@ -170,7 +170,7 @@ public final class EventSubscriptions: Service {
             if report.connection.member.role.publishes {
                 enqueue(.publish, report)
             } else {
-                enqueue(.publishDone, report, reason: "became-audience")
+                enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
             }
         case .qualityChanged(let report):
             let quality = report.connection.quality

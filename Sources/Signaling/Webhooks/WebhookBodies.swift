@@ -11,7 +11,8 @@ struct WebhookBodies: Sendable {
     let makeID: @Sendable () -> String
 
     /// The body of a connection event.
-    func event(_ type: String, _ report: ConnectionReport, reason: EndReason? = nil) -> JSONValue {
+    /// - Parameter reason: why the connection, or its publishing, ended; `nil` for other events.
+    func event(_ type: String, _ report: ConnectionReport, reason: String? = nil) -> JSONValue {
         let connection = report.connection
         let member = connection.member
         var data: [String: JSONValue] = [
@@ -26,7 +27,7 @@ struct WebhookBodies: Sendable {
             "simulcast": .bool(connection.isSimulcast),
             "spotlight": .bool(connection.spotlight != nil),
         ]
-        if let reason { data["reason"] = .string(reason.word) }
+        data["reason"] = reason.map { .string($0) }
         var members: [String: JSONValue] = [
             "id": .string(makeID()),
             "type": .string(type),

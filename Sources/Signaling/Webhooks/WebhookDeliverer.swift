@@ -11,7 +11,7 @@ final class WebhookDeliverer: Sendable {
         let body: JSONValue
         /// The event's participant, for the header.
         let participant: ParticipantID?
-        /// Whether it reports a join or leave.
+        /// Whether it is not to be missed: see ``DeliveryQueue``.
         let isEssential: Bool
         /// Handles the server's answer.
         let onAnswer: @Sendable ([String: JSONValue]) async -> Void

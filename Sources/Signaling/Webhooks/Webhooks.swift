@@ -89,15 +89,31 @@ public final class Webhooks: Service {
             }
         case .sessionDestroyed(let session, let time):
             enqueue(bodies.session("session.destroyed", session, unixNanoseconds: time), of: session) { _ in }
-        case .connectionCreated(let report): enqueue(bodies.event("connection.created", report), of: report)
+        case .connectionCreated(let report):
+            enqueue(bodies.event("connection.created", report), of: report)
+            if report.connection.member.role.publishes { enqueue(.publish, report) }
         case .connectionUpdated(let report):
             enqueue(bodies.event("connection.updated", report), of: report, isEssential: false)
-        case .roleChanged, .qualityChanged, .connectionInterrupted, .connectionResumed: break
+        case .roleChanged(let report, _):
+            if report.connection.member.role.publishes {
+                enqueue(.publish, report)
+            } else {
+                enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
+            }
+        case .connectionInterrupted(let report): enqueue(.memberInterrupted, report)
+        case .connectionResumed(let report): enqueue(.memberResumed, report)
+        case .qualityChanged: break
         case .connectionDestroyed(let report, let reason):
-            enqueue(bodies.event("connection.destroyed", report, reason: reason), of: report)
+            if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.word) }
+            enqueue(bodies.event("connection.destroyed", report, reason: reason.word), of: report)
         case .connectionFailed(let report, let reason):
-            enqueue(bodies.event("connection.failed", report, reason: reason), of: report, isEssential: false)
+            enqueue(bodies.event("connection.failed", report, reason: reason.word), of: report, isEssential: false)
         }
+    }
+
+    /// Queues an event of a kind that subscriptions have, too.
+    private func enqueue(_ kind: EventSubscriptions.Kind, _ report: ConnectionReport, reason: String? = nil) {
+        enqueue(bodies.event(kind.rawValue, report, reason: reason), of: report)
     }
 
     /// - Parameter body: Evaluated only with a configured event webhook.

@@ -4,15 +4,18 @@ import Testing
 
 /// Reports of rooms that no test has to bring about.
 enum RoomFixtures {
-    static func connection(channel: String = "lobby", agent: ClientAgent = ClientAgent(signaling: .sora)) -> Connection
-    {
+    static func connection(
+        channel: String = "lobby",
+        role: Role = .sendonly,
+        agent: ClientAgent = ClientAgent(signaling: .sora)
+    ) -> Connection {
         var generator = SystemRandomNumberGenerator()
         return Connection(
             member: Member(
                 id: ParticipantID(using: &generator),
                 clientID: "c",
                 bundleID: "b",
-                role: .sendonly,
+                role: role,
                 sendsAudio: true,
                 sendsVideo: false
             ),
@@ -39,10 +42,11 @@ enum RoomFixtures {
     static func report(
         channel: String = "lobby",
         minutes: Int64 = 0,
+        role: Role = .sendonly,
         agent: ClientAgent = ClientAgent(signaling: .sora)
     ) -> ConnectionReport {
         ConnectionReport(
-            connection: connection(channel: channel, agent: agent),
+            connection: connection(channel: channel, role: role, agent: agent),
             duration: .seconds(60 * minutes),
             counts: ChannelCounts(sendonly: 1),
             unixNanoseconds: 1_700_000_000_000_000_000

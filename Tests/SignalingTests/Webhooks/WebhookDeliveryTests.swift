@@ -95,10 +95,12 @@ struct WebhookDeliveryTests {
         await Self.finish(webhooks)
         let told = script.told
         #expect(
-            told.map { $0["type"] } == ["connection.created", "connection.updated", "connection.destroyed"]
+            told.map { $0["type"] } == [
+                "connection.created", "publish", "connection.updated", "publish_done", "connection.destroyed",
+            ]
         )
-        #expect(told.map { $0["id"] } == ["id-1", "id-2", "id-3"])
-        #expect(told.map { $0["data"]?["minutes"] } == [0, 1, 2])
+        #expect(told.map { $0["id"] } == ["id-1", "id-2", "id-3", "id-4", "id-5"])
+        #expect(told.map { $0["data"]?["minutes"] } == [0, 0, 1, 2, 2])
         let last = try #require(told.last)
         #expect(last["data"]?["reason"] == "DISCONNECTED-API")
         #expect(last["channel_id"] == "lobby" && last["role"] == "sendonly" && last["client_id"] == "c")
@@ -107,7 +109,30 @@ struct WebhookDeliveryTests {
         #expect(last["timestamp"]?.string?.hasSuffix("Z") == true)
         #expect(last["data"]?["channel_connections"] == 1)
         #expect(last["data"]?["audio"] == [:] && last["data"]?["video"] == false)
-        #expect(counters["event"].successful == 3 && counters["session"].successful == 0)
+        #expect(counters["event"].successful == 5 && counters["session"].successful == 0)
+    }
+
+    @Test func `the event webhook learns of publishing and of interruptions`() async {
+        let script = Script([.success("")])
+        let webhooks = Self.webhooks(script, WebhookCounters())
+        webhooks.take(.roleChanged(Self.report(), by: .member))
+        webhooks.take(.connectionInterrupted(Self.report()))
+        webhooks.take(.connectionResumed(Self.report()))
+        webhooks.take(.qualityChanged(Self.report()))
+        webhooks.take(.roleChanged(RoomFixtures.report(role: .recvonly), by: .operator))
+        webhooks.take(.connectionDestroyed(RoomFixtures.report(role: .recvonly), .left))
+        webhooks.take(.connectionDestroyed(Self.report(), .transport(.consentExpired)))
+        await Self.finish(webhooks)
+        let events = script.told.map { [$0["type"]?.string, $0["data"]?["reason"]?.string] }
+        #expect(
+            events == [
+                ["publish", nil], ["member.interrupted", nil], ["member.resumed", nil],
+                ["publish_done", "became-audience"], ["connection.destroyed", "LEFT"],
+                ["publish_done", "TRANSPORT-CONSENT-EXPIRED"], ["connection.destroyed", "TRANSPORT-CONSENT-EXPIRED"],
+            ]
+        )
+        #expect(Set(script.told.compactMap { $0["id"]?.string }).count == events.count)
+        #expect(script.told.allSatisfy { $0["channel_id"] == "lobby" && $0["client_id"] == "c" })
     }
 
     @Test func `a failed event is retried with the same id, and counted once when it is dropped`() async {
@@ -115,12 +140,12 @@ struct WebhookDeliveryTests {
         let counters = WebhookCounters()
         let sleeps = Sleeps()
         let webhooks = Self.webhooks(script, counters, sleeps: sleeps)
-        webhooks.take(.connectionCreated(Self.report()))
+        webhooks.take(.connectionCreated(RoomFixtures.report(role: .recvonly)))
         await Self.finish(webhooks)
         #expect(script.told.map { $0["id"] } == ["id-1", "id-1", "id-1"])
         #expect(sleeps.asked == [.seconds(1), .seconds(2)])
         #expect(counters["event"].successful == 1 && counters["event"].retried == 2)
-        webhooks.take(.connectionDestroyed(Self.report(), .left))
+        webhooks.take(.connectionDestroyed(RoomFixtures.report(role: .recvonly), .left))
         await Self.finish(webhooks)
         #expect(counters["event"].failed == 1)
     }
@@ -128,7 +153,7 @@ struct WebhookDeliveryTests {
     @Test func `without a reachable server the queue stays bounded and nothing blocks`() {
         let counters = WebhookCounters()
         let webhooks = Self.webhooks(Script([.success("")]), counters, waiting: 5)
-        for _ in 0..<8 { webhooks.take(.connectionCreated(Self.report())) }
+        for _ in 0..<8 { webhooks.take(.connectionCreated(RoomFixtures.report(role: .recvonly))) }
         #expect(webhooks.waitingCounts["event"] == 5)
         #expect(counters["event"].dropped == 3)
     }
