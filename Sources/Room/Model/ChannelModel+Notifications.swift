@@ -172,6 +172,14 @@ extension ChannelModel {
         if let report = report(on: participant) { effects.append(.report(.qualityChanged(report))) }
     }
 
+    /// The quality of a connected participant's network; `nil` before it is known.
+    func knownQuality(of id: ParticipantID) -> LinkQuality? {
+        guard let participant = participants[id], participant.isConnected, participant.quality != .unknown else {
+            return nil
+        }
+        return participant.quality
+    }
+
     /// Only the participant itself is told: a member with the channel extension, or the reader of a session's events.
     func tellOfQuality(of participant: Participant, into effects: inout [Effect]) {
         let readsSession = [.whip, .whep].contains(participant.agent.signaling)

@@ -71,6 +71,10 @@ extension ChannelActor {
         mailboxes.removeValue(forKey: participant)?.finish()
         let mailbox = ParticipantMailbox(capacity: context.limits.eventsWaitingMax)
         mailboxes[participant] = mailbox
+        if let quality = model.knownQuality(of: participant) {
+            let timestamp = context.environment.clock.now().unixNanoseconds
+            _ = mailbox.post(.notification(Notification(.networkQuality(quality), timestamp: timestamp)))
+        }
         return ParticipantEvents(mailbox: mailbox, participant: participant)
     }
 

@@ -40,8 +40,8 @@ extension Rooms {
     }
 
     /// The events of a resource's participant, for a reader that comes after its setup and may go before its end. They
-    /// are those that follow, without notifications of other members. Events of an earlier reader end. `nil` for an
-    /// unknown resource.
+    /// are those that follow, without notifications of other members, after the present quality of its network where that is
+    /// known. Events of an earlier reader end. `nil` for an unknown resource.
     public func events(of id: ResourceID) async -> ParticipantEvents? { await node.actor(of: id)?.events(of: id) }
 
     /// Ends the reading of ``events(of:)-(ResourceID)``.

@@ -19,6 +19,9 @@ final class EventStreamOutput: Sendable {
 
     deinit { outbound.remove(id) }
 
+    /// Where the connection's timers run.
+    var eventLoop: any EventLoop { connection.eventLoop }
+
     /// Writes, and closes the connection when the client does not read within the write timeout.
     @concurrent func write(_ bytes: ByteBuffer, to writer: inout any ResponseBodyWriter) async throws {
         let connection = connection

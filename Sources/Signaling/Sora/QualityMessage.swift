@@ -2,7 +2,8 @@ import MediaTypes
 import Room
 import Wire
 
-/// The present quality of a client's network, which a client with the channel extension is sent again and again.
+/// The present quality of a client's network, which is sent again and again to a client with the channel extension and to a
+/// reader of a session's events.
 struct QualityMessage {
     static let interval = Interval.seconds(2)
 
@@ -20,10 +21,9 @@ struct QualityMessage {
         self.dueAt = dueAt
     }
 
-    /// The text of the message that is due. The next one is due after ``interval``.
-    mutating func send(at now: Instant) -> String {
+    /// The notification that is due. The next one is due after ``interval``.
+    mutating func send(at now: Instant) -> Notification {
         dueAt = now + Self.interval
-        let timestamp = unixNanoseconds &+ (now - instant).nanoseconds
-        return SoraServerMessage.notify(Notification(.networkQuality(quality), timestamp: timestamp))
+        return Notification(.networkQuality(quality), timestamp: unixNanoseconds &+ (now - instant).nanoseconds)
     }
 }

@@ -647,7 +647,7 @@ extension SoraStateMachine {
     /// Sends the quality of the client's network if it is due.
     private mutating func sendQuality(at now: Instant) -> [Action] {
         guard case .running(var running) = phase, var message = running.quality, now >= message.dueAt else { return [] }
-        let text = message.send(at: now)
+        let text = SoraServerMessage.notify(message.send(at: now))
         running.quality = message
         phase = .running(running)
         return [running.deliver(text, on: .notify)]

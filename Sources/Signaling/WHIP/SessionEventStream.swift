@@ -1,10 +1,9 @@
 import HTTPTypes
 import Hummingbird
-import JSON
-import MediaTypes
 import NIOCore
 import Room
 import ServiceLifecycle
+import Synchronization
 
 extension PublicResponder {
     /// `GET /sessions/{id}/events`: server-sent events about the session itself. A session has one stream: a new one ends
@@ -32,10 +31,11 @@ final class SessionEventStream: EventStream {
     private let events: ParticipantEvents
     private let heartbeatInterval: Duration
     private let output: EventStreamOutput
+    private let state = Mutex((events: SessionEvents(), timer: DeadlineTimer()))
     /// An event's text, or `nil` for a heartbeat.
     private let texts: AsyncStream<String?>
     private let text: AsyncStream<String?>.Continuation
-    /// Events of a session are rare; a client that reads none of so many has lost interest.
+    /// A client that reads none of so many has lost interest.
     private static let textsMax = 64
 
     init(rooms: Rooms, events: ParticipantEvents, heartbeatInterval: Duration, output: EventStreamOutput) {
@@ -57,13 +57,12 @@ final class SessionEventStream: EventStream {
     /// Returns when the session, the client or the server ends the stream. Throws when a write fails.
     @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
         let (events, text, interval) = (events, text, heartbeatInterval)
+        defer { state.withLock { $0.timer.cancel() } }
         // The client knows from it that no later event is missed.
         text.yield(nil)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                for await event in events {
-                    if let event = Self.text(of: event) { text.yield(event) }
-                }
+                for await event in events { self.received(event) }
                 text.finish()
             }
             group.addTask {
@@ -84,33 +83,24 @@ final class SessionEventStream: EventStream {
         await rooms.stopReading(events)
     }
 
-    /// `nil` for an event that is not for clients of WHIP and WHEP.
-    static func text(of event: ParticipantEvent) -> String? {
-        switch event {
-        case .ended(let reason): text("ended", ["reason": .string(reason.word)])
-        case .notification(let notification):
-            switch notification.content {
-            case .accessExpires(let second): text("token.expiring", ["expires_at": .integer(second)])
-            case .interrupted(let member): text("interrupted", member.reference)
-            case .resumed(let member): text("resumed", member.reference)
-            case .networkQuality(let quality):
-                text(
-                    "network.quality",
-                    ["uplink": .integer(quality.uplink.rawValue), "downlink": .integer(quality.downlink.rawValue)]
-                )
-            default: nil
-            }
-        case .subscriptionsChanged, .connected, .unusedLayers, .push, .data: nil
+    private func received(_ event: ParticipantEvent) {
+        let now = DeadlineTimer.now
+        send { $0.received(event, at: now) }
+    }
+
+    private func timeout() {
+        let now = DeadlineTimer.now
+        state.withLock { $0.timer.fired() }
+        send { $0.handleTimeout(at: now) }
+    }
+
+    private func send(_ change: (inout SessionEvents) -> String?) {
+        let eventLoop = output.eventLoop
+        let made = state.withLock { state in
+            let made = change(&state.events)
+            state.timer.set(state.events.nextDeadline, on: eventLoop) { [weak self] in self?.timeout() }
+            return made
         }
-    }
-
-    private static func text(_ name: String, _ members: [String: JSONValue]) -> String {
-        "event: \(name)\ndata: \(JSONValue.object(members).text)\n\n"
-    }
-}
-
-extension Member {
-    fileprivate var reference: [String: JSONValue] {
-        ["user_id": .string(clientID), "connection_id": .string(id.value)]
+        if let made { text.yield(made) }
     }
 }

@@ -38,20 +38,61 @@ struct SessionEventTests {
                 // The first comment: the stream misses nothing from now on.
                 #expect(await input.read(until: "\n\n").contains(": still here"))
                 await bench.report(.qualityChanged(LinkQuality(uplink: .good)))
-                #expect(
-                    await input.read(until: "\n\n")
-                        .contains("event: network.quality\ndata: {\"downlink\":0,\"uplink\":2}")
-                )
+                // The second one comes by the timer.
+                for _ in 0..<2 {
+                    #expect(
+                        await input.read(until: "\n\n")
+                            .contains("event: network.quality\ndata: {\"downlink\":0,\"uplink\":2}")
+                    )
+                }
                 let later = Instant(nanoseconds: 3_000_000_000 * 1_000_000_000)
                 await bench.rooms.tick(at: later, unixNanoseconds: (expiry - 60) * 1_000_000_000)
-                #expect(
-                    await input.read(until: "\n\n").contains("event: token.expiring\ndata: {\"expires_at\":4000000000}")
-                )
+                // The quality may be reported again before.
+                let expiring = "event: token.expiring\ndata: {\"expires_at\":4000000000}\n\n"
+                #expect(await input.read(until: expiring).hasSuffix(expiring))
                 await bench.rooms.tick(at: later + Interval.seconds(100), unixNanoseconds: expiry * 1_000_000_000)
-                #expect(await input.read(until: "\n\n").contains("event: ended\ndata: {\"reason\":\"TOKEN-EXPIRED\"}"))
+                let ended = "event: ended\ndata: {\"reason\":\"TOKEN-EXPIRED\"}\n\n"
+                #expect(await input.read(until: ended).hasSuffix(ended))
                 let gone = try await bench.test { try await $0.send(.get, "\(session.path)/events") }
                 #expect(gone.status == .notFound)
             }
+        }
+    }
+
+    @Test func `the quality of a session's network is reported every two seconds`() {
+        var events = SessionEvents()
+        let text = { (level: Int) in "event: network.quality\ndata: {\"downlink\":\(level),\"uplink\":0}\n\n" }
+        let change = { (level: LinkQuality.Level) in
+            ParticipantEvent.notification(
+                Notification(.networkQuality(LinkQuality(downlink: level)), timestamp: 1_000)
+            )
+        }
+        let time = { (milliseconds: Int64) in Instant(nanoseconds: 1 + milliseconds * 1_000_000) }
+        #expect(events.nextDeadline == nil && events.handleTimeout(at: time(0)) == nil)
+        #expect(events.received(change(.good), at: time(500)) == text(2))
+        #expect(events.nextDeadline == time(2_500))
+        #expect(events.handleTimeout(at: time(2_499)) == nil)
+        #expect(events.handleTimeout(at: time(2_500)) == text(2))
+        // Another level is reported at its time.
+        #expect(events.received(change(.bad), at: time(3_000)) == nil)
+        #expect(events.received(.ended(.left), at: time(3_500)) == "event: ended\ndata: {\"reason\":\"LEFT\"}\n\n")
+        #expect(events.nextDeadline == time(4_500))
+        // A late timeout moves the next one.
+        #expect(events.handleTimeout(at: time(5_000)) == text(4))
+        #expect(events.nextDeadline == time(7_000))
+    }
+
+    @Test func `a new stream of a session begins with the quality of its network`() async throws {
+        try await withLiveServer { bench, port, _ in
+            let session = try await bench.test { try await $0.watch() }
+            await bench.report(.connected, .qualityChanged(LinkQuality(downlink: .poor)))
+            try await withConnection(to: port) { client, input in
+                try await client.send(request("\(session.path)/events"))
+                let event = "event: network.quality\ndata: {\"downlink\":3,\"uplink\":0}\n\n"
+                #expect(await input.read(until: event).hasSuffix(event))
+            }
+            _ = try await bench.test { try await $0.send(.delete, session.path) }
+            await bench.expectNothingLeft()
         }
     }
 

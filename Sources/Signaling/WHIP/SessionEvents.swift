@@ -1,0 +1,65 @@
+import JSON
+import MediaTypes
+import Room
+import Wire
+
+/// The events of one WHIP or WHEP session as a state machine: events of its participant and instants in, texts out. It does no
+/// I/O and reads no clock.
+struct SessionEvents {
+    /// The quality of the session's network; `nil` before it is known.
+    private var quality: QualityMessage?
+
+    /// The text of an event; `nil` for one that is not for the session, and for a quality that is reported later.
+    mutating func received(_ event: ParticipantEvent, at now: Instant) -> String? {
+        guard case .notification(let notification) = event, case .networkQuality(let level) = notification.content
+        else {
+            return Self.text(of: event)
+        }
+        quality = QualityMessage(
+            level,
+            unixNanoseconds: notification.timestamp,
+            at: now,
+            dueAt: quality?.dueAt ?? now
+        )
+        return handleTimeout(at: now)
+    }
+
+    /// The time of the next ``handleTimeout(at:)``; `nil` when there is none.
+    var nextDeadline: Instant? { quality?.dueAt }
+
+    /// The quality of the session's network, if it is due.
+    mutating func handleTimeout(at now: Instant) -> String? {
+        guard let due = quality?.dueAt, now >= due, let notification = quality?.send(at: now) else { return nil }
+        return Self.text(of: .notification(notification))
+    }
+
+    /// `nil` for an event that is not for clients of WHIP and WHEP.
+    private static func text(of event: ParticipantEvent) -> String? {
+        switch event {
+        case .ended(let reason): text("ended", ["reason": .string(reason.word)])
+        case .notification(let notification):
+            switch notification.content {
+            case .accessExpires(let second): text("token.expiring", ["expires_at": .integer(second)])
+            case .interrupted(let member): text("interrupted", member.reference)
+            case .resumed(let member): text("resumed", member.reference)
+            case .networkQuality(let quality):
+                text(
+                    "network.quality",
+                    ["uplink": .integer(quality.uplink.rawValue), "downlink": .integer(quality.downlink.rawValue)]
+                )
+            default: nil
+            }
+        case .subscriptionsChanged, .connected, .unusedLayers, .push, .data: nil
+        }
+    }
+
+    private static func text(_ name: String, _ members: [String: JSONValue]) -> String {
+        "event: \(name)\ndata: \(JSONValue.object(members).text)\n\n"
+    }
+}
+
+extension Member {
+    fileprivate var reference: [String: JSONValue] {
+        ["user_id": .string(clientID), "connection_id": .string(id.value)]
+    }
+}
