@@ -12,7 +12,7 @@ struct NagareCommand: AsyncParsableCommand {
             ServeCommand.self, LoadCommand.self, ImpairCommand.self, TokenCommand.self, SettingsCommand.self,
             LimitsCommand.self, ChannelsCommand.self, MembersCommand.self, KickCommand.self, BanCommand.self,
             UnbanCommand.self, BlockCommand.self, UnblockCommand.self, RoleCommand.self, MuteCommand.self,
-            TerminateCommand.self, RelayCommand.self,
+            SubscriptionsCommand.self, SubscribeCommand.self, TerminateCommand.self, RelayCommand.self,
         ]
     )
 

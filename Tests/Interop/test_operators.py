@@ -60,6 +60,17 @@ def test_operators_list_kick_ban_and_terminate_with_commands(own_node: Callable[
     assert "muted" in nagare(node, "mute", "lobby", user, "--kind", "audio").stdout
     muted = json.loads(nagare(node, "members", "lobby", "--json").stdout)["members"][0]
     assert muted["connections"][0]["muted"] == ["audio"]
+    # A publisher receives nothing.
+    assert "connections changed: 0" in nagare(node, "subscribe", "lobby", user, "--kind", "video", "--off").stdout
+    viewer = httpx.post(f"{node.origin}/whep/lobby", headers=SDP, content=offer("recvonly"))
+    assert viewer.status_code == 201, viewer.text
+    members = json.loads(nagare(node, "members", "lobby", "--json").stdout)["members"]
+    watching = next(one["user_id"] for one in members if one["user_id"] != user)
+    assert "connections changed: 1" in nagare(node, "subscribe", "lobby", watching, "--to", user, "--off").stdout
+    assert [line.split()[1:] for line in nagare(node, "subscriptions", "lobby", watching).stdout.splitlines()[1:]] == [
+        [user, "none"], ["(others)", "camera", "audio,", "screen", "audio,", "camera", "video,", "screen", "video"],
+    ]  # fmt: skip
+    assert httpx.delete(f"{node.origin}{viewer.headers['location']}").status_code == 200
     # The channel of a WHIP client alone has no roles.
     refused = nagare(node, "role", "lobby", user, "audience")
     assert refused.returncode == 1 and "interactive" in refused.stderr

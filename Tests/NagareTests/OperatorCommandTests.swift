@@ -57,6 +57,18 @@ import Testing
                 body: ["muted": false, "kind": "video"]
             )
         ),
+        (
+            ["subscribe", "c", "x"],
+            OperatorsClient.Call(.post, ["channels", "c", "members", "x", "subscriptions"], body: ["subscribed": true])
+        ),
+        (
+            ["subscribe", "c", "x", "--to", "y", "--kind", "audio", "--source", "screen", "--off"],
+            OperatorsClient.Call(
+                .post,
+                ["channels", "c", "members", "x", "subscriptions"],
+                body: ["subscribed": false, "user_id": "y", "kind": "audio", "source": "screen"]
+            )
+        ),
         (["terminate", "c"], OperatorsClient.Call(.delete, ["channels", "c"])),
         (["relay"], OperatorsClient.Call(.get, ["relay"], query: ["limit": "100"])),
         (["members", "c"], OperatorsClient.Call(.get, ["channels", "c", "members"], query: ["limit": "100"])),
@@ -91,6 +103,21 @@ import Testing
         let lines = try await run(["members", "c"], answers).split(separator: "\n")
         #expect(lines.count == 3 && lines[0].contains("STATE"))
         #expect(lines[1].contains("interrupted") && lines[2].contains("connected"))
+    }
+
+    @Test func `the pages of subscriptions make one table with a row for each user`() async throws {
+        let camera: JSONValue = [["kind": "audio", "source": "camera"], ["kind": "video", "source": "camera"]]
+        let page = { (user: String) -> JSONValue in
+            [["connection_id": "c1", "tracks": camera, "users": [["user_id": .string(user), "tracks": []]]]]
+        }
+        let answers = Answers([["connections": page("x"), "next": "x"], ["connections": page("y")]])
+        let lines = try await run(["subscriptions", "c", "u"], answers).split(separator: "\n")
+        #expect(answers.calls.map { $0.query["after"] } == [nil, "x"])
+        #expect(
+            lines.map { $0.split(separator: " ").map(String.init) }.dropFirst() == [
+                ["c1", "x", "none"], ["c1", "y", "none"], ["c1", "(others)", "camera", "audio,", "camera", "video"],
+            ]
+        )
     }
 
     @Test func `a kick of nobody fails`() async throws {

@@ -78,6 +78,43 @@ struct SubscriptionTests {
             try bench.model.subscribe(true, SubscriptionSelection(), by: camera)
         }
     }
+
+    @Test func `an operator's request is for all connections of a user`() throws {
+        var bench = ModelBench()
+        let sender = try bench.member(.sendonly) { $0.clientID = "anna" }
+        let viewers = try (0..<2).map { _ in try bench.member(.recvonly) { $0.clientID = "ben" } }
+        let slots = try viewers.map { try bench.see(sender, by: $0) }
+        let video = SubscriptionSelection(user: "anna", kind: .video)
+        let (changed, effects) = try bench.model.subscribe(false, video, ofUser: "ben")
+        #expect(changed == 2 && effects.connects.count == 2)
+        for slot in slots {
+            #expect(bench.slot(slot.video)?.source == nil)
+            #expect(bench.slot(slot.audio)?.source == bench.track(sender, ModelBench.audio))
+        }
+        let rest = TrackSelector.allCases.filter { $0.kind == .audio }
+        let listed = try bench.model.subscriptions(ofUser: "ben")
+        #expect(listed.map(\.connection) == viewers && listed.allSatisfy { Array($0.users) == ["anna"] })
+        #expect(listed.allSatisfy { $0.tracks(of: "anna") == rest && $0.tracks(of: nil) == TrackSelector.allCases })
+        // The user itself undoes it for one connection.
+        #expect(try bench.model.subscribe(true, video, by: viewers[0]).connects.count == 1)
+        let again = try bench.model.subscribe(true, video, ofUser: "ben")
+        #expect(again.changed == 1 && again.effects.connects.count == 1)
+        #expect(try bench.model.subscribe(true, SubscriptionSelection(), ofUser: "anna").changed == 0)
+        #expect(throws: RoomError.participantUnknown) { try bench.model.subscribe(true, video, ofUser: "cem") }
+    }
+
+    @Test func `an operator's request that one connection has no room for changes none`() throws {
+        var bench = ModelBench()
+        let viewers = try (0..<2).map { _ in try bench.member(.recvonly) { $0.clientID = "ben" } }
+        for number in 0..<Subscription.usersMax {
+            _ = try bench.model.subscribe(false, SubscriptionSelection(user: "user\(number)"), by: viewers[1])
+        }
+        #expect(throws: RoomError.subscriptionsFull) {
+            try bench.model.subscribe(false, SubscriptionSelection(user: "another"), ofUser: "ben")
+        }
+        #expect(try bench.model.subscriptions(ofUser: "ben").allSatisfy { $0.tracks(of: "another").count == 4 })
+        #expect(try bench.model.subscribe(false, SubscriptionSelection(), ofUser: "ben").changed == 2)
+    }
 }
 
 extension SynchronousNode {
@@ -89,5 +126,23 @@ extension SynchronousNode {
         try change(of: id) { model throws(RoomError) in
             try model.subscriptionRequested(isSubscribed, selection, by: id)
         }
+    }
+
+    fileprivate mutating func subscribe(
+        _ isSubscribed: Bool,
+        _ selection: SubscriptionSelection,
+        ofUser user: String
+    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+        var changed = 0
+        let effects = try change(ModelBench.channel) { model throws(RoomError) in
+            let result = try model.subscriptionRequested(isSubscribed, selection, ofUser: user)
+            changed = result.changed
+            return result.effects
+        }
+        return (changed, effects)
+    }
+
+    fileprivate func subscriptions(ofUser user: String) throws(RoomError) -> [ConnectionSubscription] {
+        try channels[ModelBench.channel]?.subscriptions(ofUser: user) ?? []
     }
 }

@@ -107,4 +107,39 @@ extension ChannelModel {
         }
         return (changed, effects)
     }
+
+    /// What the connections of a user that receive are subscribed to, in the order of joining.
+    ///
+    /// - Throws: ``RoomError/participantUnknown``.
+    package func subscriptions(ofUser user: String) throws(RoomError) -> [ConnectionSubscription] {
+        let ids = members(clientID: user)
+        guard !ids.isEmpty else { throw .participantUnknown }
+        return ids.compactMap { id in
+            viewers[id].map { ConnectionSubscription(connection: id, subscription: $0.subscription) }
+        }
+    }
+
+    /// An operator subscribes the connections of a user to tracks, or unsubscribes them. It is as a request of the user: a
+    /// later one of either decides.
+    ///
+    /// - Returns: the number of connections that changed, and the effects.
+    /// - Throws: ``RoomError/participantUnknown``, ``RoomError/subscriptionsFull``. Nothing has changed then.
+    package mutating func subscriptionRequested(
+        _ isSubscribed: Bool,
+        _ selection: SubscriptionSelection,
+        ofUser user: String
+    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+        var changes: [(id: ParticipantID, subscription: Subscription)] = []
+        for before in try subscriptions(ofUser: user) {
+            var subscription = before.subscription
+            try subscription.request(isSubscribed, selection)
+            if subscription != before.subscription { changes.append((before.connection, subscription)) }
+        }
+        var effects: [Effect] = []
+        for (id, subscription) in changes {
+            viewers[id]?.subscription = subscription
+            updateSlots(of: id, into: &effects)
+        }
+        return (changes.count, effects)
+    }
 }

@@ -41,7 +41,7 @@ struct Viewer: Sendable, Codable {
     /// `nil` for a viewer that joined without spotlight.
     private let spotlightJoined: SpotlightLayers?
     private var spotlight: SpotlightLayers?
-    private var subscription: Subscription
+    var subscription: Subscription
     /// The slots that play the followed publisher, by kind and position.
     private var slots: [Slot] = []
     private(set) var senders: [ParticipantID: Sender] = [:]

@@ -206,6 +206,22 @@ extension ChannelActor {
         try changeUser { model throws(RoomError) in try model.muteRequested(isMuted, kinds, ofUser: user) }
     }
 
+    /// ``Rooms/subscriptions(of:in:)``
+    func subscriptions(ofUser user: String) throws(RoomError) -> [ConnectionSubscription] {
+        try model.subscriptions(ofUser: user)
+    }
+
+    /// ``Rooms/subscribe(_:to:of:in:)``
+    func subscribe(
+        _ isSubscribed: Bool,
+        to selection: SubscriptionSelection,
+        ofUser user: String
+    ) throws(RoomError) -> Int {
+        try changeUser { model throws(RoomError) in
+            try model.subscriptionRequested(isSubscribed, selection, ofUser: user)
+        }
+    }
+
     private func changeUser(
         _ change: (inout ChannelModel) throws(RoomError) -> (changed: Int, effects: [ChannelModel.Effect])
     ) throws(RoomError) -> Int {

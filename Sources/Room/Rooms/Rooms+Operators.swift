@@ -35,6 +35,29 @@ extension Rooms {
         try await self.channel(named: channel).setMuted(isMuted, kinds: kinds, ofUser: user)
     }
 
+    /// What the connections of a user that receive are subscribed to, in the order of joining.
+    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``.
+    public func subscriptions(
+        of user: String,
+        in channel: ChannelName
+    ) async throws(RoomError) -> [ConnectionSubscription] {
+        try await self.channel(named: channel).subscriptions(ofUser: user)
+    }
+
+    /// Subscribes the connections of a user to tracks of others, or unsubscribes them, as
+    /// ``subscribe(_:to:receiver:)`` does for one. The user can change it again.
+    /// - Returns: the number of connections that changed; 0 when none receives.
+    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``, ``RoomError/subscriptionsFull``.
+    @discardableResult
+    public func subscribe(
+        _ isSubscribed: Bool,
+        to selection: SubscriptionSelection,
+        of user: String,
+        in channel: ChannelName
+    ) async throws(RoomError) -> Int {
+        try await self.channel(named: channel).subscribe(isSubscribed, to: selection, ofUser: user)
+    }
+
     /// Ends all participants of one user in a channel. The user may join again.
     /// - Returns: the participants that ended, with the registrations that observers ended.
     @discardableResult

@@ -14,36 +14,63 @@ public struct SubscriptionSelection: Hashable, Sendable, Codable {
     }
 }
 
+/// The tracks of a user that are of one kind, in connections with one source.
+public struct TrackSelector: Hashable, Sendable, Codable, CaseIterable {
+    public let kind: MediaKind
+    public let source: VideoSource
+
+    public init(kind: MediaKind, source: VideoSource) {
+        self.kind = kind
+        self.source = source
+    }
+
+    public static let allCases = MediaKind.allCases.flatMap { kind in
+        VideoSource.allCases.map { Self(kind: kind, source: $0) }
+    }
+}
+
+/// What one connection of a member is subscribed to.
+public struct ConnectionSubscription: Hashable, Sendable {
+    public let connection: ParticipantID
+    let subscription: Subscription
+
+    /// The users of whom it is subscribed to other tracks than of the rest, in no particular order.
+    public var users: some Sequence<String> { subscription.users }
+
+    /// The tracks that it is subscribed to.
+    /// - Parameter user: one of ``users``; `nil` for all other users, those who join later included.
+    public func tracks(of user: String?) -> [TrackSelector] {
+        TrackSelector.allCases.filter { subscription.includes(user, $0.kind, $0.source) }
+    }
+}
+
 /// The tracks that one receiver is subscribed to: the last request that matches a track decides.
 struct Subscription: Hashable, Sendable, Codable {
-    private struct Cell: Hashable, Sendable, Codable {
-        var kind: MediaKind
-        var source: VideoSource
-    }
     /// The most users with a request of their own.
     static let usersMax = 1_024
 
-    private static let cells = MediaKind.allCases.flatMap { kind in
-        VideoSource.allCases.map { Cell(kind: kind, source: $0) }
-    }
-
     /// The subscriptions to users without an exception.
-    private var defaults: Set<Cell>
+    private var defaults: Set<TrackSelector>
     /// What differs from ``defaults``, by user. A request for all users replaces the exceptions that it matches.
-    private var exceptions: [String: Set<Cell>] = [:]
+    private var exceptions: [String: Set<TrackSelector>] = [:]
 
     /// - Parameter isManual: whether it starts with no subscription, and not with all.
-    init(isManual: Bool = false) { defaults = isManual ? [] : Set(Self.cells) }
+    init(isManual: Bool = false) { defaults = isManual ? [] : Set(TrackSelector.allCases) }
 
-    func includes(_ user: String, _ kind: MediaKind, _ source: VideoSource) -> Bool {
-        let cell = Cell(kind: kind, source: source)
-        return defaults.contains(cell) != (exceptions[user]?.contains(cell) ?? false)
+    /// The users of whom other tracks are subscribed to than of the rest.
+    var users: [String: Set<TrackSelector>].Keys { exceptions.keys }
+
+    /// - Parameter user: `nil` for any user that is not one of ``users``.
+    func includes(_ user: String?, _ kind: MediaKind, _ source: VideoSource) -> Bool {
+        let cell = TrackSelector(kind: kind, source: source)
+        let isException = user.flatMap { exceptions[$0]?.contains(cell) } ?? false
+        return defaults.contains(cell) != isException
     }
 
     /// - Throws: ``RoomError/subscriptionsFull`` when the request is the first for one user too many.
     mutating func request(_ isSubscribed: Bool, _ selection: SubscriptionSelection) throws(RoomError) {
         let requested = Set(
-            Self.cells.filter { cell in
+            TrackSelector.allCases.filter { cell in
                 (selection.kind ?? cell.kind) == cell.kind && (selection.source ?? cell.source) == cell.source
             }
         )

@@ -6,7 +6,7 @@ import Wire
 // Roles and mutes of members.
 
 extension OperatorsAPI {
-    private static let changedSchema = APISchema.object([
+    static let changedSchema = APISchema.object([
         APIProperty("changed", .integer(0...countMax), required: true, "The number of connections that changed.")
     ])
 
@@ -63,7 +63,7 @@ extension OperatorsAPI {
     }
 
     /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel.
-    private func occupiedChannel(_ call: APICall) async throws -> ChannelName {
+    func occupiedChannel(_ call: APICall) async throws -> ChannelName {
         let channel = try call.channel()
         guard await rooms.channelSession(of: channel) != nil else { throw Problem.channelUnknown }
         return channel

@@ -22,8 +22,8 @@ struct OperatorsAPI: Sendable {
 
     /// All operations, in the order of the OpenAPI document.
     static let operations: [APIOperation] =
-        channelOperations + memberOperations + banOperations + blockOperations + relayOperations
-        + subscriptionOperations + [tokenOperation, documentOperation]
+        channelOperations + memberOperations + memberSubscriptionOperations + banOperations + blockOperations
+        + relayOperations + subscriptionOperations + [tokenOperation, documentOperation]
 
     /// Finds the operation of a request.
     /// - Parameter segments: the path's, percent-encoded, without the first, `v1`.

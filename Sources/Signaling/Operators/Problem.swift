@@ -105,6 +105,7 @@ struct Problem: Error, Hashable {
             self.init(.roleUnavailable, HTTPFailure(error).sentence)
         case RoomError.blocksFull:
             self.init(.blocksFull, "The node holds as many bans and blocks as it can; lift some of them.")
+        case RoomError.subscriptionsFull: self.init(.subscriptionsFull, HTTPFailure(error).sentence)
         case RoomError.draining: self.init(.draining, "The node is shutting down; use another one.")
         default: self.init(.failed, "The node failed to perform the operation; its log says why.")
         }

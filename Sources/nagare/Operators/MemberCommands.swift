@@ -54,7 +54,8 @@ struct MuteCommand: OperatorCommand {
 }
 
 extension TextTable {
-    fileprivate static func changed(_ answer: JSONValue) -> String {
+    /// How many connections an operation changed.
+    static func changed(_ answer: JSONValue) -> String {
         "connections changed: \(answer["changed"]?.integer ?? 0)\n"
     }
 }
