@@ -2,7 +2,9 @@
 public enum ResultCode: UInt32, Hashable, Sendable, CaseIterable {
     case appUnknown = 0x0201_0201
     case appDisabled = 0x0201_0202
-    /// The channel cannot be used with this token: it is another app's.
+    /// The node removed the user's session.
+    case sessionRemoved = 0x0201_0105
+    /// The channel cannot be used with this token: it is another app's, or has lived for as long as it may.
     case channelInvalid = 0x0201_0203
     /// The channel does not exist, or nobody is in it.
     case channelUnknown = 0x0201_0204
@@ -11,6 +13,8 @@ public enum ResultCode: UInt32, Hashable, Sendable, CaseIterable {
     /// The members of a channel have different profiles.
     case profileMismatch = 0x0201_0903
     case roleChangeFailed = 0x0102_0201
+    /// Nothing was heard of the client for too long.
+    case heartbeatTimeout = 0x0102_020C
     /// A field is missing or malformed.
     case badParameter = 0x0103_0101
     /// An operator banned the user, or made it audience.

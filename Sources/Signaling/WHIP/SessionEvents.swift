@@ -1,3 +1,4 @@
+import Access
 import JSON
 import MediaTypes
 import Room
@@ -36,7 +37,7 @@ struct SessionEvents {
     /// `nil` for an event that is not for clients of WHIP and WHEP.
     private static func text(of event: ParticipantEvent) -> String? {
         switch event {
-        case .ended(let reason): text("ended", ["reason": .string(reason.word)])
+        case .ended(let reason): text("ended", ended(reason))
         case .notification(let notification):
             switch notification.content {
             case .accessExpires(let second): text("token.expiring", ["expires_at": .integer(second)])
@@ -51,6 +52,12 @@ struct SessionEvents {
             }
         case .subscriptionsChanged, .connected, .unusedLayers, .push, .data: nil
         }
+    }
+
+    private static func ended(_ reason: EndReason) -> [String: JSONValue] {
+        var members: [String: JSONValue] = ["reason": .string(reason.word)]
+        members["code"] = reason.code.map { .integer($0.rawValue) }
+        return members
     }
 
     private static func text(_ name: String, _ members: [String: JSONValue]) -> String {

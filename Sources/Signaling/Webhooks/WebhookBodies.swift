@@ -99,4 +99,20 @@ extension EndReason {
         case .rejected(let word): word
         }
     }
+
+    /// The result code for applications that know those; `nil` without one. It is the code that the browser module has for
+    /// the close.
+    var code: ResultCode? {
+        switch self {
+        case .kicked: .sessionRemoved
+        case .banned: .joinFailed
+        case .tokenExpired: .badToken
+        case .channelExpired: .channelInvalid
+        case .madeAudience: .roleChangeFailed
+        case .pongTimedOut: .heartbeatTimeout
+        case .left, .shutdown, .setupFailed, .transport, .disconnectedByOperator, .channelTerminated, .lifetimeExpired,
+            .sessionTerminated, .tooSlow, .unanswered, .unreachable, .crowdedOut, .replaced, .signalingLost, .rejected:
+            nil
+        }
+    }
 }

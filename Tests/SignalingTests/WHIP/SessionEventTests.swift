@@ -51,7 +51,7 @@ struct SessionEventTests {
                 let expiring = "event: token.expiring\ndata: {\"expires_at\":4000000000}\n\n"
                 #expect(await input.read(until: expiring).hasSuffix(expiring))
                 await bench.rooms.tick(at: later + Interval.seconds(100), unixNanoseconds: expiry * 1_000_000_000)
-                let ended = "event: ended\ndata: {\"reason\":\"TOKEN-EXPIRED\"}\n\n"
+                let ended = "event: ended\ndata: {\"code\":33620485,\"reason\":\"TOKEN-EXPIRED\"}\n\n"
                 #expect(await input.read(until: ended).hasSuffix(ended))
                 let gone = try await bench.test { try await $0.send(.get, "\(session.path)/events") }
                 #expect(gone.status == .notFound)
@@ -80,6 +80,22 @@ struct SessionEventTests {
         // A late timeout moves the next one.
         #expect(events.handleTimeout(at: time(5_000)) == text(4))
         #expect(events.nextDeadline == time(7_000))
+    }
+
+    @Test(
+        arguments: [
+            (.kicked, "KICKED", 0x0201_0105), (.banned, "BANNED", 0x0103_0202),
+            (.channelTerminated, "CHANNEL-TERMINATED", nil), (.channelExpired, "CHANNEL-EXPIRED", 0x0201_0203),
+            (.tokenExpired, "TOKEN-EXPIRED", 0x0201_0205), (.replaced, "USER-REPLACED", nil),
+            (.madeAudience, "ROLE-SET-BY-OPERATOR", 0x0102_0201), (.pongTimedOut, "PONG-TIMEOUT-ERROR", 0x0102_020C),
+            (.left, "LEFT", nil),
+        ] as [(EndReason, String, Int?)]
+    )
+    func `the end of a session has its result code`(reason: EndReason, word: String, code: Int?) {
+        var events = SessionEvents()
+        let members = (code.map { "\"code\":\($0)," } ?? "") + "\"reason\":\"\(word)\""
+        let text = events.received(.ended(reason), at: Instant(nanoseconds: 0))
+        #expect(text == "event: ended\ndata: {\(members)}\n\n")
     }
 
     @Test func `a new stream of a session begins with the quality of its network`() async throws {
