@@ -17,7 +17,7 @@ struct Operations: Sendable {
     let statistics = SignalingStatistics()
     let clientStatistics = ClientStatistics()
     /// The rooms of the 1:1 relay.
-    let relayRooms = AyameRooms()
+    let relayRooms: AyameRooms
     /// The Bearer token of the admin listener's APIs, if set.
     let adminToken: Token?
     private let node: NodeIdentity
@@ -44,6 +44,10 @@ struct Operations: Sendable {
         subscribed.certificateAuthorityPath = settings.certificateAuthorityPath
         subscriptionClient = try WebhookClient(subscribed)
         subscriptions = EventSubscriptions(client: subscriptionClient, counters: counters, logger: logger)
+        relayRooms = AyameRooms { [webhooks, subscriptions] report in
+            webhooks?.take(report)
+            subscriptions.take(report)
+        }
         let asked = client.flatMap { [node, counters] client in
             WebhookAuthorizer(settings, client: client, node: node, counters: counters, logger: logger)
         }

@@ -18,7 +18,7 @@ struct SignalingBench {
     let application: Application<PublicResponder>
     let server: PublicServer
     let statistics = SignalingStatistics()
-    let relayRooms = AyameRooms()
+    let relayRooms: AyameRooms
 
     init(
         limits: RoomLimits = RoomLimits(),
@@ -30,9 +30,11 @@ struct SignalingBench {
         proxies: ProxyConfiguration = ProxyConfiguration(),
         ayame: AyameConfiguration = AyameConfiguration(),
         webhookClient: WebhookClient? = nil,
+        onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
         rooms = Rooms(planes: [plane], limits: limits)
+        relayRooms = AyameRooms(onReport: onRelayReport)
         server = try PublicServer(
             configuration: SignalingConfiguration(
                 port: 0,

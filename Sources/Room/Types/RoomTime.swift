@@ -21,6 +21,9 @@ public struct RoomClock: Sendable {
     let now: @Sendable () -> RoomTime
     public init(_ now: @escaping @Sendable () -> RoomTime) { self.now = now }
 
+    /// The time in nanoseconds since 1970 UTC.
+    public var unixNanoseconds: Int64 { now().unixNanoseconds }
+
     /// The machine's clocks.
     public static let system = RoomClock {
         RoomTime(

@@ -29,7 +29,7 @@ enum AyameClientMessage: Sendable {
         case "answer", "candidate": self = .description
         case "connected": self = .connected
         case "pong": self = .pong
-        case "bye": throw AyameClose("BYE", "The client left.")
+        case "bye": throw .left
         default: throw AyameClose("UNKNOWN-TYPE", "A message has an unknown \"type\".")
         }
     }
@@ -115,6 +115,7 @@ struct AyameClose: Error, Hashable, Sendable {
         self.init(close.close.reason, close.sentence)
     }
 
+    static let left = Self("BYE", "The client left.")
     static let bye = Self("BYE", "The other member left, and with it the room ended.")
     static let replaced = Self("REPLACED", "The same client registered again.")
     static func rejected(_ reason: String) -> Self { Self("REJECTED", "The client was rejected: \(reason)") }

@@ -26,6 +26,8 @@ actor AyameConnection {
     private var session: AyameSession
     /// The place in a room; `nil` before and after it.
     private var place: (registration: AyameRegistration, permission: AyamePermission)?
+    /// Why the client leaves its room, for reports.
+    private var departure = RelayReport.leftByItself
     /// The client's media on the node; `nil` without it.
     private var media: AyameMedia.Opened?
     /// The admission, cancelled when the client disconnects.
@@ -74,6 +76,7 @@ actor AyameConnection {
             case .send(let text): Self.write(.text(ByteBuffer(string: text)), to: channel)
             case .close(let close):
                 log(close)
+                if close != .left { departure = close.close.reason }
                 Self.write(.close(close.close), to: channel)
             case .authorize(let registration): authorization = Task { await authorize(registration) }
             case .join(let registration, let permission): join(registration, permission)
@@ -199,7 +202,7 @@ actor AyameConnection {
         guard let place else { return }
         self.place = nil
         let connectionID = place.permission.connectionID
-        context.calls.leave(place.registration.room, connectionID)
+        context.calls.leave(place.registration.room, connectionID, reason: departure)
         context.logger.info(
             "relay left",
             metadata: ["room": "\(place.registration.room)", "connection": "\(connectionID)"]

@@ -1,4 +1,4 @@
-import Room
+public import Room
 import Synchronization
 
 /// The rooms of the 1:1 relay, with at most two members each. A room ends when a member leaves it.
@@ -38,6 +38,7 @@ public final class AyameRooms: Sendable {
     }
 
     struct Call: Sendable {
+        let session: ChannelSessionID
         let media: RelayMedia
         /// The app of the first member with an app's token; `nil` without one.
         var app: String?
@@ -57,8 +58,15 @@ public final class AyameRooms: Sendable {
     }
 
     private let rooms = Mutex<[ChannelName: Call]>([:])
+    private let clock: RoomClock
+    private let onReport: @Sendable (RelayReport) -> Void
 
-    public init() {}
+    /// - Parameter onReport: called for each event of a room whose media goes from client to client, in order for each room.
+    ///   It must not block or call the rooms.
+    public init(clock: RoomClock = .system, onReport: @escaping @Sendable (RelayReport) -> Void = { _ in }) {
+        self.clock = clock
+        self.onReport = onReport
+    }
 
     /// The number of rooms.
     var count: Int { rooms.withLock { $0.count } }
@@ -86,17 +94,21 @@ public final class AyameRooms: Sendable {
             if let identity = member.identity,
                 rooms[name]?.members.contains(where: { $0.identity == identity }) == true
             {
-                Self.end(&rooms, name) { other in
+                let others = end(&rooms, name) { ($0.identity == identity ? AyameClose.replaced : .bye).close.reason }
+                for other in others {
                     if other.identity == identity { other.close(.replaced) } else { other.leave(.bye) }
                 }
             }
-            var call = rooms[name] ?? Call(media: media)
+            let isNew = rooms[name] == nil
+            var call = rooms[name] ?? Call(session: .random(), media: media)
             guard call.members.count < 2 else { return .full }
             guard !isMediaRequired || call.media == media else { return .otherMedia }
             accept(!call.members.isEmpty, call.media)
             call.members.append(member)
             if call.app == nil { call.app = member.app }
             rooms[name] = call
+            if isNew { report(.opened, of: call, in: name) }
+            report(.joined(member.reported), of: call, in: name)
             return .joined(call.media)
         }
     }
@@ -111,7 +123,7 @@ public final class AyameRooms: Sendable {
                 let members = rooms[name]?.members ?? []
                 let closes = members.map(reason)
                 guard closes.contains(where: { $0 != nil }) else { continue }
-                rooms[name] = nil
+                _ = end(&rooms, name) { (reason($0) ?? .bye).close.reason }
                 for (member, close) in zip(members, closes) {
                     if close != nil { ended.append(member.connectionID) }
                     member.leave(close ?? .bye)
@@ -121,12 +133,25 @@ public final class AyameRooms: Sendable {
         }
     }
 
-    private static func end(
+    /// Removes a room.
+    /// - Parameter reason: why each member left, for reports.
+    /// - Returns: Its members, which are to be told.
+    private func end(
         _ rooms: inout [ChannelName: Call],
         _ name: ChannelName,
-        _ leave: (Member) -> Void
-    ) {
-        for member in rooms.removeValue(forKey: name)?.members ?? [] { leave(member) }
+        reason: (Member) -> String
+    ) -> [Member] {
+        guard let call = rooms.removeValue(forKey: name) else { return [] }
+        for member in call.members { report(.left(member.reported, reason: reason(member)), of: call, in: name) }
+        report(.closed, of: call, in: name)
+        return call.members
+    }
+
+    private func report(_ event: RelayReport.Event, of call: Call, in name: ChannelName) {
+        guard call.media == .direct else { return }
+        onReport(
+            RelayReport(event: event, room: name, session: call.session, unixNanoseconds: clock.unixNanoseconds)
+        )
     }
 
     /// Sends a text to the other member of the room, if there is one.
@@ -142,16 +167,28 @@ public final class AyameRooms: Sendable {
     }
 
     /// Ends the room of a member that left. The other member gets a `bye`, unless it is standalone.
-    func leave(_ name: ChannelName, _ connectionID: String) {
+    /// - Parameter reason: why it left, for reports.
+    func leave(_ name: ChannelName, _ connectionID: String, reason: String = RelayReport.leftByItself) {
         rooms.withLock { rooms in
             guard let members = rooms[name]?.members, members.contains(where: { $0.connectionID == connectionID })
             else { return }
-            Self.end(&rooms, name) { if $0.connectionID != connectionID { $0.leave(.bye) } }
+            let bye = AyameClose.bye
+            _ = end(&rooms, name) { $0.connectionID == connectionID ? reason : bye.close.reason }
+            for other in members where other.connectionID != connectionID { other.leave(bye) }
         }
     }
 }
 
+extension ChannelSessionID {
+    fileprivate static func random() -> Self {
+        var generator = SystemRandomNumberGenerator()
+        return Self(using: &generator)
+    }
+}
+
 extension AyameRooms.Member {
+    fileprivate var reported: RelayReport.Member { RelayReport.Member(user: user, connectionID: connectionID) }
+
     /// Ends the registration because the room ended, or for a reason of its own.
     fileprivate func leave(_ reason: AyameClose) {
         if !isStandalone { send(AyameServerMessage.bye) }

@@ -216,7 +216,7 @@ public final class EventSubscriptions: Service {
         )
     }
 
-    private func enqueue(
+    func enqueue(
         _ kind: Kind,
         of user: String?,
         in channel: ChannelName,

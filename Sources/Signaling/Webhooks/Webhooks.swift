@@ -20,7 +20,7 @@ import Synchronization
 public final class Webhooks: Service {
     private let events: WebhookDeliverer?
     private let sessions: WebhookDeliverer?
-    private let bodies: WebhookBodies
+    let bodies: WebhookBodies
     private let logger: Logger
     private let drainTimeout: Duration
     /// The rooms, which are created after the webhooks.
@@ -118,11 +118,21 @@ public final class Webhooks: Service {
 
     /// - Parameter body: Evaluated only with a configured event webhook.
     private func enqueue(_ body: @autoclosure () -> JSONValue, of report: ConnectionReport, isEssential: Bool = true) {
-        guard let events else { return }
         let connection = report.connection
+        enqueue(body(), of: connection.member.id, in: connection.channel, isEssential: isEssential)
+    }
+
+    /// - Parameter body: Evaluated only with a configured event webhook.
+    func enqueue(
+        _ body: @autoclosure () -> JSONValue,
+        of participant: ParticipantID?,
+        in channel: ChannelName,
+        isEssential: Bool
+    ) {
+        guard let events else { return }
         events.enqueue(
-            WebhookDeliverer.Event(body: body(), participant: connection.member.id, isEssential: isEssential),
-            of: connection.channel
+            WebhookDeliverer.Event(body: body(), participant: participant, isEssential: isEssential),
+            of: channel
         )
     }
 

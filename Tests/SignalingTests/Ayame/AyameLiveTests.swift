@@ -65,6 +65,24 @@ struct AyameLiveTests {
         }
     }
 
+    @Test(
+        arguments: [
+            (#"{"type":"bye"}"#, "LEFT"), ("nonsense", "INVALID-JSON"), (nil, "LEFT"),
+        ] as [(String?, String)]
+    )
+    func `a direct call is reported, with the reason of its end`(last: String?, reason: String) async throws {
+        let kept = KeptRelayReports()
+        try await withLiveServer(onRelayReport: kept.add) { _, port, _ in
+            try await Self.call(to: port) { _, aliceInput, bob, _ in
+                if let last { try await bob.send(last) } else { try await bob.send(.connectionClose, []) }
+                _ = try await aliceInput.message("bye")
+            }
+        }
+        let events = kept.all.map(\.event)
+        #expect(events.count == 6 && events.first == .opened && events.last == .closed)
+        #expect(kept.all.compactMap(\.reason) == ["BYE", reason])
+    }
+
     @Test func `a node with a token rejects clients without it`() async throws {
         let authorizer = try #require(StaticTokenAuthorizer(token: "secret"))
         try await withLiveServer(authorizer: authorizer) { bench, port, _ in

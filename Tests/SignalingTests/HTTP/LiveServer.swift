@@ -16,6 +16,7 @@ func withLiveServer<Value: Sendable>(
     proxies: ProxyConfiguration = ProxyConfiguration(),
     ayame: AyameConfiguration = AyameConfiguration(),
     webhookClient: WebhookClient? = nil,
+    onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
@@ -26,7 +27,8 @@ func withLiveServer<Value: Sendable>(
         sora: sora,
         proxies: proxies,
         ayame: ayame,
-        webhookClient: webhookClient
+        webhookClient: webhookClient,
+        onRelayReport: onRelayReport
     ) { announce.yield($0) }
     let group = ServiceGroup(
         services: [RoomsService(bench.rooms), bench.server],

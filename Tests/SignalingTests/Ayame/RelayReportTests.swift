@@ -1,0 +1,156 @@
+import JSON
+import Room
+import Synchronization
+import Testing
+
+@testable import Signaling
+
+/// Keeps the reports of the relay.
+final class KeptRelayReports: Sendable {
+    private let reports = Mutex<[RelayReport]>([])
+    var all: [RelayReport] { reports.withLock { $0 } }
+    func add(_ report: RelayReport) { reports.withLock { $0.append(report) } }
+    /// In short.
+    var words: [String] {
+        all.map { report in
+            switch report.event {
+            case .opened: "opened"
+            case .joined(let member): "joined \(member.user)"
+            case .left(let member, let reason): "left \(member.user) \(reason)"
+            case .closed: "closed"
+            }
+        }
+    }
+}
+
+/// The reports of direct calls, and the events that are made of them.
+@Suite struct RelayReportTests {
+    private let kept = KeptRelayReports()
+    private let rooms: AyameRooms
+
+    init() {
+        rooms = AyameRooms { [kept] in kept.add($0) }
+    }
+
+    private func join(
+        _ user: String,
+        _ name: String = "call",
+        media: RelayMedia = .direct,
+        registration: String = ""
+    ) throws {
+        let fields = try JSONFields(JSONValue(parsing: #"{"roomId":"call"\#(registration)}"#))
+        let member = AyameRooms.Member(
+            connectionID: ParticipantID.random().value,
+            identity: AyameRooms.Identity(try AyameRegistration(fields)),
+            isStandalone: false,
+            user: user,
+            app: nil,
+            registeredAt: 0,
+            send: { _ in },
+            close: { _ in }
+        )
+        _ = rooms.join(try #require(ChannelName(name)), member, media: media, accept: { _, _ in })
+    }
+
+    private func connectionID(of user: String) throws -> String {
+        try #require(kept.all.compactMap(\.member).last { $0.user == user }?.connectionID)
+    }
+
+    @Test func `a call is reported from its first registration to its end`() throws {
+        try join("alice")
+        try join("bob")
+        try join("carol")
+        let room = try #require(ChannelName("call"))
+        rooms.leave(room, try connectionID(of: "bob"), reason: "PONG-TIMEOUT")
+        #expect(
+            kept.words == ["opened", "joined alice", "joined bob", "left alice BYE", "left bob PONG-TIMEOUT", "closed"]
+        )
+        rooms.leave(room, try connectionID(of: "alice"))
+        #expect(kept.words.count == 6)
+        #expect(Set(kept.all.map(\.session)).count == 1 && kept.all.allSatisfy { $0.room == room })
+        try join("alice")
+        #expect(Set(kept.all.map(\.session)).count == 2, "a new room")
+        rooms.leave(room, try connectionID(of: "alice"))
+        #expect(kept.words.suffix(2) == ["left alice LEFT", "closed"])
+    }
+
+    @Test func `the ends by operators and by the same client have their reasons`() throws {
+        let room = try #require(ChannelName("call"))
+        try join("alice", registration: #","clientId":"a","signalingKey":"k""#)
+        try join("bob")
+        try join("alice", registration: #","clientId":"a","signalingKey":"k""#)
+        #expect(
+            kept.words.dropFirst(3) == ["left alice REPLACED", "left bob BYE", "closed", "opened", "joined alice"]
+        )
+        try join("bob")
+        _ = rooms.end(by: .kicked("bob", from: room))
+        #expect(kept.words.suffix(3) == ["left alice BYE", "left bob KICKED", "closed"])
+    }
+
+    @Test func `a call whose media passes the node has only the reports of its channel`() throws {
+        try join("alice", media: .server)
+        try join("bob")
+        rooms.leave(try #require(ChannelName("call")), "nobody")
+        _ = rooms.end(by: .terminated(try #require(ChannelName("call"))))
+        #expect(kept.all.isEmpty && rooms.count == 0)
+    }
+
+    @Test func `subscriptions get the events of calls, marked as those of the relay`() async throws {
+        let transport = PostedEvents()
+        let subscriptions = EventSubscriptions(
+            transport: transport,
+            counters: WebhookCounters(),
+            logger: SignalingBench.quiet
+        )
+        let room = try #require(ChannelName("call"))
+        _ = subscriptions.subscribe(
+            url: "http://host/events",
+            channel: room,
+            users: [],
+            kinds: EventSubscriptions.Kind.allCases
+        )
+        try join("alice")
+        try join("bob", "other")
+        rooms.leave(room, try connectionID(of: "alice"))
+        for report in kept.all { subscriptions.take(report) }
+        let run = Task { await subscriptions.run() }
+        let posts = await transport.first(4).map(\.body)
+        run.cancel()
+        await run.value
+        #expect(
+            posts.map { $0["event"]?.string } == ["channel.opened", "member.joined", "member.left", "channel.closed"]
+        )
+        #expect(posts.allSatisfy { $0["relay"] == true && $0["channel"] == "call" && $0["id"]?.string != nil })
+        #expect(posts.map { $0["reason"]?.string } == [nil, nil, "LEFT", nil])
+        let id = try connectionID(of: "alice")
+        #expect(posts.map { $0["user_id"]?.string } == [nil, "alice", "alice", nil])
+        #expect(posts.map { $0["connection_id"]?.string } == [nil, id, id, nil])
+    }
+
+    @Test func `the event webhook gets the events of calls`() async throws {
+        let transport = PostedEvents()
+        var configuration = WebhookConfiguration()
+        configuration.eventURL = "http://events"
+        let webhooks = Webhooks(
+            configuration,
+            transport: transport,
+            node: NodeIdentity(name: "n", label: "l", version: "v"),
+            counters: WebhookCounters(),
+            logger: SignalingBench.quiet
+        )
+        try join("alice")
+        rooms.leave(try #require(ChannelName("call")), try connectionID(of: "alice"), reason: "TOKEN-EXPIRED")
+        for report in kept.all { webhooks.take(report) }
+        let run = Task { await webhooks.run() }
+        let posts = await transport.first(4).map(\.body)
+        run.cancel()
+        await run.value
+        #expect(
+            posts.map { $0["type"]?.string } == ["channel.opened", "member.joined", "member.left", "channel.closed"]
+        )
+        #expect(posts.allSatisfy { $0["relay"] == true && $0["channel_id"] == "call" && $0["node_name"] == "n" })
+        #expect(posts[2]["client_id"] == "alice" && posts[2]["data"] == ["reason": "TOKEN-EXPIRED"])
+        #expect(Set(posts.compactMap { $0["session_id"]?.string }).count == 1)
+        #expect(Set(posts.compactMap { $0["id"]?.string }).count == 4)
+    }
+}
