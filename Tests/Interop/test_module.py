@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any, Callable
 
+import httpx
 import pytest
 
 from harness.chromium import ChromiumPage
@@ -245,6 +246,43 @@ def test_a_lost_connection_is_resumed_before_others_miss_the_user(tab: Callable[
     before = frames()
     wait_until(lambda: frames() > before + 5, "the picture after the return", 10)
     assert viewer.evaluate("window.seen") == expected and len(routes) == 2
+
+
+def test_a_member_that_is_kicked_while_it_is_interrupted_is_told_when_it_resumes(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+) -> None:
+    # However slow the machine is, the place is kept until the kick.
+    node = own_node("--resume-grace", "300")
+    page = open_page(node.origin)
+    page.goto(f"{node.origin}/nagare.d.ts")
+    member = f"{node.admin}/v1/channels/{channel}/members/hanako"
+    routes: list[tuple[Any, Any]] = []
+    kicks: list[Any] = []
+
+    def states() -> list[str]:
+        return [one["state"] for one in httpx.get(member).json().get("connections", [])]
+
+    def route(socket: Any) -> None:
+        if routes:
+            wait_until(lambda: states() == ["interrupted"], "the interruption", 10, states)
+            kicks.append(httpx.post(f"{member}/kick").json())
+        routes.append((socket, socket.connect_to_server()))
+
+    page.tab.route_web_socket("**/signaling", route)
+    # The media of the lost connection does not end by itself.
+    run(page, RECORD, 1000)
+    run(
+        page,
+        "window.seen = []; const one = window.channel = Nagare.channel(given[0]);"
+        "one.addEventListener('bye', ({ detail }) => window.seen.push(detail.reason)); await one.join();",
+        {"channel": channel, "user": "hanako"},
+    )
+    page_side, server_side = routes[-1]
+    server_side.close()
+    page_side.close(code=4000, reason="")
+    wait_until(lambda: page.evaluate("window.seen") == ["kicked"], "the bye", 10, lambda: (kicks, page.evaluate("window.seen")))
+    assert kicks == [{"ended": 1}] and len(routes) == 2
+    assert httpx.get(member).status_code == 404
 
 
 def route_half_open(page: ChromiumPage, is_half_open: bool) -> list[Any]:

@@ -9,6 +9,7 @@ import Testing
 
 /// The public listener on a loopback port, for as long as the body runs, and ended gracefully after it.
 func withLiveServer<Value: Sendable>(
+    limits: RoomLimits = RoomLimits(),
     http: HTTPLimits = HTTPLimits(),
     authorizer: any Authorizer = OpenAuthorizer(),
     heartbeatInterval: Duration = .seconds(3600),
@@ -21,6 +22,7 @@ func withLiveServer<Value: Sendable>(
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
     let bench = try SignalingBench(
+        limits: limits,
         http: http,
         authorizer: authorizer,
         heartbeatInterval: heartbeatInterval,

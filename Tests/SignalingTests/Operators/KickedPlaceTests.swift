@@ -1,0 +1,78 @@
+import HTTPTypes
+import HummingbirdTesting
+import JSON
+import MediaTypes
+import NIOCore
+import Room
+import RoomTestSupport
+import Testing
+
+@testable import Signaling
+
+/// An operator's kick of a member whose place is kept, with the member and the operator on real sockets.
+@Suite(.timeLimit(.minutes(30)))
+struct KickedPlaceTests {
+    private static func connect(_ options: String) -> String {
+        SoraBench.connect(.sendrecv, #""client_id":"alice","nagare":\#(options)"#)
+    }
+
+    /// Joins, and loses the WebSocket.
+    /// - Returns: the token with which the member takes its place again.
+    private static func interrupted(_ bench: SignalingBench, _ port: Int) async throws -> String {
+        try await withWebSocket(to: port) { client, input in
+            try await client.send(Self.connect("{}"))
+            let offer = try await input.message("offer")
+            let own = offer["mid"]?.object?.values.compactMap(\.string) ?? []
+            let sdp = SDPAnswer.make(to: try #require(offer["sdp"]?.string), own: own)
+            try await client.send(JSONValue.object(["type": "answer", "sdp": .string(sdp)]).text)
+            while await bench.plane.peers[PeerID(rawValue: 1)] == nil { await Task.yield() }
+            bench.rooms.eventHandler(PeerID(rawValue: 1), .connected)
+            let joined = try await input.event("channel.joined")
+            return try #require(joined["resume_token"]?.string)
+        }
+    }
+
+    @Test func `a member that was kicked while it was interrupted is refused when it resumes`() async throws {
+        // Longer than the test on any machine.
+        let limits = RoomLimits(resumeGrace: .seconds(3600))
+        try await withLiveServer(limits: limits) { bench, port, _ in
+            let api = AdminAPI(
+                rooms: bench.rooms,
+                statistics: SignalingStatistics(),
+                clientStatistics: ClientStatistics(),
+                relayRooms: bench.relayRooms
+            )
+            let server = AdminServer(
+                host: "127.0.0.1",
+                port: 0,
+                api: api,
+                token: nil,
+                logger: SignalingBench.quiet,
+                metrics: { "" },
+                isReady: { true }
+            )
+            let token = try await Self.interrupted(bench, port)
+            let room = try #require(ChannelName("room"))
+            while await bench.rooms.places(in: room).first?.state != .interrupted { await Task.yield() }
+            try await server.testable.test(.live) { operators in
+                let path = "/v1/channels/room/members/alice"
+                let member = try await operators.execute(uri: path, method: .get)
+                let connection = try JSONValue(parsing: member.text)["connections"]?.array?.first
+                #expect(connection?["state"] == "interrupted")
+                let kicked = try await operators.execute(uri: "\(path)/kick", method: .post)
+                #expect(try JSONValue(parsing: kicked.text) == ["ended": 1])
+            }
+            let close = try await withWebSocket(to: port) { client, input in
+                try await client.send(Self.connect(#"{"resume":"\#(token)"}"#))
+                return try await input.close()
+            }
+            #expect(close == WebSocketClose(4490, "KICKED"))
+            // A kick is no ban: the user joins again without the token.
+            try await withWebSocket(to: port) { client, input in
+                try await client.send(Self.connect("{}"))
+                _ = try await input.message("offer")
+            }
+            while await !bench.rooms.isEmpty { await Task.yield() }
+        }
+    }
+}
