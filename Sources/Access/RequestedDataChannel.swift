@@ -24,6 +24,16 @@ public struct RequestedDataChannel: Hashable, Sendable {
     /// Whether each message to the client begins with the `connection_id` of its sender.
     public var hasSenderHeader: Bool
 
+    /// A reliable channel in both directions.
+    package init(label: String) {
+        self.label = label
+        direction = .sendrecv
+        isOrdered = true
+        subprotocol = ""
+        isCompressed = false
+        hasSenderHeader = false
+    }
+
     /// - Throws: a sentence that names the first invalid member.
     package init(_ members: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(members)

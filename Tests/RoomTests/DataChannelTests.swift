@@ -20,9 +20,17 @@ struct DataChannelTests {
         _ bench: RoomsBench,
         _ plan: DataPlan?,
         hasData: Bool = true,
-        bundle: String? = nil
+        bundle: String? = nil,
+        user: String? = nil,
+        name: String? = nil
     ) async throws -> Member {
-        var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly, following: .everyone)
+        var request = JoinRequest(
+            channel: RoomsBench.channel,
+            role: .sendonly,
+            following: .everyone,
+            displayName: name,
+            clientID: user
+        )
         request.data = plan
         request.bundleID = bundle
         let reservation = try await bench.rooms.reserve(request)
@@ -44,13 +52,13 @@ struct DataChannelTests {
         sends: Bool = true,
         receives: Bool = true,
         isCompressed: Bool = false,
-        hasSenderHeader: Bool = false
+        header: DataChannelPlan.Header = .none
     ) -> DataChannelPlan {
         DataChannelPlan(
             DataChannelParameters(label: label),
             use: .messages(sends: sends, receives: receives),
             isCompressed: isCompressed,
-            hasSenderHeader: hasSenderHeader
+            header: header
         )
     }
 
@@ -178,8 +186,8 @@ struct DataChannelTests {
         let bench = RoomsBench()
         let plain = try await join(bench, DataPlan([Self.channel("#a")]))
         let compressed = try await join(bench, DataPlan([Self.channel("#a", isCompressed: true)]))
-        let named = try await join(bench, DataPlan([Self.channel("#a", hasSenderHeader: true)]))
-        let both = try await join(bench, DataPlan([Self.channel("#a", isCompressed: true, hasSenderHeader: true)]))
+        let named = try await join(bench, DataPlan([Self.channel("#a", header: .connection)]))
+        let both = try await join(bench, DataPlan([Self.channel("#a", isCompressed: true, header: .connection)]))
         for member in [plain, compressed, named, both] { await open(bench, member, "#a", 1) }
         await send(bench, plain, 1, [1, 2, 3])
         let stream = Zlib.compress([9, 9])
@@ -201,6 +209,24 @@ struct DataChannelTests {
         )
         await send(bench, compressed, 1, [1, 2])
         #expect(await bench.rooms.droppedMessages == [.malformed: 1])
+    }
+
+    @Test func `a receiver that asks for it is told the user of each sender`() async throws {
+        let bench = RoomsBench()
+        let hanako = try await join(bench, DataPlan([Self.channel("#a")]), user: "hanako", name: "花子")
+        let nameless = try await join(bench, DataPlan([Self.channel("#a")]))
+        let receiver = try await join(bench, DataPlan([Self.channel("#a", header: .user)]))
+        for member in [hanako, nameless, receiver] { await open(bench, member, "#a", 1) }
+        // What a sender says of itself is content.
+        let claim = Array((nameless.id.value + "\u{0}\u{6}hanako").utf8)
+        await send(bench, hanako, 1, [1], isText: true)
+        await send(bench, nameless, 1, claim)
+        let first = Array(hanako.id.value.utf8) + [0, 6] + Array("hanako".utf8) + [0, 6] + Array("花子".utf8) + [1]
+        let id = Array(nameless.id.value.utf8)
+        let second = id + [0, UInt8(id.count)] + id + [0, 0] + claim
+        #expect(await messages(bench, to: receiver, 1).map(\.bytes) == [first, second])
+        #expect(await messages(bench, to: receiver, 1).allSatisfy { !$0.isText })
+        #expect(await messages(bench, to: nameless, 1) == [DataMessage([1], isText: true)])
     }
 
     @Test func `members of one bundle do not get each other's messages`() async throws {

@@ -19,6 +19,8 @@ package struct DataRouter: Sendable {
         let peer: PeerID
         let location: MediaLocation
         let bundle: Bundle
+        /// ``DataChannelPlan/Header/user`` of its messages.
+        let userHeader: [UInt8]
         let farewell: (@Sendable (EndReason) -> (label: String, bytes: [UInt8])?)?
         /// What each label is for. With a plan all labels are known from the beginning.
         var plan: [String: DataChannelPlan] = [:]
@@ -28,12 +30,21 @@ package struct DataRouter: Sendable {
         var isComplete = false
 
         var hasPlan: Bool { farewell != nil }
+
+        /// What its messages begin with where a receiver's channel has the header.
+        func header(_ header: DataChannelPlan.Header) -> [UInt8] {
+            switch header {
+            case .none: []
+            case .connection: Array(id.value.utf8)
+            case .user: userHeader
+            }
+        }
     }
 
     /// The form in which a receiver gets a message.
     private struct Form: Hashable {
         let isCompressed: Bool
-        let hasSenderHeader: Bool
+        let header: DataChannelPlan.Header
     }
 
     private let limits: RoomLimits
@@ -55,6 +66,7 @@ package struct DataRouter: Sendable {
             peer: participant.peer,
             location: participant.location,
             bundle: participant.bundle,
+            userHeader: Self.userHeader(of: participant),
             farewell: plan?.farewell,
             allowance: MessageAllowance(
                 messagesPerSecond: limits.dataMessagesPerSecond,
@@ -70,6 +82,14 @@ package struct DataRouter: Sendable {
         members[member.id] = member
         participants[member.peer] = member.id
         return effects
+    }
+
+    private static func userHeader(of participant: Participant) -> [UInt8] {
+        let user = participant.channelUser
+        let fields = [user.id, user.displayName ?? ""].map { $0.utf8.prefix(Int(UInt16.max)) }
+        return fields.reduce(into: Array(participant.id.value.utf8)) { header, field in
+            header += [UInt8(field.count >> 8), UInt8(field.count & 0xFF)] + field
+        }
     }
 
     /// Whether ``left(_:reason:)`` ends the peer.
@@ -196,22 +216,19 @@ package struct DataRouter: Sendable {
         var addresses: [Form: [MediaLocation: [DataAddress]]] = [:]
         for receiver in receivers[label] ?? [] where receiver != id {
             guard let member = members[receiver], member.bundle != sender.bundle, let channel = member.channels[label],
-                let form = member.plan[label].map({
-                    Form(isCompressed: $0.isCompressed, hasSenderHeader: $0.hasSenderHeader)
-                })
+                let form = member.plan[label].map({ Form(isCompressed: $0.isCompressed, header: $0.header) })
             else { continue }
             addresses[form, default: [:]][member.location, default: []]
                 .append(DataAddress(peer: member.peer, channel: channel))
         }
         var effects: [Effect] = []
         for (form, places) in addresses {
-            var bytes = form.hasSenderHeader ? Array(id.value.utf8) + content : content
+            var bytes = form.header == .none ? content : sender.header(form.header) + content
             if form.isCompressed {
                 // A stream of the sender serves receivers as it is.
-                bytes = plan.isCompressed && !form.hasSenderHeader ? message.bytes : Zlib.compress(bytes)
+                bytes = plan.isCompressed && form.header == .none ? message.bytes : Zlib.compress(bytes)
             }
-            let isText =
-                message.isText && !plan.isCompressed && form == Form(isCompressed: false, hasSenderHeader: false)
+            let isText = message.isText && !plan.isCompressed && form == Form(isCompressed: false, header: .none)
             let sent = DataMessage(bytes, isText: isText, lease: message.lease)
             for (location, receivers) in places {
                 effects.append(.command(.send(sent, to: receivers), location: location))

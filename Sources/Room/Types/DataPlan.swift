@@ -9,23 +9,33 @@ public struct DataChannelPlan: Hashable, Sendable {
         case messages(sends: Bool, receives: Bool)
     }
 
+    /// What the node says of the sender before each message to the participant.
+    public enum Header: Hashable, Sendable {
+        /// Nothing: the message is as it was sent.
+        case none
+        /// The identifier of the sender.
+        case connection
+        /// The identifier of the sender, then its user and its display name, each behind its length in two bytes.
+        case user
+    }
+
     public var parameters: DataChannelParameters
     public var use: Use
     /// Whether each message is a zlib stream (RFC 1950), in both directions.
     public var isCompressed: Bool
-    /// Whether each message to the participant begins with its sender's identifier.
-    public var hasSenderHeader: Bool
+    /// What each message to the participant begins with.
+    public var header: Header
 
     public init(
         _ parameters: DataChannelParameters,
         use: Use,
         isCompressed: Bool = false,
-        hasSenderHeader: Bool = false
+        header: Header = .none
     ) {
         self.parameters = parameters
         self.use = use
         self.isCompressed = isCompressed
-        self.hasSenderHeader = hasSenderHeader
+        self.header = header
     }
 
     /// Whether a label is one of messages between participants: it starts with `#`, and has more.

@@ -1,5 +1,6 @@
 import Access
 import JSON
+import MediaTypes
 import Room
 import Wire
 
@@ -42,6 +43,8 @@ struct SoraConnect: Hashable, Sendable {
     var forwardingFilters: [ForwardingFilter] = []
     /// The options of the channel extension; `nil` from clients that do not know it.
     var options: MemberOptions?
+    /// The data channels that the channel extension requests for messages, without those of signaling.
+    var messageLabels: [String] = []
 
     init(channel: ChannelName, role: Role) {
         self.channel = channel
@@ -87,7 +90,10 @@ extension SoraConnect {
             _ = try message.bool("multistream")
             _ = try message.bool("redirect")
             forwardingFilters = try ForwardingFilter.list(message) ?? []
-            if let members = try message.object("nagare") { options = try Self.options(JSONFields(members), role) }
+            if let members = try message.object("nagare") {
+                options = try Self.options(JSONFields(members), role)
+                messageLabels = try Self.messageLabels(JSONFields(members))
+            }
         } catch {
             throw SoraClose(.invalidMessage, "The \"connect\" message is refused: \(error.sentence)")
         }
@@ -138,6 +144,17 @@ extension SoraConnect {
             throw JSONShapeError("\"nagare.role\" is \"audience\", so \"role\" has to be \"sendrecv\" or \"recvonly\".")
         default: return options
         }
+    }
+
+    private static func messageLabels(_ members: JSONFields) throws(JSONShapeError) -> [String] {
+        let labels = try members.strings("messages", countMax: RequestedDataChannel.channelsMax) ?? []
+        guard labels.allSatisfy(DataChannelPlan.isOfMessages), Set(labels).count == labels.count else {
+            throw JSONShapeError(
+                "The labels of \"nagare.messages\" have to be distinct, and each has to start with \"#\" and to have a "
+                    + "name of at most \(DataChannelParameters.textBytesMax - 1) bytes behind it."
+            )
+        }
+        return labels
     }
 
     /// Early JavaScript SDKs send `simulcast: {rid: …}`; `simulcast_rid` is the old name of `simulcast_request_rid`.

@@ -24,13 +24,40 @@ struct SoraDataChannels: Sendable {
     /// The length of a `connection_id`.
     private static let connectionIDBytes = 26
 
+    /// Whether the signaling moves to data channels. With the labels of the channel extension it stays on the WebSocket, and
+    /// each message to the client names its sender's user.
+    let carriesSignaling: Bool
     /// Whether the connection goes on when the WebSocket closes.
     let ignoresSocketLoss: Bool
     let messages: [RequestedDataChannel]
     /// What the client may call over the channel `rpc`.
     let methods: [SoraRPC.Method]
 
-    private var labels: [Label] { Label.allCases.filter { $0 != .rpc || !methods.isEmpty } }
+    /// - Returns: `nil` for a client without data channels.
+    init?(_ connect: SoraConnect, _ grants: Grants) {
+        let labels = connect.messageLabels
+        let granted = labels.isEmpty ? grants.dataChannelSignaling : nil
+        carriesSignaling = granted ?? connect.wantsDataChannelSignaling ?? false
+        if carriesSignaling {
+            messages = grants.dataChannels ?? connect.dataChannels
+            ignoresSocketLoss = grants.ignoresWebSocketLoss ?? connect.ignoresWebSocketLoss ?? false
+            methods = SoraRPC.Method.allCases.filter { grants.rpcMethods?.contains($0.rawValue) == true }
+        } else {
+            messages = labels.compactMap { label -> RequestedDataChannel? in
+                guard let channels = grants.dataChannels else { return RequestedDataChannel(label: label) }
+                var channel = channels.first { $0.label == label }
+                channel?.isCompressed = false
+                return channel
+            }
+            ignoresSocketLoss = false
+            methods = []
+        }
+        if grants.dataChannelSignaling == false || !carriesSignaling && messages.isEmpty { return nil }
+    }
+
+    private var labels: [Label] {
+        carriesSignaling ? Label.allCases.filter { $0 != .rpc || !methods.isEmpty } : []
+    }
 
     /// What the rooms open to the client.
     var plan: DataPlan {
@@ -41,14 +68,20 @@ struct SoraDataChannels: Sendable {
                 isCompressed: true
             )
         }
-        return DataPlan(signaling + messages.map(Self.plan)) { reason in
+        guard carriesSignaling else { return DataPlan(messages.map(channelPlan)) }
+        return DataPlan(signaling + messages.map(channelPlan)) { reason in
             SoraClose(reason).map { close in
                 (Label.signaling.rawValue, Array(SoraServerMessage.close(close.close).utf8))
             }
         }
     }
 
-    private static func plan(_ channel: RequestedDataChannel) -> DataChannelPlan {
+    private func header(of channel: RequestedDataChannel) -> DataChannelPlan.Header {
+        guard carriesSignaling else { return .user }
+        return channel.hasSenderHeader ? .connection : .none
+    }
+
+    private func channelPlan(_ channel: RequestedDataChannel) -> DataChannelPlan {
         let reliability: DataChannelParameters.Reliability =
             if let count = channel.retransmitsMax {
                 .retransmissions(count)
@@ -66,14 +99,14 @@ struct SoraDataChannels: Sendable {
             ),
             use: .messages(sends: channel.direction != .recvonly, receives: channel.direction != .sendonly),
             isCompressed: channel.isCompressed,
-            hasSenderHeader: channel.hasSenderHeader
+            header: header(of: channel)
         )
     }
 
     /// The offer's `data_channels`.
     var json: String {
         let signaling = labels.map { label in
-            Self.entry(label.rawValue, label.direction, isCompressed: true, hasSenderHeader: false)
+            Self.entry(label.rawValue, label.direction, isCompressed: true, header: .none)
         }
         return jsonArray(
             signaling
@@ -82,7 +115,7 @@ struct SoraDataChannels: Sendable {
                         $0.label,
                         $0.direction,
                         isCompressed: $0.isCompressed,
-                        hasSenderHeader: $0.hasSenderHeader
+                        header: header(of: $0)
                     )
                 }
         )
@@ -92,14 +125,17 @@ struct SoraDataChannels: Sendable {
         _ label: String,
         _ direction: RequestedDataChannel.Direction,
         isCompressed: Bool,
-        hasSenderHeader: Bool
+        header: DataChannelPlan.Header
     ) -> String {
         var entry = JSONObjectWriter()
         entry.add("label", label)
         entry.add("direction", direction.rawValue)
         entry.add("compress", isCompressed)
-        if hasSenderHeader {
+        switch header {
+        case .none: break
+        case .connection:
             entry.add("header", json: #"[{"type":"sender_connection_id","length":\#(connectionIDBytes)}]"#)
+        case .user: entry.add("header", json: #"[{"type":"sender_user"}]"#)
         }
         return entry.text
     }

@@ -24,7 +24,7 @@ enum SoraServerMessage {
         message.add("simulcast", settings.isSimulcast)
         message.add("simulcast_multicodec", false)
         message.add("spotlight", settings.spotlight != nil)
-        message.add("data_channel_signaling", settings.data != nil)
+        message.add("data_channel_signaling", settings.data?.carriesSignaling ?? false)
         message.add("ignore_disconnect_websocket", settings.data?.ignoresSocketLoss ?? false)
         message.add("data_channels", ifPresent: settings.data?.json)
         if let methods = settings.data?.methods, !methods.isEmpty {

@@ -51,14 +51,7 @@ struct SoraSettings: Sendable {
         bundleID = grants.bundleID ?? (configuration.acceptsBundleID ? connect.bundleID : nil) ?? id.value
         var audio = connect.audio.granted(grants.audio)
         var video = connect.video.granted(grants.video)
-        let usesData = grants.dataChannelSignaling ?? connect.wantsDataChannelSignaling ?? false
-        data =
-            usesData && configuration.offersDataChannels
-            ? SoraDataChannels(
-                ignoresSocketLoss: grants.ignoresWebSocketLoss ?? connect.ignoresWebSocketLoss ?? false,
-                messages: grants.dataChannels ?? connect.dataChannels,
-                methods: SoraRPC.Method.allCases.filter { grants.rpcMethods?.contains($0.rawValue) == true }
-            ) : nil
+        data = configuration.offersDataChannels ? SoraDataChannels(connect, grants) : nil
         guard audio.isEnabled || video.isEnabled || data != nil else {
             throw SoraClose(
                 .invalidMessage,

@@ -584,6 +584,7 @@ extension SoraStateMachine {
         guard case .running(var running) = phase, let data = running.settings.data else { return [] }
         switch event {
         case .opened:
+            guard data.carriesSignaling else { return [] }
             running.isSwitched = true
             phase = .running(running)
             return [.send(SoraServerMessage.switched(ignoresSocketLoss: data.ignoresSocketLoss))]

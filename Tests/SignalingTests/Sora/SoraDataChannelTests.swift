@@ -47,9 +47,10 @@ import Wire
         #expect(plan.channels.map(\.parameters.label) == ["signaling", "notify", "push", "stats", "#a", "#b"])
         #expect(plan.channels.prefix(4).allSatisfy { $0.use == .signaling && $0.isCompressed })
         let (first, second) = (plan.channels[4], plan.channels[5])
-        #expect(first.use == .messages(sends: true, receives: false) && first.isCompressed && !first.hasSenderHeader)
+        #expect(first.use == .messages(sends: true, receives: false) && first.isCompressed && first.header == .none)
         #expect(first.parameters.reliability == .retransmissions(2) && !first.parameters.isOrdered)
-        #expect(second.use == .messages(sends: false, receives: true) && !second.isCompressed && second.hasSenderHeader)
+        #expect(second.use == .messages(sends: false, receives: true) && !second.isCompressed)
+        #expect(second.header == .connection)
         #expect(second.parameters.reliability == .lifetime(milliseconds: 50) && second.parameters.subprotocol == "p")
         bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
         let offer = try bench.next()
@@ -130,6 +131,73 @@ import Wire
         _ = try none.request()
         none.take(none.state.admitted(.allowed(Grants()), id: SoraBench.id, at: none.now))
         #expect(none.close?.close.reason == "INVALID-MESSAGE")
+    }
+
+    // MARK: - Messages of the channel extension
+
+    private static func extended(_ members: String) -> String {
+        SoraBench.connect(.sendrecv, #""nagare":{"# + members + "}")
+    }
+
+    @Test func `a client of the extension has messages that name their sender, and its signaling stays`() throws {
+        var bench = SoraBench()
+        bench.receive(Self.extended(##""messages":["#chat","#b"]"##))
+        _ = try bench.request()
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        guard case .reserve(let request) = try bench.request(), let plan = request.data else {
+            Issue.record("no data channels")
+            return
+        }
+        #expect(plan.channels.map(\.parameters.label) == ["#chat", "#b"])
+        #expect(plan.channels.allSatisfy { $0.use == .messages(sends: true, receives: true) && $0.header == .user })
+        #expect(plan.channels.allSatisfy { $0.parameters.reliability == .reliable && !$0.isCompressed })
+        #expect(plan.farewell(.kicked) == nil)
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
+        let offer = try bench.next()
+        #expect(offer["data_channel_signaling"]?.bool == false)
+        #expect(offer["sdp"]?.string?.contains("m=application ") == true)
+        let entries = try #require(offer["data_channels"]?.array)
+        #expect(entries.map { $0["label"]?.string } == ["#chat", "#b"])
+        #expect(entries.allSatisfy { $0["header"] == [["type": "sender_user"]] })
+    }
+
+    @Test func `the signaling of such a client stays on the WebSocket when its channels open`() throws {
+        var bench = SoraBench()
+        try bench.connected(Self.extended(##""messages":["#chat"]"##))
+        bench.receive(.data(.opened))
+        #expect(bench.sent.isEmpty)
+        bench.receive(.push("1"))
+        #expect(try bench.next()["type"] == "push")
+        bench.receive(.data(.closed(label: "#chat")))
+        #expect(bench.close == nil && bench.sentData.isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            (#"{"data_channel_signaling":true}"#, ["#chat", "#b"]), (#"{"data_channel_signaling":false}"#, nil),
+            (##"{"data_channels":[{"label":"#b","direction":"recvonly","compress":true}]}"##, ["#b"]),
+            (#"{"data_channels":[]}"#, nil),
+        ] as [(String, [String]?)]
+    )
+    func `grants decide which messages such a client has`(grants: String, expected: [String]?) throws {
+        let fields = try #require(try JSONValue(parsing: grants).object)
+        var bench = SoraBench()
+        bench.receive(Self.extended(##""messages":["#chat","#b"]"##))
+        _ = try bench.request()
+        bench.take(bench.state.admitted(.allowed(try Grants(fields)), id: SoraBench.id, at: bench.now))
+        guard case .reserve(let request) = try bench.request() else { return }
+        let channels = request.data?.channels
+        #expect(channels?.map(\.parameters.label) == expected)
+        #expect(channels?.allSatisfy { !$0.isCompressed } ?? true)
+        if expected == ["#b"] { #expect(channels?.first?.use == .messages(sends: false, receives: true)) }
+    }
+
+    @Test(arguments: [##"["chat"]"##, ##"["#"]"##, ##"["#a","#a"]"##, "[1]", ##""#a""##, "65"])
+    func `invalid labels of messages are refused`(labels: String) {
+        let many = (0..<65).map { "\"#\($0)\"" }.joined(separator: ",")
+        var bench = SoraBench()
+        bench.receive(Self.extended(#""messages":"# + (labels == "65" ? "[\(many)]" : labels)))
+        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
     }
 
     // MARK: - After the switch
