@@ -59,6 +59,9 @@ def test_the_types_name_every_member_of_the_module(tab: Callable[[], ChromiumPag
         ({"channel": "x", "url": "ftp://example.com"}, "must start with wss://"),
         ({"channel": "x", "appId": "a", "timestamp": 1}, "“token” is missing"),
         ({"channel": "x", "appId": "a", "token": "t", "timestamp": "soon"}, "“timestamp” must be"),
+        ({"channel": "x", "messages": ["chat"]}, "“messages” must be"),
+        ({"channel": "x", "messages": "#chat"}, "“messages” must be"),
+        ({"channel": "x", "messages": ["#a", "#a"]}, "“messages” must be"),
         ({"channel": "other", "token": "APP"}, "for another channel"),
         ({"user": "other", "token": "APP"}, "for another user"),
     ],
@@ -103,6 +106,99 @@ def test_a_screen_is_a_second_connection_of_its_user(tab: Callable[[], ChromiumP
     wait_until(lambda: viewer.evaluate(look) == [["Hanako", 1]], "the end of the screen", 5)
     sharer.evaluate("window.channel.leave()")
     wait_until(lambda: viewer.evaluate(look) == [], "the user's end", 5)
+
+
+# `window.heard` has who sent what. The first messages may come before the others can receive: `greet` has them repeated.
+LISTEN = (
+    "window.heard = []; window.greeted = new Set();"
+    "window.channel.addEventListener('message', ({ detail: { user, label, text, data } }) => {"
+    " if (text === 'greeting') window.greeted.add(user.id);"
+    " else window.heard.push([user.id, user.name, user.role, label, text, data.length]); });"
+)
+
+
+def greet(*pages: Any) -> None:
+    """Waits until the node passes messages on between all pages."""
+
+    def all_hear() -> bool:
+        for page in pages:
+            page.evaluate("window.channel.sendMessage('greeting').catch(() => {})")
+        return all(page.evaluate("window.greeted.size") == len(pages) - 1 for page in pages)
+
+    wait_until(all_hear, "greetings between all pages", 10)
+
+
+def test_messages_name_their_sender_and_come_once(tab: Callable[[], ChromiumPage], channel: str) -> None:
+    host, eve = tab(), tab()
+    options = {"channel": channel, "profile": "interactive", "messages": True, "autoPublish": False}
+    for page, own in (
+        (host, {"user": "hanako", "displayName": "Hanako", "role": "host"}),
+        (eve, {"user": "eve", "displayName": "Eve", "role": "audience"}),
+    ):
+        run(page, f"window.channel = await Nagare.join(given[0]); {LISTEN}", {**options, **own})
+    greet(host, eve)
+    run(
+        host,
+        "const canvas = document.createElement('canvas'); const pen = canvas.getContext('2d');"
+        "setInterval(() => pen.fillRect(0, 0, Math.random() * 300, 150), 100);"
+        "await window.channel.publishScreen({ stream: canvas.captureStream(10) })",
+    )
+    screen = "window.channel.users.flatMap((one) => one.connections.map((each) => each.source))"
+    wait_until(lambda: "screen" in eve.evaluate(screen), "the screen", 10, describe=lambda: eve.evaluate(screen))
+    # The audience is not announced, and its messages say who it is all the same, whatever their text claims.
+    claim = '{"user_id":"hanako","display_name":"Hanako"}'
+    for text in (claim, "花", "last"):
+        run(eve, "await window.channel.sendMessage(given[0])", text)
+    expected = [["eve", "Eve", "audience", "#chat", text, len(text.encode())] for text in (claim, "花", "last")]
+    heard = "window.heard"
+    wait_until(lambda: host.evaluate(heard) == expected, "each message once", 5, describe=lambda: host.evaluate(heard))
+    assert host.evaluate("[window.channel.users.length, window.channel.screenPeerConnection.sctp]") == [0, None]
+    run(host, "await window.channel.sendMessage(new Uint8Array([104, 105]), { label: '#chat' })")
+    expected = [["hanako", "Hanako", "host", "#chat", "hi", 2]]
+    wait_until(lambda: eve.evaluate(heard) == expected, "the bytes", 5, describe=lambda: eve.evaluate(heard))
+    assert eve.evaluate("window.channel.messageLabels") == ["#chat"]
+
+
+def test_messages_go_on_after_a_lost_connection(tab: Callable[[], ChromiumPage], channel: str) -> None:
+    one, two = tab(), tab()
+    routes: list[tuple[Any, Any]] = []
+    one.tab.route_web_socket("**/signaling", lambda socket: routes.append((socket, socket.connect_to_server())))
+    for page, user in ((one, "one"), (two, "two")):
+        options = {"channel": channel, "user": user, "messages": True, "autoPublish": False}
+        run(page, f"window.channel = await Nagare.join(given[0]); {LISTEN}", options)
+    greet(one, two)
+    run(
+        one,
+        "window.isBack = false; window.channel.addEventListener('joined', () => { window.isBack = true; });"
+        "window.greeted.clear();",
+    )
+    two.evaluate("window.greeted.clear()")
+    page_side, server_side = routes[-1]
+    server_side.close()
+    page_side.close(code=4000, reason="")
+    wait_until(lambda: one.evaluate("window.isBack"), "the return", 10, lambda: one.evaluate("window.channel.status"))
+    greet(one, two)
+
+
+def test_messages_that_cannot_be_sent_are_rejected(tab: Callable[[], ChromiumPage], channel: str) -> None:
+    page = tab()
+    reasons = run(
+        page,
+        "const reason = (promise) => promise.then(() => 'SENT', (error) => error.reason);"
+        "const one = Nagare.channel({ ...given[0], messages: ['#a'] }); const reasons = [await reason(one.sendMessage('x'))];"
+        "await one.join(); reasons.push(await reason(one.sendMessage('x', { label: '#a' })),"
+        " await reason(one.sendMessage('x', { label: '#b' })), await reason(one.sendMessage('x')),"
+        " await reason(one.sendMessage({}, { label: '#a' })),"
+        " await reason(one.sendMessage('x'.repeat(262144), { label: '#a' })));"
+        "one.leave(); reasons.push(await reason(one.sendMessage('x', { label: '#a' })), one.messageLabels.length);"
+        "const plain = await Nagare.join(given[0]);"
+        "return [...reasons, await reason(plain.sendMessage('x')), plain.peerConnection.sctp]",
+        {"channel": channel, "autoPublish": False},
+    )
+    assert reasons == [
+        "NOT-CONNECTED", "SENT", "UNSUPPORTED", "UNSUPPORTED", "BAD-PARAMETER", "MESSAGE-TOO-LONG", "NOT-CONNECTED", 0,
+        "UNSUPPORTED", None,
+    ]  # fmt: skip
 
 
 def test_events_of_the_extension_change_the_users(tab: Callable[[], ChromiumPage], channel: str) -> None:
@@ -180,8 +276,8 @@ def test_firefox_and_chromium_see_each_other(
     join = (
         "const canvas = Object.assign(document.createElement('canvas'), { width: 320, height: 180 });"
         "const pen = canvas.getContext('2d'); setInterval(() => pen.fillRect(0, 0, Math.random() * 300, 150), 50);"
-        "window.channel = await Nagare.join({ ...given[0], microphone: false,"
-        " camera: canvas.captureStream(20).getVideoTracks()[0] }); return true"
+        "window.channel = await Nagare.join({ ...given[0], microphone: false, messages: true,"
+        f" camera: canvas.captureStream(20).getVideoTracks()[0] }}); {LISTEN} return true"
     )
     for page, name in ((fox, "fox"), (chrome, "chrome")):
         run(page, join, {"channel": channel, "user": name, "codec": "VP8"})
@@ -191,6 +287,7 @@ def test_firefox_and_chromium_see_each_other(
     )
     for page in (fox, chrome):
         wait_until(lambda: [one > 0 for one in page.evaluate(frames)] == [True], "the other's picture", 10)
+    greet(fox, chrome)
 
 
 # Records when the page closes its WebSockets and peer connections; a timer of `given[0]` ms never ends.

@@ -27,6 +27,7 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
     case moduleDevices = "nagare-devices.js"
     case moduleErrors = "nagare-errors.js"
     case moduleLink = "nagare-link.js"
+    case moduleMessages = "nagare-messages.js"
     case moduleOptions = "nagare-options.js"
     case moduleReconnect = "nagare-reconnect.js"
     case moduleScreen = "nagare-screen.js"
@@ -61,6 +62,7 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
         case .moduleDevices: PackageResources.nagare_devices_js
         case .moduleErrors: PackageResources.nagare_errors_js
         case .moduleLink: PackageResources.nagare_link_js
+        case .moduleMessages: PackageResources.nagare_messages_js
         case .moduleOptions: PackageResources.nagare_options_js
         case .moduleReconnect: PackageResources.nagare_reconnect_js
         case .moduleScreen: PackageResources.nagare_screen_js

@@ -2,11 +2,12 @@
 
 import { NagareError, badParameter, leftByItself } from './nagare-errors.js';
 import { Link } from './nagare-link.js';
+import { chatLabel } from './nagare-messages.js';
 import { credentialOf, normalized } from './nagare-options.js';
 import { Runner } from './nagare-reconnect.js';
 import { ScreenShare } from './nagare-screen.js';
 import { LocalTracks } from './nagare-tracks.js';
-import { UserList } from './nagare-users.js';
+import { User, UserList } from './nagare-users.js';
 
 /** A node without the extension is known by its silence after the media is connected. */
 const extensionMilliseconds = 300;
@@ -60,6 +61,8 @@ export class Channel extends EventTarget {
   get cameraTrack() { return this.#local.track('video'); }
   get microphoneTrack() { return this.#local.track('audio'); }
   get screenTrack() { return this.#screen.track; }
+  /** The labels of messages that the server passes on; empty without a connection. */
+  get messageLabels() { return this.#main?.link?.messages.labels ?? []; }
   /** Whether this connection can ever publish. */
   get isPublisher() { return this.#options.canPublish; }
   isMuted(kind) { return this.#local.isMuted(kind); }
@@ -117,19 +120,20 @@ export class Channel extends EventTarget {
   }
 
   #openMain() {
-    const { canPublish, autoSubscribe, codec, bitRate, simulcast } = this.#options;
+    const { canPublish, autoSubscribe, codec, bitRate, simulcast, messages } = this.#options;
     const role = this.#options.role || this.profile === 'interactive' ? this.role : undefined;
     const subscribe = autoSubscribe ? undefined : 'manual';
     this.#others.restart();
     const link = new Link({
       url: this.#options.url,
-      connect: this.#message({ role, source: 'camera', subscribe, resume: this.#resume ?? undefined }, {
+      connect: this.#message({ role, source: 'camera', subscribe, resume: this.#resume ?? undefined, messages }, {
         role: canPublish ? 'sendrecv' : 'recvonly', audio: true, simulcast: simulcast || undefined,
         video: codec || bitRate ? { codec_type: codec, bit_rate: bitRate } : true,
       }),
       track: (kind) => this.#local.sentTrack(kind),
       notify: (message) => { if (link === this.#main.link) this.#notified(message); },
       push: (data) => this.#emit('push', { data }),
+      message: (message) => { if (link === this.#main.link) this.#messaged(message); },
       remote: (found) => { if (link === this.#main.link) this.#others.received(found); },
       faltering: (failure) => {
         if (link.isReady && link === this.#main.link) this.#become(failure ? 'disconnected' : 'connected', failure);
@@ -256,6 +260,21 @@ export class Channel extends EventTarget {
   unsubscribe(what = {}) { return this.#subscription('unsubscribe', what); }
   async #subscription(method, { user, kind, source } = {}) {
     await this.#request(method, { user_id: user, kind, source }, 'This server has no subscriptions.');
+  }
+
+  /** Sends text or bytes to all others in the channel that have the label. */
+  async sendMessage(data, { label = chatLabel } = {}) {
+    const link = this.#main?.link;
+    if (!link?.isReady || link.isOver) {
+      throw new NagareError('NOT-CONNECTED', 'There is no connection to the server now.');
+    }
+    await link.messages.send(label, data);
+  }
+
+  /** The server says who sent a message. It may be somebody who is not announced, as the audience. */
+  #messaged({ label, user: id, name, connectionId, data, text }) {
+    const user = this.#others.user(id) ?? Object.assign(new User(id), { name, role: 'audience' });
+    this.#emit('message', { user, label, text, data, connectionId });
   }
 
   /** What the server sends to this client, and why not more. */

@@ -1,6 +1,7 @@
 // One connection to the node: its WebSocket for signaling and its peer connection for media.
 
 import { NagareError, failureOfClose, interrupted, leftByItself, silent, unreachableMedia } from './nagare-errors.js';
+import { Messages } from './nagare-messages.js';
 
 const connectMilliseconds = 15_000;
 const mediaMilliseconds = 15_000;
@@ -28,11 +29,12 @@ export class Link {
   #longestGap = 5_000;
   #resolve = {};
 
-  /** `track(kind)` is the local track; `notify`, `push`, `remote` and `faltering` are told of events. */
-  constructor({ url, connect, track, notify, push, remote, faltering }) {
+  /** `track(kind)` is the local track; `notify`, `push`, `message`, `remote` and `faltering` are told of events. */
+  constructor({ url, connect, track, notify, push, message, remote, faltering }) {
     Object.assign(this, { url, connect, track, notify, push, remote, faltering });
     this.ready = new Promise((resolve) => { this.#resolve.ready = resolve; });
     this.ended = new Promise((resolve) => { this.#resolve.ended = resolve; });
+    this.messages = new Messages((one) => message?.(one));
     this.peer = null;
     this.id = null;
     this.senders = {};
@@ -112,6 +114,8 @@ export class Link {
     this.id = offer.connection_id;
     const peer = this.peer = new RTCPeerConnection({ bundlePolicy: 'max-bundle', ...offer.config });
     peer.onconnectionstatechange = () => this.#follow(peer);
+    this.messages.offered(offer.data_channels);
+    peer.ondatachannel = ({ channel }) => this.messages.add(channel);
     peer.ontrack = ({ streams, transceiver }) => {
       const id = streams[0]?.id;
       if (id && id !== 'default' && id !== this.id) this.#streams.set(transceiver.mid, id);
@@ -217,6 +221,7 @@ export class Link {
       reject(new NagareError('NOT-CONNECTED', 'The connection ended before the server answered.'));
     }
     this.#requests.clear();
+    this.messages.close();
     this.#close(Boolean(failure.final));
     this.#resolve.ready(false);
     this.#resolve.ended(failure);
@@ -230,7 +235,7 @@ export class Link {
   #close(isFinal) {
     const { peer } = this;
     const socket = this.#socket;
-    if (peer) peer.onconnectionstatechange = peer.ontrack = null;
+    if (peer) peer.onconnectionstatechange = peer.ontrack = peer.ondatachannel = null;
     if (socket) socket.onopen = socket.onmessage = socket.onclose = null;
     if (!peer || isFinal || !socket) {
       peer?.close();

@@ -1,6 +1,7 @@
 // What an application joins with: options, and the tokens that they hold.
 
 import { badParameter } from './nagare-errors.js';
+import { chatLabel } from './nagare-messages.js';
 
 /** The fields of an app's token in its single-parameter form (base64 of JSON); `null` for any other token. */
 function appTokenOf(text) {
@@ -42,6 +43,19 @@ function signalingURL(given) {
   return url.href;
 }
 
+const labelsMax = 64;
+const labelBytesMax = 64;
+/** The labels of messages that the server is asked for; `undefined` for none. */
+function labelsOf(messages) {
+  const labels = messages === true ? [chatLabel] : messages || [];
+  const isLabel = (one) => typeof one === 'string' && /^#./su.test(one)
+    && new TextEncoder().encode(one).length <= labelBytesMax;
+  if (!Array.isArray(labels) || !labels.every(isLabel) || labels.length > labelsMax || new Set(labels).size < labels.length) {
+    throw badParameter('“messages” must be true, false, or a list of labels that each start with “#”.');
+  }
+  return labels.length ? labels : undefined;
+}
+
 /** The complete options of `Channel`, from a token or from what the application gave. */
 export function normalized(given) {
   const options = typeof given === 'string' ? { token: given } : { ...given };
@@ -61,6 +75,6 @@ export function normalized(given) {
   if (options.role === 'host' && options.canPublish === false) throw badParameter('A host needs “canPublish”.');
   return {
     autoPublish: true, autoSubscribe: true, canPublish: true, simulcast: false, joinTimeout: 30, ...options,
-    url: signalingURL(options.url), channel, user, accessToken: credential.accessToken,
+    url: signalingURL(options.url), channel, user, accessToken: credential.accessToken, messages: labelsOf(options.messages),
   };
 }

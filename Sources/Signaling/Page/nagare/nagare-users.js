@@ -49,6 +49,7 @@ export class UserList {
   }
 
   get all() { return [...this.#users.values()]; }
+  user(id) { return this.#users.get(id) ?? null; }
 
   connection(id) {
     for (const user of this.#users.values()) {

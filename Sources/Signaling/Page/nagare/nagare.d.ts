@@ -46,6 +46,8 @@ export interface JoinOptions {
   codec?: 'VP8' | 'VP9' | 'AV1' | 'H264' | 'H265';
   /** Of the video, in kbit/s. */
   bitRate?: number;
+  /** Whether to exchange messages with the label `#chat`; or the labels, each with `#` first. Default `false`. */
+  messages?: boolean | string[];
   /** In seconds; `Infinity` tries for ever. Default 30. */
   joinTimeout?: number;
 }
@@ -106,6 +108,11 @@ export interface ChannelEvents {
   codecUnsupported: { kind: Kind; codec: string; connection: RemoteConnection | null; text: string };
   error: { error: NagareError };
   push: { data: unknown };
+  /**
+   * What another member sent. The server says who it is: `user` is one of `users`, or a user that is not announced, such as a
+   * member of the audience. `data` are the bytes, `text` the same as text. Show it as text, never as HTML.
+   */
+  message: { user: User; label: string; text: string; data: Uint8Array; connectionId: string };
   notify: { message: Record<string, unknown> };
 }
 
@@ -120,6 +127,8 @@ export class Channel extends EventTarget {
   readonly role: Role;
   readonly profile: Profile;
   readonly networkQuality: { uplink: Quality; downlink: Quality };
+  /** The labels of messages that the node passes on now; empty without a connection, or where it passes none on. */
+  readonly messageLabels: string[];
   /** Whether the node knows roles, mutes and subscriptions. */
   readonly isExtended: boolean;
   /** Whether this connection can ever publish; see `canPublish`. */
@@ -143,6 +152,11 @@ export class Channel extends EventTarget {
   setRole(role: Role): Promise<void>;
   subscribe(what?: { user?: string; kind?: Kind; source?: Source }): Promise<void>;
   unsubscribe(what?: { user?: string; kind?: Kind; source?: Source }): Promise<void>;
+  /**
+   * Sends to all others in the channel that have the label; default `#chat`. A message has at most 255 KiB. Resolves when the
+   * message is on its way. Rejects with `UNSUPPORTED`, `NOT-CONNECTED`, `MESSAGE-TOO-LONG` or `MESSAGES-FULL`.
+   */
+  sendMessage(data: string | ArrayBuffer | ArrayBufferView, options?: { label?: string }): Promise<void>;
   /** What the server sends to this client, and why not more: as `GET /sessions/{id}/statistics` of WHEP. */
   statistics(): Promise<Record<string, unknown>>;
   refreshAuthInfo(token: string | Pick<JoinOptions, 'token' | 'appId' | 'nonce' | 'timestamp'>): Promise<number>;

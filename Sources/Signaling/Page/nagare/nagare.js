@@ -4,7 +4,7 @@
  *
  * This file is the one that applications import. Its parts: nagare-channel.js (a channel) on nagare-link.js (one connection),
  * nagare-reconnect.js (the next one), nagare-users.js (other users), nagare-tracks.js and nagare-devices.js (camera and
- * microphone), nagare-screen.js, nagare-options.js (join options and tokens) and nagare-errors.js.
+ * microphone), nagare-screen.js, nagare-messages.js, nagare-options.js (join options and tokens) and nagare-errors.js.
  */
 import { Channel } from './nagare-channel.js';
 import { devices } from './nagare-devices.js';
