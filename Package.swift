@@ -134,7 +134,7 @@ let package = Package(
             resources: [
                 .embedInCode("Page/index.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
                 .embedInCode("Page/bar.js"), .embedInCode("Page/call-view.js"),
-                .embedInCode("Page/channel-view.js"), .embedInCode("Page/form.js"),
+                .embedInCode("Page/channel-view.js"), .embedInCode("Page/chat.js"), .embedInCode("Page/form.js"),
                 .embedInCode("Page/numbers.js"), .embedInCode("Page/pattern.js"), .embedInCode("Page/stage.js"),
                 .embedInCode("Page/tiles.js"), .embedInCode("Page/ui.js"), .embedInCode("Page/words.js"),
                 .embedInCode("Page/clock.js"), .embedInCode("Page/nagare/nagare.js"),

@@ -320,3 +320,117 @@ def test_the_quality_of_the_network_is_an_icon_with_words(open_builtin: OpenBuil
         message = {"type": "notify", "event_type": "network.quality", "uplink": uplink, "downlink": downlink}
         sockets[-1].send(json.dumps(message))
         wait_until(lambda: page.evaluate(look) == expected, f"{expected}", 5, describe=lambda: page.evaluate(look))
+
+
+# The chat.
+
+CHAT = """[...document.querySelectorAll('#chat-log .said')]
+  .map((one) => [one.querySelector('.author').textContent, one.querySelector('.text').textContent])"""
+
+PANEL = "document.querySelector('#chat-panel').getBoundingClientRect()"
+CHAT_FITS = (
+    f"(({{ left, top, right, bottom }}, form) => left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight"
+    f" && form.scrollWidth <= form.clientWidth)({PANEL}, document.querySelector('#chat-form'))"
+)
+
+
+def chat(page: BuiltInPage) -> list[list[str]]:
+    """The messages on the page: who wrote what."""
+    return page.evaluate(CHAT)
+
+
+def write(page: BuiltInPage, text: str) -> None:
+    page.tab.fill("#chat-text", text)
+    page.tab.press("#chat-text", "Enter")
+
+
+def pass_messages(*pages: BuiltInPage) -> None:
+    """Waits until the node passes messages on between all pages: whoever has no data channel yet gets none.
+
+    The page shows no blank messages.
+    """
+    for page in pages:
+        page.evaluate(
+            "(() => { window.heard = new Set(); window.nagare.channel.addEventListener('message',"
+            " ({ detail }) => window.heard.add(detail.user.id)); })()"
+        )
+
+    def all_hear() -> bool:
+        for page in pages:
+            page.evaluate("window.nagare.channel.sendMessage(' ').catch(() => {})")
+        return all(page.evaluate("window.heard.size") == len(pages) - 1 for page in pages)
+
+    wait_until(all_hear, "messages between all pages", 10)
+
+
+def test_two_people_chat(open_builtin: OpenBuiltIn, channel: str, artifacts: Path) -> None:
+    one, two = open_builtin(), open_builtin(viewport=VIEWPORTS["phone"])
+    for page, name in ((one, "Hanako"), (two, "Otto")):
+        page.join(channel, name=name)
+        page.shows(f"You are in “{channel}”")
+    pass_messages(one, two)
+    assert (two.text("#chat"), chat(two)) == ("Chat", [])
+    one.click("#chat")
+    assert one.evaluate("document.activeElement.id") == "chat-text"
+    write(one, "Hello Otto")
+    wait_until(lambda: chat(one) == [["You", "Hello Otto"]], "the own message", 5, describe=lambda: chat(one))
+    assert one.evaluate("document.querySelector('#chat-text').value") == ""
+    wait_until(lambda: two.text("#chat") == "Chat (1)", "the number of unread messages", 5, describe=lambda: two.text("#chat"))
+    two.click("#chat")
+    assert two.text("#chat") == "Chat"
+    wait_until(lambda: chat(two) == [["Hanako", "Hello Otto"]], "the message", 5, describe=lambda: chat(two))
+    write(two, "Hello Hanako")
+    both = [["You", "Hello Otto"], ["Otto", "Hello Hanako"]]
+    wait_until(lambda: chat(one) == both, "the answer", 5, describe=lambda: chat(one))
+    assert one.evaluate("document.querySelector('#chat-log').role") == "log"
+    assert one.evaluate("document.querySelector('#stage').getBoundingClientRect().right") <= one.evaluate(f"{PANEL}.left")
+    for page, size in ((one, "desktop"), (two, "phone"), (two, "landscape")):
+        page.tab.set_viewport_size(VIEWPORTS[size])
+        wait_until(lambda: page.evaluate(FITS) and page.evaluate(CHAT_FITS), f"a chat that fits a {size}", 5)
+        page.tab.screenshot(path=artifacts / f"{size}-chat.png")
+    two.tab.keyboard.press("Escape")
+    assert two.evaluate("[document.querySelector('#chat-panel').hidden, document.activeElement.id]") == [True, "chat"]
+    one.click("#leave")
+    assert chat(one) == []
+
+
+def test_what_others_write_is_shown_as_text_and_not_without_end(open_builtin: OpenBuiltIn, channel: str) -> None:
+    page, other = open_builtin(), open_builtin()
+    page.join(channel, name="Hanako")
+    page.shows(f"You are in “{channel}”")
+    page.click("#chat")
+    other.open()
+    other.evaluate(
+        "(async () => { const { Nagare } = await import('/nagare.js'); window.nagare = { channel: await Nagare.join("
+        f"{{ channel: '{channel}', displayName: '<i>Eve</i>', autoPublish: false, messages: true }}) }}; }})()"
+    )
+    pass_messages(page, other)
+    mark = "<img src=x onerror='window.isHacked = true'><b>bold</b>"
+    for text in (mark, "x" * 100_000, "two\nlines"):
+        other.evaluate(f"window.nagare.channel.sendMessage({json.dumps(text)})")
+    expected = [["<i>Eve</i>", text] for text in (mark, f"{'x' * 2000} …", "two lines")]
+    wait_until(lambda: chat(page) == expected, "the messages", 5, describe=lambda: chat(page))
+    elements = "document.querySelectorAll('#chat-log :is(img, b, i)').length"
+    assert page.evaluate(f"[{elements}, window.isHacked ?? false]") == [0, False]
+    assert "Only its start is shown" in page.text("#chat-log .note")
+    # What is too long is not sent.
+    write(page, "y" * 2001)
+    wait_until(lambda: "at most 2,000 characters. This one has 2,001." in page.text("#chat-note"), "the sentence", 3)
+    assert page.evaluate("document.querySelector('#chat-text').value.length") == 2001 and len(chat(page)) == 3
+    page.tab.fill("#chat-text", "short")
+    assert page.text("#chat-note") == ""
+    other.evaluate("(async () => { for (let n = 1; n <= 400; n += 1) await window.nagare.channel.sendMessage(`${n}`); })()")
+    last = "document.querySelector('#chat-log').lastElementChild.querySelector('.text').textContent"
+    wait_until(lambda: page.evaluate(last) == "400", "the last of many messages", 10, describe=lambda: page.evaluate(last))
+    assert len(chat(page)) == 300
+
+
+def test_a_server_without_data_channels_has_no_chat(
+    open_builtin: OpenBuiltIn, own_node: Callable[..., Node], channel: str
+) -> None:
+    page = open_builtin(own_node("--data-channels", "off").origin)
+    page.join(channel)
+    page.shows(f"You are in “{channel}”")
+    page.click("#chat")
+    wait_until(lambda: "There is no chat here" in page.text("#chat-note"), "the sentence", 5)
+    assert page.evaluate("document.querySelector('#chat-send').disabled") is True

@@ -10,6 +10,7 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
     case bar = "bar.js"
     case callView = "call-view.js"
     case channelView = "channel-view.js"
+    case chat = "chat.js"
     case form = "form.js"
     case numbers = "numbers.js"
     case pattern = "pattern.js"
@@ -48,6 +49,7 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
         case .bar: PackageResources.bar_js
         case .callView: PackageResources.call_view_js
         case .channelView: PackageResources.channel_view_js
+        case .chat: PackageResources.chat_js
         case .form: PackageResources.form_js
         case .numbers: PackageResources.numbers_js
         case .pattern: PackageResources.pattern_js

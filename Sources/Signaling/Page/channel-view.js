@@ -1,5 +1,6 @@
 // A channel, joined with the browser module.
 
+import { beginChat, endChat, receive, refreshChat } from './chat.js';
 import {
   bitRateMax, cameraConstraints, chosenSource, microphoneConstraints, pictureSize, refreshDevices, ways,
 } from './form.js';
@@ -8,6 +9,8 @@ import { openPattern } from './pattern.js';
 import { begin, dropTile, end, play, session, showOwn, tileOf } from './stage.js';
 import { complain, presence, press, say, showPeople, showQuality, ui } from './ui.js';
 import { words } from './words.js';
+
+const chatLabel = '#chat';
 
 /** Joins as the form says. */
 export function joinChannel(name) {
@@ -21,7 +24,7 @@ export function joinChannel(name) {
   try {
     channel = Nagare.channel({
       channel: name, token: token || undefined, displayName: displayName || undefined, joinTimeout: Infinity,
-      autoPublish: source !== 'nothing' || way === ways.audience, simulcast: ui.simulcast.checked,
+      messages: [chatLabel], autoPublish: source !== 'nothing' || way === ways.audience, simulcast: ui.simulcast.checked,
       codec: codec || undefined, bitRate: bitRateMax(),
       camera: find('video') ?? cameraConstraints(ui.camera.value),
       microphone: find('audio') ?? microphoneConstraints(ui.microphone.value),
@@ -34,7 +37,7 @@ export function joinChannel(name) {
   }
   const room = {
     kind: 'channel', name, channel, pattern, tiles: new Map(), clickedAt: Date.now(), connections: 0, sent: null,
-    close() { channel.leave(); room.pattern?.close(); },
+    close() { channel.leave(); room.pattern?.close(); endChat(); },
     draw: () => drawOwn(room),
     toggle: (kind) => channel.mute(kind, !channel.isMuted(kind)),
     switchTo: (kind, device) => channel.switchDevice(kind, device),
@@ -43,6 +46,7 @@ export function joinChannel(name) {
       ? senders(channel.screenPeerConnection) : Object.values(tile.connection?.receivers ?? {})),
   };
   begin(room);
+  beginChat((text) => channel.sendMessage(text, { label: chatLabel }));
   listen(room);
   ui.mute.hidden = ui['camera-off'].hidden = ui.screen.hidden = !channel.isPublisher;
   drawOwn(room);
@@ -105,6 +109,7 @@ function listen(room) {
     const what = kind === 'audio' ? 'microphone' : 'camera';
     say(muted ? `An operator turned your ${what} off.` : `An operator allows your ${what} again.`);
   });
+  on('message', ({ user, label, text }) => { if (label === chatLabel) receive(nameOf(user), text); });
   on('codecUnsupported', ({ connection, codec }) => {
     if (connection) connection.unplayable = codec;
     refresh(room);
@@ -193,6 +198,7 @@ function refresh(room) {
   press(ui.role, isOnStage);
   for (const button of [ui.mute, ui['camera-off'], ui.screen]) button.disabled = !isOnStage;
   drawPeople(channel);
+  refreshChat({ isConnected: channel.status === 'connected', isAvailable: channel.messageLabels.includes(chatLabel) });
   ui.empty.hidden = room.tiles.size > 0;
   ui.empty.textContent = channel.status === 'connected'
     ? `Nobody sends anything in “${room.name}” yet. Whoever does appears here.` : 'Connecting …';

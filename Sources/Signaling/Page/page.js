@@ -1,8 +1,8 @@
 /*
  * Nagare's built-in page: joins a channel with the browser module, or calls one other browser, and shows who is there.
  *
- * The parts: form.js, stage.js (what is open, and its pictures), channel-view.js, call-view.js, bar.js, tiles.js, numbers.js,
- * words.js and ui.js. This file joins, measures, and has the hook for tests.
+ * The parts: form.js, stage.js (what is open, and its pictures), channel-view.js, call-view.js, bar.js, chat.js, tiles.js,
+ * numbers.js, words.js and ui.js. This file joins, measures, and has the hook for tests.
  */
 import './bar.js';
 import { joinCall } from './call-view.js';
