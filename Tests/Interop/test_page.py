@@ -434,3 +434,85 @@ def test_a_server_without_data_channels_has_no_chat(
     page.click("#chat")
     wait_until(lambda: "There is no chat here" in page.text("#chat-note"), "the sentence", 5)
     assert page.evaluate("document.querySelector('#chat-send').disabled") is True
+
+
+# The speaker.
+
+# Members without a camera. `speak(user)` lets one of them be heard.
+VOICES = """(async (channel, users) => {
+  const { Nagare } = await import('/nagare.js');
+  const audio = new AudioContext();
+  const tone = audio.createOscillator();
+  tone.start();
+  const gains = new Map();
+  for (const user of users) {
+    const [gain, end] = [audio.createGain(), audio.createMediaStreamDestination()];
+    gain.gain.value = 0;
+    tone.connect(gain).connect(end);
+    gains.set(user, gain);
+    await Nagare.join({ channel, user, camera: false, microphone: end.stream.getAudioTracks()[0] });
+  }
+  window.speak = (one) => { for (const [user, { gain }] of gains) gain.value = user === one ? 0.5 : 0; };
+})"""
+LARGE = "document.querySelector('.tile.large')?.dataset.user ?? null"
+
+
+def test_the_picture_of_who_speaks_is_large(open_builtin: OpenBuiltIn, channel: str, artifacts: Path) -> None:
+    page, others = open_builtin(), open_builtin()
+    page.join(channel, how="watch")
+    others.open()
+    users = ["ann", "ben", "cleo", "dora"]
+    others.evaluate(f"{VOICES}({json.dumps(channel)}, {json.dumps(users)})")
+    wait_until(lambda: len(page.titles()) == 4, "four tiles", 10, describe=page.titles)
+    assert page.evaluate(LARGE) is None
+    page.evaluate(
+        "(() => { window.moves = []; new MutationObserver(() => { const user = " + LARGE + ";"
+        " if (user !== window.moves.at(-1)) window.moves.push(user); })"
+        " .observe(document.querySelector('#tiles'), { subtree: true, attributeFilter: ['class'] }); })()"
+    )
+    for user in ("ann", "ben"):
+        others.evaluate(f"window.speak('{user}')")
+        wait_until(lambda: page.evaluate(LARGE) == user, f"a large {user}", 15, lambda: page.evaluate("window.moves"))
+    assert page.evaluate("window.moves") == ["ann", "ben"]
+    for size, viewport in VIEWPORTS.items():
+        page.tab.set_viewport_size(viewport)
+        wait_until(lambda: page.evaluate(FITS) and page.evaluate(LARGE) == "ben", f"a layout that fits a {size}", 5)
+        page.tab.screenshot(path=artifacts / f"{size}-speaker.png")
+    # Others may be wanted large, or nobody.
+    pin = "document.querySelector('[data-user=cleo] .pin').click()"
+    page.evaluate(pin)
+    assert page.evaluate(LARGE) == "cleo"
+    page.evaluate(pin)
+    assert (page.evaluate(LARGE), page.pressed("#layout")) == ("ben", "true")
+    page.click("#layout")
+    assert (page.evaluate(LARGE), page.pressed("#layout"), page.text("#layout")) == (None, "false", "Speaker view")
+    page.click("#layout")
+    assert page.evaluate(LARGE) == "ben"
+
+
+def test_the_large_picture_does_not_flap(open_builtin: OpenBuiltIn) -> None:
+    page = open_builtin()
+    page.open()
+
+    def shown(*spans: tuple[float, dict[str, float]]) -> list[tuple[str | None, float]]:
+        """Whose picture is large from which second on. Each span has its length in seconds, and how loud each person is."""
+        steps = [levels for seconds, levels in spans for _ in range(round(seconds / 0.25))]
+        changes = page.evaluate(
+            "(async (steps) => { const { Speaker } = await import('/speaker.js'); const speaker = new Speaker();"
+            " const changes = []; steps.forEach((levels, index) => { const before = speaker.shown;"
+            " speaker.hear(new Map(Object.entries(levels)), 1e6 + index * 250);"
+            " if (speaker.shown !== before) changes.push([speaker.shown, index / 4]); }); return changes; })"
+            f"({json.dumps(steps)})"
+        )
+        return [tuple(one) for one in changes]
+
+    silence, a, b = {"a": 0, "b": 0, "c": 0}, {"a": 0.5, "b": 0, "c": 0}, {"a": 0, "b": 0.5, "c": 0}
+    both, louder = {"a": 0.5, "b": 0.4, "c": 0}, {"a": 0.4, "b": 0.5, "c": 0}
+    assert shown((2, silence)) == []
+    assert shown((1, silence), (1, a), (9, silence)) == [("a", 1)], "it stays in a silence"
+    assert shown((4, a), *[(0.25, both), (0.25, louder)] * 20) == [("a", 0)], "two who interrupt each other"
+    assert shown((0.5, a), (5, b)) == [("a", 0), ("b", 2)], "not before two seconds"
+    assert shown((5, a), (5, b)) == [("a", 0), ("b", 5.75)], "after a pause of the first"
+    assert shown((5, a), (5, louder)) == [("a", 0), ("b", 7)], "somebody louder for two seconds"
+    assert shown((5, a), (3, silence), (0.25, b), (3, silence)) == [("a", 0)], "a short noise"
+    assert shown((5, a), (3, {"b": 0, "c": 0}), (1, {"b": 0, "c": 0.3})) == [("a", 0), (None, 5), ("c", 8)], "the first left"

@@ -14,6 +14,7 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
     case form = "form.js"
     case numbers = "numbers.js"
     case pattern = "pattern.js"
+    case speaker = "speaker.js"
     case stage = "stage.js"
     case tiles = "tiles.js"
     case ui = "ui.js"
@@ -53,6 +54,7 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
         case .form: PackageResources.form_js
         case .numbers: PackageResources.numbers_js
         case .pattern: PackageResources.pattern_js
+        case .speaker: PackageResources.speaker_js
         case .stage: PackageResources.stage_js
         case .tiles: PackageResources.tiles_js
         case .ui: PackageResources.ui_js

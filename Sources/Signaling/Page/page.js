@@ -2,13 +2,13 @@
  * Nagare's built-in page: joins a channel with the browser module, or calls one other browser, and shows who is there.
  *
  * The parts: form.js, stage.js (what is open, and its pictures), channel-view.js, call-view.js, bar.js, chat.js, tiles.js,
- * numbers.js, words.js and ui.js. This file joins, measures, and has the hook for tests.
+ * speaker.js, numbers.js, words.js and ui.js. This file joins, measures, and has the hook for tests.
  */
 import './bar.js';
 import { joinCall } from './call-view.js';
 import { joinChannel } from './channel-view.js';
 import { linkTo, prepareForm } from './form.js';
-import { end, session, tilesOf } from './stage.js';
+import { end, followSpeaker, session, tilesOf } from './stage.js';
 import { complain, remembered, showView, ui } from './ui.js';
 
 ui['join-form'].addEventListener('submit', (event) => {
@@ -43,17 +43,7 @@ setInterval(async () => {
   for (const tile of tilesOf()) tile.draw();
 }, 1000);
 
-/** Marks who speaks: the loudest above a threshold, for at least a second. */
-const speechLevelMin = 0.02;
-let speakerUntil = 0;
-setInterval(() => {
-  if (session?.kind !== 'channel') return;
-  const voices = tilesOf().filter((one) => one.connection && one.connection.audioLevel > speechLevelMin)
-    .sort((a, b) => b.connection.audioLevel - a.connection.audioLevel);
-  if (!voices.length && Date.now() < speakerUntil) return;
-  if (voices.length) speakerUntil = Date.now() + 1000;
-  for (const tile of tilesOf()) tile.root.classList.toggle('speaking', tile === voices[0]);
-}, 300);
+setInterval(() => { if (session?.kind === 'channel') followSpeaker(); }, 300);
 
 // ---- the hook for tests and the console -----------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 // What is open, a channel or a call, and its pictures.
 
+import { Speaker } from './speaker.js';
 import { Tile, layOut } from './tiles.js';
-import { complain, say, showView, ui } from './ui.js';
+import { complain, press, remembered, say, showView, ui } from './ui.js';
 
 /**
  * The running channel or call; `null` while the form is shown. Both have `name`, `kind`, `tiles` (key → tile), `clickedAt`,
@@ -10,10 +11,12 @@ import { complain, say, showView, ui } from './ui.js';
  */
 export let session = null;
 let soundWanted = true;
+let speaker = new Speaker();
 
 /** Shows a channel or call in place of the form. */
 export function begin(room) {
   session = room;
+  speaker = new Speaker();
   showView('room');
 }
 
@@ -34,8 +37,35 @@ export function end(text = '', remedy = null) {
 }
 
 export const tilesOf = () => [...(session?.tiles.values() ?? [])];
-const relayout = () => layOut(tilesOf(), { width: ui.tiles.clientWidth, height: ui.tiles.clientHeight });
+
+/** With fewer other people, equal pictures are large enough. */
+const crowdMin = 3;
+let wantsSpeaker = remembered.get('layout') !== 'grid';
+
+/** Lays the pictures out: in a crowd the speaker's is large, unless the user wants equal ones. */
+function relayout() {
+  const tiles = tilesOf();
+  const isCrowd = tiles.filter((one) => !one.own && !one.isScreen).length >= crowdMin;
+  ui.layout.hidden = !isCrowd;
+  press(ui.layout, wantsSpeaker);
+  const shown = isCrowd && wantsSpeaker ? session.tiles.get(speaker.shown) : null;
+  layOut(tiles, { width: ui.tiles.clientWidth, height: ui.tiles.clientHeight }, shown);
+}
 new ResizeObserver(relayout).observe(ui.tiles);
+ui.layout.addEventListener('click', () => {
+  wantsSpeaker = !wantsSpeaker;
+  remembered.set('layout', wantsSpeaker ? 'speaker' : 'grid');
+  relayout();
+});
+
+/** Marks who speaks among the others, and shows the picture large. */
+export function followSpeaker() {
+  const people = tilesOf().filter((one) => one.connection && !one.isScreen);
+  const before = speaker.shown;
+  speaker.hear(new Map(people.map((one) => [one.key, one.connection.audioLevel])), Date.now());
+  for (const one of people) one.root.classList.toggle('speaking', one.key === speaker.current);
+  if (speaker.shown !== before) relayout();
+}
 
 /** The tile of `key`, made if it is missing. */
 export function tileOf(key, options) {

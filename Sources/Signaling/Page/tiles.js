@@ -157,10 +157,10 @@ function grid(tiles, box) {
   });
 }
 
-/** Lays all tiles out in the box: a pinned picture or a screen is large, beside the others. */
-export function layOut(tiles, { width, height }) {
+/** Lays all tiles out in the box: a pinned picture, a screen or the `speaker` is large, beside the others. */
+export function layOut(tiles, { width, height }, speaker = null) {
   if (!tiles.length || !width || !height) return;
-  const large = tiles.find((one) => one.pinned) ?? tiles.find((one) => one.isScreen && !one.own);
+  const large = tiles.find((one) => one.pinned) ?? tiles.find((one) => one.isScreen && !one.own) ?? speaker;
   const others = tiles.filter((one) => one !== large);
   for (const one of tiles) one.root.classList.toggle('large', one === large);
   if (!large || !others.length) { grid(tiles, { left: 0, top: 0, width, height }); return; }
