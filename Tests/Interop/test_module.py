@@ -486,7 +486,7 @@ def test_a_join_that_nobody_answers_times_out(tab: Callable[[], ChromiumPage], c
     "close, bye, code",
     [
         ("CHANNEL-TERMINATED", "terminated", 0),
-        ("CHANNEL-EXPIRED", "terminated", 0),
+        ("CHANNEL-EXPIRED", "terminated", 0x02010203),
         ("USER-REPLACED", "replaced", 0),
         ("KICKED", "kicked", 0x02010105),
         ("BANNED", "banned", 0x01030202),
