@@ -189,6 +189,7 @@ extension Peer {
 
     /// How much the peer is sent, and why.
     func sendingStatistics(at now: Instant) -> SendingStatistics {
+        guard sendRate != nil else { return SendingStatistics() }
         let retransmissionShare = unsafe transport.egress.state.pointee.sentPackets.retransmissionShare(
             since: now - .seconds(1),
             until: now

@@ -4,7 +4,7 @@ import { NagareError, badParameter } from './nagare-errors.js';
 
 export const chatLabel = '#chat';
 /** The server passes on 256 KiB, with the sender's user and name before the message. */
-export const messageBytesMax = 255 * 1024;
+const messageBytesMax = 255 * 1024;
 /** What may wait for the network before further messages are refused. */
 const waitingBytesMax = 1024 * 1024;
 const openMilliseconds = 8_000;
@@ -45,7 +45,6 @@ export class Messages {
 
   /** The labels of the server's offer, without those that closed since. */
   get labels() { return [...this.#entries.keys()]; }
-  isOpen(label) { return Boolean(this.#entries.get(label)?.channel); }
 
   offered(channels = []) {
     for (const { label } of channels) {
