@@ -36,7 +36,8 @@ struct SoraDataChannels: Sendable {
     /// - Returns: `nil` for a client without data channels.
     init?(_ connect: SoraConnect, _ grants: Grants) {
         let labels = connect.messageLabels
-        let granted = labels.isEmpty ? grants.dataChannelSignaling : nil
+        // A grant cannot move the signaling of a client that may know the channel extension only.
+        let granted = connect.options == nil ? grants.dataChannelSignaling : nil
         carriesSignaling = granted ?? connect.wantsDataChannelSignaling ?? false
         if carriesSignaling {
             messages = grants.dataChannels ?? connect.dataChannels

@@ -77,7 +77,9 @@ import Wire
         arguments: [
             (#""a":1"#, nil, nil, false), (#""data_channel_signaling":false"#, nil, nil, false),
             (SoraDataChannelTests.wanted, nil, nil, true), (SoraDataChannelTests.wanted, false, nil, false),
-            (#""a":1"#, true, nil, true),
+            (#""a":1"#, true, nil, true), (#""nagare":{}"#, true, nil, false),
+            (#""nagare":{},"# + SoraDataChannelTests.wanted, nil, nil, true),
+            (#""nagare":{},"# + SoraDataChannelTests.wanted, false, nil, false),
             (SoraDataChannelTests.wanted, nil, false, false),
         ] as [(String, Bool?, Bool?, Bool)]
     )
