@@ -6,6 +6,8 @@ import json
 import time
 from typing import Callable
 
+import pytest
+
 from harness.chromium import ChromiumPage
 from harness.members import Join
 from harness.node import Node
@@ -185,26 +187,27 @@ def test_methods_over_the_channel_of_calls(
 # Other clients.
 
 
-def test_aiortc_exchanges_messages_with_other_clients(
-    join: Join, node: Node, channel: str, peer: Callable[..., Peer]
+@pytest.mark.parametrize("kind", ["data", "gstreamer"], ids=["aiortc", "usrsctp"])
+def test_clients_of_other_stacks_exchange_messages(
+    join: Join, node: Node, channel: str, peer: Callable[..., Peer], kind: str
 ) -> None:
     member = join("recvonly", "data-channel-signaling", data_channels=labels(["#chat"])).connected().switched()
-    publisher = peer("data", "publish", f"{node.origin}/whip/{channel}", "VP8", "--label", "#chat")
-    viewer = peer("data", "watch", f"{node.origin}/whep/{channel}", "VP8", "--label", "#chat")
+    publisher = peer(kind, "publish", f"{node.origin}/whip/{channel}", "VP8", "--label", "#chat")
+    viewer = peer(kind, "watch", f"{node.origin}/whep/{channel}", "VP8", "--label", "#chat")
     for one in (publisher, viewer):
         one.wait("opened", 20)
     texts = lambda one: [report["text"] for report in list(one.reports) if report["event"] == "message"]
     member.send_command("send #chat from the SDK")
-    publisher.process.stdin.write("from aiortc\n")
+    publisher.process.stdin.write("from the publisher\n")
     publisher.process.stdin.flush()
-    member.gets("#chat", ["from aiortc"])
-    for one, expected in ((viewer, {"from the SDK", "from aiortc"}), (publisher, {"from the SDK"})):
+    member.gets("#chat", ["from the publisher"])
+    for one, expected in ((viewer, {"from the SDK", "from the publisher"}), (publisher, {"from the SDK"})):
         wait_until(lambda: set(texts(one)) == expected, f"{expected}", 10, describe=lambda: texts(one))
     # A message of many packets.
     viewer.process.stdin.write("long " * 10_000 + "\n")
     viewer.process.stdin.flush()
     expected = ("long " * 10_000).strip()
-    member.gets("#chat", ["from aiortc", expected])
+    member.gets("#chat", ["from the publisher", expected])
     wait_until(lambda: expected in texts(publisher), "the long message", 10)
     for one in (publisher, viewer):
         assert one.end()["status"] in (200, 204)

@@ -1,4 +1,8 @@
-"""GStreamer's webrtcbin as publisher or viewer. Runs with the system's Python, which has GStreamer's bindings."""
+"""GStreamer's webrtcbin as publisher or viewer. Runs with the system's Python, which has GStreamer's bindings.
+
+With `--label` it has a data channel, over usrsctp: it sends each line of its standard input as a message, and reports the
+messages that it gets.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ LOUD_DECIBELS = -40.0
 class WebRTCPeer:
     """One webrtcbin with its session."""
 
-    def __init__(self, role: str, codec: str, session: HTTPSession, loop: GLib.MainLoop) -> None:
+    def __init__(self, role: str, codec: str, label: str | None, session: HTTPSession, loop: GLib.MainLoop) -> None:
         self.session = session
         self.loop = loop
         self.failure: str | None = None
@@ -48,7 +52,8 @@ class WebRTCPeer:
             self.pipeline.add(viewer)
         self.peer = self.pipeline.get_by_name("peer")
         self._keep_to_loopback()
-        self.peer.connect("on-negotiation-needed", lambda _: self._make_offer())
+        # The main loop runs once the data channel is there, so the offer has it.
+        self.peer.connect("on-negotiation-needed", lambda _: GLib.idle_add(self._make_offer))
         self.peer.connect("notify::ice-gathering-state", self._follow_gathering)
         self.peer.connect("notify::connection-state", self._follow_connection)
         self.peer.connect("pad-added", self._take_pad)
@@ -67,6 +72,16 @@ class WebRTCPeer:
                 one.set_property("direction", direction.SENDONLY)
         # Retransmission for video only, as in browsers.
         transceivers[0].set_property("do-nack", True)
+        if label:
+            self.pipeline.set_state(Gst.State.READY)
+            self.channel = self.peer.emit("create-data-channel", label, None)
+            self.channel.connect("on-open", lambda _: report("opened"))
+            self.channel.connect("on-message-string", lambda _, text: report("message", text=text))
+            self.channel.connect("on-message-data", lambda _, data: report("message", text=data.get_data().decode()))
+
+    def send(self, text: str) -> None:
+        """Sends a message over the data channel."""
+        self.channel.emit("send-string", text)
 
     @staticmethod
     def _publisher(codec: str) -> str:
@@ -171,14 +186,17 @@ class WebRTCPeer:
 
 
 def main() -> None:
-    chosen = parser().parse_args()
+    options = parser()
+    options.add_argument("--label")
+    chosen = options.parse_args()
     Gst.init(None)
     loop = GLib.MainLoop()
     session = HTTPSession(chosen.endpoint, chosen.token)
-    peer = WebRTCPeer(chosen.role, chosen.codec, session, loop)
+    peer = WebRTCPeer(chosen.role, chosen.codec, chosen.label, session, loop)
 
     def wait_for_end() -> None:
-        sys.stdin.read()
+        for line in sys.stdin:
+            peer.send(line.strip())
         GLib.idle_add(loop.quit)
 
     threading.Thread(target=wait_for_end, daemon=True).start()
