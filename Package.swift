@@ -205,7 +205,7 @@ let package = Package(
             resources: [.copy("Resources")]
         ),
         tests("EventLoopTests", ["EventLoop", "Wire"]),
-        tests("MediaTests", ["Media", "EventLoop", "Forwarding", "MediaTypes", "DTLS", "Metrics", "Wire"]),
+        tests("MediaTests", ["Media", "EventLoop", "Forwarding", "MediaTypes", "DTLS", "Metrics", "TURN", "Wire"]),
         // The fake media plane of RoomTests and SignalingTests, and the node without actors of RoomTests and Simulation.
         .target(
             name: "RoomTestSupport",

@@ -2,7 +2,7 @@ import EventLoop
 import Forwarding
 import Wire
 
-/// ICE over TCP on the loop's own media port.
+/// ICE over TCP, and TURN over TCP, on the loop's own media port.
 extension MediaLoop {
     /// Listens on TCP where the UDP sockets are bound. An address that is not available is noted in ``tcpFailures``, because
     /// the loop is of use without it.
@@ -16,7 +16,10 @@ extension MediaLoop {
             streams.writable(path.local, at: now) { tcp.write($1, to: $0) }
             finishStreams(at: now)
         }
-        tcp.onEnd = { path, _ in streams.ended(path.local) }
+        tcp.onEnd = { [self] path, now in
+            streams.ended(path.local)
+            closeStreams(at: now)
+        }
         for socket in sockets {
             do throws(EventLoopError) {
                 tcpAddresses.append(try tcp.listen(on: socket.local))
@@ -28,10 +31,17 @@ extension MediaLoop {
 
     private func receivedStream(_ bytes: RawSpan, _ path: NetworkPath, at now: Instant) {
         turnCause.note(now)
-        streams?.receive(bytes, on: path.local, at: now) { packet, path in
-            forwarder.receiveStream(&packet, path: path, at: now, into: batch)
+        streams?.receive(bytes, on: path.local, at: now) { packet, path, framing in
+            switch framing {
+            case .rfc4571:
+                forwarder.receiveStream(&packet, path: path, at: now, into: batch) ? .authenticated : .refused
+            case .turn where !forwarder.isTURNServer: .refused
+            case .turn:
+                forwarder.receiveTURNStream(&packet, path: path, at: now, into: batch)
+                    ? .authenticated : .unauthenticated
+            }
         }
-        closeStreams()
+        closeStreams(at: now)
     }
 
     /// Queues the packets of a run for the connection that it goes to.
@@ -56,22 +66,24 @@ extension MediaLoop {
 
     /// Ends the connections whose time is over.
     func timeoutStreams(at now: Instant) {
-        streams?.handleTimeout(at: now) { forwarder.isValidated($0) }
-        closeStreams()
+        streams?.handleTimeout(at: now) { forwarder.isValidated($0) || forwarder.hasAllocation($0) }
+        closeStreams(at: now)
     }
 
     private func finishStreams(at now: Instant) {
         guard let streams else { return }
         for (path, ssrc) in streams.takeKeyFrameRequests() { forwarder.requestKeyFrame(of: ssrc, over: path, at: now) }
-        closeStreams()
+        closeStreams(at: now)
     }
 
-    private func closeStreams() {
+    /// Closes the connections that have ended, and their clients' allocations.
+    private func closeStreams(at now: Instant) {
         guard let streams else { return }
         for endpoint in streams.takeClosing() { eventLoop.tcp.close(endpoint) }
+        for client in streams.takeEndedClients() { forwarder.closeTURNStream(client, at: now) }
     }
 
-    /// The connections' counters; `nil` without ICE over TCP.
+    /// The connections' counters, those of TURN clients included; `nil` without TCP.
     var tcpMetrics: TCPMetrics? {
         guard var metrics = streams?.metrics else { return nil }
         let counters = eventLoop.tcp.counters

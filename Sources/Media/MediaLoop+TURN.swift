@@ -28,11 +28,17 @@ extension MediaLoop {
         return forwarder.frame(run, of: batch, at: EventLoop.now(), into: framed)
     }
 
-    /// The URIs of the loop's TURN server: at the most preferred address, of IPv4 if there is one.
+    /// The URIs of the loop's TURN server, UDP first: at the most preferred address, of IPv4 if there is one.
     private var turnURLs: [String] {
-        let candidates = transport().candidates
-        guard let address = candidates.first(where: \.ip.isV4) ?? candidates.first else { return [] }
-        return ["turn:\(address)?transport=udp"]
+        let transport = transport()
+        guard let address = Self.preferred(transport.candidates) else { return [] }
+        var urls = ["turn:\(address)?transport=udp"]
+        if let address = Self.preferred(transport.tcpCandidates) { urls.append("turn:\(address)?transport=tcp") }
+        return urls
+    }
+
+    private static func preferred(_ candidates: [TransportAddress]) -> TransportAddress? {
+        candidates.first(where: \.ip.isV4) ?? candidates.first
     }
 
     public func openTURN(for peer: PeerID) -> TURNAccess? {

@@ -58,15 +58,23 @@ extension TURNServer {
     /// Counts a datagram that was too long to be framed.
     public mutating func noteTooLong() { counters.drop(.tooLong) }
 
-    /// The session that a framed datagram belongs to, and where the datagram is in the frame; `nil` unless the frame is
-    /// ChannelData to a client with an allocation.
+    /// The session that a framed datagram belongs to, and where the datagram is in the frame; `nil` unless the frame is one
+    /// of ``TURNRoute`` to a client with an allocation.
     public func payload(of frame: RawSpan, to client: NetworkPath) -> (TURNSessionID, Range<Int>)? {
-        guard frame.byteCount > Self.channelHeaderBytes,
-            PacketProtocol(firstByte: frame.byte(at: 0)) == .turnChannel,
-            let slot = slotsByClient[client], let allocation = allocations[slot]
+        guard let payload = TURNRoute.payload(of: frame), let slot = slotsByClient[client],
+            let allocation = allocations[slot]
         else { return nil }
-        let length = min(Int(frame.bigEndianUInt16(at: 2)), frame.byteCount - Self.channelHeaderBytes)
-        return (allocation.session, Self.channelHeaderBytes..<Self.channelHeaderBytes + length)
+        return (allocation.session, payload)
+    }
+
+    /// The session whose allocation a client has; `nil` without one.
+    public func session(of client: NetworkPath) -> TURNSessionID? {
+        slotsByClient[client].flatMap { allocations[$0]?.session }
+    }
+
+    /// The client whose allocation has a relayed address; `nil` when no allocation has it.
+    public func client(of relayed: TransportAddress) -> NetworkPath? {
+        slotsByRelayed[relayed].flatMap { allocations[$0]?.client }
     }
 
     /// How datagrams on a relayed path reach the client. One look-up serves a run of datagrams in one loop turn.
@@ -141,6 +149,31 @@ public struct TURNRoute: Sendable {
             writeIndication(payload.count, at: start, in: &slot)
         }
         return start..<payload.upperBound + padding
+    }
+
+    /// Where the datagram is in a frame of ``frame(_:in:)``; `nil` for anything else.
+    static func payload(of frame: RawSpan) -> Range<Int>? {
+        guard frame.byteCount > TURNServer.channelHeaderBytes else { return nil }
+        if PacketProtocol(firstByte: frame.byte(at: 0)) == .turnChannel { return value(at: 0, of: frame) }
+        // A Data indication with XOR-PEER-ADDRESS of 8 or 20 bytes, and DATA behind it.
+        guard frame.byteCount >= 36, frame.bigEndianUInt16(at: 0) == dataIndication,
+            frame.bigEndianUInt16(at: 20) == STUNAttributeType.xorPeerAddress.rawValue
+        else { return nil }
+        let data = 24 + Int(frame.bigEndianUInt16(at: 22))
+        guard data == 32 || data == 44, data + 4 <= frame.byteCount,
+            frame.bigEndianUInt16(at: data) == STUNAttributeType.data.rawValue
+        else { return nil }
+        return value(at: data, of: frame)
+    }
+
+    /// The message type of Data indications (RFC 8656 §18).
+    private static let dataIndication: UInt16 = 0x0017
+
+    /// What follows a type and a length of two bytes each.
+    private static func value(at start: Int, of frame: RawSpan) -> Range<Int>? {
+        let length = Int(frame.bigEndianUInt16(at: start + 2))
+        guard length > 0, start + 4 + length <= frame.byteCount else { return nil }
+        return start + 4..<start + 4 + length
     }
 
     /// A Data indication up to the value of DATA (RFC 8656 §11.3).

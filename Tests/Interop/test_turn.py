@@ -8,6 +8,7 @@ from harness.browser_member import BrowserMember
 from harness.chromium import ChromiumPage
 from harness.node import Node
 from harness.relay_viewer import RelayViewer
+from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
 
@@ -33,6 +34,22 @@ def test_a_whep_viewer_with_a_relay_policy_watches_over_turn(
     assert server["credential"] not in log and server["username"] not in log
     viewer.page.call("(path) => fetch(path, { method: 'DELETE' }).then((one) => one.status)", viewer.answer["location"])
     assert node.total("nagare_turn_allocations{") == 0, "the allocations ended with the session"
+
+
+def test_a_whep_viewer_with_a_relay_policy_watches_over_turn_and_tcp(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+) -> None:
+    node = own_node("--turn", "on")
+    publish(open_page, node, channel)
+    viewer = RelayViewer(open_page(node.origin), channel, policy="relay", server="transport=tcp")
+    assert [one["urls"].endswith("?transport=tcp") for one in viewer.answer["iceServers"]] == [True]
+    seen = viewer.watches(60)
+    assert (seen["local"], seen["relay"], seen["remoteType"]) == ("relay", "tcp", "host"), seen
+    assert seen["lost"] < 30, seen
+    assert node.total("nagare_turn_datagrams_total", "direction=out") > 60
+    assert node.total("nagare_tcp_connections{") >= 1 and node.total("nagare_tcp_sent_bytes_total") > 20_000
+    viewer.page.call("() => window.viewer.connection.close()")
+    wait_until(lambda: node.total("nagare_turn_allocations{") == 0, "the end of the allocation", 10)
 
 
 def test_a_client_that_names_itself_the_sora_ios_sdk_connects_over_turn_by_default(

@@ -29,6 +29,7 @@ enum MediaBench {
         _ log: EventLog = EventLog(),
         loop: UInt16 = 0,
         listeningOn texts: [String] = ["127.0.0.1:0"],
+        turn: TURNSettings? = nil,
         tcp: TCPAdmission? = nil
     ) async throws -> MediaLoop {
         try await MediaLoop.start(
@@ -36,6 +37,7 @@ enum MediaBench {
                 name: "media",
                 certificate: DTLSCertificate.generate(),
                 location: MediaLocation(loop: LoopIndex(rawValue: loop)),
+                turn: turn,
                 tcp: tcp
             ),
             listeningOn: texts.compactMap { TransportAddress($0) },

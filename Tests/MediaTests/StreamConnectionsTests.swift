@@ -10,6 +10,8 @@ final class StreamScene {
     var now = Instant(nanoseconds: 5_000_000_000)
     /// The paths that a check of a session has validated.
     var validated: Set<NetworkPath> = []
+    /// The clients with an allocation.
+    var allocated: Set<NetworkPath> = []
     var delivered: [(path: NetworkPath, bytes: [UInt8])] = []
     /// What each client has read.
     var read: [LocalEndpoint: [UInt8]] = [:]
@@ -43,9 +45,12 @@ final class StreamScene {
     }
 
     func receive(_ bytes: [UInt8], on path: NetworkPath) {
-        streams.receive(unsafe bytes.span.bytes, on: path.local, at: now) { packet, path in
+        streams.receive(unsafe bytes.span.bytes, on: path.local, at: now) { packet, path, framing in
             delivered.append((path, packet.bytes.extracting(0..<packet.byteCount).array()))
-            return validated.contains(path)
+            switch framing {
+            case .rfc4571: return validated.contains(path) ? .authenticated : .refused
+            case .turn: return allocated.contains(path) ? .authenticated : .unauthenticated
+            }
         }
     }
 
@@ -76,7 +81,7 @@ final class StreamScene {
 
     func pass(_ time: Interval) {
         now += time
-        streams.handleTimeout(at: now) { validated.contains($0) }
+        streams.handleTimeout(at: now) { validated.contains($0) || allocated.contains($0) }
     }
 
     var ended: [TCPEndReason: UInt64] { streams.metrics.ended }
@@ -311,10 +316,10 @@ struct StreamConnectionsTests {
         let scene = StreamScene()
         let path = try scene.openValidated()
         let bytes = Self.check + Self.check
-        scene.streams.receive(unsafe bytes.span.bytes, on: path.local, at: scene.now) { _, path in
+        scene.streams.receive(unsafe bytes.span.bytes, on: path.local, at: scene.now) { _, path, _ in
             scene.append(5, 1, .control, to: path)
             scene.flush()
-            return true
+            return .authenticated
         }
         #expect(scene.read[path.local] == [0, 1, 5, 0, 1, 5])
         scene.receive(Self.check, on: path)

@@ -70,6 +70,11 @@ final class TCPClient {
 /// ICE over TCP on loopback.
 @Suite(.timeLimit(.minutes(1))) struct TCPTests {
     private static func check(_ node: NodePeer, _ client: ICECredentials, _ number: UInt64 = 1) -> [UInt8] {
+        StreamScene.frame(checkMessage(node, client, number))
+    }
+
+    /// A check that nominates its path.
+    static func checkMessage(_ node: NodePeer, _ client: ICECredentials, _ number: UInt64 = 1) -> [UInt8] {
         var check = STUNMessageBuilder(.request, transactionID: .init(high: 1, low: number))
         check.append(.username, "\(node.credentials.usernameFragment):\(client.usernameFragment)")
         check.append(.priority, 1 as UInt32)
@@ -77,7 +82,7 @@ final class TCPClient {
         check.append(.useCandidate)
         check.appendMessageIntegrity(key: Array(node.credentials.password.utf8))
         check.appendFingerprint()
-        return StreamScene.frame(check.bytes)
+        return check.bytes
     }
 
     @Test func `a loop listens on TCP at its UDP ports, and announces that`() async throws {
@@ -120,7 +125,7 @@ final class TCPClient {
     }
 
     @inline(never)
-    private static func mappedAddress(_ answer: [UInt8]) throws -> TransportAddress? {
+    static func mappedAddress(_ answer: [UInt8]) throws -> TransportAddress? {
         let message = try STUNMessageView(unsafe answer.span.bytes)
         return message.messageClass == .success ? message.xorMappedAddress : nil
     }

@@ -94,6 +94,39 @@ import Wire
         #expect(scene.toClients.allSatisfy { $0[0] < 4 || $0[0] & 0xF0 == 0x40 })
     }
 
+    @Test func `what a client gets through an allocation has the priority of what is in it`() throws {
+        let scene = try Scene(seed: 909)
+        let world = scene.world
+        let (_, viewer, shim) = try scene.start(seed: 909)
+        let core = world.node.core
+        let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: viewer.address)
+        for isBound in [false, true] {
+            if isBound { #expect(scene.exchange(shim.bind(), shim, viewer) == 0) }
+            shim.isBound = isBound
+            world.run(for: .milliseconds(200))
+            scene.toClients = []
+            world.run(for: .seconds(2))
+            var video: [SSRC: Int] = [:]
+            var control = 0
+            for frame in scene.toClients {
+                switch core.streamKind(of: unsafe frame.span.bytes, to: path) {
+                case .video(let ssrc, _, _): video[ssrc, default: 0] += 1
+                case .control: control += 1
+                case .audio, .repair: break
+                }
+            }
+            let (ssrc, count) = try #require(video.first)
+            #expect(video.count == 1 && count > 50 && control > 0)
+            #expect(core.hasAllocation(path))
+            let before = try #require(viewer.client?.video?.keyFramesDecoded)
+            core.requestKeyFrame(of: ssrc, over: path, at: world.now)
+            world.run(for: .seconds(1))
+            #expect(viewer.client?.video.map { $0.keyFramesDecoded > before } == true)
+        }
+        core.closeTURNStream(path, at: world.now)
+        #expect(core.turnAllocationCount == 0 && !core.hasAllocation(path))
+    }
+
     @Test func `a publisher behind TURN is seen by a direct viewer`() throws {
         let scene = try Scene(seed: 902)
         let world = scene.world

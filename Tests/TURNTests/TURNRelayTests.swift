@@ -251,6 +251,40 @@ struct TURNRelayTests {
         #expect(scene.server.counters.drops(reason) == 1)
     }
 
+    @Test(arguments: [LocalEndpoint.Kind.udp, .tcp], [1, 4, 12, 1_200])
+    func `a datagram is found in its frame, in channels and indications`(
+        kind: LocalEndpoint.Kind,
+        count: Int
+    ) throws {
+        for media in [TURNScene.mediaV4, TURNScene.mediaV6] {
+            var scene = TURNScene()
+            var client = scene.addSession(1, over: kind)
+            let family: UInt32 = media.ip.isV4 ? 1 : 2
+            let allocated = client.perform(.allocate, in: &scene) { request in
+                request.append(.requestedTransport, 17 << 24 as UInt32)
+                request.append(.requestedAddressFamily, family << 24)
+            }
+            #expect(allocated.code == 0 && client.permit([media], in: &scene).code == 0)
+            let path = try #require(client.indicate([1], to: media, in: &scene).relayed?.path)
+            let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ 1) }
+            for isBound in [false, true] {
+                if isBound { #expect(client.bind(0x4000, to: media, in: &scene).code == 0) }
+                let frame = try scene.receive(payload, over: path).bytes
+                let found = scene.server.payload(of: unsafe frame.span.bytes, to: client.path)
+                #expect(found?.0 == TURNSessionID(rawValue: 1) && found.map { Array(frame[$0.1]) } == payload)
+                let stranger = NetworkPath(local: LocalEndpoint(kind, index: 9), remote: client.path.remote)
+                #expect(scene.server.payload(of: unsafe frame.span.bytes, to: stranger) == nil)
+                for end in 0..<frame.count - (isBound ? 3 : 0) {
+                    let cut = Array(frame[..<end])
+                    let place = scene.server.payload(of: unsafe cut.span.bytes, to: client.path)
+                    #expect((place?.1.upperBound ?? 0) <= end, "nothing behind the end is read")
+                }
+            }
+            #expect(scene.server.client(of: path.remote) == client.path)
+            #expect(scene.server.session(of: client.path) == TURNSessionID(rawValue: 1))
+        }
+    }
+
     @Test func `a datagram that has no room around it is refused`() throws {
         var scene = TURNScene()
         var client = scene.allocated(1)

@@ -111,15 +111,20 @@ extension Peer {
     }
 
     /// Bytes of the headers on the selected pair at most: IP and UDP, and a TURN channel's; or IP, TCP with timestamps, and
-    /// the length of RFC 4571.
+    /// the length of RFC 4571 or a TURN channel's header.
     private var headerBytes: Int {
         guard let path = transport.selectedPath else { return 28 }
         let ip = path.remote.ip.isV4 ? 20 : 40
         switch path.local.kind {
         case .udp: return ip + 8
-        case .relayed: return ip + 8 + 4
+        case .relayed: return ip + (isRelayedOverStream(path) ? 32 : 8) + 4
         case .tcp: return ip + 32 + 2
         }
+    }
+
+    /// Whether the client of a relayed path is on a connection.
+    private func isRelayedOverStream(_ path: NetworkPath) -> Bool {
+        core.turn?.client(of: path)?.local.kind == .tcp
     }
 
     /// The selected pair changed: nothing is known of the new one.

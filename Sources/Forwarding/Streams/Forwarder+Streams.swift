@@ -28,10 +28,20 @@ extension Forwarder {
     public func isValidated(_ path: NetworkPath) -> Bool { directory.peer(over: path) != nil }
 
     /// What a packet of ours is to the queue of the connection that it goes to.
-    /// - Parameter packet: a packet as it leaves, its media encrypted.
+    /// - Parameter packet: a packet as it leaves, its media encrypted, and to a TURN client with the header of its channel or
+    ///   indication.
     public func streamKind(of packet: RawSpan, to path: NetworkPath) -> StreamPacketKind {
+        if let (id, payload) = turn?.payload(of: packet, to: path) {
+            guard let peer = peer(id) else { return .control }
+            return streamKind(of: packet.extracting(payload), peer)
+        }
+        guard let peer = directory.peer(over: path)?.object else { return .control }
+        return streamKind(of: packet, peer)
+    }
+
+    private func streamKind(of packet: RawSpan, _ peer: Peer) -> StreamPacketKind {
         guard packet.byteCount >= 12, PacketProtocol(firstByte: packet.byte(at: 0)) == .rtp,
-            !RTPPacketView.isRTCP(packet), let peer = directory.peer(over: path)?.object
+            !RTPPacketView.isRTCP(packet)
         else { return .control }
         let ssrc = SSRC(rawValue: packet.bigEndianUInt32(at: 8))
         // What is on none of the slots' own SSRCs is a retransmission or padding.
@@ -44,7 +54,8 @@ extension Forwarder {
     /// Asks for a key frame of what plays on an SSRC of the peer that a path leads to, as if the peer had asked: within
     /// the same budget.
     public func requestKeyFrame(of ssrc: SSRC, over path: NetworkPath, at now: Instant) {
-        directory.peer(over: path)?.object.slotTable.slot(ssrc)?.requestKeyFrame(at: now)
+        let peer = directory.peer(over: path)?.object ?? turn?.peer(of: path).flatMap { self.peer($0) }
+        peer?.slotTable.slot(ssrc)?.requestKeyFrame(at: now)
     }
 }
 

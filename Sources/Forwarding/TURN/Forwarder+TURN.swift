@@ -21,6 +21,14 @@ final class TURNGateway {
         server.payload(of: datagram, to: client).map { (PeerID(rawValue: $0.0.rawValue), $0.1) }
     }
 
+    /// The client that a relayed path leads to.
+    func client(of path: NetworkPath) -> NetworkPath? { server.client(of: path.remote) }
+
+    /// The peer whose allocation a client has; `nil` without one.
+    func peer(of client: NetworkPath) -> PeerID? {
+        server.session(of: client).map { PeerID(rawValue: $0.rawValue) }
+    }
+
     init(_ server: TURNServer, mediaAddresses: [TransportAddress]) {
         self.server = server
         self.mediaAddresses = mediaAddresses

@@ -1,11 +1,12 @@
 import Wire
 
-/// The TCP connections of one media loop on which clients use ICE (RFC 6544, framing of RFC 4571): what they must send
-/// first, what waits to be written to them, and when they end. Without I/O: time and bytes come in, and the owner writes and
-/// closes.
+/// The TCP connections of one media loop on which clients use ICE (RFC 6544, framing of RFC 4571) or TURN (RFC 8656): what
+/// they must send first, what waits to be written to them, and when they end. Without I/O: time and bytes come in, and the
+/// owner writes and closes.
 ///
-/// The first packet must be a check of a session, in time. After that a connection lives as long as a session's check has
-/// validated it, packets come, and writes are taken.
+/// The first bytes tell which of both a connection is. With ICE the first packet must be a check of a session, and with TURN
+/// one of the first messages must make an allocation, in time. After that a connection lives as long as a session's check has
+/// validated it and packets come, or as its allocation; and as long as writes are taken.
 @safe
 final class StreamConnections {
     /// Longer than the time between two checks of any client (RFC 7675 §5.1: 5 s), several of them lost.
@@ -13,19 +14,11 @@ final class StreamConnections {
     /// Between two looks at all connections: the precision of their time limits.
     static let sweepInterval = Interval.seconds(1)
 
-    private struct Connection {
-        let path: NetworkPath
-        let acceptedAt: Instant
-        var deframer = StreamDeframer(.rfc4571)
-        var queue = StreamSendQueue(.rfc4571)
-        var isAuthenticated = false
-        var heardAt: Instant
-        /// Since when a write is incomplete.
-        var blockedAt: Instant?
-        var isBlocked: Bool { blockedAt != nil }
-        /// It is in `pending`.
-        var isPending = false
-    }
+    /// Messages of a connection without an allocation: a client sends two, or three when its nonce is too old.
+    static let messagesBeforeAllocationMax = 16
+
+    /// Takes a packet, which it may overwrite, of a connection with such framing.
+    typealias Deliver = (inout MutableRawSpan, NetworkPath, StreamFraming) -> StreamStanding
 
     /// Takes the first bytes of what is to be written, as many as it can: their count, or `nil` when the connection has failed.
     typealias Write = (LocalEndpoint, RawSpan) -> Int?
@@ -33,12 +26,13 @@ final class StreamConnections {
     private let admission: TCPAdmission
     private let authenticationTimeout: Interval
     private let stallTimeout: Interval
-    private var connections: [LocalEndpoint: Connection] = [:]
+    private var connections: [LocalEndpoint: StreamConnection] = [:]
     /// Those that are not authenticated, the oldest first; some may be gone.
     private var newcomers: [LocalEndpoint] = []
     /// Those with packets that were queued since the last ``flush(at:_:)``.
     private var pending: [LocalEndpoint] = []
     private var closing: [LocalEndpoint] = []
+    private var endedClients: [NetworkPath] = []
     private var keyFrameRequests: [(path: NetworkPath, ssrc: SSRC)] = []
     private var nextSweep: Instant?
     private var counted = TCPMetrics()
@@ -89,7 +83,7 @@ final class StreamConnections {
             end(oldest, .displaced)
         }
         counted.accepted &+= 1
-        connections[path.local] = Connection(path: path, acceptedAt: now, heardAt: now)
+        connections[path.local] = StreamConnection(path, at: now)
         newcomers.append(path.local)
         if nextSweep == nil { nextSweep = now + Self.sweepInterval }
         return true
@@ -122,7 +116,15 @@ final class StreamConnections {
         counted.ended[reason, default: 0] &+= 1
         counted.addDrops(of: connection.queue)
         admission.release(connection.path.remote.ip, wasAuthenticated: connection.isAuthenticated)
+        if connection.framing == .turn, connection.isAuthenticated { endedClients.append(connection.path) }
         return true
+    }
+
+    /// The TURN clients whose connections have ended since the last call; their allocations end.
+    func takeEndedClients() -> [NetworkPath] {
+        guard !endedClients.isEmpty else { return [] }
+        defer { endedClients.removeAll() }
+        return endedClients
     }
 
     /// The connections to close, since the last call.
@@ -142,28 +144,32 @@ final class StreamConnections {
     // MARK: - From clients
 
     /// Takes bytes of a connection, and passes each packet that they complete to `deliver`.
-    /// - Parameter deliver: takes a packet, which it may overwrite, and returns whether a check of a session has validated the
-    ///   path.
-    func receive(
-        _ bytes: RawSpan,
-        on endpoint: LocalEndpoint,
-        at now: Instant,
-        deliver: (inout MutableRawSpan, NetworkPath) -> Bool
-    ) {
+    func receive(_ bytes: RawSpan, on endpoint: LocalEndpoint, at now: Instant, deliver: Deliver) {
+        connections[endpoint]?.heardAt = now
+        guard let framing = connections[endpoint]?.framing else {
+            // Seven bytes may wait until the next one tells the framing.
+            if let opening = connections[endpoint]?.open(bytes) {
+                take(unsafe opening.bytes.span.bytes, on: endpoint, framing: opening.framing, deliver)
+            }
+            return
+        }
+        take(bytes, on: endpoint, framing: framing, deliver)
+    }
+
+    private func take(_ bytes: RawSpan, on endpoint: LocalEndpoint, framing: StreamFraming, _ deliver: Deliver) {
         guard let path = connections[endpoint]?.path, var deframer = connections[endpoint]?.deframer else { return }
         // The delivery may queue packets for this connection, so the deframer leaves its place, and nothing is copied.
-        connections[endpoint]?.deframer = StreamDeframer(.rfc4571)
-        connections[endpoint]?.heardAt = now
+        connections[endpoint]?.deframer = StreamDeframer(framing)
         var packets: UInt64 = 0
-        var isValid = true
+        var standing = StreamStanding.unauthenticated
         do throws(StreamFramingError) {
             try deframer.append(bytes) { packet in
-                guard isValid else { return }
+                guard standing != .refused else { return }
                 packets &+= 1
                 let place = unsafe UnsafeMutableRawBufferPointer(rebasing: slot[..<packet.byteCount])
                 var copy = unsafe place.mutableBytes
                 copy.store(packet, at: 0)
-                isValid = deliver(&copy, path)
+                standing = deliver(&copy, path, framing)
             }
             counted.packetsReceived &+= packets
         } catch {
@@ -172,13 +178,22 @@ final class StreamConnections {
             return
         }
         connections[endpoint]?.deframer = deframer
-        guard packets > 0, let isAuthenticated = connections[endpoint]?.isAuthenticated else { return }
-        if !isValid {
-            end(endpoint, isAuthenticated ? .sessionEnded : .notAuthenticated)
-        } else if !isAuthenticated {
+        if packets > 0 { judge(endpoint, standing, packets) }
+    }
+
+    /// Ends or authenticates a connection by what its packets proved.
+    private func judge(_ endpoint: LocalEndpoint, _ standing: StreamStanding, _ packets: UInt64) {
+        guard let isAuthenticated = connections[endpoint]?.isAuthenticated else { return }
+        switch standing {
+        case .refused: end(endpoint, isAuthenticated ? .sessionEnded : .notAuthenticated)
+        case .authenticated where !isAuthenticated:
             connections[endpoint]?.isAuthenticated = true
             admission.authenticated()
             forgetOldNewcomers()
+        case .unauthenticated where !isAuthenticated:
+            let tries = connections[endpoint]?.countTries(packets) ?? 0
+            if tries > Self.messagesBeforeAllocationMax { end(endpoint, .notAuthenticated) }
+        case .authenticated, .unauthenticated: break
         }
     }
 
@@ -250,17 +265,19 @@ final class StreamConnections {
     // MARK: - Time
 
     /// Ends the connections whose time is over.
-    /// - Parameter isValidated: whether a check of a session that still exists has validated a path.
-    func handleTimeout(at now: Instant, isValidated: (NetworkPath) -> Bool) {
+    /// - Parameter isInUse: whether a check of a session that still exists has validated a path, or a TURN client has an
+    ///   allocation on it.
+    func handleTimeout(at now: Instant, isInUse: (NetworkPath) -> Bool) {
         guard let due = nextSweep, due <= now else { return }
         for connection in Array(connections.values) {
             let endpoint = connection.path.local
             if let blockedAt = connection.blockedAt, now - blockedAt >= stallTimeout {
                 end(endpoint, .stalled)
             } else if connection.isAuthenticated {
-                if !isValidated(connection.path) {
+                if !isInUse(connection.path) {
                     end(endpoint, .sessionEnded)
-                } else if now - connection.heardAt >= Self.idleMax {
+                } else if connection.framing != .turn, now - connection.heardAt >= Self.idleMax {
+                    // An allocation has a lifetime of its own, and may serve a path that ICE holds in reserve.
                     end(endpoint, .idle)
                 }
             } else if now - connection.acceptedAt >= authenticationTimeout {

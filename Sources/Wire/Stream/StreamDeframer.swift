@@ -6,6 +6,36 @@ public enum StreamFraming: Hashable, Sendable {
     case turn
 }
 
+extension StreamFraming {
+    /// The first bytes of a connection that tell its framing at the latest.
+    public static let openingBytesMax = 8
+
+    /// The framing of a connection where ICE over TCP and TURN share a port, by its first bytes.
+    ///
+    /// TURN begins with a STUN message, whose cookie stands in bytes 4...7 (RFC 8489 §5). With RFC 4571 the length of a
+    /// STUN message stands in bytes 4 and 5, and no packet is as long as the cookie would say. What is neither is taken for
+    /// RFC 4571.
+    /// - Returns: `nil` when more bytes are needed.
+    public init?(opening bytes: RawSpan) {
+        let cookie: [UInt8] = [0x21, 0x12, 0xA4, 0x42]
+        for offset in 0..<min(bytes.byteCount, Self.openingBytesMax) {
+            let byte = bytes.byte(at: offset)
+            let isPossible =
+                switch offset {
+                case 0: PacketProtocol(firstByte: byte) == .stun
+                case 4...: byte == cookie[offset - 4]
+                default: true
+                }
+            guard isPossible else {
+                self = .rfc4571
+                return
+            }
+        }
+        guard bytes.byteCount >= Self.openingBytesMax else { return nil }
+        self = .turn
+    }
+}
+
 /// Why a connection cannot be read any further: after a wrong length nothing tells where the next packet starts.
 public enum StreamFramingError: Error, Hashable, Sendable {
     /// The packet is longer than ``StreamDeframer/packetBytesMax``.

@@ -198,7 +198,12 @@ extension Limit {
             many,
             "pings, pongs and small fragments per second of one WebSocket after the burst"
         ),
-        Limit("tcp-connections", \.tcp.connectionsMax, many, "TCP connections of the media ports (ICE over TCP)"),
+        Limit(
+            "tcp-connections",
+            \.tcp.connectionsMax,
+            many,
+            "TCP connections of the media ports (ICE and TURN over TCP)"
+        ),
         Limit(
             "address-tcp-connections",
             \.tcp.connectionsPerNetworkMax,
@@ -209,13 +214,13 @@ extension Limit {
             "unauthenticated-tcp-connections",
             \.tcp.unauthenticatedMax,
             many,
-            "TCP connections of the media ports without a check of a session yet; beyond it the oldest one is closed"
+            "TCP connections of the media ports without a check or an allocation of a session yet; beyond it the oldest one is closed"
         ),
         Limit(
             "tcp-authentication-seconds",
             \.tcp.authenticationTimeout,
             1...60,
-            "seconds until a TCP connection without such a check is closed"
+            "seconds until a TCP connection without such a check or allocation is closed"
         ),
         Limit(
             "tcp-stall-seconds",

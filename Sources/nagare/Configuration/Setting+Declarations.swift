@@ -110,7 +110,7 @@ extension Setting {
                 .list,
                 "host:port",
                 default: .value("0.0.0.0:7000"),
-                "Receive and send media here, UDP; loop i takes port + i.",
+                "Receive and send media here, UDP and TCP; loop i takes port + i.",
                 notes: """
                     With four loops, ports 7000 to 7003 must be open. Usually there is one address for IPv4 and one for IPv6.
                     """,
@@ -233,7 +233,10 @@ extension Setting {
                 "on|off",
                 default: .value("on"),
                 "Accept media over TCP on the media ports too, for clients whose network blocks UDP.",
-                notes: "Clients use it only where UDP does not work. Open the ports for TCP as for UDP."
+                notes: """
+                    Clients use it only where UDP does not work. Open the ports for TCP as for UDP. The node's TURN server \
+                    listens on TCP with it.
+                    """
             )
         case .turn:
             SettingDeclaration(
@@ -242,7 +245,10 @@ extension Setting {
                 "off|auto|on",
                 default: .value("auto"),
                 "Be a TURN server on the media ports: for no client, for Sora iOS SDKs without --turn-url, or for all.",
-                notes: "The server reaches nothing but the media of its own client's session."
+                notes: """
+                    Over UDP, and over TCP unless ice-tcp is off. The server reaches nothing but the media of its own client's \
+                    session.
+                    """
             )
         case .token:
             SettingDeclaration(

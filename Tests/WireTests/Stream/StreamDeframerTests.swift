@@ -113,6 +113,34 @@ struct StreamDeframerTests {
         #expect(split.packets.isEmpty && split.deframer.pendingBytes == 0)
     }
 
+    @Test(arguments: [
+        ("STUN", stun, StreamFraming.turn),
+        ("a check", framed(STUNMessageBuilder(.request, transactionID: .init(high: 1, low: 2)).bytes), .rfc4571),
+        ("the longest packet with STUN", [6, 0, 0, 1, 5, 0xEC, 0x21, 0x12, 0xA4, 0x42], .rfc4571),
+        ("an empty frame before a check", [0, 0, 0, 20, 0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42], .rfc4571),
+        ("ChannelData", channelData(4), .rfc4571),
+        ("HTTP", Array("GET / HTTP/1.1".utf8), .rfc4571),
+        ("TLS", [22, 3, 1, 0, 200, 1, 0, 0], .rfc4571),
+        ("a cookie behind a byte that is not STUN's", [4, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42], .rfc4571),
+        ("another cookie", [0, 3, 0, 8, 0x21, 0x12, 0xA4, 0x43], .rfc4571),
+        ("zeros", [UInt8](repeating: 0, count: 8), .rfc4571),
+    ])
+    func `the first bytes tell TURN from ICE, however few come first`(
+        name: String,
+        bytes: [UInt8],
+        framing: StreamFraming
+    ) {
+        var told: [StreamFraming?] = []
+        for count in 0...bytes.count {
+            let first = Array(bytes.prefix(count))
+            told.append(StreamFraming(opening: unsafe first.span.bytes))
+        }
+        #expect(told.last == framing)
+        let decided = told.firstIndex { $0 != nil } ?? 0
+        #expect(decided <= StreamFraming.openingBytesMax)
+        #expect(told[decided...].allSatisfy { $0 == framing }, "more bytes change nothing")
+    }
+
     @Test func `the longest packet fits`() {
         var reader = Reader(deframer: StreamDeframer(.rfc4571))
         #expect(reader.read(Self.framed([UInt8](repeating: 9, count: 1_536))) == nil)

@@ -1,0 +1,194 @@
+import EventLoop
+import Forwarding
+import Media
+import MediaTypes
+import TURN
+import Testing
+import Wire
+
+/// TURN over TCP on loopback.
+@Suite(.timeLimit(.minutes(1))) struct TURNStreamTests {
+    /// A loop with a TURN server, and a peer with credentials for it.
+    private struct Scene {
+        let media: MediaLoop
+        let client: TestClient
+        let node: NodePeer
+        let access: TURNAccess
+        /// The media address that the client reaches.
+        let peer: TransportAddress
+        let address: TransportAddress
+
+        init(_ limits: TCPLimits = TCPLimits()) async throws {
+            media = try await MediaBench.makeLoop(turn: TURNSettings(), tcp: TCPAdmission(limits))
+            client = try TestClient(1)
+            node = NodePeer(of: client)
+            access = try #require(await Self.access(media, client.id))
+            try await media.addPeer(node.parameters)
+            let transport = await media.transport()
+            peer = try #require(transport.candidates.first)
+            address = try #require(transport.tcpCandidates.first)
+        }
+
+        /// Through the protocol, because its asynchronous default would be called otherwise.
+        static func access(_ media: any MediaPlane, _ peer: PeerID) async -> TURNAccess? {
+            await media.openTURN(for: peer)
+        }
+
+        func connect(_ access: TURNAccess? = nil) throws -> TURNConnection {
+            TURNConnection(try TCPClient(address), access ?? self.access)
+        }
+
+        func allocations(become count: Int) async -> Bool {
+            for _ in 0..<100_000 {
+                if await media.metrics().turn?.allocations == count { return true }
+                await Task.yield()
+            }
+            return false
+        }
+
+        func end() async {
+            await media.shutdown()
+            await client.stop()
+        }
+    }
+
+    @Test func `the URLs name TCP where the loop listens on it`() async throws {
+        let scene = try await Scene()
+        #expect(
+            scene.access.urls == ["turn:\(scene.peer)?transport=udp", "turn:\(scene.address)?transport=tcp"]
+        )
+        await scene.end()
+        let without = try await MediaBench.makeLoop(turn: TURNSettings())
+        let access = try #require(await Scene.access(without, PeerID(rawValue: 1)))
+        #expect(access.urls.count == 1 && access.urls[0].hasSuffix("?transport=udp"))
+        await without.shutdown()
+    }
+
+    @Test func `a check through an allocation over TCP selects its path, in indications and over a channel`()
+        async throws
+    {
+        let scene = try await Scene()
+        let connection = try scene.connect()
+        let answer = try connection.allocate()
+        let relayed = try #require(answer.relayed)
+        #expect(answer.code == 0 && answer.mapped == connection.stream.local)
+        #expect(try connection.exchange(connection.permit(scene.peer)).code == 0)
+        var check = TCPTests.checkMessage(scene.node, scene.client.credentials)
+        let indication = try #require(connection.exchangeRaw(connection.indication(check, to: scene.peer)))
+        #expect(indication[0...1] == [0, 0x17])
+        let response = try #require(connection.datagram(in: indication))
+        #expect(try TCPTests.mappedAddress(response) == relayed)
+        let path = try #require(await scene.media.statistics(of: scene.client.id)?.path)
+        #expect(path.local.kind == .relayed && path.remote == relayed)
+        #expect(try connection.exchange(connection.bind(scene.peer)).code == 0)
+        check = TCPTests.checkMessage(scene.node, scene.client.credentials, 2)
+        // Three messages at once, cut within the second.
+        let bytes = (0..<3).flatMap { _ in connection.channelData(check) }
+        connection.stream.send(Array(bytes[..<150]))
+        connection.stream.send(Array(bytes[150...]))
+        for _ in 0..<3 {
+            let message = try #require(connection.message())
+            #expect(message[0...1] == [0x40, 0])
+            let inner = try #require(connection.datagram(in: message))
+            #expect(try TCPTests.mappedAddress(inner) == relayed)
+        }
+        let metrics = await scene.media.metrics()
+        #expect(metrics.turn?.allocations == 1 && metrics.turn?.counters.packetsIn == 4)
+        #expect(metrics.turn?.counters.packetsOut == 4)
+        #expect(metrics.tcp?.connections == 1 && metrics.tcp?.packetsReceived == 8)
+        await scene.end()
+    }
+
+    @Test func `a connection is answered as by a STUN server, and no check on it validates a path`() async throws {
+        let scene = try await Scene()
+        let connection = try scene.connect()
+        let binding = STUNMessageBuilder(.request, transactionID: .init(high: 1, low: 1)).bytes
+        #expect(try connection.exchange(binding).mapped == connection.stream.local)
+        // With the framing of TURN a check is no check.
+        connection.stream.send(TCPTests.checkMessage(scene.node, scene.client.credentials))
+        #expect(try connection.exchange(connection.allocateRequest()).code == 401)
+        #expect(await scene.media.statistics(of: scene.client.id)?.path == nil)
+        await scene.end()
+    }
+
+    @Test func `the end of a connection ends its allocation`() async throws {
+        let scene = try await Scene()
+        var connection: TURNConnection? = try scene.connect()
+        #expect(try connection?.allocate().code == 0)
+        let other = try scene.connect()
+        #expect(try other.allocate().code == 0)
+        #expect(await scene.allocations(become: 2))
+        connection = nil
+        #expect(await scene.allocations(become: 1))
+        // A frame that cannot be followed ends it too.
+        other.stream.send([0x80, 0, 0, 0])
+        #expect(other.waitForEnd())
+        #expect(await scene.allocations(become: 0))
+        await scene.end()
+    }
+
+    @Test func `the connection ends with the session, and with its allocation`() async throws {
+        let scene = try await Scene()
+        let first = try scene.connect()
+        #expect(try first.allocate().code == 0)
+        let refresh = first.request(.refresh) { $0.append(.lifetime, 0 as UInt32) }
+        #expect(try first.exchange(refresh).code == 0, "the response comes before the end")
+        #expect(first.waitForEnd())
+        let second = try scene.connect()
+        #expect(try second.allocate().code == 0)
+        await scene.media.removePeer(scene.client.id)
+        #expect(second.waitForEnd())
+        #expect(await scene.media.metrics().tcp?.ended == [.sessionEnded: 2])
+        await scene.end()
+    }
+
+    @Test func `an allocation serves its own user and its own connection only`() async throws {
+        let scene = try await Scene()
+        let owner = try scene.connect()
+        #expect(try owner.allocate().code == 0)
+        #expect(try owner.exchange(owner.bind(scene.peer)).code == 0)
+        // Another user on the same connection.
+        let access = try #require(await Scene.access(scene.media, PeerID(rawValue: 2)))
+        let stranger = TURNConnection(owner.stream, access)
+        #expect(try stranger.exchange(stranger.allocateRequest()).code == 401)
+        #expect(try stranger.exchange(stranger.allocateRequest()).code == 437)
+        #expect(try stranger.exchange(stranger.permit(scene.peer)).code == 441)
+        let refresh = stranger.request(.refresh) { $0.append(.lifetime, 0 as UInt32) }
+        #expect(try stranger.exchange(refresh).code == 441)
+        // The same user, and nobody, on another connection.
+        let second = try scene.connect()
+        #expect(try second.exchange(second.allocateRequest()).code == 401)
+        #expect(try second.exchange(second.permit(scene.peer)).code == 437)
+        let check = TCPTests.checkMessage(scene.node, scene.client.credentials)
+        second.stream.send(second.channelData(check) + second.indication(check, to: scene.peer))
+        #expect(try second.exchange(second.permit(scene.peer)).code == 437)
+        let metrics = await scene.media.metrics()
+        #expect(metrics.turn?.counters.drops(.noAllocation) == 2 && metrics.turn?.counters.packetsIn == 0)
+        #expect(await scene.media.statistics(of: scene.client.id)?.path == nil)
+        await scene.end()
+    }
+
+    @Test func `a client that only tries is closed after a few messages`() async throws {
+        let scene = try await Scene()
+        let connection = try scene.connect()
+        for _ in 0..<16 { connection.stream.send(TURNConnection(connection.stream, scene.access).allocateRequest()) }
+        for _ in 0..<16 { #expect(connection.message() != nil) }
+        connection.stream.send(connection.allocateRequest())
+        #expect(connection.waitForEnd())
+        #expect(await scene.media.metrics().tcp?.ended == [.notAuthenticated: 1])
+        await scene.end()
+    }
+
+    @Test func `a loop that is no TURN server closes what begins as TURN`() async throws {
+        let media = try await MediaBench.makeLoop(tcp: TCPAdmission())
+        let address = try #require(await media.transport().tcpCandidates.first)
+        let connection = TURNConnection(
+            try TCPClient(address),
+            TURNAccess(urls: [], username: "a", password: "b")
+        )
+        connection.stream.send(connection.allocateRequest())
+        #expect(connection.waitForEnd())
+        #expect(await media.metrics().tcp?.ended == [.notAuthenticated: 1])
+        await media.shutdown()
+    }
+}
