@@ -94,6 +94,7 @@ let package = Package(
         module("ICE", ["Wire"]),
         module("TURN", ["Wire"]),
         module("DTLS", ["Wire", "COpenSSL"]),
+        module("TLS", ["COpenSSL"]),
         module("SRTP", ["Wire", "COpenSSL", "CSRTP", "CIPSecMB"]),
         module("SCTP", ["Wire"]),
         module("Signatures", ["COpenSSL"]),
@@ -104,7 +105,7 @@ let package = Package(
         module("Negotiation", ["Wire", "MediaTypes"]),
         module("Forwarding", ["Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "MediaTypes"]),
         module("EventLoop", ["Wire", "CUV", "CDatagram"]),
-        module("Media", ["Wire", "TURN", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
+        module("Media", ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
         module("Room", ["Wire", "MediaTypes", "Deflate"]),
         module("JSON"),
         module(
@@ -175,8 +176,8 @@ let package = Package(
         .executableTarget(
             name: "nagare",
             dependencies: [
-                "Wire", "TURN", "DTLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media", "JSON",
-                "Access", "Room", "Signaling", "Impairment", "ImpairmentProxy", "Load",
+                "Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media",
+                "JSON", "Access", "Room", "Signaling", "Impairment", "ImpairmentProxy", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -192,6 +193,7 @@ let package = Package(
         tests("ICETests", ["ICE", "TestSupport", "Wire"]),
         tests("TURNTests", ["TURN", "TestSupport", "Wire"]),
         tests("DTLSTests", ["DTLS", "SRTP", "TestSupport", "Wire"]),
+        tests("TLSTests", ["TLS", "TestSupport"]),
         tests("SRTPTests", ["SRTP", "TestSupport", "Wire", "COpenSSL"]),
         tests("SCTPTests", ["SCTP", "TestSupport", "Wire"]),
         tests("SignaturesTests", ["Signatures"]),
@@ -205,7 +207,13 @@ let package = Package(
             resources: [.copy("Resources")]
         ),
         tests("EventLoopTests", ["EventLoop", "Wire"]),
-        tests("MediaTests", ["Media", "EventLoop", "Forwarding", "MediaTypes", "DTLS", "Metrics", "TURN", "Wire"]),
+        tests(
+            "MediaTests",
+            [
+                "Media", "EventLoop", "Forwarding", "MediaTypes", "DTLS", "TLS", "Metrics", "TURN", "TestSupport",
+                "Wire",
+            ]
+        ),
         // The fake media plane of RoomTests and SignalingTests, and the node without actors of RoomTests and Simulation.
         .target(
             name: "RoomTestSupport",

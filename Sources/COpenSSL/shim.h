@@ -35,6 +35,29 @@ static inline void nagare_SSL_CTX_set_options(SSL_CTX *context) {
                      | SSL_OP_CIPHER_SERVER_PREFERENCE);
 }
 
+/// For TLS on a byte stream. Without tickets and renegotiation a connection has no state beyond its own, and a record buffer is
+/// freed while it is empty.
+static inline void nagare_SSL_CTX_set_stream_options(SSL_CTX *context) {
+    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    SSL_CTX_set_options(
+        context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE
+                     | SSL_OP_IGNORE_UNEXPECTED_EOF);
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+}
+
+/// Permits TLS 1.1 at most.
+static inline void nagare_SSL_CTX_permit_tls11(SSL_CTX *context) {
+    SSL_CTX_set_security_level(context, 0);
+    SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
+    SSL_CTX_set_max_proto_version(context, TLS1_1_VERSION);
+}
+
+static inline long nagare_SSL_CTX_add_chain(SSL_CTX *context, X509 *certificate) {
+    return SSL_CTX_add1_chain_cert(context, certificate);
+}
+
+static inline long nagare_SSL_set_name(SSL *ssl, const char *name) { return SSL_set_tlsext_host_name(ssl, name); }
+
 static inline void nagare_SSL_CTX_set_max_cert_list(SSL_CTX *context, long bytes) {
     SSL_CTX_set_max_cert_list(context, bytes);
 }

@@ -11,14 +11,17 @@ final class TCPListener {
     private static let restMS: UInt64 = 1_000
 
     private let descriptor: Int32
+    private let local: TransportAddress
     // The loop's sockets outlive their handles.
     private unowned(unsafe) let sockets: TCPSockets
     private let poll: UnsafeMutablePointer<uv_poll_t>
     private let timer: UnsafeMutablePointer<uv_timer_t>
 
     /// Takes ownership of the descriptor and starts to accept. On the loop's thread.
-    init(_ descriptor: Int32, sockets: TCPSockets) {
+    /// - Parameter local: the address that the socket is bound to.
+    init(_ descriptor: Int32, local: TransportAddress, sockets: TCPSockets) {
         self.descriptor = descriptor
+        self.local = local
         unsafe self.sockets = sockets
         unsafe poll = .allocate(capacity: 1)
         unsafe poll.initialize(to: uv_poll_t())
@@ -78,7 +81,7 @@ final class TCPListener {
                 ip: IPAddress(high: accepted.remote.high, low: accepted.remote.low),
                 port: accepted.remote.port
             )
-            unsafe sockets.accepted(accepted.fd, from: remote)
+            unsafe sockets.accepted(accepted.fd, from: remote, by: local)
         }
     }
 

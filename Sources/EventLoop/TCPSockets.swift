@@ -27,11 +27,11 @@ public final class TCPSockets: @unchecked Sendable {
     static let backlog: Int32 = 512
     /// Connections that one readiness event accepts, so that a flood does not starve the rest of the loop.
     static let acceptedPerTurnMax = 64
-    /// The most listeners of a loop: as many as its UDP sockets.
-    static let listenersMax = EventLoop.socketsMaxDefault
+    /// The most listeners of a loop: twice as many as its UDP sockets.
+    static let listenersMax = 2 * EventLoop.socketsMaxDefault
 
-    /// Called with each accepted connection. Returns whether it stays open.
-    public var onConnection: ((NetworkPath, Instant) -> Bool)?
+    /// Called with each accepted connection, and the address of its listener. Returns whether it stays open.
+    public var onConnection: ((NetworkPath, TransportAddress, Instant) -> Bool)?
     /// Called with bytes of a connection, in their order.
     public var onBytes: ((RawSpan, NetworkPath, Instant) -> Void)?
     /// Called when a connection takes bytes again, after a ``write(_:to:)`` that it did not take completely.
@@ -80,17 +80,18 @@ public final class TCPSockets: @unchecked Sendable {
             Self.backlog
         )
         guard opened.fd >= 0 else { throw .cannotListen(address, message: systemMessage(opened.error)) }
-        listeners.append(TCPListener(opened.fd, sockets: self))
-        return TransportAddress(
+        let local = TransportAddress(
             ip: IPAddress(high: opened.local.high, low: opened.local.low),
             port: opened.local.port
         )
+        listeners.append(TCPListener(opened.fd, local: local, sockets: self))
+        return local
     }
 
     /// Takes a connection from a listener.
-    func accepted(_ descriptor: Int32, from remote: TransportAddress) {
+    func accepted(_ descriptor: Int32, from remote: TransportAddress, by listener: TransportAddress) {
         let path = NetworkPath(local: takeEndpoint(), remote: remote)
-        guard let onConnection, onConnection(path, EventLoop.now()) else {
+        guard let onConnection, onConnection(path, listener, EventLoop.now()) else {
             _ = Glibc.close(descriptor)
             return
         }

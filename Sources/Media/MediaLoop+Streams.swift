@@ -2,15 +2,18 @@ import EventLoop
 import Forwarding
 import Wire
 
-/// ICE over TCP, and TURN over TCP, on the loop's own media port.
+/// ICE over TCP, and TURN over TCP, on the loop's own media port; and TURN over TLS on a port of its own.
 extension MediaLoop {
     /// Listens on TCP where the UDP sockets are bound. An address that is not available is noted in ``tcpFailures``, because
     /// the loop is of use without it.
-    func startStreams(_ admission: TCPAdmission) {
-        let streams = StreamConnections(admission)
+    /// - Throws: when one of the addresses for TURN over TLS is not available.
+    func startStreams(_ admission: TCPAdmission) throws(EventLoopError) {
+        let streams = StreamConnections(admission, certificate: turnTLS?.certificate)
         self.streams = streams
         let tcp = eventLoop.tcp
-        tcp.onConnection = { path, now in streams.accept(path, at: now) }
+        tcp.onConnection = { [self] path, listener, now in
+            streams.accept(path, isTLS: tlsAddresses.contains(listener), at: now)
+        }
         tcp.onBytes = { [self] bytes, path, now in receivedStream(bytes, path, at: now) }
         tcp.onWritable = { [self] path, now in
             streams.writable(path.local, at: now) { tcp.write($1, to: $0) }
@@ -20,12 +23,16 @@ extension MediaLoop {
             streams.ended(path.local)
             closeStreams(at: now)
         }
-        for socket in sockets {
+        for socket in sockets where tcpAdmission != nil {
             do throws(EventLoopError) {
                 tcpAddresses.append(try tcp.listen(on: socket.local))
             } catch {
                 tcpFailures.append(error)
             }
+        }
+        guard let turnTLS else { return }
+        for socket in sockets {
+            tlsAddresses.append(try tcp.listen(on: TransportAddress(ip: socket.local.ip, port: turnTLS.port)))
         }
     }
 
@@ -42,6 +49,8 @@ extension MediaLoop {
             }
         }
         closeStreams(at: now)
+        // A handshake is answered without a packet in the batch.
+        flushStreams()
     }
 
     /// Queues the packets of a run for the connection that it goes to.

@@ -14,7 +14,7 @@ extension MediaLoop {
         let candidates = transport().candidates
         var configuration = TURNConfiguration(
             addresses: candidates.map(\.ip),
-            reservedPorts: settings.reservedPorts.union(sockets.map(\.local.port))
+            reservedPorts: settings.reservedPorts.union((sockets.map(\.local) + tlsAddresses).map(\.port))
         )
         configuration.sessionAllocationsMax = Self.sessionAllocationsMax
         forwarder.startTURN(configuration, mediaAddresses: candidates)
@@ -34,6 +34,9 @@ extension MediaLoop {
         guard let address = Self.preferred(transport.candidates) else { return [] }
         var urls = ["turn:\(address)?transport=udp"]
         if let address = Self.preferred(transport.tcpCandidates) { urls.append("turn:\(address)?transport=tcp") }
+        if let turnTLS, let port = tlsAddresses.first?.port {
+            urls.append("turns:\(turnTLS.name):\(port)?transport=tcp")
+        }
         return urls
     }
 

@@ -32,15 +32,18 @@ public actor MediaLoop: MediaPlane {
     let batch = DatagramBatch()
     /// Datagrams of the batch to TURN clients, framed for them; as long as the batch. `nil` without a TURN server.
     var framed: DatagramBatch?
-    /// ICE over TCP; `nil` without.
+    /// ICE and TURN over TCP; `nil` without.
     var streams: StreamConnections?
-    /// The addresses that the loop listens on for ICE over TCP.
+    /// The addresses that the loop listens on for ICE and TURN over TCP.
     var tcpAddresses: [TransportAddress] = []
+    /// The addresses that the loop listens on for TURN over TLS.
+    var tlsAddresses: [TransportAddress] = []
     /// Why the loop does not listen on TCP at one of its addresses; empty when it does at all.
     public internal(set) var tcpFailures: [EventLoopError] = []
-    private let tcpAdmission: TCPAdmission?
+    let tcpAdmission: TCPAdmission?
     private let socketOptions: SocketOptions
     private let turnSettings: TURNSettings?
+    let turnTLS: TURNTLSSettings?
     private let candidates: @Sendable ([TransportAddress]) -> [TransportAddress]
     private let onEvents: EventHandler
     private var peers: Set<PeerID> = []
@@ -95,6 +98,7 @@ public actor MediaLoop: MediaPlane {
         socketOptions = configuration.socketOptions
         candidates = configuration.candidates
         turnSettings = configuration.turn
+        turnTLS = configuration.turn == nil ? nil : configuration.turnTLS
         tcpAdmission = configuration.tcp
         self.onEvents = onEvents
         let now = EventLoop.now()
@@ -136,7 +140,7 @@ public actor MediaLoop: MediaPlane {
             let index = try eventLoop.addSocket(bind: address, options: socketOptions)
             if let description = eventLoop.description(of: index) { sockets.append(description) }
         }
-        if let tcpAdmission { startStreams(tcpAdmission) }
+        if let admission = tcpAdmission ?? turnTLS?.admission { try startStreams(admission) }
         if let turnSettings { startTURN(turnSettings) }
     }
 

@@ -2,6 +2,7 @@ public import DTLS
 public import EventLoop
 public import MediaTypes
 public import SRTP
+public import TLS
 public import Wire
 
 /// The settings of a media loop.
@@ -26,7 +27,9 @@ public struct MediaLoopConfiguration: Sendable {
     public var candidates: @Sendable (_ bound: [TransportAddress]) -> [TransportAddress]
     /// The loop's TURN server; `nil` for none.
     public var turn: TURNSettings?
-    /// Admits TCP connections for ICE, those of all loops that share it; `nil` for no ICE over TCP.
+    /// TURN over TLS, with ``turn`` only; `nil` for none.
+    public var turnTLS: TURNTLSSettings?
+    /// Admits TCP connections of the media ports for ICE and TURN, those of all loops that share it; `nil` for none of either.
     public var tcp: TCPAdmission?
     /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
     public var random: @Sendable () -> UInt64
@@ -42,6 +45,7 @@ public struct MediaLoopConfiguration: Sendable {
         pausesUnusedLayers: Bool = true,
         candidates: @escaping @Sendable (_ bound: [TransportAddress]) -> [TransportAddress] = { $0 },
         turn: TURNSettings? = nil,
+        turnTLS: TURNTLSSettings? = nil,
         tcp: TCPAdmission? = nil,
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) {
@@ -55,6 +59,7 @@ public struct MediaLoopConfiguration: Sendable {
         self.pausesUnusedLayers = pausesUnusedLayers
         self.candidates = candidates
         self.turn = turn
+        self.turnTLS = turnTLS
         self.tcp = tcp
         self.random = random
     }
@@ -66,4 +71,22 @@ public struct TURNSettings: Hashable, Sendable {
     public var reservedPorts: Set<UInt16>
 
     public init(reservedPorts: Set<UInt16> = []) { self.reservedPorts = reservedPorts }
+}
+
+/// The settings of a loop's TURN server over TLS.
+public struct TURNTLSSettings: Sendable {
+    public var certificate: TLSCertificate
+    /// The port at each address of the loop's sockets; 0 for any free one.
+    public var port: UInt16
+    /// The host name in the URL, which the certificate is for: clients verify it.
+    public var name: String
+    /// Admits the connections, together with those of the media ports when they share it.
+    public var admission: TCPAdmission
+
+    public init(certificate: TLSCertificate, port: UInt16, name: String, admission: TCPAdmission) {
+        self.certificate = certificate
+        self.port = port
+        self.name = name
+        self.admission = admission
+    }
 }

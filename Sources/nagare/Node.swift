@@ -11,6 +11,7 @@ import Room
 import SRTP
 import ServiceLifecycle
 import Signaling
+import TLS
 import Wire
 
 /// A node from start to shutdown: media loops, rooms and listeners.
@@ -68,7 +69,8 @@ struct Node {
         } catch {
             throw .system("No certificate for media could be made: \(error).")
         }
-        let tcp = configuration.usesICETCP ? TCPAdmission(configuration.limits.tcp) : nil
+        let tcp = TCPAdmission(configuration.limits.tcp)
+        let turnCertificate = try turnCertificate()
         var loops: [MediaLoop] = []
         for index in 0..<configuration.loops {
             do throws(EventLoopError) {
@@ -84,7 +86,8 @@ struct Node {
                             pausesUnusedLayers: configuration.pausesUnusedLayers,
                             candidates: configuration.candidates(bound:),
                             turn: configuration.turnSettings,
-                            tcp: tcp
+                            turnTLS: turnTLS(loop: index, turnCertificate, tcp),
+                            tcp: configuration.usesICETCP ? tcp : nil
                         ),
                         listeningOn: configuration.mediaAddresses(loop: index),
                         onEvents: { relay.carry($0) }
@@ -105,6 +108,28 @@ struct Node {
             }
         }
         return await MediaLoops(linking: loops)
+    }
+
+    /// The certificate of TURN over TLS; `nil` without.
+    private func turnCertificate() throws(StartupError) -> TLSCertificate? {
+        guard configuration.turnTLS != nil, let files = configuration.tls else { return nil }
+        let chain = try SmallFile.contents(files.certificatePath)
+        let key = try SmallFile.contents(files.keyPath)
+        do throws(TLSError) {
+            return try TLSCertificate(chain: chain, key: key)
+        } catch {
+            throw .system(error.sentence(files))
+        }
+    }
+
+    private func turnTLS(loop: Int, _ certificate: TLSCertificate?, _ admission: TCPAdmission) -> TURNTLSSettings? {
+        guard let certificate, let listener = configuration.turnTLS else { return nil }
+        return TURNTLSSettings(
+            certificate: certificate,
+            port: configuration.turnTLSPorts[loop],
+            name: listener.name,
+            admission: admission
+        )
     }
 
     private func logCandidates(_ loops: MediaLoops) async {

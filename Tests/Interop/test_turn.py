@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Callable
 
 from harness.browser_member import BrowserMember
-from harness.chromium import ChromiumPage
-from harness.node import Node
+from harness.certificate import make_certificate
+from harness.chromium import FLAGS, Chromium, ChromiumPage
+from harness.node import Node, free_tcp_port
 from harness.relay_viewer import RelayViewer
 from harness.waiting import wait_until
+from playwright.sync_api import Playwright
 
 OpenPage = Callable[..., ChromiumPage]
 
@@ -49,6 +52,41 @@ def test_a_whep_viewer_with_a_relay_policy_watches_over_turn_and_tcp(
     assert node.total("nagare_turn_datagrams_total", "direction=out") > 60
     assert node.total("nagare_tcp_connections{") >= 1 and node.total("nagare_tcp_sent_bytes_total") > 20_000
     viewer.page.call("() => window.viewer.connection.close()")
+    wait_until(lambda: node.total("nagare_turn_allocations{") == 0, "the end of the allocation", 10)
+
+
+def test_a_whep_viewer_with_a_relay_policy_watches_over_turn_and_tls(
+    playwright: Playwright, own_node: Callable[..., Node], channel: str, tmp_path: Path
+) -> None:
+    certificate = make_certificate(tmp_path)
+    port = free_tcp_port()
+    node = own_node(
+        *("--turn", "on", "--loops", "1", "--turn-tls-port", str(port), "--turn-tls-name", "127.0.0.1"),
+        *("--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key)),
+    )
+    node.origin = node.origin.replace("http:", "https:")
+    trusting = [*FLAGS, f"--ignore-certificate-errors-spki-list={certificate.key_hash}"]
+    browser = Chromium(playwright, trusting)
+    try:
+        publish(lambda origin: browser.page(origin), node, channel)
+        viewer = RelayViewer(browser.page(node.origin), channel, policy="relay", server="turns:")
+        assert [one["urls"] for one in viewer.answer["iceServers"]] == [f"turns:127.0.0.1:{port}?transport=tcp"]
+        seen = viewer.watches(60)
+        assert (seen["local"], seen["relay"], seen["remoteType"]) == ("relay", "tls", "host"), seen
+        assert seen["lost"] < 30, seen
+        assert node.total("nagare_turn_datagrams_total", "direction=out") > 60
+        assert node.total("nagare_tcp_connections{") >= 1 and node.total("nagare_tcp_sent_bytes_total") > 20_000
+        # A browser that does not trust the certificate gets no path.
+        stranger = Chromium(playwright)
+        try:
+            page = stranger.page(node.origin, ignore_https_errors=True)
+            refused = RelayViewer(page, channel, policy="relay", server="turns:")
+            errors = wait_until(lambda: refused.look()["errors"], "the refusal of the certificate", 15)
+            assert errors[0].startswith("701 "), errors
+        finally:
+            stranger.close()
+    finally:
+        browser.close()
     wait_until(lambda: node.total("nagare_turn_allocations{") == 0, "the end of the allocation", 10)
 
 

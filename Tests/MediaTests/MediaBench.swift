@@ -30,6 +30,7 @@ enum MediaBench {
         loop: UInt16 = 0,
         listeningOn texts: [String] = ["127.0.0.1:0"],
         turn: TURNSettings? = nil,
+        turnTLS: TURNTLSSettings? = nil,
         tcp: TCPAdmission? = nil
     ) async throws -> MediaLoop {
         try await MediaLoop.start(
@@ -38,6 +39,7 @@ enum MediaBench {
                 certificate: DTLSCertificate.generate(),
                 location: MediaLocation(loop: LoopIndex(rawValue: loop)),
                 turn: turn,
+                turnTLS: turnTLS,
                 tcp: tcp
             ),
             listeningOn: texts.compactMap { TransportAddress($0) },

@@ -1,3 +1,4 @@
+import TLS
 import Testing
 import Wire
 
@@ -20,16 +21,16 @@ final class StreamScene {
     var failed: Set<LocalEndpoint> = []
     private var index = 0
 
-    init(_ limits: TCPLimits = TCPLimits()) {
+    init(_ limits: TCPLimits = TCPLimits(), certificate: TLSCertificate? = nil) {
         admission = TCPAdmission(limits)
-        streams = StreamConnections(admission)
+        streams = StreamConnections(admission, certificate: certificate)
     }
 
-    func open(_ ip: UInt32 = 0x0A00_0001) -> NetworkPath? {
+    func open(_ ip: UInt32 = 0x0A00_0001, isTLS: Bool = false) -> NetworkPath? {
         index += 1
         let remote = TransportAddress(ip: IPAddress(v4: ip), port: UInt16(1_000 + index))
         let path = NetworkPath(local: LocalEndpoint(.tcp, index: index), remote: remote)
-        return streams.accept(path, at: now) ? path : nil
+        return streams.accept(path, isTLS: isTLS, at: now) ? path : nil
     }
 
     /// A connection whose first packet was a check of a session.

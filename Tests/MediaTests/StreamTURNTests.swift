@@ -5,12 +5,12 @@ import Wire
 
 /// Connections of TURN clients in virtual time.
 struct StreamTURNTests {
-    private static let allocate: [UInt8] = {
+    static let allocate: [UInt8] = {
         var builder = STUNMessageBuilder(.request, method: .allocate, transactionID: .init(high: 1, low: 1))
         builder.append(.requestedTransport, 17 << 24 as UInt32)
         return builder.bytes
     }()
-    private static let channelData: [UInt8] = [0x40, 0, 0, 5, 1, 2, 3, 4, 5, 0, 0, 0]
+    static let channelData: [UInt8] = [0x40, 0, 0, 5, 1, 2, 3, 4, 5, 0, 0, 0]
 
     /// A connection with an allocation.
     private static func allocated(in scene: StreamScene) throws -> NetworkPath {

@@ -1,6 +1,7 @@
 import EventLoop
 import Media
 import MediaTypes
+import TLS
 import Testing
 import Wire
 
@@ -13,6 +14,43 @@ protocol ByteStream: AnyObject {
 }
 
 extension TCPClient: ByteStream {}
+
+/// A TLS client that trusts any certificate.
+final class TLSClient: ByteStream {
+    private let tcp: TCPClient
+    private let tls: TLSStream
+    private var received: [UInt8] = []
+
+    var local: TransportAddress { tcp.local }
+
+    /// Connects, with the handshake.
+    init(_ address: TransportAddress) throws {
+        tcp = try TCPClient(address)
+        tls = try TLSStream.client(name: "localhost")
+        while tls.status == .handshaking {
+            tcp.send(tls.takeOutput())
+            let bytes = try #require(tcp.receive())
+            try #require(!bytes.isEmpty)
+            tls.receive(unsafe bytes.span.bytes) { received += $0.array() }
+        }
+        tcp.send(tls.takeOutput())
+    }
+
+    func send(_ bytes: [UInt8]) {
+        _ = tls.send(unsafe bytes.span.bytes)
+        tcp.send(tls.takeOutput())
+    }
+
+    func receive() -> [UInt8]? {
+        while received.isEmpty {
+            guard let bytes = tcp.receive() else { return nil }
+            guard !bytes.isEmpty, tls.status == .open else { return [] }
+            tls.receive(unsafe bytes.span.bytes) { received += $0.array() }
+        }
+        defer { received = [] }
+        return received
+    }
+}
 
 /// A TURN client on a connection.
 final class TURNConnection {

@@ -2,12 +2,18 @@ import EventLoop
 import Forwarding
 import Media
 import MediaTypes
+import TLS
 import TURN
+import TestSupport
 import Testing
 import Wire
 
-/// TURN over TCP on loopback.
+/// TURN over TCP and TLS on loopback.
 @Suite(.timeLimit(.minutes(1))) struct TURNStreamTests {
+    enum Transport: String, CaseIterable {
+        case tcp, tls
+    }
+
     /// A loop with a TURN server, and a peer with credentials for it.
     private struct Scene {
         let media: MediaLoop
@@ -16,17 +22,34 @@ import Wire
         let access: TURNAccess
         /// The media address that the client reaches.
         let peer: TransportAddress
+        /// Of the listener for TCP.
         let address: TransportAddress
+        let transport: Transport
 
-        init(_ limits: TCPLimits = TCPLimits()) async throws {
-            media = try await MediaBench.makeLoop(turn: TURNSettings(), tcp: TCPAdmission(limits))
+        init(_ transport: Transport = .tcp) async throws {
+            self.transport = transport
+            let admission = TCPAdmission()
+            let tls = TURNTLSSettings(
+                certificate: try TLSCertificate(
+                    chain: Array(TestCertificate.chain.utf8),
+                    key: Array(TestCertificate.key.utf8)
+                ),
+                port: 0,
+                name: "turn.example",
+                admission: admission
+            )
+            media = try await MediaBench.makeLoop(
+                turn: TURNSettings(),
+                turnTLS: transport == .tls ? tls : nil,
+                tcp: admission
+            )
             client = try TestClient(1)
             node = NodePeer(of: client)
             access = try #require(await Self.access(media, client.id))
             try await media.addPeer(node.parameters)
-            let transport = await media.transport()
-            peer = try #require(transport.candidates.first)
-            address = try #require(transport.tcpCandidates.first)
+            let described = await media.transport()
+            peer = try #require(described.candidates.first)
+            address = try #require(described.tcpCandidates.first)
         }
 
         /// Through the protocol, because its asynchronous default would be called otherwise.
@@ -35,7 +58,18 @@ import Wire
         }
 
         func connect(_ access: TURNAccess? = nil) throws -> TURNConnection {
-            TURNConnection(try TCPClient(address), access ?? self.access)
+            let stream: any ByteStream =
+                switch transport {
+                case .tcp: try TCPClient(address)
+                case .tls: try TLSClient(tlsAddress())
+                }
+            return TURNConnection(stream, access ?? self.access)
+        }
+
+        func tlsAddress() throws -> TransportAddress {
+            let url = try #require(access.urls.first { $0.hasPrefix("turns:turn.example:") })
+            let port = try #require(UInt16(url.dropFirst(19).prefix { $0 != "?" }))
+            return TransportAddress(ip: address.ip, port: port)
         }
 
         func allocations(become count: Int) async -> Bool {
@@ -58,16 +92,23 @@ import Wire
             scene.access.urls == ["turn:\(scene.peer)?transport=udp", "turn:\(scene.address)?transport=tcp"]
         )
         await scene.end()
+        let secure = try await Scene(.tls)
+        #expect(secure.access.urls.count == 3 && secure.access.urls[2].hasPrefix("turns:turn.example:"))
+        #expect(secure.access.urls[2].hasSuffix("?transport=tcp"))
+        await secure.end()
         let without = try await MediaBench.makeLoop(turn: TURNSettings())
         let access = try #require(await Scene.access(without, PeerID(rawValue: 1)))
         #expect(access.urls.count == 1 && access.urls[0].hasSuffix("?transport=udp"))
         await without.shutdown()
     }
 
-    @Test func `a check through an allocation over TCP selects its path, in indications and over a channel`()
+    @Test(arguments: Transport.allCases)
+    func `a check through an allocation over a stream selects its path, in indications and over a channel`(
+        transport: Transport
+    )
         async throws
     {
-        let scene = try await Scene()
+        let scene = try await Scene(transport)
         let connection = try scene.connect()
         let answer = try connection.allocate()
         let relayed = try #require(answer.relayed)
@@ -111,8 +152,9 @@ import Wire
         await scene.end()
     }
 
-    @Test func `the end of a connection ends its allocation`() async throws {
-        let scene = try await Scene()
+    @Test(arguments: Transport.allCases)
+    func `the end of a connection ends its allocation`(transport: Transport) async throws {
+        let scene = try await Scene(transport)
         var connection: TURNConnection? = try scene.connect()
         #expect(try connection?.allocate().code == 0)
         let other = try scene.connect()
@@ -127,8 +169,9 @@ import Wire
         await scene.end()
     }
 
-    @Test func `the connection ends with the session, and with its allocation`() async throws {
-        let scene = try await Scene()
+    @Test(arguments: Transport.allCases)
+    func `the connection ends with the session, and with its allocation`(transport: Transport) async throws {
+        let scene = try await Scene(transport)
         let first = try scene.connect()
         #expect(try first.allocate().code == 0)
         let refresh = first.request(.refresh) { $0.append(.lifetime, 0 as UInt32) }
@@ -142,8 +185,9 @@ import Wire
         await scene.end()
     }
 
-    @Test func `an allocation serves its own user and its own connection only`() async throws {
-        let scene = try await Scene()
+    @Test(arguments: Transport.allCases)
+    func `an allocation serves its own user and its own connection only`(transport: Transport) async throws {
+        let scene = try await Scene(transport)
         let owner = try scene.connect()
         #expect(try owner.allocate().code == 0)
         #expect(try owner.exchange(owner.bind(scene.peer)).code == 0)

@@ -26,6 +26,33 @@ import Wire
         _ = try NodeConfiguration.resolve(layers, machine: Self.machine(2, interfaces))
     }
 
+    /// The flags begin with the name of the server.
+    @Test(arguments: [
+        Mistake(
+            flags: ["turn.example:5349"],
+            sentence: "--turn-tls-name is \"turn.example:5349\": write a host name, as turn.example.org."
+        ),
+        Mistake(
+            flags: ["turn.example", "--turn", "off"],
+            sentence: "--turn-tls-port needs --turn auto or on."
+        ),
+        Mistake(
+            flags: ["turn.example", "--http", "0.0.0.0:5350", "--loops", "2"],
+            sentence: "--http 0.0.0.0:5350 is a port of --turn-tls-port 5349: each of the 2 loops takes the next port."
+        ),
+        Mistake(
+            flags: ["turn.example", "--media", "192.0.2.1:5348", "--loops", "2"],
+            sentence:
+                "--media 192.0.2.1:5348 and --turn-tls-port 5349 overlap: each of the 2 loops takes the next port."
+        ),
+    ])
+    func `TURN over TLS needs a name, a TURN server and ports of its own`(mistake: Mistake) {
+        var mistake = mistake
+        mistake.flags =
+            ["--turn-tls-port", "5349", "--tls-cert", "c.pem", "--tls-key", "k.pem", "--turn-tls-name"] + mistake.flags
+        #expect(throws: StartupError.usage(mistake.sentence)) { try resolve(mistake) }
+    }
+
     @Test(arguments: [
         Mistake(
             flags: ["--http", "8080"],
@@ -167,6 +194,15 @@ import Wire
             flags: ["--http", "0.0.0.0:7001", "--media", "192.0.2.1:7000", "--loops", "2"],
             sentence: "--http 0.0.0.0:7001 is a port of --media 192.0.2.1:7000, where the loops listen on TCP too: "
                 + "choose another port, or set --ice-tcp off."
+        ),
+        Mistake(
+            flags: ["--turn-tls-port", "5349"],
+            sentence: "--turn-tls-port needs --turn-tls-name with the host name that the certificate is for."
+        ),
+        Mistake(flags: ["--turn-tls-name", "a.example"], sentence: "--turn-tls-name needs --turn-tls-port."),
+        Mistake(
+            flags: ["--turn-tls-port", "5349", "--turn-tls-name", "turn.example"],
+            sentence: "--turn-tls-port needs --tls-cert and --tls-key."
         ),
         Mistake(file: "turn-server: x", sentence: "nagare.yaml has the unknown key \"turn-server\"."),
         Mistake(

@@ -188,6 +188,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         pausesUnusedLayers: false,
         usesICETCP: false,
         turn: .on,
+        turnTLS: TURNTLSListener(port: 5349, name: "turn.example"),
         tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
         proxies: proxies,
         token: Token(secret: "s3cret="),
@@ -223,7 +224,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "--control-loops", "3", "--srtp-backend", "openssl", "--udp-gso", "off", "--udp-gro", "off", "--tls-cert",
             "/etc/c.pem", "--bandwidth-estimation", "off", "--bandwidth-probing", "no", "--send-rate-min", "50",
             "--send-rate-start", "900", "--send-rate-max", "4000", "--pause-unused-layers", "off",
-            "--ice-tcp", "off", "--turn", "on", "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG",
+            "--ice-tcp", "off", "--turn", "on", "--turn-tls-port", "5349",
+            "--turn-tls-name", "turn.example", "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG",
             "--grace", "3",
             "--ayame-auth-webhook-url", "https://hooks.example/ayame/auth", "--ayame-disconnect-webhook-url",
             "https://hooks.example/ayame/disconnect", "--relay-media", "server",
@@ -256,7 +258,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_RELAY_MEDIA": "server", "NAGARE_WEBHOOK_USER": "node", "NAGARE_WEBHOOK_PASSWORD": "pass:word",
             "NAGARE_WEBHOOK_CA": "/etc/ca.pem", "NAGARE_ADMIN_ORIGIN": "https://ops.example",
             "NAGARE_TURN_URL": "turn:203.0.113.5:3478?transport=udp,turns:turn.example:443?transport=tcp",
-            "NAGARE_TURN_USERNAME": "u", "NAGARE_TURN_CREDENTIAL": "p", "NAGARE_VIDEO_CODEC": "VP8",
+            "NAGARE_TURN_TLS_PORT": "5349", "NAGARE_TURN_TLS_NAME": "turn.example", "NAGARE_TURN_USERNAME": "u",
+            "NAGARE_TURN_CREDENTIAL": "p", "NAGARE_VIDEO_CODEC": "VP8",
             "NAGARE_SPOTLIGHT_NUMBER": "3", "NAGARE_SPOTLIGHT_FOCUS_RID": "r2",
             "NAGARE_SPOTLIGHT_UNFOCUS_RID": "none", "NAGARE_CLIENT_BUNDLE_ID": "off", "NAGARE_DATA_CHANNELS": "off",
             "NAGARE_PING_INTERVAL": "9",
@@ -290,6 +293,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 pause-unused-layers: off
                 ice-tcp: off
                 turn: on
+                turn-tls-port: 5349
+                turn-tls-name: turn.example
                 tls-cert: /etc/c.pem
                 tls-key: /etc/k.pem
                 token: s3cret=

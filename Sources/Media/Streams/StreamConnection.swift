@@ -1,3 +1,4 @@
+import TLS
 import Wire
 
 /// What the packets of a connection have proved.
@@ -24,16 +25,32 @@ struct StreamConnection {
     /// Messages before an allocation.
     private var tries: UInt64 = 0
     var heardAt: Instant
+    /// TURN over TLS; `nil` without.
+    let tls: TLSStream?
+    /// What TLS made to be written, from `sealedOffset` on not yet written.
+    private var sealed: [UInt8] = []
+    private var sealedOffset = 0
+    /// What the queue prepared is in `sealed`.
+    private var isQueueSealed = false
     /// Since when a write is incomplete.
-    var blockedAt: Instant?
+    private(set) var blockedAt: Instant?
     var isBlocked: Bool { blockedAt != nil }
     /// It is among those with packets that were queued since the last flush.
     var isPending = false
 
-    init(_ path: NetworkPath, at now: Instant) {
+    /// - Parameter tls: for TURN over TLS: what comes and goes is encrypted, and the framing is TURN's.
+    init(_ path: NetworkPath, tls: TLSStream? = nil, at now: Instant) {
         self.path = path
+        self.tls = tls
         acceptedAt = now
         heardAt = now
+        if tls != nil { setFraming(.turn) }
+    }
+
+    private mutating func setFraming(_ framing: StreamFraming) {
+        self.framing = framing
+        deframer = StreamDeframer(framing)
+        queue = StreamSendQueue(framing)
     }
 
     /// Takes bytes of a connection whose framing is not known yet.
@@ -46,10 +63,43 @@ struct StreamConnection {
             return nil
         }
         opening = []
-        self.framing = framing
-        deframer = StreamDeframer(framing)
-        queue = StreamSendQueue(framing)
+        setFraming(framing)
         return (all, framing)
+    }
+
+    // MARK: - Writes
+
+    /// Prepares what is written next. All that a turn has queued is one record of TLS, as far as it fits.
+    /// - Returns: whether there is something to write.
+    mutating func prepareWrite(at now: Instant) -> Bool {
+        guard let tls else { return queue.prepareWrite(at: now) }
+        guard sealed.isEmpty else { return true }
+        if tls.status == .open, queue.prepareWrite(at: now) {
+            isQueueSealed = tls.send(unsafe queue.unwritten.span.bytes)
+        }
+        sealed = tls.takeOutput()
+        return !sealed.isEmpty
+    }
+
+    /// The bytes to write, valid after ``prepareWrite(at:)``.
+    var unwritten: ArraySlice<UInt8> { tls == nil ? queue.unwritten : sealed[sealedOffset...] }
+
+    /// Notes that the first `count` bytes of ``unwritten`` were written.
+    mutating func finishWrite(_ count: Int, at now: Instant) {
+        let isComplete = count == unwritten.count
+        if tls == nil {
+            queue.finishWrite(count)
+        } else {
+            sealedOffset += count
+            // Nothing of a record is of use without its end, so none of the queue's bytes are written before it.
+            if isQueueSealed { queue.finishWrite(isComplete ? queue.unwritten.count : 0) }
+            if isComplete {
+                sealed = []
+                sealedOffset = 0
+                isQueueSealed = false
+            }
+        }
+        if isComplete { blockedAt = nil } else if blockedAt == nil { blockedAt = now }
     }
 
     mutating func countTries(_ count: UInt64) -> UInt64 {

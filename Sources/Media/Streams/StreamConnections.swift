@@ -1,3 +1,4 @@
+import TLS
 import Wire
 
 /// The TCP connections of one media loop on which clients use ICE (RFC 6544, framing of RFC 4571) or TURN (RFC 8656): what
@@ -24,6 +25,7 @@ final class StreamConnections {
     typealias Write = (LocalEndpoint, RawSpan) -> Int?
 
     private let admission: TCPAdmission
+    private let certificate: TLSCertificate?
     private let authenticationTimeout: Interval
     private let stallTimeout: Interval
     private var connections: [LocalEndpoint: StreamConnection] = [:]
@@ -39,8 +41,10 @@ final class StreamConnections {
     /// Where a packet is decrypted.
     private let slot = UnsafeMutableRawBufferPointer.allocate(byteCount: DatagramBatch.slotBytes, alignment: 64)
 
-    init(_ admission: TCPAdmission) {
+    /// - Parameter certificate: of connections over TLS; `nil` when there are none.
+    init(_ admission: TCPAdmission, certificate: TLSCertificate? = nil) {
         self.admission = admission
+        self.certificate = certificate
         authenticationTimeout = Interval(admission.limits.authenticationTimeout)
         stallTimeout = Interval(admission.limits.stallTimeout)
     }
@@ -67,8 +71,9 @@ final class StreamConnections {
     // MARK: - Connections
 
     /// Takes a new connection.
+    /// - Parameter isTLS: whether it is one of TURN over TLS.
     /// - Returns: whether it stays open.
-    func accept(_ path: NetworkPath, at now: Instant) -> Bool {
+    func accept(_ path: NetworkPath, isTLS: Bool = false, at now: Instant) -> Bool {
         switch admission.admit(path.remote.ip) {
         case .refused(let reason):
             counted.refused[reason, default: 0] &+= 1
@@ -82,11 +87,21 @@ final class StreamConnections {
             }
             end(oldest, .displaced)
         }
+        guard let connection = makeConnection(path, isTLS: isTLS, at: now) else {
+            admission.release(path.remote.ip, wasAuthenticated: false)
+            return false
+        }
         counted.accepted &+= 1
-        connections[path.local] = StreamConnection(path, at: now)
+        connections[path.local] = connection
         newcomers.append(path.local)
         if nextSweep == nil { nextSweep = now + Self.sweepInterval }
         return true
+    }
+
+    private func makeConnection(_ path: NetworkPath, isTLS: Bool, at now: Instant) -> StreamConnection? {
+        guard isTLS else { return StreamConnection(path, at: now) }
+        guard let certificate, let tls = try? TLSStream(certificate) else { return nil }
+        return StreamConnection(path, tls: tls, at: now)
     }
 
     private func oldestNewcomer() -> LocalEndpoint? {
@@ -146,6 +161,20 @@ final class StreamConnections {
     /// Takes bytes of a connection, and passes each packet that they complete to `deliver`.
     func receive(_ bytes: RawSpan, on endpoint: LocalEndpoint, at now: Instant, deliver: Deliver) {
         connections[endpoint]?.heardAt = now
+        guard let tls = connections[endpoint]?.tls else {
+            receivePlain(bytes, on: endpoint, deliver)
+            return
+        }
+        tls.receive(bytes) { receivePlain($0, on: endpoint, deliver) }
+        if tls.hasOutput { markPending(endpoint) }
+        switch tls.status {
+        case .handshaking, .open: break
+        case .closed: end(endpoint, .ended)
+        case .failed: end(endpoint, .malformed)
+        }
+    }
+
+    private func receivePlain(_ bytes: RawSpan, on endpoint: LocalEndpoint, _ deliver: Deliver) {
         guard let framing = connections[endpoint]?.framing else {
             // Seven bytes may wait until the next one tells the framing.
             if let opening = connections[endpoint]?.open(bytes) {
@@ -201,13 +230,17 @@ final class StreamConnections {
 
     /// Queues a copy of a packet for a connection.
     func append(_ packet: RawSpan, kind: StreamPacketKind, to endpoint: LocalEndpoint, at now: Instant) {
-        guard let isPending = connections[endpoint]?.isPending else {
+        guard isOpen(endpoint) else {
             counted.packetsWithoutConnection &+= 1
             return
         }
         counted.packetsQueued &+= 1
         connections[endpoint]?.queue.append(packet, kind: kind, at: now)
-        guard !isPending else { return }
+        markPending(endpoint)
+    }
+
+    private func markPending(_ endpoint: LocalEndpoint) {
+        guard connections[endpoint]?.isPending == false else { return }
         connections[endpoint]?.isPending = true
         pending.append(endpoint)
     }
@@ -229,27 +262,27 @@ final class StreamConnections {
     }
 
     private func write(to endpoint: LocalEndpoint, at now: Instant, _ write: Write) {
-        while connections[endpoint]?.queue.prepareWrite(at: now) == true {
+        while connections[endpoint]?.prepareWrite(at: now) == true {
             guard let taken = writeOnce(to: endpoint, write) else {
                 end(endpoint, .ended)
                 return
             }
-            connections[endpoint]?.queue.finishWrite(taken)
-            if connections[endpoint]?.queue.isBlocked == true {
-                if connections[endpoint]?.isBlocked == false { connections[endpoint]?.blockedAt = now }
-                return
-            }
-            connections[endpoint]?.blockedAt = nil
+            connections[endpoint]?.finishWrite(taken, at: now)
+            if connections[endpoint]?.isBlocked == true { return }
         }
         guard let path = connections[endpoint]?.path else { return }
+        guard connections[endpoint]?.tls?.status != .failed else {
+            end(endpoint, .malformed)
+            return
+        }
         while let ssrc = connections[endpoint]?.queue.nextKeyFrameRequest() {
             keyFrameRequests.append((path, ssrc))
         }
     }
 
-    /// A function of its own, so that the queue's bytes are shared with nobody when the queue changes them.
+    /// A function of its own, so that the bytes are shared with nobody when the connection changes them.
     private func writeOnce(to endpoint: LocalEndpoint, _ write: Write) -> Int? {
-        guard let unwritten = connections[endpoint]?.queue.unwritten,
+        guard let unwritten = connections[endpoint]?.unwritten,
             let count = write(endpoint, unsafe unwritten.span.bytes)
         else { return nil }
         return min(max(count, 0), unwritten.count)

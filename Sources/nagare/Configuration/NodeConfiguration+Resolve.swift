@@ -40,6 +40,7 @@ extension NodeConfiguration {
             pausesUnusedLayers: try reader.boolean(.pauseUnusedLayers) ?? true,
             usesICETCP: try reader.boolean(.iceTCP) ?? true,
             turn: try reader.turn() ?? .auto,
+            turnTLS: try TURNTLSListener(reader),
             tls: try tls(reader),
             proxies: try reader.proxies(),
             token: try reader.token(),
@@ -58,6 +59,7 @@ extension NodeConfiguration {
         )
         try configuration.checkAddresses()
         try configuration.checkTCPPorts()
+        try configuration.checkTURNTLS()
         try configuration.checkAccess()
         let chosenMedia = try reader.addresses(.media) ?? []
         try configuration.checkDevelopment(chosenMedia)

@@ -50,6 +50,8 @@ struct NodeConfiguration: Equatable, Sendable {
     var usesICETCP = true
     /// Which clients are told of the media loops' TURN servers; with `off` the loops have none.
     var turn = TURNAnnouncement.auto
+    /// The TURN servers over TLS, with the certificate of ``tls``; `nil` without.
+    var turnTLS: TURNTLSListener?
     /// HTTPS, when given.
     var tls: TLSFiles?
     /// The reverse proxies in front of the public listener.
@@ -103,7 +105,7 @@ extension NodeConfiguration {
     var turnSettings: TURNSettings? {
         guard turn != .off else { return nil }
         let mediaPorts = (0..<loops).flatMap { mediaAddresses(loop: $0) }.map(\.port)
-        return TURNSettings(reservedPorts: Set(mediaPorts + [http.port, admin.port]))
+        return TURNSettings(reservedPorts: Set(mediaPorts + turnTLSPorts + [http.port, admin.port]))
     }
 
     /// The candidates for sockets bound to `bound`: the announced addresses that such a socket serves, or else its own.

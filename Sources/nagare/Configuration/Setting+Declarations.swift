@@ -250,6 +250,26 @@ extension Setting {
                     session.
                     """
             )
+        case .turnTLSPort:
+            SettingDeclaration(
+                .media,
+                .value,
+                "port",
+                "Be a TURN server over TLS on this TCP port; loop i takes port + i.",
+                notes: """
+                    For clients whose network permits TLS only. It has the certificate of tls-cert and tls-key, listens at the \
+                    addresses of media, and needs turn-tls-name.
+                    """,
+                examples: ["5349"]
+            )
+        case .turnTLSName:
+            SettingDeclaration(
+                .media,
+                .value,
+                "host",
+                "Tell clients this name of the TURN server over TLS, which the certificate must be for.",
+                examples: ["turn.example.org"]
+            )
         case .token:
             SettingDeclaration(
                 .access,

@@ -25,6 +25,8 @@ enum Setting: String, CaseIterable, Sendable {
     case pauseUnusedLayers = "pause-unused-layers"
     case iceTCP = "ice-tcp"
     case turn
+    case turnTLSPort = "turn-tls-port"
+    case turnTLSName = "turn-tls-name"
     case token
     case jwtKey = "jwt-key"
     case app

@@ -8,41 +8,13 @@ import NIOSSL
 import Room
 import RoomTestSupport
 import ServiceLifecycle
+import TestSupport
 import Testing
 
 @testable import Signaling
 
 @Suite(.timeLimit(.minutes(30)))
 struct TLSTests {
-    /// A self-signed certificate for `localhost`, and its key.
-    static let certificate = """
-        -----BEGIN CERTIFICATE-----
-        MIIBljCCATugAwIBAgIUUasMqjrgqTqESjWG9OMITrYQiPAwCgYIKoZIzj0EAwIw
-        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTAzNDc0NFoYDzIxMjYxMDI4
-        MDM0NzQ0WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-        PQMBBwNCAAQLs+WrjDBqwj6F9gHPXcWo3bnUlpCmBhwVoMUQ/DztxhBBRqMX8QZj
-        xzyC4KuLXtTpNr8kcIQRLKk5bGoflvRmo2kwZzAdBgNVHQ4EFgQUNvWUAup0kYjh
-        gJBCjttMhWGeV5EwHwYDVR0jBBgwFoAUNvWUAup0kYjhgJBCjttMhWGeV5EwDwYD
-        VR0TAQH/BAUwAwEB/zAUBgNVHREEDTALgglsb2NhbGhvc3QwCgYIKoZIzj0EAwID
-        SQAwRgIhALO4YRw8HqUa7kk+VWNCiUeBKdjNoTiWcVqUFL4bmTuUAiEA+KNf72Vt
-        nZFm0Msvj7B4bXsg2J+l136YP/niCP92pu8=
-        -----END CERTIFICATE-----
-        """
-    static let key = """
-        -----BEGIN EC PRIVATE KEY-----
-        MHcCAQEEIBCZXIiYCmKbfnwOK59aVuMFOF+f62osaUPn+bymz3looAoGCCqGSM49
-        AwEHoUQDQgAEC7Plq4wwasI+hfYBz13FqN251JaQpgYcFaDFEPw87cYQQUajF/EG
-        Y8c8guCri17U6Ta/JHCEESypOWxqH5b0Zg==
-        -----END EC PRIVATE KEY-----
-        """
-    static let otherKey = """
-        -----BEGIN EC PRIVATE KEY-----
-        MHcCAQEEIJIp2XwrhvxM4eLpnsnU1RaHTDlYz5qSBFEA9xZdqMh4oAoGCCqGSM49
-        AwEHoUQDQgAEejuTLF8IJBo9cRZvh5Ka1mlqglMkQpVcngJol5/7E/eswEKpH9ic
-        cGnLMx+MgRUZWTyxLlShfhAqAFE4p3RjKA==
-        -----END EC PRIVATE KEY-----
-        """
-
     /// A server whose files exist while the body runs.
     private func withServer(
         certificate: String,
@@ -70,7 +42,7 @@ struct TLSTests {
 
     @Test func `a key of another certificate is refused with a sentence`() async throws {
         let error = await #expect(throws: ServerStartError.self) {
-            try await withServer(certificate: Self.certificate, key: Self.otherKey) { _, _ in }
+            try await withServer(certificate: TestCertificate.chain, key: TestCertificate.otherKey) { _, _ in }
         }
         #expect(error?.sentence.contains("do not belong together") == true)
     }
@@ -78,11 +50,11 @@ struct TLSTests {
     @Test(arguments: ["", "garbage"])
     func `files without PEM in them are refused with a sentence`(text: String) async throws {
         let first = await #expect(throws: ServerStartError.self) {
-            try await withServer(certificate: text, key: Self.key) { _, _ in }
+            try await withServer(certificate: text, key: TestCertificate.key) { _, _ in }
         }
         #expect(first?.sentence.contains("certificate.pem") == true)
         let second = await #expect(throws: ServerStartError.self) {
-            try await withServer(certificate: Self.certificate, key: text) { _, _ in }
+            try await withServer(certificate: TestCertificate.chain, key: text) { _, _ in }
         }
         #expect(second?.sentence.contains("key.pem") == true)
     }
@@ -91,8 +63,8 @@ struct TLSTests {
     private func withRunningServer(_ body: @escaping @Sendable (Int) async throws -> Void) async throws {
         let (ports, announce) = AsyncStream.makeStream(of: Int.self)
         try await withServer(
-            certificate: Self.certificate,
-            key: Self.key,
+            certificate: TestCertificate.chain,
+            key: TestCertificate.key,
             onRunning: { announce.yield($0) },
             { server, _ in
                 let group = ServiceGroup(
@@ -115,7 +87,7 @@ struct TLSTests {
     private static func clientContext() throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.trustRoots = .certificates(
-            [try NIOSSLCertificate(bytes: Array(Self.certificate.utf8), format: .pem)])
+            [try NIOSSLCertificate(bytes: Array(TestCertificate.chain.utf8), format: .pem)])
         return try NIOSSLContext(configuration: configuration)
     }
 
