@@ -295,7 +295,11 @@ public actor MediaLoop: MediaPlane {
             queuedDatagrams: eventLoop.queuedDatagrams,
             batchOverflows: batch.overflowed,
             turn: forwarder.turnCounters.map {
-                TURNMetrics(counters: $0, allocations: forwarder.turnAllocationCount)
+                TURNMetrics(
+                    counters: $0,
+                    allocations: forwarder.turnAllocationCount,
+                    streamAllocations: forwarder.turnStreamAllocationCount
+                )
             },
             tcp: tcpMetrics,
             relay: relayCounters

@@ -33,9 +33,12 @@ public struct TURNMetrics: Sendable {
     public var counters: TURNCounters
     /// The allocations that exist.
     public var allocations: Int
+    /// Those of them over TCP and TLS.
+    public var streamAllocations: Int
 
-    public init(counters: TURNCounters = TURNCounters(), allocations: Int = 0) {
+    public init(counters: TURNCounters = TURNCounters(), allocations: Int = 0, streamAllocations: Int = 0) {
         self.counters = counters
         self.allocations = allocations
+        self.streamAllocations = streamAllocations
     }
 }

@@ -117,6 +117,8 @@ public struct TURNServer: Sendable {
     public func hasSession(_ id: TURNSessionID) -> Bool { sessions[id] != nil }
     public var sessionCount: Int { sessions.count }
     public var allocationCount: Int { slotsByClient.count }
+    /// The allocations of clients on streams. O(allocations).
+    public var streamAllocationCount: Int { slotsByClient.keys.count { $0.local.kind == .tcp } }
 
     // MARK: - Time
 

@@ -62,6 +62,8 @@ extension Forwarder {
     public var turnCounters: TURNCounters? { turn?.server.counters }
     /// The allocations of the TURN server.
     public var turnAllocationCount: Int { turn?.server.allocationCount ?? 0 }
+    /// Those of clients on streams.
+    public var turnStreamAllocationCount: Int { turn?.server.streamAllocationCount ?? 0 }
 
     /// Ends the TURN sessions of peers that ended. To be called after a turn's batch was sent.
     public func closeTURNSessions(at now: Instant) {

@@ -22,8 +22,7 @@ struct StreamConnection {
     var deframer = StreamDeframer(.rfc4571)
     var queue = StreamSendQueue(.rfc4571)
     var isAuthenticated = false
-    /// Messages before an allocation.
-    private var tries: UInt64 = 0
+    private var messagesBeforeAllocation: UInt64 = 0
     var heardAt: Instant
     /// TURN over TLS; `nil` without.
     let tls: TLSStream?
@@ -102,8 +101,17 @@ struct StreamConnection {
         if isComplete { blockedAt = nil } else if blockedAt == nil { blockedAt = now }
     }
 
-    mutating func countTries(_ count: UInt64) -> UInt64 {
-        tries &+= count
-        return tries
+    // MARK: - Authentication
+
+    /// Messages of a client without an allocation, the last one in vain: a client sends two, or three when its nonce is too
+    /// old.
+    private static let messagesBeforeAllocationMax: UInt64 = 17
+
+    /// The messages that are taken before an allocation; with 0 the connection ends.
+    var messagesLeft: UInt64 {
+        if isAuthenticated || framing == .rfc4571 { return .max }
+        return Self.messagesBeforeAllocationMax - min(messagesBeforeAllocation, Self.messagesBeforeAllocationMax)
     }
+
+    mutating func countMessages(_ count: UInt64) { messagesBeforeAllocation &+= count }
 }

@@ -15,9 +15,6 @@ final class StreamConnections {
     /// Between two looks at all connections: the precision of their time limits.
     static let sweepInterval = Interval.seconds(1)
 
-    /// Messages of a connection without an allocation: a client sends two, or three when its nonce is too old.
-    static let messagesBeforeAllocationMax = 16
-
     /// Takes a packet, which it may overwrite, of a connection with such framing.
     typealias Deliver = (inout MutableRawSpan, NetworkPath, StreamFraming) -> StreamStanding
 
@@ -189,11 +186,12 @@ final class StreamConnections {
         guard let path = connections[endpoint]?.path, var deframer = connections[endpoint]?.deframer else { return }
         // The delivery may queue packets for this connection, so the deframer leaves its place, and nothing is copied.
         connections[endpoint]?.deframer = StreamDeframer(framing)
+        let packetsMax = connections[endpoint]?.messagesLeft ?? 0
         var packets: UInt64 = 0
         var standing = StreamStanding.unauthenticated
         do throws(StreamFramingError) {
             try deframer.append(bytes) { packet in
-                guard standing != .refused else { return }
+                guard standing == .authenticated || standing == .unauthenticated && packets < packetsMax else { return }
                 packets &+= 1
                 let place = unsafe UnsafeMutableRawBufferPointer(rebasing: slot[..<packet.byteCount])
                 var copy = unsafe place.mutableBytes
@@ -220,8 +218,8 @@ final class StreamConnections {
             admission.authenticated()
             forgetOldNewcomers()
         case .unauthenticated where !isAuthenticated:
-            let tries = connections[endpoint]?.countTries(packets) ?? 0
-            if tries > Self.messagesBeforeAllocationMax { end(endpoint, .notAuthenticated) }
+            connections[endpoint]?.countMessages(packets)
+            if connections[endpoint]?.messagesLeft == 0 { end(endpoint, .notAuthenticated) }
         case .authenticated, .unauthenticated: break
         }
     }
@@ -319,20 +317,5 @@ final class StreamConnections {
         }
         newcomers.removeAll { connections[$0]?.isAuthenticated != false }
         nextSweep = connections.isEmpty ? nil : now + Self.sweepInterval
-    }
-}
-
-extension TCPMetrics {
-    fileprivate mutating func addDrops(of queue: StreamSendQueue) {
-        for reason in StreamDropReason.allCases where queue.drops(reason) > 0 {
-            dropped[reason, default: 0] &+= UInt64(queue.drops(reason))
-        }
-    }
-}
-
-extension Interval {
-    fileprivate init(_ duration: Duration) {
-        let (seconds, attoseconds) = duration.components
-        self.init(nanoseconds: seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
     }
 }

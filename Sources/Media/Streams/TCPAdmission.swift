@@ -136,3 +136,18 @@ public struct TCPMetrics: Hashable, Sendable {
 
     public init() {}
 }
+
+extension TCPMetrics {
+    mutating func addDrops(of queue: StreamSendQueue) {
+        for reason in StreamDropReason.allCases where queue.drops(reason) > 0 {
+            dropped[reason, default: 0] &+= UInt64(queue.drops(reason))
+        }
+    }
+}
+
+extension Interval {
+    init(_ duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        self.init(nanoseconds: seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
+    }
+}

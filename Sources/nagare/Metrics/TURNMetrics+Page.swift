@@ -5,12 +5,14 @@ import TURN
 /// One media loop's TURN server in a scrape.
 extension TURNMetrics {
     func add(to page: inout MetricsPage, labels: [MetricLabel]) {
-        page.addGauge(
-            "nagare_turn_allocations",
-            help: "TURN allocations that exist.",
-            labels: labels,
-            allocations
-        )
+        for (transport, value) in [("udp", allocations - streamAllocations), ("tcp", streamAllocations)] {
+            page.addGauge(
+                "nagare_turn_allocations",
+                help: "TURN allocations that exist, by the client's transport; tcp with and without TLS.",
+                labels: labels + [MetricLabel("transport", transport)],
+                value
+            )
+        }
         let counts: [(String, String, Int)] = [
             ("nagare_turn_allocations_created_total", "TURN allocations created.", counters.allocationsCreated),
             (

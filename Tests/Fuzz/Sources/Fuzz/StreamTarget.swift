@@ -14,8 +14,23 @@ func fuzzStream(_ bytes: RawSpan) {
     let routes = [nil, "turn.example"].map { name in
         withSpan(stream) { SharedPortRouter(turnName: name).route($0) }
     }
+    requireOneOpening(stream)
     require((routes[0] == .undecided) == (routes[1] == .undecided), "the name changes no length")
     queue(whole.packets, framing)
+}
+
+/// What the first bytes of a media port's connection tell is not changed by later ones, and TURN's can be followed.
+private func requireOneOpening(_ stream: [UInt8]) {
+    let whole = withSpan(stream) { StreamFraming(opening: $0) }
+    for count in 0..<min(stream.count, StreamFraming.openingBytesMax) {
+        let part = withSpan(Array(stream.prefix(count))) { StreamFraming(opening: $0) }
+        require(part == nil || part == whole, "the first bytes decide")
+    }
+    require(whole != nil || stream.count < StreamFraming.openingBytesMax, "eight bytes decide")
+    guard whole == .turn else { return }
+    let found = packets(of: Array(stream.prefix(StreamFraming.openingBytesMax)), .turn, pieceBytes: .max)
+    guard let error = found.error else { return }
+    if case .unknownProtocol = error { require(false, "TURN's first message is STUN") }
 }
 
 private func packets(
