@@ -9,6 +9,7 @@ from harness.browser_member import BrowserMember
 from harness.certificate import make_certificate
 from harness.chromium import FLAGS, Chromium, ChromiumPage
 from harness.node import Node, free_tcp_port
+from harness.page import Page
 from harness.relay_viewer import RelayViewer
 from harness.waiting import wait_until
 from playwright.sync_api import Playwright
@@ -40,11 +41,11 @@ def test_a_whep_viewer_with_a_relay_policy_watches_over_turn(
 
 
 def test_a_whep_viewer_with_a_relay_policy_watches_over_turn_and_tcp(
-    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+    open_page: OpenPage, open_viewer: Callable[[str], Page], own_node: Callable[..., Node], channel: str
 ) -> None:
     node = own_node("--turn", "on")
     publish(open_page, node, channel)
-    viewer = RelayViewer(open_page(node.origin), channel, policy="relay", server="transport=tcp")
+    viewer = RelayViewer(open_viewer(node.origin), channel, policy="relay", server="transport=tcp")
     assert [one["urls"].endswith("?transport=tcp") for one in viewer.answer["iceServers"]] == [True]
     seen = viewer.watches(60)
     assert (seen["local"], seen["relay"], seen["remoteType"]) == ("relay", "tcp", "host"), seen
