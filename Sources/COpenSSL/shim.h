@@ -45,11 +45,11 @@ static inline void nagare_SSL_CTX_set_stream_options(SSL_CTX *context) {
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
 }
 
-/// Permits TLS 1.1 at most.
-static inline void nagare_SSL_CTX_permit_tls11(SSL_CTX *context) {
+/// Permits TLS 1.0 to 1.`minor` only.
+static inline void nagare_SSL_CTX_limit_tls(SSL_CTX *context, int minor) {
     SSL_CTX_set_security_level(context, 0);
     SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
-    SSL_CTX_set_max_proto_version(context, TLS1_1_VERSION);
+    SSL_CTX_set_max_proto_version(context, TLS1_VERSION + minor);
 }
 
 static inline long nagare_SSL_CTX_add_chain(SSL_CTX *context, X509 *certificate) {

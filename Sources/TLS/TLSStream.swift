@@ -48,11 +48,13 @@ public final class TLSStream {
     }
 
     /// The client's side of a connection, which trusts any certificate: for tests.
-    /// - Parameter name: the server's name (RFC 6066 §3).
-    package static func client(name: String, isOld: Bool = false) throws(TLSError) -> TLSStream {
+    /// - Parameters:
+    ///   - name: the server's name (RFC 6066 §3).
+    ///   - minorMax: the newest version that the client offers, TLS 1.`minorMax`.
+    package static func client(name: String, minorMax: Int32 = 3) throws(TLSError) -> TLSStream {
         guard let context = unsafe SSL_CTX_new(TLS_client_method()) else { throw .setup }
         defer { unsafe SSL_CTX_free(context) }
-        if isOld { unsafe nagare_SSL_CTX_permit_tls11(context) }
+        if minorMax < 3 { unsafe nagare_SSL_CTX_limit_tls(context, minorMax) }
         let stream = try unsafe TLSStream(context, isServer: false)
         unsafe SSL_set_connect_state(stream.ssl)
         guard unsafe nagare_SSL_set_name(stream.ssl, name) == 1 else { throw .setup }

@@ -10,9 +10,9 @@ private final class Link {
     var atServer: [UInt8] = []
     var atClient: [UInt8] = []
 
-    init(pieceBytes: Int = .max, isOld: Bool = false) throws {
+    init(pieceBytes: Int = .max, minorMax: Int32 = 3) throws {
         server = try TLSStream(Link.certificate())
-        client = try TLSStream.client(name: "localhost", isOld: isOld)
+        client = try TLSStream.client(name: "localhost", minorMax: minorMax)
         self.pieceBytes = pieceBytes
     }
 
@@ -49,10 +49,10 @@ private final class Link {
 }
 
 struct TLSStreamTests {
-    @Test(arguments: [1, 2, 7, 1_000, Int.max])
-    func `both sides connect and exchange data, however the connection is cut`(pieceBytes: Int) throws {
-        let link = try Link(pieceBytes: pieceBytes).connected()
-        #expect(link.server.version == "TLSv1.3")
+    @Test(arguments: [1, 2, 7, 1_000, Int.max], [2, 3] as [Int32])
+    func `both sides connect and exchange data, however the connection is cut`(pieceBytes: Int, minor: Int32) throws {
+        let link = try Link(pieceBytes: pieceBytes, minorMax: minor).connected()
+        #expect(link.server.version == "TLSv1.\(minor)")
         let up = (0..<40_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         for start in stride(from: 0, to: up.count, by: 10_000) {
             #expect(link.send(Array(up[start..<start + 10_000]), from: link.client))
@@ -73,8 +73,9 @@ struct TLSStreamTests {
         }
     }
 
-    @Test func `versions before 1,2 are refused, with an alert`() throws {
-        let link = try Link(isOld: true)
+    @Test(arguments: [0, 1] as [Int32])
+    func `versions before TLS 1,2 are refused, with an alert`(minor: Int32) throws {
+        let link = try Link(minorMax: minor)
         link.deliver(link.client.takeOutput(), to: link.server)
         #expect(link.server.status == .failed)
         #expect(link.server.takeOutput().first == 21)
