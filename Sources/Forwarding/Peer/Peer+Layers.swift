@@ -65,28 +65,19 @@ extension Peer {
             index += 1
         }
         relieveSwitches(of: sendRate, at: now)
-        if !isSatisfied(sendRate) { tickByClock(sendRate) }
     }
 
     /// What the layers cost is looked at again after this long, however much the rate carries.
-    private static let settledTime = Interval.seconds(1)
+    private static let settledTime = Interval.milliseconds(400)
 
-    /// Whether a division of the rate would change nothing. Most viewers are in this state, and a division costs more than the
-    /// report that leads to it.
-    func isSettled(_ sendRate: SendRate, at now: Instant) -> Bool { now < settledUntil && isSatisfied(sendRate) }
-
-    /// Whether all that the slots want is allocated and plays, and the rate carries it with room.
-    func isSatisfied(_ sendRate: SendRate) -> Bool {
-        guard carriesAll(sendRate) else { return false }
+    /// Whether a division of the rate would change nothing: all that the slots want is allocated and plays, and the rate
+    /// carries it with room. Most viewers are in this state, and a division costs more than the report that leads to it.
+    func isSettled(_ sendRate: SendRate, at now: Instant) -> Bool {
+        guard let settledRate, sendRate.sustained >= settledRate, now < settledUntil, sendRate.carried == nil
+        else { return false }
         // A slot that waits for a key frame asks again with each division.
         for slot in slots where slot.parameters.kind == .video && slot.isAwaitingStream { return false }
         return true
-    }
-
-    /// Whether all that the slots want is allocated, and the rate carries it with room.
-    func carriesAll(_ sendRate: SendRate) -> Bool {
-        guard let settledRate else { return false }
-        return sendRate.sustained >= settledRate && sendRate.carried == nil
     }
 
     /// A longer queue is not left to a key frame of lower layers.

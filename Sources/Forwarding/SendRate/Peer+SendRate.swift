@@ -43,7 +43,7 @@ extension Peer {
             report: &core.feedbackReport,
             at: now
         )
-        if isNew { takeReport(of: sendRate, at: now) }
+        if isNew { applySendRate(at: now) }
     }
 
     /// Takes RFC 8888 feedback.
@@ -61,17 +61,7 @@ extension Peer {
             report: &core.feedbackReport,
             at: now
         )
-        if isNew { takeReport(of: sendRate, at: now) }
-    }
-
-    /// A report changed what the controller knows. Out of line, because most of a turn is not about reports.
-    @inline(never)
-    private func takeReport(of sendRate: SendRate, at now: Instant) {
-        if sendRate.isDueWithReport(at: now) {
-            tick(sendRate, at: now)
-        } else {
-            applySendRate(at: now)
-        }
+        if isNew { applySendRate(at: now) }
     }
 
     /// Takes the peer's own estimate (REMB).
@@ -137,24 +127,12 @@ extension Peer {
     /// Does what is due by the clock.
     func handleSendRateTimeout(at now: Instant) {
         guard let sendRate, sendRate.nextDeadline <= now else { return }
-        tick(sendRate, at: now)
-    }
-
-    private func tick(_ sendRate: SendRate, at now: Instant) {
         unsafe sendRate.handleTimeout(transport.egress.state.pointee.sentPackets, at: now)
         if let rate = sendRate.pathRate, let address = pathAddress {
             core.pathMemory.update(id, at: address, target: Double(rate), now: SendRate.microseconds(now))
         }
         if !isSettled(sendRate, at: now) { allocateLayers(at: now) }
         applySendRate(at: now)
-        sendRate.ticksWithReports = !sendRate.isProbing && isSatisfied(sendRate)
-    }
-
-    /// Ticks come by the clock again, the next one as soon as it is due.
-    func tickByClock(_ sendRate: SendRate) {
-        guard sendRate.ticksWithReports else { return }
-        sendRate.ticksWithReports = false
-        core.schedule.wake(self, at: sendRate.nextDeadline)
     }
 
     /// Puts the controller's answer in force.
@@ -174,7 +152,6 @@ extension Peer {
         let isDue = allocationDueAt.map { $0 <= now } ?? false
         if isDue || (sendRate.sustained != allocatedRate && !isSettled(sendRate, at: now)) { allocateLayers(at: now) }
         takeProbe(of: sendRate, at: now)
-        if sendRate.isProbing || !carriesAll(sendRate) { tickByClock(sendRate) }
     }
 
     /// Has the packets on the selected pair marked as ECN-capable, as long as the peer reports on the marks and they arrive.

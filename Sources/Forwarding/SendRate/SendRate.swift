@@ -30,11 +30,6 @@ final class SendRate {
     private(set) var demand = 0
     private var tickAt: Instant
     private var ticksOftenUntil: Instant
-    /// The peer gets all that it wants: ticks come with its reports, and by the clock only when none comes. A timer for each
-    /// peer costs more than its reports do.
-    var ticksWithReports = false
-    /// When the last report that said something new arrived.
-    private var reportedAt: Instant?
     /// When the first numbered packet was seen to have left.
     private var sendingSince: Instant?
     /// Probe clusters that were sent.
@@ -44,10 +39,6 @@ final class SendRate {
     /// Between two ticks while a probe is planned, and otherwise.
     private static let shortTick = Interval.milliseconds(25)
     private static let longTick = Interval.milliseconds(200)
-    /// Between two ticks that come with reports.
-    private static let reportTick = Interval.seconds(1)
-    /// Without a report for this long the clock ticks: the controller lowers the rate after such a silence.
-    private static let reportPatience = Interval.milliseconds(600)
     /// A peer that numbers packets but reports none within this time never will.
     private static let feedbackPatience = Interval.seconds(3)
     private static let packetsWithoutFeedbackMax = 100
@@ -135,16 +126,8 @@ final class SendRate {
     private var phase: SendController.Phase { unsafe controller?.pointee.phase ?? fallback.phase }
     private var limit: SendController.Limit { unsafe controller?.pointee.limit ?? fallback.limit }
 
-    /// When ``handleTimeout(_:at:)`` is to be called, if no report comes before.
-    var nextDeadline: Instant {
-        guard ticksWithReports, let reportedAt else { return tickAt }
-        return max(tickAt, reportedAt + Self.reportPatience)
-    }
-
-    /// Whether ``handleTimeout(_:at:)`` is to be called with the report that arrives now.
-    func isDueWithReport(at now: Instant) -> Bool {
-        ticksWithReports && now >= tickAt + (Self.reportTick - Self.longTick)
-    }
+    /// When the controller is to be looked at again.
+    var nextDeadline: Instant { tickAt }
 
     /// Bytes of the IP and UDP headers that each packet has on the wire.
     var headerBytes: Int {
@@ -220,7 +203,7 @@ final class SendRate {
         ) { number in
             sent[number: UInt64(bitPattern: number)].map(SentPacketRecord.init)
         }
-        return takeReport(report, of: .transportCC, at: now)
+        return takeReport(report, of: .transportCC)
     }
 
     /// Takes RFC 8888 feedback.
@@ -245,17 +228,12 @@ final class SendRate {
             else { return nil }
             return (Int64(bitPattern: number), SentPacketRecord(packet))
         }
-        return takeReport(report, of: .congestionControlFeedback, at: now)
+        return takeReport(report, of: .congestionControlFeedback)
     }
 
-    private func takeReport(
-        _ report: borrowing FeedbackReport,
-        of kind: SendingStatistics.Feedback,
-        at now: Instant
-    ) -> Bool {
+    private func takeReport(_ report: borrowing FeedbackReport, of kind: SendingStatistics.Feedback) -> Bool {
         guard report.hasNews else { return false }
         feedback = kind
-        reportedAt = now
         unsafe controller?.pointee.received(report)
         return true
     }
