@@ -113,6 +113,19 @@ import Wire
         #expect(limits == [.demand])
     }
 
+    @Test func `a viewer that gets all it wants needs no timer while it reports, and its silence is noticed`() throws {
+        let (world, viewer, peer) = try call(46, rate: 10_000_000)
+        world.run(for: .seconds(10))
+        let sendRate = try #require(peer.sendRate)
+        for _ in 0..<40 {
+            world.run(for: .milliseconds(50))
+            #expect(sendRate.nextDeadline - world.now > .milliseconds(20))
+        }
+        world.network.conditions[viewer.address]?.outages = [world.now..<(world.now + .seconds(20))]
+        world.run(for: .seconds(1))
+        #expect(peer.sendingStatistics(at: world.now).state == .stale)
+    }
+
     @Test func `a viewer on another loop is allocated layers as a local one is`() throws {
         let world = try World(seed: 43, loops: 2, estimates: true)
         let publisher = try world.publish(rids: Self.rids)

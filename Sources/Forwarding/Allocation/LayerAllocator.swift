@@ -25,6 +25,8 @@ package struct LayerAllocator: Sendable {
     private var upgrades: [Int] = []
     private var provenUpgrades: [Int] = []
     private var raised: [Int] = []
+    /// Shared with the last allocation until its reader drops it, and then used again.
+    private var targets: [TargetLayer] = []
 
     /// An upgrade needs this much more than it costs.
     private static let roomPerMille = 100
@@ -250,7 +252,7 @@ package struct LayerAllocator: Sendable {
 
     private mutating func settle(_ requests: [LayerRequest], _ rate: Int, at now: Instant) -> LayerAllocation {
         var allocation = LayerAllocation()
-        allocation.targets.reserveCapacity(slots.count)
+        targets.removeAll(keepingCapacity: true)
         for slot in slots.indices {
             let steps = ladders[slot]
             if steps.isEmpty {
@@ -260,9 +262,10 @@ package struct LayerAllocator: Sendable {
             } else {
                 slots[slot].takeNothing(at: now)
             }
-            allocation.targets.append(slots[slot].target)
+            targets.append(slots[slot].target)
             allocation.demand += ladders.cost(steps.count, of: slot)
         }
+        allocation.targets = targets
         allocation.allocated = cost(next)
         allocation.isWhole = allocation.allocated == allocation.demand
         // A screen's cost changes with its peaks, whatever the rate does.

@@ -43,7 +43,7 @@ extension Peer {
             report: &core.feedbackReport,
             at: now
         )
-        if isNew { applySendRate(at: now) }
+        if isNew { takeReport(of: sendRate, at: now) }
     }
 
     /// Takes RFC 8888 feedback.
@@ -61,7 +61,17 @@ extension Peer {
             report: &core.feedbackReport,
             at: now
         )
-        if isNew { applySendRate(at: now) }
+        if isNew { takeReport(of: sendRate, at: now) }
+    }
+
+    /// A report changed what the controller knows. What is due soon is done now, while the peer's state is in the cache.
+    @inline(never)
+    private func takeReport(of sendRate: SendRate, at now: Instant) {
+        if sendRate.isDueWithReport(at: now) {
+            tick(sendRate, isWithReport: true, at: now)
+        } else {
+            applySendRate(at: now)
+        }
     }
 
     /// Takes the peer's own estimate (REMB).
@@ -127,7 +137,17 @@ extension Peer {
     /// Does what is due by the clock.
     func handleSendRateTimeout(at now: Instant) {
         guard let sendRate, sendRate.nextDeadline <= now else { return }
-        unsafe sendRate.handleTimeout(transport.egress.state.pointee.sentPackets, at: now)
+        tick(sendRate, isWithReport: false, at: now)
+    }
+
+    // Apart from what receives media, which the optimizer keeps free of reference counts then.
+    @inline(never)
+    private func tick(_ sendRate: SendRate, isWithReport: Bool, at now: Instant) {
+        unsafe sendRate.handleTimeout(
+            transport.egress.state.pointee.sentPackets,
+            isWithReport: isWithReport,
+            at: now
+        )
         if let rate = sendRate.pathRate, let address = pathAddress {
             core.pathMemory.update(id, at: address, target: Double(rate), now: SendRate.microseconds(now))
         }

@@ -39,6 +39,9 @@ final class SendRate {
     /// Between two ticks while a probe is planned, and otherwise.
     private static let shortTick = Interval.milliseconds(25)
     private static let longTick = Interval.milliseconds(200)
+    /// After a tick with a report, the next one comes with another report when at least ``reportLead`` less has passed.
+    private static let reportedTick = Interval.milliseconds(260)
+    private static let reportLead = Interval.milliseconds(110)
     /// A peer that numbers packets but reports none within this time never will.
     private static let feedbackPatience = Interval.seconds(3)
     private static let packetsWithoutFeedbackMax = 100
@@ -128,6 +131,12 @@ final class SendRate {
 
     /// When the controller is to be looked at again.
     var nextDeadline: Instant { tickAt }
+
+    /// Whether a report that arrives now is to be followed by ``handleTimeout(_:isWithReport:at:)``, because that is due soon. On a
+    /// path that may be full, the clock decides.
+    func isDueWithReport(at now: Instant) -> Bool {
+        now >= tickAt - Self.reportLead && now >= ticksOftenUntil && isRelaxed
+    }
 
     /// Bytes of the IP and UDP headers that each packet has on the wire.
     var headerBytes: Int {
@@ -271,8 +280,9 @@ final class SendRate {
     }
 
     /// Does what is due by the clock.
-    func handleTimeout(_ sent: SentPacketRing, at now: Instant) {
-        guard now >= tickAt else { return }
+    /// - Parameter isWithReport: whether a report has just arrived. Others are expected then, and the next call comes with one of
+    ///   them: a timer of its own costs more than the report.
+    func handleTimeout(_ sent: SentPacketRing, isWithReport: Bool, at now: Instant) {
         noteSent(sent, at: now)
         if unsafe controller != nil {
             unsafe controller?.pointee.handleTimeout(at: Self.microseconds(now))
@@ -287,7 +297,8 @@ final class SendRate {
         } else {
             fallback.handleTimeout(at: Self.microseconds(now))
         }
-        tickAt = now + (now < ticksOftenUntil ? Self.shortTick : Self.longTick)
+        let pause = isWithReport ? Self.reportedTick : Self.longTick
+        tickAt = now + (now < ticksOftenUntil ? Self.shortTick : pause)
     }
 
     /// Whether a probe cluster is planned, or under way and not reported.
