@@ -121,7 +121,6 @@ let package = Package(
                 "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
-                hummingbird("HummingbirdTLS"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -260,8 +259,7 @@ let package = Package(
             "NagareTests",
             [
                 "nagare", "Access", "EventLoop", "Forwarding", "Impairment", "ImpairmentProxy", "JSON", "Media",
-                "MediaTypes", "Metrics", "Room", "SRTP",
-                "Signaling", "Wire",
+                "MediaTypes", "Metrics", "Room", "SRTP", "Signaling", "TestSupport", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

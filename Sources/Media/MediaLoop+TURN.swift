@@ -1,6 +1,7 @@
 import EventLoop
 import Forwarding
 public import MediaTypes
+public import TLS
 import TURN
 import Wire
 
@@ -38,6 +39,11 @@ extension MediaLoop {
             urls.append("turns:\(turnTLS.name):\(port)?transport=tcp")
         }
         return urls
+    }
+
+    /// Replaces the certificate of TURN over TLS for new connections; open ones go on. Does nothing without TURN over TLS.
+    public func renewTURNCertificate(_ certificate: TLSCertificate) {
+        if turnTLS != nil { streams?.certificate = certificate }
     }
 
     private static func preferred(_ candidates: [TransportAddress]) -> TransportAddress? {

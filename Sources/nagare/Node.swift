@@ -38,20 +38,24 @@ struct Node {
     /// Starts the node, runs it until a signal, and shuts it down.
     /// - Throws: when the node cannot start, such as for a port that is taken. Nothing is left running then.
     func run() async throws(StartupError) {
-        let shutdown = await Shutdown(graceSeconds: configuration.graceSeconds, logger: logger)
+        let signals = await Signals(configuration, logger: logger)
         try Preflight.check(configuration)
+        let certificate = try NodeCertificate(configuration)
         let keys = try keys()
         let adminToken = try configuration.adminToken?.token()
         FileDescriptorLimit.raise()
         let relay = PeerEventRelay()
-        let loops = try await startLoops(relay)
+        let loops = try await startLoops(relay, certificate?.turn)
         for warning in configuration.warnings { logger.warning("\(warning)") }
         let group = ShutdownTarget()
-        let watch = Task { await shutdown.watch { await group.begin() } }
+        let reload = Reload(certificate, loops: loops.loops, logger: logger)
+        let watch = Task {
+            await signals.watch(begin: { await group.begin() }, reload: { _ = try? await reload.perform() })
+        }
         // The grace period and the second signal also cover the loops' shutdown.
         defer { watch.cancel() }
         do throws(StartupError) {
-            try await serve(loops, relay, group, keys, adminToken)
+            try await serve(loops, relay, group, keys, adminToken, certificate?.https, reload)
         } catch {
             await loops.shutdown()
             throw error
@@ -62,7 +66,10 @@ struct Node {
 
     // MARK: Media
 
-    private func startLoops(_ relay: PeerEventRelay) async throws(StartupError) -> MediaLoops {
+    private func startLoops(
+        _ relay: PeerEventRelay,
+        _ turnCertificate: TLSCertificate?
+    ) async throws(StartupError) -> MediaLoops {
         let certificate: DTLSCertificate
         do {
             certificate = try DTLSCertificate.generate()
@@ -70,7 +77,6 @@ struct Node {
             throw .system("No certificate for media could be made: \(error).")
         }
         let tcp = TCPAdmission(configuration.limits.tcp)
-        let turnCertificate = try turnCertificate()
         var loops: [MediaLoop] = []
         for index in 0..<configuration.loops {
             do throws(EventLoopError) {
@@ -110,18 +116,6 @@ struct Node {
         return await MediaLoops(linking: loops)
     }
 
-    /// The certificate of TURN over TLS; `nil` without.
-    private func turnCertificate() throws(StartupError) -> TLSCertificate? {
-        guard configuration.turnTLS != nil, let files = configuration.tls else { return nil }
-        let chain = try SmallFile.contents(files.certificatePath)
-        let key = try SmallFile.contents(files.keyPath)
-        do throws(TLSError) {
-            return try TLSCertificate(chain: chain, key: key)
-        } catch {
-            throw .system(error.sentence(files))
-        }
-    }
-
     private func turnTLS(loop: Int, _ certificate: TLSCertificate?, _ admission: TCPAdmission) -> TURNTLSSettings? {
         guard let certificate, let listener = configuration.turnTLS else { return nil }
         return TURNTLSSettings(
@@ -156,11 +150,19 @@ struct Node {
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
         _ keys: AccessKeys,
-        _ adminToken: Token?
+        _ adminToken: Token?,
+        _ certificate: HTTPSCertificate?,
+        _ reload: Reload
     ) async throws(StartupError) {
         let operations: Operations
         do throws(ServerStartError) {
-            operations = try Operations(configuration, keys: keys, adminToken: adminToken, logger: logger)
+            operations = try Operations(
+                configuration,
+                keys: keys,
+                adminToken: adminToken,
+                certificate: certificate,
+                logger: logger
+            ) { () async throws(ReloadFailure) in try await reload.perform() }
         } catch {
             throw .system(error.sentence)
         }
@@ -215,7 +217,7 @@ struct Node {
         operations.webhooks?.connect(to: rooms)
         relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
-        let group = try serviceGroup(loops, rooms, status, operations)
+        let group = serviceGroup(loops, rooms, status, operations)
         await shutdown.set {
             status.startDraining()
             await group.triggerGracefulShutdown()
@@ -236,7 +238,7 @@ struct Node {
         _ rooms: Rooms,
         _ status: NodeStatus,
         _ operations: Operations
-    ) throws(StartupError) -> ServiceGroup {
+    ) -> ServiceGroup {
         let announce: @Sendable (Int) -> Void = { [configuration, logger] port in
             let url = configuration.pageURL(port: UInt16(clamping: port))
             logger.info(
@@ -271,36 +273,29 @@ struct Node {
         )
         var sora = configuration.sora.configuration
         sora.embeddedTURN = configuration.turn
-        let server: PublicServer
-        do throws(ServerStartError) {
-            server = try PublicServer(
-                configuration: SignalingConfiguration(
-                    host: configuration.http.ip.description,
-                    port: Int(configuration.http.port),
-                    tls: configuration.tls.map {
-                        SignalingConfiguration.TLS(certificatePath: $0.certificatePath, keyPath: $0.keyPath)
-                    },
-                    limits: configuration.limits.http,
-                    webSocketLimits: configuration.limits.webSocket,
-                    proxies: configuration.proxies,
-                    sora: sora,
-                    ayame: configuration.webhooks.ayame
-                ),
-                rooms: rooms,
-                authorizer: operations.authorizer,
-                relayRooms: operations.relayRooms,
-                webhookClient: operations.client,
-                clientStatistics: operations.clientStatistics,
-                signalingStatistics: operations.statistics,
-                logger: quiet,
-                signalingLogger: logger,
-                onRunning: { port in
-                    if let page = status.listening(pagePort: port) { announce(page) }
-                }
-            )
-        } catch {
-            throw .system(error.sentence)
-        }
+        let server = PublicServer(
+            configuration: SignalingConfiguration(
+                host: configuration.http.ip.description,
+                port: Int(configuration.http.port),
+                certificate: operations.certificate,
+                limits: configuration.limits.http,
+                webSocketLimits: configuration.limits.webSocket,
+                proxies: configuration.proxies,
+                sora: sora,
+                ayame: configuration.webhooks.ayame
+            ),
+            rooms: rooms,
+            authorizer: operations.authorizer,
+            relayRooms: operations.relayRooms,
+            webhookClient: operations.client,
+            clientStatistics: operations.clientStatistics,
+            signalingStatistics: operations.statistics,
+            logger: quiet,
+            signalingLogger: logger,
+            onRunning: { port in
+                if let page = status.listening(pagePort: port) { announce(page) }
+            }
+        )
         // Services shut down in reverse order: the public listener first, the admin listener with its probes last.
         var services: [any Service] = [admin, operations.subscriptions]
         if let webhooks = operations.webhooks { services.append(webhooks) }

@@ -20,16 +20,28 @@ struct Operations: Sendable {
     let relayRooms: AyameRooms
     /// The Bearer token of the admin listener's APIs, if set.
     let adminToken: Token?
+    /// Of the HTTPS listener; `nil` without one.
+    let certificate: HTTPSCertificate?
+    private let reload: ReloadAction
     private let node: NodeIdentity
     private let keys: AccessKeys
 
     /// - Parameters:
     ///   - keys: the keys that verify and sign tokens and URLs.
     ///   - adminToken: the Bearer token of the admin listener's APIs, if set.
+    ///   - certificate: of the HTTPS listener; `nil` without one.
+    ///   - reload: reads the node's files again.
     /// - Throws: when the certificates for webhooks are unusable.
-    init(_ configuration: NodeConfiguration, keys: AccessKeys, adminToken: Token?, logger: Logger)
-        throws(ServerStartError)
-    {
+    init(
+        _ configuration: NodeConfiguration,
+        keys: AccessKeys,
+        adminToken: Token?,
+        certificate: HTTPSCertificate?,
+        logger: Logger,
+        reload: @escaping ReloadAction
+    ) throws(ServerStartError) {
+        self.certificate = certificate
+        self.reload = reload
         node = configuration.sora.identity
         self.keys = keys
         self.adminToken = adminToken
@@ -91,6 +103,7 @@ struct Operations: Sendable {
             keys: keys,
             subscriptions: subscriptions,
             relayRooms: relayRooms,
+            reload: reload,
             media: media
         )
     }

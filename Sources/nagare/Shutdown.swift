@@ -3,26 +3,35 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Handles SIGTERM and SIGINT: the first starts a graceful shutdown, the second ends the process.
-struct Shutdown: Sendable {
-    let signals: UnixSignalsSequence
-    let graceSeconds: Int
-    let logger: Logger
+/// Handles SIGTERM and SIGINT: the first starts a graceful shutdown, the second ends the process. SIGHUP reloads files; a
+/// development node, which belongs to a terminal, ends with it instead.
+struct Signals: Sendable {
+    private let signals: UnixSignalsSequence
+    private let graceSeconds: Int
+    private let logger: Logger
 
     /// Installs the handlers, so that a signal during the start is not lost.
-    init(graceSeconds: Int, logger: Logger) async {
+    init(_ configuration: NodeConfiguration, logger: Logger) async {
         // Writing to a closed pipe or socket returns an error instead of ending the process.
         _ = signal(SIGPIPE, SIG_IGN)
-        signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-        self.graceSeconds = graceSeconds
+        signals =
+            configuration.isDevelopment
+            ? await UnixSignalsSequence(trapping: .sigterm, .sigint)
+            : await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
+        graceSeconds = configuration.graceSeconds
         self.logger = logger
     }
 
-    /// Calls `begin` at the first signal. Ends the process at the second or after the grace period. Returns when cancelled.
-    func watch(begin: @Sendable () async -> Void) async {
+    /// Calls `begin` at the first signal to end. Ends the process at the second or after the grace period. Calls `reload` at
+    /// each SIGHUP before that. Returns when cancelled.
+    func watch(begin: @Sendable () async -> Void, reload: @escaping @Sendable () async -> Void) async {
         var hasBegun = false
         await withTaskGroup { group in
             for await signal in signals {
+                if signal == .sighup {
+                    if !hasBegun { group.addTask { await reload() } }
+                    continue
+                }
                 if hasBegun {
                     logger.warning("second signal: stopping immediately", metadata: ["signal": "\(signal)"])
                     _exit(128 + signal.number)

@@ -54,8 +54,8 @@ def own_node(request: pytest.FixtureRequest) -> Iterator[Callable[..., Node]]:
     """Starts nodes for one test alone, with options of its own."""
     nodes: list[Node] = []
 
-    def start(*options: str, ports: tuple[int, int, int] | None = None) -> Node:
-        nodes.append(Node(log_path(f"{request.node.name}-{len(nodes)}"), *options, ports=ports))
+    def start(*options: str, **how: object) -> Node:
+        nodes.append(Node(log_path(f"{request.node.name}-{len(nodes)}"), *options, **how))
         return nodes[-1]
 
     yield start

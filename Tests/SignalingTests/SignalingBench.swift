@@ -35,7 +35,7 @@ struct SignalingBench {
     ) throws {
         rooms = Rooms(planes: [plane], limits: limits)
         relayRooms = AyameRooms(onReport: onRelayReport)
-        server = try PublicServer(
+        server = PublicServer(
             configuration: SignalingConfiguration(
                 port: 0,
                 limits: http,

@@ -21,6 +21,22 @@ public enum TestCertificate {
         Y8c8guCri17U6Ta/JHCEESypOWxqH5b0Zg==
         -----END EC PRIVATE KEY-----
         """
+    /// The serial number of ``otherChain``.
+    public static let otherSerial = "4eaf57b6c55a78bdbf7b8fc36fb9cf0dc1b46150"
+    /// Another certificate for `localhost`, and its key.
+    public static let otherChain = """
+        -----BEGIN CERTIFICATE-----
+        MIIBljCCATugAwIBAgIUTq9XtsVaeL2/e4/Db7nPDcG0YVAwCgYIKoZIzj0EAwIw
+        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMzIyMjYwM1oYDzIxMjYxMDMw
+        MjIyNjAzWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+        PQMBBwNCAAR6O5MsXwgkGj1xFm+HkprWaWqCUyRClVyeAmiXn/sT96zAQqkf2Jxw
+        acszH4yBFRlZPLEuVKF+ECoAUTindGMoo2kwZzAdBgNVHQ4EFgQUo3iEjYRyeWNs
+        lyd8aZoNc3LJ6wkwHwYDVR0jBBgwFoAUo3iEjYRyeWNslyd8aZoNc3LJ6wkwDwYD
+        VR0TAQH/BAUwAwEB/zAUBgNVHREEDTALgglsb2NhbGhvc3QwCgYIKoZIzj0EAwID
+        SQAwRgIhAIZmuKrlRYnYzmseqHMKZ073+KKfi5ayJpdAWsvYeoavAiEAkbs2aa9j
+        0IFLRpWZ8Arw+gS5IN7Ec0Z+AYE5hH7GER8=
+        -----END CERTIFICATE-----
+        """
     public static let otherKey = """
         -----BEGIN EC PRIVATE KEY-----
         MHcCAQEEIJIp2XwrhvxM4eLpnsnU1RaHTDlYz5qSBFEA9xZdqMh4oAoGCCqGSM49

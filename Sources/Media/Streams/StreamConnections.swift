@@ -22,7 +22,8 @@ final class StreamConnections {
     typealias Write = (LocalEndpoint, RawSpan) -> Int?
 
     private let admission: TCPAdmission
-    private let certificate: TLSCertificate?
+    /// Of new connections over TLS; `nil` when there are none.
+    var certificate: TLSCertificate?
     private let authenticationTimeout: Interval
     private let stallTimeout: Interval
     private var connections: [LocalEndpoint: StreamConnection] = [:]

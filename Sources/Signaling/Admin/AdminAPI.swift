@@ -30,6 +30,7 @@ public struct AdminAPI: Sendable {
     ///   - keys: Sign tokens and URLs that operators ask for.
     ///   - subscriptions: Post events to the servers that operators subscribe.
     ///   - relayRooms: The rooms of the 1:1 relay.
+    ///   - reload: Reads the node's files again.
     public init(
         rooms: Rooms,
         statistics: SignalingStatistics,
@@ -39,6 +40,7 @@ public struct AdminAPI: Sendable {
         keys: AccessKeys = AccessKeys(),
         subscriptions: EventSubscriptions? = nil,
         relayRooms: AyameRooms = AyameRooms(),
+        reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
         media: @escaping @Sendable () async -> MediaTotals = { MediaTotals() }
     ) {
         self.rooms = rooms
@@ -46,7 +48,13 @@ public struct AdminAPI: Sendable {
         self.clientStatistics = clientStatistics
         self.webhooks = webhooks
         self.node = node
-        operators = OperatorsAPI(rooms: rooms, relayRooms: relayRooms, keys: keys, subscriptions: subscriptions)
+        operators = OperatorsAPI(
+            rooms: rooms,
+            relayRooms: relayRooms,
+            keys: keys,
+            subscriptions: subscriptions,
+            reload: reload
+        )
         self.media = media
     }
 

@@ -1,10 +1,8 @@
 public import Access
 import Hummingbird
 import HummingbirdCore
-import HummingbirdTLS
 public import Logging
 import NIOCore
-import NIOSSL
 public import Room
 public import ServiceLifecycle
 
@@ -31,7 +29,6 @@ public struct PublicServer: Service {
     ///   - logger: Logs for the HTTP server.
     ///   - signalingLogger: Logs refused connections; `logger` if `nil`.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
-    /// - Throws: When the certificate or the key is unusable.
     public init(
         configuration: SignalingConfiguration,
         rooms: Rooms,
@@ -43,7 +40,7 @@ public struct PublicServer: Service {
         logger: Logger,
         signalingLogger: Logger? = nil,
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
-    ) throws(ServerStartError) {
+    ) {
         self.configuration = configuration
         self.rooms = rooms
         let limits = configuration.limits
@@ -105,7 +102,7 @@ public struct PublicServer: Service {
         )
         application = Application(
             responder: responder,
-            server: try Self.server(configuration, webSockets, costs),
+            server: Self.server(configuration, webSockets, costs),
             configuration: ApplicationConfiguration(
                 address: .hostname(configuration.host, port: configuration.port),
                 serverName: nil,
@@ -132,49 +129,21 @@ public struct PublicServer: Service {
         }
     }
 
-    /// - Throws: When a file is unusable; the error names it.
     private static func server(
         _ configuration: SignalingConfiguration,
         _ webSockets: PublicWebSockets,
         _ costs: UpgradableHTTPChannel.Costs
-    ) throws(ServerStartError) -> HTTPServerBuilder {
-        let http = HTTPServerBuilder { responder in
-            UpgradableHTTPChannel(
+    ) -> HTTPServerBuilder {
+        HTTPServerBuilder { responder in
+            let http = UpgradableHTTPChannel(
                 responder: responder,
                 limits: configuration.limits,
                 webSocketLimits: configuration.webSocketLimits,
                 costs: costs,
                 webSockets: webSockets
             )
-        }
-        guard let files = configuration.tls else { return http }
-        let chain: [NIOSSLCertificate]
-        let key: NIOSSLPrivateKey
-        do {
-            chain = try NIOSSLCertificate.fromPEMFile(files.certificatePath)
-        } catch {
-            throw ServerStartError(sentence: "The TLS certificate \(files.certificatePath) cannot be read: \(error).")
-        }
-        do {
-            key = try NIOSSLPrivateKey(file: files.keyPath, format: .pem)
-        } catch {
-            throw ServerStartError(sentence: "The TLS key \(files.keyPath) cannot be read: \(error).")
-        }
-        var tls = TLSConfiguration.makeServerConfiguration(
-            certificateChain: chain.map { .certificate($0) },
-            privateKey: .privateKey(key)
-        )
-        tls.minimumTLSVersion = .tlsv12
-        tls.applicationProtocols = ["http/1.1"]
-        do {
-            // Detects a key that does not belong to the certificate before the listener starts.
-            _ = try NIOSSLContext(configuration: tls)
-            return try .tls(http, tlsConfiguration: tls)
-        } catch {
-            throw ServerStartError(
-                sentence: "The TLS certificate \(files.certificatePath) and the key \(files.keyPath) do not belong "
-                    + "together: \(error)."
-            )
+            guard let certificate = configuration.certificate else { return http }
+            return HTTPSChannel(base: http, certificate: certificate)
         }
     }
 }

@@ -1,22 +1,11 @@
 /// The configuration of the public listener.
 public struct SignalingConfiguration: Sendable {
-    /// Certificate and key as PEM files.
-    public struct TLS: Sendable {
-        /// The certificate chain, the server's own certificate first.
-        public var certificatePath: String
-        public var keyPath: String
-        public init(certificatePath: String, keyPath: String) {
-            self.certificatePath = certificatePath
-            self.keyPath = keyPath
-        }
-    }
-
     /// The address or name to bind; an IPv6 address without brackets.
     public var host: String
     /// The TCP port; 0 for any free port.
     public var port: Int
     /// `nil` for plain HTTP, on loopback and behind a proxy that terminates TLS.
-    public var tls: TLS?
+    public var certificate: HTTPSCertificate?
     public var limits: HTTPLimits
     /// The limits of one WebSocket.
     public var webSocketLimits: WebSocketLimits
@@ -34,7 +23,7 @@ public struct SignalingConfiguration: Sendable {
     public init(
         host: String = "127.0.0.1",
         port: Int = 8080,
-        tls: TLS? = nil,
+        certificate: HTTPSCertificate? = nil,
         limits: HTTPLimits = HTTPLimits(),
         webSocketLimits: WebSocketLimits = WebSocketLimits(),
         proxies: ProxyConfiguration = ProxyConfiguration(),
@@ -45,7 +34,7 @@ public struct SignalingConfiguration: Sendable {
     ) {
         self.host = host
         self.port = port
-        self.tls = tls
+        self.certificate = certificate
         self.limits = limits
         self.webSocketLimits = webSocketLimits
         self.proxies = proxies

@@ -14,6 +14,8 @@ struct OperatorsAPI: Sendable {
     let keys: AccessKeys
     /// `nil` where events are not posted; there are no subscriptions then.
     let subscriptions: EventSubscriptions?
+    /// Reads the node's files again.
+    var reload: ReloadAction = { () throws(ReloadFailure) in ReloadReport() }
     /// A unique identifier for a new token.
     var makeID: @Sendable () -> String = { ParticipantID.random().value }
 
@@ -23,7 +25,7 @@ struct OperatorsAPI: Sendable {
     /// All operations, in the order of the OpenAPI document.
     static let operations: [APIOperation] =
         channelOperations + memberOperations + memberSubscriptionOperations + banOperations + blockOperations
-        + relayOperations + subscriptionOperations + [tokenOperation, documentOperation]
+        + relayOperations + subscriptionOperations + [tokenOperation, reloadOperation, documentOperation]
 
     /// Finds the operation of a request.
     /// - Parameter segments: the path's, percent-encoded, without the first, `v1`.

@@ -22,6 +22,7 @@ struct Problem: Error, Hashable {
         case roleUnavailable = "role-unavailable"
         case blocksFull = "blocks-full"
         case subscriptionsFull = "subscriptions-full"
+        case reloadFailed = "reload-failed"
         case bodyTooLarge = "body-too-large"
         case mediaTypeUnsupported = "media-type-unsupported"
         case refusedValue = "refused-value"
@@ -36,7 +37,7 @@ struct Problem: Error, Hashable {
             case .forbidden: 403
             case .pathUnknown, .channelUnknown, .memberUnknown, .blockUnknown, .subscriptionUnknown: 404
             case .methodNotAllowed: 405
-            case .keyMissing, .roleUnavailable, .blocksFull, .subscriptionsFull: 409
+            case .keyMissing, .roleUnavailable, .blocksFull, .subscriptionsFull, .reloadFailed: 409
             case .bodyTooLarge: 413
             case .mediaTypeUnsupported: 415
             case .refusedValue: 422
@@ -61,6 +62,7 @@ struct Problem: Error, Hashable {
             case .roleUnavailable: "The user cannot have this role"
             case .blocksFull: "There is no room for another ban or block"
             case .subscriptionsFull: "There is no room for another subscription"
+            case .reloadFailed: "The files cannot be used, and nothing changed"
             case .bodyTooLarge: "The body is too large"
             case .mediaTypeUnsupported: "The body is not declared as JSON"
             case .refusedValue: "A value is not usable"

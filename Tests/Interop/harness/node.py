@@ -56,9 +56,15 @@ def free_media_port() -> int:
 
 
 class Node:
-    """`nagare serve --dev` on free ports of the loopback interface."""
+    """`nagare serve` on free ports of the loopback interface, by default for development."""
 
-    def __init__(self, log: Path, *options: str, ports: tuple[int, int, int] | None = None) -> None:
+    def __init__(
+        self,
+        log: Path,
+        *options: str,
+        ports: tuple[int, int, int] | None = None,
+        is_development: bool = True,
+    ) -> None:
         self.http_port, self.media_port, self.admin_port = ports or (
             free_tcp_port(),
             free_media_port(),
@@ -71,7 +77,7 @@ class Node:
         self.command = [
             str(BINARY),
             "serve",
-            "--dev",
+            *(["--dev"] if is_development else []),
             "--http",
             f"{LOOPBACK}:{self.http_port}",
             "--media",

@@ -247,7 +247,7 @@ struct EventStreamTests {
 
     @Test func `a used port is reported in a sentence`() async throws {
         try await withLiveServer { bench, port, _ in
-            let second = try PublicServer(
+            let second = PublicServer(
                 configuration: SignalingConfiguration(port: port),
                 rooms: bench.rooms,
                 authorizer: OpenAuthorizer(),

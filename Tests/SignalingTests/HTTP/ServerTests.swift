@@ -148,22 +148,3 @@ struct AdminTests {
         }
     }
 }
-
-@Suite(.timeLimit(.minutes(30)))
-struct StartTests {
-    @Test func `the error for an unreadable certificate names the file`() {
-        let configuration = SignalingConfiguration(
-            port: 0,
-            tls: .init(certificatePath: "/nonexistent/cert.pem", keyPath: "/nonexistent/key.pem")
-        )
-        let error = #expect(throws: ServerStartError.self) {
-            try PublicServer(
-                configuration: configuration,
-                rooms: Rooms(planes: [FakeMediaPlane()]),
-                authorizer: OpenAuthorizer(),
-                logger: SignalingBench.quiet
-            )
-        }
-        #expect(error?.sentence.contains("/nonexistent/cert.pem") == true)
-    }
-}

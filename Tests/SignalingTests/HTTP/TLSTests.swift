@@ -15,29 +15,26 @@ import Testing
 
 @Suite(.timeLimit(.minutes(30)))
 struct TLSTests {
-    /// A server whose files exist while the body runs.
+    /// A server with the certificate.
     private func withServer(
         certificate: String,
         key: String,
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in },
-        _ body: (PublicServer, Rooms) async throws -> Void
+        _ body: (PublicServer, HTTPSCertificate) async throws -> Void
     ) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let files = (folder.appending(path: "certificate.pem"), folder.appending(path: "key.pem"))
-        try certificate.write(to: files.0, atomically: true, encoding: .utf8)
-        try key.write(to: files.1, atomically: true, encoding: .utf8)
+        let https = try HTTPSCertificate(
+            chain: PEMFile(path: "certificate.pem", contents: Array(certificate.utf8)),
+            key: PEMFile(path: "key.pem", contents: Array(key.utf8))
+        )
         let rooms = Rooms(planes: [FakeMediaPlane()])
-        let tls = SignalingConfiguration.TLS(certificatePath: files.0.path, keyPath: files.1.path)
-        let server = try PublicServer(
-            configuration: SignalingConfiguration(port: 0, tls: tls),
+        let server = PublicServer(
+            configuration: SignalingConfiguration(port: 0, certificate: https),
             rooms: rooms,
             authorizer: OpenAuthorizer(),
             logger: SignalingBench.quiet,
             onRunning: onRunning
         )
-        try await body(server, rooms)
+        try await body(server, https)
     }
 
     @Test func `a key of another certificate is refused with a sentence`() async throws {
@@ -60,13 +57,15 @@ struct TLSTests {
     }
 
     /// Runs the body against a server that listens with the certificate.
-    private func withRunningServer(_ body: @escaping @Sendable (Int) async throws -> Void) async throws {
+    private func withRunningServer(
+        _ body: @escaping @Sendable (Int, HTTPSCertificate) async throws -> Void
+    ) async throws {
         let (ports, announce) = AsyncStream.makeStream(of: Int.self)
         try await withServer(
             certificate: TestCertificate.chain,
             key: TestCertificate.key,
             onRunning: { announce.yield($0) },
-            { server, _ in
+            { server, certificate in
                 let group = ServiceGroup(
                     services: [server],
                     gracefulShutdownSignals: [],
@@ -76,7 +75,7 @@ struct TLSTests {
                     tasks.addTask { try await group.run() }
                     var iterator = ports.makeAsyncIterator()
                     let port = try #require(await iterator.next())
-                    try await body(port)
+                    try await body(port, certificate)
                     await group.triggerGracefulShutdown()
                     try await tasks.waitForAll()
                 }
@@ -84,22 +83,21 @@ struct TLSTests {
         )
     }
 
-    private static func clientContext() throws -> NIOSSLContext {
+    private static func clientContext(trusting chain: String = TestCertificate.chain) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
-        configuration.trustRoots = .certificates(
-            [try NIOSSLCertificate(bytes: Array(TestCertificate.chain.utf8), format: .pem)])
+        configuration.trustRoots = .certificates([try NIOSSLCertificate(bytes: Array(chain.utf8), format: .pem)])
         return try NIOSSLContext(configuration: configuration)
     }
 
     @Test func `the page is served over TLS`() async throws {
-        try await withRunningServer { port in
+        try await withRunningServer { port, _ in
             let answer = try await Self.get(port: port)
             #expect(answer.hasPrefix("HTTP/1.1 200"))
         }
     }
 
     @Test func `WebSockets work over TLS`() async throws {
-        try await withRunningServer { port in
+        try await withRunningServer { port, _ in
             try await withWebSocket(to: port, tls: Self.clientContext()) { client, input in
                 try await client.send(SoraBench.connect())
                 let offer = try await input.message("offer")
@@ -111,8 +109,50 @@ struct TLSTests {
         }
     }
 
-    @concurrent private static func get(port: Int) async throws -> String {
-        let context = try clientContext()
+    private static let others = (
+        chain: PEMFile(path: "other.pem", contents: Array(TestCertificate.otherChain.utf8)),
+        key: PEMFile(path: "other-key.pem", contents: Array(TestCertificate.otherKey.utf8))
+    )
+
+    @Test func `new connections use the renewed certificate, and open ones go on`() async throws {
+        try await withRunningServer { port, certificate in
+            let before = certificate.facts
+            try await withWebSocket(to: port, tls: Self.clientContext()) { client, input in
+                try certificate.replace(chain: Self.others.chain, key: Self.others.key)
+                #expect(certificate.facts.serial != before.serial && certificate.facts.serial.utf8.count == 40)
+                try await client.send(SoraBench.connect())
+                #expect(try await input.message("offer")["channel_id"] == "room")
+                try await client.send(#"{"type":"disconnect"}"#)
+                _ = try await input.close()
+            }
+            let answer = try await Self.get(port: port, trusting: TestCertificate.otherChain)
+            #expect(answer.hasPrefix("HTTP/1.1 200"))
+            await #expect(throws: (any Error).self) { try await Self.get(port: port) }
+        }
+    }
+
+    @Test func `unusable files leave the certificate as it was`() async throws {
+        try await withRunningServer { port, certificate in
+            let before = certificate.facts
+            let empty = PEMFile(path: "empty.pem", contents: [])
+            let pairs = [
+                (empty, Self.others.key), (Self.others.chain, empty),
+                (PEMFile(path: "certificate.pem", contents: Array(TestCertificate.chain.utf8)), Self.others.key),
+            ]
+            for (chain, key) in pairs {
+                #expect(throws: ServerStartError.self) { try certificate.replace(chain: chain, key: key) }
+            }
+            #expect(certificate.facts == before)
+            let answer = try await Self.get(port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 200"))
+        }
+    }
+
+    @concurrent private static func get(
+        port: Int,
+        trusting chain: String = TestCertificate.chain
+    ) async throws -> String {
+        let context = try clientContext(trusting: chain)
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: port) { channel in
                 channel.eventLoop.makeCompletedFuture {

@@ -389,6 +389,30 @@ import Wire
         #expect(access.refusal([.authorization: "Bearer \(OperatorsBench.token)"], isPublic: false, at: now) == nil)
     }
 
+    // MARK: Reload
+
+    @Test func `a reload answers what is in force now, or why nothing changed`() async throws {
+        let facts = CertificateFacts(serial: "00a1", expiresAt: 1_900_000_000)
+        let renewed: ReloadAction = { () throws(ReloadFailure) in ReloadReport(certificate: facts) }
+        try await OperatorsBench.run(reload: renewed) { bench in
+            let answer = try await bench.call(.post, "/v1/reload")
+            #expect(answer == ["certificate": ["serial": "00a1", "expires_at": 1_900_000_000]])
+            #expect(try bench.problem(try await bench.send(.post, "/v1/reload", token: nil)) == .unauthenticated)
+        }
+        try await OperatorsBench.run { bench in
+            let answer = try await bench.call(.post, "/v1/reload")
+            #expect(answer == [:])
+        }
+        let failure = ReloadFailure(sentence: "chain.pem cannot be read.")
+        let failed: ReloadAction = { () throws(ReloadFailure) in throw failure }
+        try await OperatorsBench.run(reload: failed) { bench in
+            let response = try await bench.send(.post, "/v1/reload")
+            #expect(response.status == .conflict)
+            #expect(response.text.contains(failure.sentence))
+            #expect(try bench.problem(response) == .reloadFailed)
+        }
+    }
+
     // MARK: The document
 
     @Test func `the document has every operation with its parameters and answers`() throws {

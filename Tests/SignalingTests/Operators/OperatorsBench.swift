@@ -25,6 +25,7 @@ struct OperatorsBench {
         token: String? = OperatorsBench.token,
         keys: AccessKeys? = nil,
         limits: RoomLimits = RoomLimits(),
+        reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
         _ body: @Sendable @escaping (OperatorsBench) async throws -> Void
     ) async throws {
         let keys = try keys ?? allKeys()
@@ -44,7 +45,8 @@ struct OperatorsBench {
                     counters: WebhookCounters(),
                     logger: SignalingBench.quiet
                 ),
-                relayRooms: bench.relayRooms
+                relayRooms: bench.relayRooms,
+                reload: reload
             ),
             token: token,
             logger: SignalingBench.quiet,

@@ -1,0 +1,112 @@
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOSSL
+import Synchronization
+
+/// A PEM file that an operator named, and what was read from it.
+public struct PEMFile: Sendable {
+    /// Where it was read, for errors.
+    public var path: String
+    public var contents: [UInt8]
+
+    public init(path: String, contents: [UInt8]) {
+        self.path = path
+        self.contents = contents
+    }
+}
+
+/// What distinguishes one certificate from its predecessor.
+public struct CertificateFacts: Hashable, Sendable {
+    /// The serial number in hexadecimal digits (RFC 5280 §4.1.2.2).
+    public let serial: String
+    /// The end of its validity, in seconds since 1970.
+    public let expiresAt: Int
+
+    public init(serial: String, expiresAt: Int) {
+        self.serial = serial
+        self.expiresAt = expiresAt
+    }
+}
+
+/// The certificate of the HTTPS listener, which can be replaced while the listener runs: a new connection uses the newest one,
+/// and an open connection goes on with its own.
+public final class HTTPSCertificate: Sendable {
+    private let state: Mutex<(context: NIOSSLContext, facts: CertificateFacts)>
+
+    /// - Parameters:
+    ///   - chain: The server's certificate, and those of its authorities behind it.
+    ///   - key: The private key of the first certificate.
+    /// - Throws: When a file is unusable; the error names it.
+    public init(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
+        state = Mutex(try Self.make(chain, key))
+    }
+
+    /// Replaces the certificate for new connections.
+    /// - Throws: When a file is unusable. The old certificate is in force then.
+    public func replace(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
+        let made = try Self.make(chain, key)
+        state.withLock { $0 = made }
+    }
+
+    /// The certificate in force.
+    public var facts: CertificateFacts { state.withLock { $0.facts } }
+
+    var context: NIOSSLContext { state.withLock { $0.context } }
+
+    private static func make(
+        _ chain: PEMFile,
+        _ key: PEMFile
+    ) throws(ServerStartError) -> (context: NIOSSLContext, facts: CertificateFacts) {
+        let certificates: [NIOSSLCertificate]
+        let privateKey: NIOSSLPrivateKey
+        do {
+            certificates = try NIOSSLCertificate.fromPEMBytes(chain.contents)
+        } catch {
+            throw ServerStartError(sentence: "The TLS certificate \(chain.path) cannot be read: \(error).")
+        }
+        guard let first = certificates.first else {
+            throw ServerStartError(sentence: "The TLS certificate \(chain.path) cannot be read: it has no certificate.")
+        }
+        do {
+            privateKey = try NIOSSLPrivateKey(bytes: key.contents, format: .pem)
+        } catch {
+            throw ServerStartError(sentence: "The TLS key \(key.path) cannot be read: \(error).")
+        }
+        var tls = TLSConfiguration.makeServerConfiguration(
+            certificateChain: certificates.map { .certificate($0) },
+            privateKey: .privateKey(privateKey)
+        )
+        tls.minimumTLSVersion = .tlsv12
+        tls.applicationProtocols = ["http/1.1"]
+        do {
+            let context = try NIOSSLContext(configuration: tls)
+            let digits = first.serialNumber.map { byte in
+                let text = String(byte, radix: 16)
+                return text.utf8.count < 2 ? "0\(text)" : text
+            }
+            return (context, CertificateFacts(serial: digits.joined(), expiresAt: Int(first.notValidAfter)))
+        } catch {
+            throw ServerStartError(
+                sentence: "The TLS certificate \(chain.path) and the key \(key.path) do not belong together: \(error)."
+            )
+        }
+    }
+}
+
+/// An HTTP connection over TLS, with the certificate that is in force when the connection begins.
+struct HTTPSChannel<Base: HTTPChannelHandler>: HTTPChannelHandler {
+    let base: Base
+    let certificate: HTTPSCertificate
+
+    var responder: HTTPChannelHandler.Responder { base.responder }
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
+        channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificate.context))
+        }
+        .flatMap { base.setup(channel: channel, logger: logger) }
+    }
+
+    func handle(value: Base.Value, logger: Logger) async { await base.handle(value: value, logger: logger) }
+}
