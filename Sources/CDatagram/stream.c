@@ -46,6 +46,15 @@ failed:
     return opened;
 }
 
+static void set_options(int fd, int32_t send_buffer_bytes) {
+    /* Without one of these options the connection works, with more delay. */
+    int on = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes, sizeof send_buffer_bytes);
+    int unsent = NOTSENT_BYTES;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+}
+
 struct nagare_accepted nagare_accept(int fd, int32_t send_buffer_bytes) {
     struct nagare_accepted accepted = {.fd = -1};
     union socket_address remote;
@@ -58,12 +67,26 @@ struct nagare_accepted nagare_accept(int fd, int32_t send_buffer_bytes) {
         accepted.error = errno;
         return accepted;
     }
-    /* Without one of these options the connection works, with more delay. */
-    int on = 1;
-    (void)setsockopt(accepted.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)setsockopt(accepted.fd, SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes, sizeof send_buffer_bytes);
-    int unsent = NOTSENT_BYTES;
-    (void)setsockopt(accepted.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+    set_options(accepted.fd, send_buffer_bytes);
+    from_socket_address(&remote, &accepted.remote.high, &accepted.remote.low, &accepted.remote.port);
+    return accepted;
+}
+
+struct nagare_accepted nagare_adopt(int fd, int32_t send_buffer_bytes) {
+    struct nagare_accepted accepted = {.fd = -1};
+    union socket_address remote;
+    memset(&remote, 0, sizeof remote);
+    socklen_t length = sizeof remote;
+    if (getpeername(fd, &remote.any, &length) != 0) {
+        accepted.error = errno;
+        return accepted;
+    }
+    if (remote.any.sa_family != AF_INET && remote.any.sa_family != AF_INET6) {
+        accepted.error = EAFNOSUPPORT;
+        return accepted;
+    }
+    set_options(fd, send_buffer_bytes);
+    accepted.fd = fd;
     from_socket_address(&remote, &accepted.remote.high, &accepted.remote.low, &accepted.remote.port);
     return accepted;
 }

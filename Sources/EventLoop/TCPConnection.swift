@@ -34,16 +34,20 @@ final class TCPConnection {
 
     deinit { unsafe poll.deallocate() }
 
-    /// Closes the socket. The object lives until the loop has closed the handle.
-    func close() {
-        guard !isClosed else { return }
+    /// Closes the socket.
+    func close() { if let descriptor = detach() { _ = Glibc.close(descriptor) } }
+
+    /// Stops to poll the socket, which is the caller's then; `nil` when it is closed. The object lives until the loop has closed
+    /// the handle.
+    func detach() -> Int32? {
+        guard !isClosed else { return nil }
         isClosed = true
         _ = unsafe Unmanaged.passRetained(self)
         unsafe uv_close(UnsafeMutableRawPointer(poll).assumingMemoryBound(to: uv_handle_t.self)) { handle in
             guard let data = unsafe handle?.pointee.data else { return }
             unsafe Unmanaged<TCPConnection>.fromOpaque(data).release()
         }
-        _ = Glibc.close(descriptor)
+        return descriptor
     }
 
     private func watch() {

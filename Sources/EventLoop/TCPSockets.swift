@@ -99,6 +99,33 @@ public final class TCPSockets: @unchecked Sendable {
         connections[path.local] = TCPConnection(path, descriptor: descriptor, sockets: self)
     }
 
+    /// Takes a connection that was accepted elsewhere, and owns the descriptor: of a listener of the process, or from
+    /// ``detach(_:)`` of another loop. ``onConnection`` is not called for it.
+    /// - Returns: `nil` when the connection has ended already, or the loop has stopped; the descriptor is closed then.
+    public func adopt(_ descriptor: Int32) -> NetworkPath? {
+        unsafe loop.executor.checkIsolated()
+        let adopted = nagare_adopt(descriptor, Self.sendBufferBytes)
+        guard adopted.fd >= 0, unsafe loop.isOpen else {
+            _ = Glibc.close(descriptor)
+            return nil
+        }
+        let remote = TransportAddress(
+            ip: IPAddress(high: adopted.remote.high, low: adopted.remote.low),
+            port: adopted.remote.port
+        )
+        let path = NetworkPath(local: takeEndpoint(), remote: remote)
+        counters.accepted &+= 1
+        connections[path.local] = TCPConnection(path, descriptor: descriptor, sockets: self)
+        return path
+    }
+
+    /// Lets go of a connection without closing it. Bytes that were not read yet stay in the kernel.
+    /// - Returns: the descriptor, which is the caller's then; `nil` when the connection is closed.
+    public func detach(_ endpoint: LocalEndpoint) -> Int32? {
+        unsafe loop.executor.checkIsolated()
+        return connections.removeValue(forKey: endpoint)?.detach()
+    }
+
     private func takeEndpoint() -> LocalEndpoint {
         while true {
             nextIndex = nextIndex == LocalEndpoint.indexMax ? 0 : nextIndex + 1

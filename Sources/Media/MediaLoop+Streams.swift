@@ -30,27 +30,40 @@ extension MediaLoop {
                 tcpFailures.append(error)
             }
         }
-        guard let turnTLS else { return }
+        guard let turnTLS, !turnTLS.isShared else { return }
         for socket in sockets {
             tlsAddresses.append(try tcp.listen(on: TransportAddress(ip: socket.local.ip, port: turnTLS.port)))
         }
     }
 
-    private func receivedStream(_ bytes: RawSpan, _ path: NetworkPath, at now: Instant) {
+    func receivedStream(_ bytes: RawSpan, _ path: NetworkPath, at now: Instant) {
         turnCause.note(now)
-        streams?.receive(bytes, on: path.local, at: now) { packet, path, framing in
-            switch framing {
-            case .rfc4571:
-                forwarder.receiveStream(&packet, path: path, at: now, into: batch) ? .authenticated : .refused
-            case .turn where !forwarder.isTURNServer: .refused
-            case .turn:
-                forwarder.receiveTURNStream(&packet, path: path, at: now, into: batch)
-                    ? .authenticated : .unauthenticated
-            }
-        }
+        streams?.receive(
+            bytes,
+            on: path.local,
+            at: now,
+            owner: { otherLoop(of: $0) },
+            deliver: { received(&$0, $1, $2, at: now) }
+        )
         closeStreams(at: now)
         // A handshake is answered without a packet in the batch.
         flushStreams()
+    }
+
+    /// Takes a packet of a connection.
+    func received(
+        _ packet: inout MutableRawSpan,
+        _ path: NetworkPath,
+        _ framing: StreamFraming,
+        at now: Instant
+    ) -> StreamStanding {
+        switch framing {
+        case .rfc4571:
+            forwarder.receiveStream(&packet, path: path, at: now, into: batch) ? .authenticated : .refused
+        case .turn where !forwarder.isTURNServer: .refused
+        case .turn:
+            forwarder.receiveTURNStream(&packet, path: path, at: now, into: batch) ? .authenticated : .unauthenticated
+        }
     }
 
     /// Queues the packets of a run for the connection that it goes to.
@@ -85,9 +98,10 @@ extension MediaLoop {
         closeStreams(at: now)
     }
 
-    /// Closes the connections that have ended, and their clients' allocations.
-    private func closeStreams(at now: Instant) {
+    /// Closes the connections that have ended, and their clients' allocations. Hands over those of other loops.
+    func closeStreams(at now: Instant) {
         guard let streams else { return }
+        for connection in streams.takeDeparting() { sendOff(connection) }
         for endpoint in streams.takeClosing() { eventLoop.tcp.close(endpoint) }
         for client in streams.takeEndedClients() { forwarder.closeTURNStream(client, at: now) }
     }

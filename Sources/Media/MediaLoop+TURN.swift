@@ -18,6 +18,8 @@ extension MediaLoop {
             reservedPorts: settings.reservedPorts.union((sockets.map(\.local) + tlsAddresses).map(\.port))
         )
         configuration.sessionAllocationsMax = Self.sessionAllocationsMax
+        configuration.loop = location.loop.rawValue
+        configuration.nonceKey = settings.nonceKey
         forwarder.startTURN(configuration, mediaAddresses: candidates)
         framed = DatagramBatch(capacity: batch.capacity)
     }
@@ -35,7 +37,7 @@ extension MediaLoop {
         guard let address = Self.preferred(transport.candidates) else { return [] }
         var urls = ["turn:\(address)?transport=udp"]
         if let address = Self.preferred(transport.tcpCandidates) { urls.append("turn:\(address)?transport=tcp") }
-        if let turnTLS, let port = tlsAddresses.first?.port {
+        if let turnTLS, let port = turnTLS.isShared ? turnTLS.port : tlsAddresses.first?.port {
             urls.append("turns:\(turnTLS.name):\(port)?transport=tcp")
         }
         return urls

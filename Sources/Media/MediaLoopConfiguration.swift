@@ -69,23 +69,41 @@ public struct MediaLoopConfiguration: Sendable {
 public struct TURNSettings: Hashable, Sendable {
     /// Ports of the node that no relayed address may have, besides those of the loop itself.
     public var reservedPorts: Set<UInt16>
+    /// The key of nonces, the same for all loops that share a port for TURN over TLS; `nil` without such a port.
+    public var nonceKey: [UInt8]?
 
-    public init(reservedPorts: Set<UInt16> = []) { self.reservedPorts = reservedPorts }
+    public init(reservedPorts: Set<UInt16> = [], nonceKey: [UInt8]? = nil) {
+        self.reservedPorts = reservedPorts
+        self.nonceKey = nonceKey
+    }
+
+    /// A random ``nonceKey``.
+    public static func makeNonceKey() -> [UInt8] { (0..<20).map { _ in UInt8.random(in: .min ... .max) } }
 }
 
 /// The settings of a loop's TURN server over TLS.
 public struct TURNTLSSettings: Sendable {
     public var certificate: TLSCertificate
-    /// The port at each address of the loop's sockets; 0 for any free one.
+    /// The port at each address of the loop's sockets; 0 for any free one. Or the port that is shared.
     public var port: UInt16
+    /// Whether the port is another listener's, which all loops share: it hands over the connections
+    /// (``MediaLoops/takeTURNConnection(_:received:)``).
+    public var isShared: Bool
     /// The host name in the URL, which the certificate is for: clients verify it.
     public var name: String
     /// Admits the connections, together with those of the media ports when they share it.
     public var admission: TCPAdmission
 
-    public init(certificate: TLSCertificate, port: UInt16, name: String, admission: TCPAdmission) {
+    public init(
+        certificate: TLSCertificate,
+        port: UInt16,
+        isShared: Bool = false,
+        name: String,
+        admission: TCPAdmission
+    ) {
         self.certificate = certificate
         self.port = port
+        self.isShared = isShared
         self.name = name
         self.admission = admission
     }

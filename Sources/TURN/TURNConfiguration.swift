@@ -22,6 +22,10 @@ public struct TURNConfiguration: Sendable {
     public var challengesPerSecond = 10
     /// How many of these may be sent at once: the clients behind one NAT join together.
     public var challengeBurst = 40
+    /// The loop, which the user names of its sessions tell.
+    public var loop: UInt16 = 0
+    /// The key of the nonces, one for all loops when streams move between them; `nil` for a random one.
+    public var nonceKey: [UInt8]?
 
     public init(addresses: [IPAddress], reservedPorts: Set<UInt16>) {
         self.addresses = addresses

@@ -10,10 +10,18 @@ public struct TURNCredentials: Hashable, Sendable, CustomStringConvertible, Cust
         self.password = password
     }
 
-    /// A fresh user name of 96 random bits, and a password.
-    public init(using generator: inout some RandomNumberGenerator) {
-        let bytes = (0..<12).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    /// A fresh user name of 80 random bits behind the number of the session's loop, and a password.
+    public init(loop: UInt16 = 0, using generator: inout some RandomNumberGenerator) {
+        var bytes: [UInt8] = []
+        bytes.append(bigEndian: loop)
+        for _ in 0..<10 { bytes.append(UInt8.random(in: .min ... .max, using: &generator)) }
         self.init(username: Base64.encode(bytes), using: &generator)
+    }
+
+    /// The loop in a user name of ``init(loop:using:)``; `nil` for a text of another form.
+    static func loop(ofUsername username: String) -> UInt16? {
+        guard username.utf8.count == 16, let bytes = Base64.decode(username) else { return nil }
+        return UInt16(bytes[0]) << 8 | UInt16(bytes[1])
     }
 
     /// A fresh password of 144 random bits.

@@ -9,8 +9,8 @@ struct TURNNonces: Sendable {
 
     private let key: [UInt8]
 
-    init(using generator: inout some RandomNumberGenerator) {
-        key = (0..<SHA1.digestBytes).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    init(key: [UInt8]? = nil, using generator: inout some RandomNumberGenerator) {
+        self.key = key ?? (0..<SHA1.digestBytes).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
 
     func make(for client: NetworkPath, at now: Instant) -> String { nonce(for: client, seconds: Self.seconds(now)) }
@@ -29,7 +29,9 @@ struct TURNNonces: Sendable {
         var text: [UInt8] = []
         text.append(bigEndian: seconds)
         var covered = text
-        covered.append(bigEndian: client.local.rawValue)
+        // A stream has another index on each loop; its client's address is verified.
+        let local = client.local.kind == .tcp ? LocalEndpoint(.tcp, index: 0) : client.local
+        covered.append(bigEndian: local.rawValue)
         covered.append(bigEndian: client.remote.ip.high)
         covered.append(bigEndian: client.remote.ip.low)
         covered.append(bigEndian: client.remote.port)

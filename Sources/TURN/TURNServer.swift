@@ -53,7 +53,7 @@ public struct TURNServer: Sendable {
             "a realm is short, and legal in a quoted string"
         )
         self.configuration = configuration
-        nonces = TURNNonces(using: &source)
+        nonces = TURNNonces(key: configuration.nonceKey, using: &source)
         limiter = ChallengeLimiter(
             perSecond: configuration.challengesPerSecond,
             burst: configuration.challengeBurst,
@@ -71,6 +71,15 @@ public struct TURNServer: Sendable {
         if PacketProtocol(firstByte: bytes.byte(at: 0)) == .turnChannel { return true }
         // The method's twelve bits, without the two of the class between them.
         return STUNMessageView.isSTUN(bytes) && bytes.bigEndianUInt16(at: 0) & 0x3EEF != STUNMethod.binding.rawValue
+    }
+
+    /// The loop of the session that a request names in USERNAME; `nil` without a user name of such form. Nothing is
+    /// authenticated.
+    public static func loop(of bytes: RawSpan) -> UInt16? {
+        guard let message = try? STUNMessageView(bytes), message.messageClass == .request,
+            let username = message.username
+        else { return nil }
+        return TURNCredentials.loop(ofUsername: username)
     }
 
     // MARK: - Sessions

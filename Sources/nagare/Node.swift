@@ -77,6 +77,7 @@ struct Node {
             throw .system("No certificate for media could be made: \(error).")
         }
         let tcp = TCPAdmission(configuration.limits.tcp)
+        let turn = configuration.turnSettings()
         var loops: [MediaLoop] = []
         for index in 0..<configuration.loops {
             do throws(EventLoopError) {
@@ -91,7 +92,7 @@ struct Node {
                             sendRate: configuration.sendRate,
                             pausesUnusedLayers: configuration.pausesUnusedLayers,
                             candidates: configuration.candidates(bound:),
-                            turn: configuration.turnSettings,
+                            turn: turn,
                             turnTLS: turnTLS(loop: index, turnCertificate, tcp),
                             tcp: configuration.usesICETCP ? tcp : nil
                         ),
@@ -120,10 +121,19 @@ struct Node {
         guard let certificate, let listener = configuration.turnTLS else { return nil }
         return TURNTLSSettings(
             certificate: certificate,
-            port: configuration.turnTLSPorts[loop],
+            port: configuration.sharesHTTPSPort ? listener.port : configuration.turnTLSPorts[loop],
+            isShared: configuration.sharesHTTPSPort,
             name: listener.name,
             admission: admission
         )
+    }
+
+    /// TURN over TLS on the port of the HTTPS listener; `nil` without.
+    private func sharedTURN(_ loops: MediaLoops) -> SharedTURN? {
+        guard configuration.sharesHTTPSPort, let name = configuration.turnTLS?.name else { return nil }
+        return SharedTURN(name: name) { descriptor, received in
+            Task { await loops.takeTURNConnection(descriptor, received: received) }
+        }
     }
 
     private func logCandidates(_ loops: MediaLoops) async {
@@ -278,6 +288,7 @@ struct Node {
                 host: configuration.http.ip.description,
                 port: Int(configuration.http.port),
                 certificate: operations.certificate,
+                sharedTURN: sharedTURN(loops),
                 limits: configuration.limits.http,
                 webSocketLimits: configuration.limits.webSocket,
                 proxies: configuration.proxies,

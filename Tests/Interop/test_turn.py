@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Callable
 
+import httpx
 from harness.browser_member import BrowserMember
 from harness.certificate import make_certificate
 from harness.chromium import FLAGS, Chromium, ChromiumPage
-from harness.node import Node, free_tcp_port
+from harness.node import Node, free_media_port, free_tcp_port
 from harness.page import Page
 from harness.relay_viewer import RelayViewer
 from harness.waiting import wait_until
@@ -90,6 +91,37 @@ def test_a_whep_viewer_with_a_relay_policy_watches_over_turn_and_tls(
     finally:
         browser.close()
     wait_until(lambda: node.total("nagare_turn_allocations{") == 0, "the end of the allocation", 10)
+
+
+def test_https_and_turn_over_tls_share_one_port(
+    playwright: Playwright, own_node: Callable[..., Node], channel: str, tmp_path: Path
+) -> None:
+    certificate = make_certificate(tmp_path)
+    ports = (free_tcp_port(), free_media_port(), free_tcp_port())
+    # A viewer's session is on either loop, and its connection comes to either.
+    node = own_node(
+        *("--turn", "on", "--loops", "2", "--ice-tcp", "off"),
+        *("--turn-tls-port", str(ports[0]), "--turn-tls-name", "127.0.0.1"),
+        *("--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key)),
+        ports=ports,
+    )
+    node.origin = node.origin.replace("http:", "https:")
+    browser = Chromium(playwright, [*FLAGS, f"--ignore-certificate-errors-spki-list={certificate.key_hash}"])
+    try:
+        publish(lambda origin: browser.page(origin), node, channel)
+        for _ in range(3):
+            viewer = RelayViewer(browser.page(node.origin), channel, policy="relay", server="turns:")
+            assert [one["urls"] for one in viewer.answer["iceServers"]] == [f"turns:127.0.0.1:{ports[0]}?transport=tcp"]
+            seen = viewer.watches(60)
+            assert (seen["local"], seen["relay"], seen["remoteType"]) == ("relay", "tls", "host"), seen
+            assert seen["lost"] < 30, seen
+        assert node.total("nagare_turn_allocations{", "transport=tcp") >= 3
+        assert node.total("nagare_tcp_connections{") >= 3 and node.total("nagare_tcp_sent_bytes_total") > 60_000
+        page = httpx.get(node.origin, verify=False, timeout=5)
+        assert page.status_code == 200 and "<html" in page.text
+    finally:
+        browser.close()
+    wait_until(lambda: node.total("nagare_turn_allocations{") == 0, "the end of the allocations", 10)
 
 
 def test_a_client_that_names_itself_the_sora_ios_sdk_connects_over_turn_by_default(

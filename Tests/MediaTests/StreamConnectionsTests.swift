@@ -1,3 +1,4 @@
+import MediaTypes
 import TLS
 import Testing
 import Wire
@@ -7,6 +8,8 @@ import Wire
 /// The connections of one loop in virtual time, with a client side that takes as many bytes as a test lets it.
 final class StreamScene {
     let admission: TCPAdmission
+    /// Tells the other loop that a packet is for.
+    var owner: (RawSpan) -> LoopIndex? = { _ in nil }
     let streams: StreamConnections
     var now = Instant(nanoseconds: 5_000_000_000)
     /// The paths that a check of a session has validated.
@@ -26,11 +29,29 @@ final class StreamScene {
         streams = StreamConnections(admission, certificate: certificate)
     }
 
-    func open(_ ip: UInt32 = 0x0A00_0001, isTLS: Bool = false) -> NetworkPath? {
+    /// Another loop of the same node.
+    init(sharing other: StreamScene) {
+        admission = other.admission
+        streams = StreamConnections(admission)
+        now = other.now
+    }
+
+    /// Takes a connection of another loop, whose messages make an allocation.
+    func arrive(_ moved: StreamConnection) -> NetworkPath {
+        index += 1
+        let path = NetworkPath(local: LocalEndpoint(.tcp, index: index), remote: moved.path.remote)
+        streams.arrive(moved, on: path, at: now) { packet, path, _ in
+            delivered.append((path, packet.bytes.extracting(0..<packet.byteCount).array()))
+            return .authenticated
+        }
+        return path
+    }
+
+    func open(_ ip: UInt32 = 0x0A00_0001, isTLS: Bool = false, mayMove: Bool = false) -> NetworkPath? {
         index += 1
         let remote = TransportAddress(ip: IPAddress(v4: ip), port: UInt16(1_000 + index))
         let path = NetworkPath(local: LocalEndpoint(.tcp, index: index), remote: remote)
-        return streams.accept(path, isTLS: isTLS, at: now) ? path : nil
+        return streams.accept(path, isTLS: isTLS, mayMove: mayMove, at: now) ? path : nil
     }
 
     /// A connection whose first packet was a check of a session.
@@ -46,7 +67,7 @@ final class StreamScene {
     }
 
     func receive(_ bytes: [UInt8], on path: NetworkPath) {
-        streams.receive(unsafe bytes.span.bytes, on: path.local, at: now) { packet, path, framing in
+        streams.receive(unsafe bytes.span.bytes, on: path.local, at: now, owner: owner) { packet, path, framing in
             delivered.append((path, packet.bytes.extracting(0..<packet.byteCount).array()))
             switch framing {
             case .rfc4571: return validated.contains(path) ? .authenticated : .refused

@@ -1,3 +1,4 @@
+import MediaTypes
 import TLS
 import TestSupport
 import Testing
@@ -14,9 +15,9 @@ struct StreamTLSTests {
         let tls: TLSStream
         var received: [UInt8] = []
 
-        init(_ scene: StreamScene) throws {
+        init(_ scene: StreamScene, mayMove: Bool = false) throws {
             self.scene = scene
-            path = try #require(scene.open(isTLS: true))
+            path = try #require(scene.open(isTLS: true, mayMove: mayMove))
             tls = try TLSStream.client(name: "localhost")
         }
 
@@ -79,6 +80,41 @@ struct StreamTLSTests {
         client.run()
         let expected: [(UInt8, Int)] = [(3, 100), (2, 200), (1, 1_000)]
         #expect(client.received == expected.flatMap { [UInt8](repeating: $0.0, count: $0.1) })
+    }
+
+    @Test func `a connection of another loop takes along what was received for it and what waits to be written`()
+        throws
+    {
+        let first = try Self.scene()
+        let client = try Client(first, mayMove: true)
+        client.run()
+        first.owner = { _ in LoopIndex(rawValue: 1) }
+        first.room[client.path.local] = 0
+        first.append(4, 100, .control, to: client.path)
+        // A message, padded data, another message and a part of one, in one record.
+        let message = StreamTURNTests.allocate
+        let bytes = message + StreamTURNTests.channelData + message + message[..<10]
+        _ = client.tls.send(unsafe bytes.span.bytes)
+        first.receive(client.tls.takeOutput(), on: client.path)
+        #expect(first.delivered.isEmpty && !first.isOpen(client.path) && first.streams.takeClosing().isEmpty)
+        let moved = try #require(first.streams.takeDeparting().first)
+        #expect(first.streams.takeDeparting().isEmpty && moved.departure?.loop == LoopIndex(rawValue: 1))
+        #expect(first.admission.counts == (1, 1))
+        let second = StreamScene(sharing: first)
+        let path = second.arrive(moved)
+        second.allocated.insert(path)
+        #expect(second.delivered.map(\.bytes) == [message, Array(StreamTURNTests.channelData.prefix(9)), message])
+        second.flush()
+        let read = try #require(second.read[path.local])
+        client.tls.receive(unsafe read.span.bytes) { client.received += $0.array() }
+        #expect(client.received == [UInt8](repeating: 4, count: 100))
+        let rest = Array(message[10...]) + message
+        _ = client.tls.send(unsafe rest.span.bytes)
+        second.owner = { _ in LoopIndex(rawValue: 0) }
+        second.receive(client.tls.takeOutput(), on: path)
+        #expect(second.delivered.count == 5 && second.isOpen(path) && second.streams.takeDeparting().isEmpty)
+        second.streams.ended(path.local)
+        #expect(second.admission.counts == (0, 0))
     }
 
     @Test func `half a handshake ends after the time for authentication`() throws {

@@ -2,6 +2,7 @@ import Access
 import ArgumentParser
 import EventLoop
 import Logging
+import Media
 import MediaTypes
 import Room
 import SRTP
@@ -37,6 +38,21 @@ private func resolve(
 private func address(_ text: String) throws -> TransportAddress { try #require(TransportAddress(text)) }
 
 @Suite struct NodeConfigurationTests {
+    /// Media on all addresses but in the last case.
+    @Test(arguments: [
+        (["--http", "0.0.0.0:443"], true), (["--http", "[::]:443"], true), (["--http", "192.0.2.1:443"], true),
+        (["--http", "192.0.2.1:8443"], false),
+        (["--http", "192.0.2.1:443", "--media", "192.0.2.2:7000"], false),
+    ])
+    func `HTTPS and TURN over TLS share a port that is set for both`(flags: [String], isShared: Bool) throws {
+        let turn = ["--turn-tls-port", "443", "--turn-tls-name", "turn.example", "--tls-cert", "c", "--tls-key", "k"]
+        let configuration = try resolve(turn + ["--loops", "3"] + flags)
+        #expect(configuration.sharesHTTPSPort == isShared)
+        #expect(configuration.turnTLSPorts == (isShared ? [] : [443, 444, 445]))
+        #expect(configuration.turnSettings()?.reservedPorts.contains(443) == true)
+        #expect((configuration.turnSettings()?.nonceKey != nil) == isShared)
+    }
+
     @Test func `--dev needs no other setting and listens on loopback`() throws {
         let configuration = try resolve(["--dev"])
         #expect(configuration.isDevelopment)

@@ -22,6 +22,10 @@ struct nagare_accepted {
 /* Accepts one connection, and sets its options. send_buffer_bytes: what the kernel holds that is not acknowledged yet. */
 struct nagare_accepted nagare_accept(int fd, int32_t send_buffer_bytes);
 
+/* Sets the options of an accepted connection, and looks up the other side. The descriptor stays the caller's: fd is the
+ * argument, or -1 on failure. */
+struct nagare_accepted nagare_adopt(int fd, int32_t send_buffer_bytes);
+
 /* Reads up to length bytes. Returns how many, 0 at the end of the stream, or the negative errno. */
 int64_t nagare_stream_read(int fd, void *bytes, size_t length);
 

@@ -6,10 +6,16 @@ public import Wire
 final class TURNGateway {
     var server: TURNServer
     let mediaAddresses: [TransportAddress]
+    /// The loop, in the user names of its sessions.
+    private let loop: UInt16
+    /// Streams of other loops' clients may come here first.
+    private let takesStreamsOfOthers: Bool
     /// Peers that ended in this turn. What is in the batch for them still leaves.
     var ended: [PeerID] = []
     /// Without sessions nobody has credentials, so nobody is answered.
     var isInUse: Bool { server.sessionCount > 0 }
+    /// Whether messages on streams are answered.
+    var answersStreams: Bool { takesStreamsOfOthers || isInUse }
     /// When allocations expire next; `nil` while there are none.
     var nextDeadline: Instant? { server.nextDeadline }
 
@@ -21,6 +27,10 @@ final class TURNGateway {
         server.payload(of: datagram, to: client).map { (PeerID(rawValue: $0.0.rawValue), $0.1) }
     }
 
+    func makeCredentials(using generator: inout some RandomNumberGenerator) -> TURNCredentials {
+        TURNCredentials(loop: loop, using: &generator)
+    }
+
     /// The client that a relayed path leads to.
     func client(of path: NetworkPath) -> NetworkPath? { server.client(of: path.remote) }
 
@@ -29,8 +39,14 @@ final class TURNGateway {
         server.session(of: client).map { PeerID(rawValue: $0.rawValue) }
     }
 
-    init(_ server: TURNServer, mediaAddresses: [TransportAddress]) {
-        self.server = server
+    init(
+        _ configuration: TURNConfiguration,
+        mediaAddresses: [TransportAddress],
+        using source: inout some RandomNumberGenerator
+    ) {
+        server = TURNServer(configuration, using: &source)
+        loop = configuration.loop
+        takesStreamsOfOthers = configuration.nonceKey != nil
         self.mediaAddresses = mediaAddresses
     }
 }
@@ -42,7 +58,7 @@ extension Forwarder {
     public func startTURN(_ configuration: TURNConfiguration, mediaAddresses: [TransportAddress]) {
         precondition(turn == nil, "a core has one TURN server")
         var generator = self.configuration.generator
-        turn = TURNGateway(TURNServer(configuration, using: &generator), mediaAddresses: mediaAddresses)
+        turn = TURNGateway(configuration, mediaAddresses: mediaAddresses, using: &generator)
     }
 
     /// Accepts new TURN credentials for a peer, which may be added later. They end with the peer, or with
@@ -53,7 +69,7 @@ extension Forwarder {
         let session = TURNSessionID(rawValue: peer.rawValue)
         guard !turn.server.hasSession(session) else { return nil }
         var generator = configuration.generator
-        let credentials = TURNCredentials(using: &generator)
+        let credentials = turn.makeCredentials(using: &generator)
         turn.server.addSession(session, credentials: credentials, peers: turn.mediaAddresses, at: now)
         return credentials
     }
@@ -89,7 +105,7 @@ extension Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        guard let turn, turn.isInUse else {
+        guard let turn, turn.isInUse || path.local.kind == .tcp && turn.answersStreams else {
             counters.drop(.unknownProtocol)
             return
         }
@@ -146,8 +162,8 @@ extension Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) -> Bool {
-        guard let turn, turn.isInUse, message.messageClass == .request, message.usernameRange == nil,
-            path.local.kind != .relayed
+        guard let turn, turn.isInUse || path.local.kind == .tcp && turn.answersStreams,
+            message.messageClass == .request, message.usernameRange == nil, path.local.kind != .relayed
         else { return false }
         if batch.hasRoom() { turn.server.answerBinding(message, from: path, at: now, into: batch) }
         return true

@@ -1,3 +1,4 @@
+import MediaTypes
 import TLS
 import Wire
 
@@ -13,7 +14,7 @@ enum StreamStanding: Hashable, Sendable {
 
 /// One TCP connection of ``StreamConnections``.
 struct StreamConnection {
-    let path: NetworkPath
+    private(set) var path: NetworkPath
     let acceptedAt: Instant
     /// `nil` until the first bytes tell it.
     private(set) var framing: StreamFraming?
@@ -26,6 +27,10 @@ struct StreamConnection {
     var heardAt: Instant
     /// TURN over TLS; `nil` without.
     let tls: TLSStream?
+    /// It may belong to another loop, which its first request with a user name tells.
+    private(set) var mayMove: Bool
+    /// The other loop that it belongs to, and the messages for that loop.
+    var departure: (loop: LoopIndex, messages: [[UInt8]])?
     /// What TLS made to be written, from `sealedOffset` on not yet written.
     private var sealed: [UInt8] = []
     private var sealedOffset = 0
@@ -38,12 +43,25 @@ struct StreamConnection {
     var isPending = false
 
     /// - Parameter tls: for TURN over TLS: what comes and goes is encrypted, and the framing is TURN's.
-    init(_ path: NetworkPath, tls: TLSStream? = nil, at now: Instant) {
+    init(_ path: NetworkPath, tls: TLSStream? = nil, mayMove: Bool = false, at now: Instant) {
         self.path = path
         self.tls = tls
+        self.mayMove = mayMove
         acceptedAt = now
         heardAt = now
         if tls != nil { setFraming(.turn) }
+    }
+
+    /// Becomes a connection of another loop, once.
+    /// - Returns: the messages for that loop.
+    mutating func move(to path: NetworkPath) -> [[UInt8]] {
+        self.path = path
+        mayMove = false
+        isPending = false
+        // The first write tells whether it still is.
+        blockedAt = nil
+        defer { departure = nil }
+        return departure?.messages ?? []
     }
 
     private mutating func setFraming(_ framing: StreamFraming) {

@@ -1,3 +1,4 @@
+import MediaTypes
 import TLS
 import Wire
 
@@ -18,24 +19,28 @@ final class StreamConnections {
     /// Takes a packet, which it may overwrite, of a connection with such framing.
     typealias Deliver = (inout MutableRawSpan, NetworkPath, StreamFraming) -> StreamStanding
 
+    /// Tells the other loop that a message is for; `nil` for this one.
+    typealias Owner = (RawSpan) -> LoopIndex?
+
     /// Takes the first bytes of what is to be written, as many as it can: their count, or `nil` when the connection has failed.
     typealias Write = (LocalEndpoint, RawSpan) -> Int?
 
-    private let admission: TCPAdmission
+    let admission: TCPAdmission
     /// Of new connections over TLS; `nil` when there are none.
     var certificate: TLSCertificate?
     private let authenticationTimeout: Interval
     private let stallTimeout: Interval
-    private var connections: [LocalEndpoint: StreamConnection] = [:]
+    private(set) var connections: [LocalEndpoint: StreamConnection] = [:]
     /// Those that are not authenticated, the oldest first; some may be gone.
     private var newcomers: [LocalEndpoint] = []
     /// Those with packets that were queued since the last ``flush(at:_:)``.
     private var pending: [LocalEndpoint] = []
     private var closing: [LocalEndpoint] = []
+    var departing: [StreamConnection] = []
     private var endedClients: [NetworkPath] = []
     private var keyFrameRequests: [(path: NetworkPath, ssrc: SSRC)] = []
     private var nextSweep: Instant?
-    private var counted = TCPMetrics()
+    var counted = TCPMetrics()
     /// Where a packet is decrypted.
     private let slot = UnsafeMutableRawBufferPointer.allocate(byteCount: DatagramBatch.slotBytes, alignment: 64)
 
@@ -69,9 +74,11 @@ final class StreamConnections {
     // MARK: - Connections
 
     /// Takes a new connection.
-    /// - Parameter isTLS: whether it is one of TURN over TLS.
+    /// - Parameters:
+    ///   - isTLS: whether it is one of TURN over TLS.
+    ///   - mayMove: whether it may belong to another loop.
     /// - Returns: whether it stays open.
-    func accept(_ path: NetworkPath, isTLS: Bool = false, at now: Instant) -> Bool {
+    func accept(_ path: NetworkPath, isTLS: Bool = false, mayMove: Bool = false, at now: Instant) -> Bool {
         switch admission.admit(path.remote.ip) {
         case .refused(let reason):
             counted.refused[reason, default: 0] &+= 1
@@ -85,21 +92,30 @@ final class StreamConnections {
             }
             end(oldest, .displaced)
         }
-        guard let connection = makeConnection(path, isTLS: isTLS, at: now) else {
+        guard let connection = makeConnection(path, isTLS: isTLS, mayMove: mayMove, at: now) else {
             admission.release(path.remote.ip, wasAuthenticated: false)
             return false
         }
         counted.accepted &+= 1
-        connections[path.local] = connection
-        newcomers.append(path.local)
-        if nextSweep == nil { nextSweep = now + Self.sweepInterval }
+        insert(connection, at: now)
         return true
     }
 
-    private func makeConnection(_ path: NetworkPath, isTLS: Bool, at now: Instant) -> StreamConnection? {
+    private func makeConnection(
+        _ path: NetworkPath,
+        isTLS: Bool,
+        mayMove: Bool,
+        at now: Instant
+    ) -> StreamConnection? {
         guard isTLS else { return StreamConnection(path, at: now) }
         guard let certificate, let tls = try? TLSStream(certificate) else { return nil }
-        return StreamConnection(path, tls: tls, at: now)
+        return StreamConnection(path, tls: tls, mayMove: mayMove, at: now)
+    }
+
+    func insert(_ connection: StreamConnection, at now: Instant) {
+        connections[connection.path.local] = connection
+        newcomers.append(connection.path.local)
+        if nextSweep == nil { nextSweep = now + Self.sweepInterval }
     }
 
     private func oldestNewcomer() -> LocalEndpoint? {
@@ -157,47 +173,69 @@ final class StreamConnections {
     // MARK: - From clients
 
     /// Takes bytes of a connection, and passes each packet that they complete to `deliver`.
-    func receive(_ bytes: RawSpan, on endpoint: LocalEndpoint, at now: Instant, deliver: Deliver) {
+    /// - Parameter owner: asked about the packets of connections that may move, until one is another loop's.
+    func receive(
+        _ bytes: RawSpan,
+        on endpoint: LocalEndpoint,
+        at now: Instant,
+        owner: Owner = { _ in nil },
+        deliver: Deliver
+    ) {
         connections[endpoint]?.heardAt = now
         guard let tls = connections[endpoint]?.tls else {
-            receivePlain(bytes, on: endpoint, deliver)
+            receivePlain(bytes, on: endpoint, owner, deliver)
             return
         }
-        tls.receive(bytes) { receivePlain($0, on: endpoint, deliver) }
+        tls.receive(bytes) { receivePlain($0, on: endpoint, owner, deliver) }
         if tls.hasOutput { markPending(endpoint) }
         switch tls.status {
         case .handshaking, .open: break
         case .closed: end(endpoint, .ended)
         case .failed: end(endpoint, .malformed)
         }
+        if connections[endpoint]?.departure != nil, let connection = connections.removeValue(forKey: endpoint) {
+            departing.append(connection)
+        }
     }
 
-    private func receivePlain(_ bytes: RawSpan, on endpoint: LocalEndpoint, _ deliver: Deliver) {
+    private func receivePlain(_ bytes: RawSpan, on endpoint: LocalEndpoint, _ owner: Owner, _ deliver: Deliver) {
         guard let framing = connections[endpoint]?.framing else {
             // Seven bytes may wait until the next one tells the framing.
             if let opening = connections[endpoint]?.open(bytes) {
-                take(unsafe opening.bytes.span.bytes, on: endpoint, framing: opening.framing, deliver)
+                take(unsafe opening.bytes.span.bytes, on: endpoint, framing: opening.framing, owner, deliver)
             }
             return
         }
-        take(bytes, on: endpoint, framing: framing, deliver)
+        take(bytes, on: endpoint, framing: framing, owner, deliver)
     }
 
-    private func take(_ bytes: RawSpan, on endpoint: LocalEndpoint, framing: StreamFraming, _ deliver: Deliver) {
+    private func take(
+        _ bytes: RawSpan,
+        on endpoint: LocalEndpoint,
+        framing: StreamFraming,
+        _ owner: Owner,
+        _ deliver: Deliver
+    ) {
         guard let path = connections[endpoint]?.path, var deframer = connections[endpoint]?.deframer else { return }
         // The delivery may queue packets for this connection, so the deframer leaves its place, and nothing is copied.
         connections[endpoint]?.deframer = StreamDeframer(framing)
         let packetsMax = connections[endpoint]?.messagesLeft ?? 0
+        let mayMove = connections[endpoint]?.mayMove == true && connections[endpoint]?.isAuthenticated == false
+        var departure = mayMove ? connections[endpoint]?.departure : nil
         var packets: UInt64 = 0
         var standing = StreamStanding.unauthenticated
         do throws(StreamFramingError) {
             try deframer.append(bytes) { packet in
                 guard standing == .authenticated || standing == .unauthenticated && packets < packetsMax else { return }
+                if mayMove, departure == nil, standing == .unauthenticated, let loop = owner(packet) {
+                    departure = (loop, [])
+                }
+                guard departure == nil else {
+                    departure?.messages.append(packet.array())
+                    return
+                }
                 packets &+= 1
-                let place = unsafe UnsafeMutableRawBufferPointer(rebasing: slot[..<packet.byteCount])
-                var copy = unsafe place.mutableBytes
-                copy.store(packet, at: 0)
-                standing = deliver(&copy, path, framing)
+                standing = pass(packet, path, framing, deliver)
             }
             counted.packetsReceived &+= packets
         } catch {
@@ -206,11 +244,24 @@ final class StreamConnections {
             return
         }
         connections[endpoint]?.deframer = deframer
+        if mayMove { connections[endpoint]?.departure = departure }
         if packets > 0 { judge(endpoint, standing, packets) }
     }
 
+    func pass(
+        _ packet: RawSpan,
+        _ path: NetworkPath,
+        _ framing: StreamFraming,
+        _ deliver: Deliver
+    ) -> StreamStanding {
+        let place = unsafe UnsafeMutableRawBufferPointer(rebasing: slot[..<packet.byteCount])
+        var copy = unsafe place.mutableBytes
+        copy.store(packet, at: 0)
+        return deliver(&copy, path, framing)
+    }
+
     /// Ends or authenticates a connection by what its packets proved.
-    private func judge(_ endpoint: LocalEndpoint, _ standing: StreamStanding, _ packets: UInt64) {
+    func judge(_ endpoint: LocalEndpoint, _ standing: StreamStanding, _ packets: UInt64) {
         guard let isAuthenticated = connections[endpoint]?.isAuthenticated else { return }
         switch standing {
         case .refused: end(endpoint, isAuthenticated ? .sessionEnded : .notAuthenticated)
@@ -238,7 +289,7 @@ final class StreamConnections {
         markPending(endpoint)
     }
 
-    private func markPending(_ endpoint: LocalEndpoint) {
+    func markPending(_ endpoint: LocalEndpoint) {
         guard connections[endpoint]?.isPending == false else { return }
         connections[endpoint]?.isPending = true
         pending.append(endpoint)

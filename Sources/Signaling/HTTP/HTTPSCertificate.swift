@@ -94,16 +94,19 @@ public final class HTTPSCertificate: Sendable {
     }
 }
 
-/// An HTTP connection over TLS, with the certificate that is in force when the connection begins.
+/// An HTTP connection over TLS, with the certificate that is in force when the connection begins. Or one of TURN over TLS.
 struct HTTPSChannel<Base: HTTPChannelHandler>: HTTPChannelHandler {
     let base: Base
     let certificate: HTTPSCertificate
+    let sharedTURN: SharedTURN?
 
     var responder: HTTPChannelHandler.Responder { base.responder }
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
         channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificate.context))
+            let pipeline = channel.pipeline.syncOperations
+            if let sharedTURN { try pipeline.addHandler(SharedPortHandler(sharedTURN)) }
+            try pipeline.addHandler(NIOSSLServerHandler(context: certificate.context))
         }
         .flatMap { base.setup(channel: channel, logger: logger) }
     }

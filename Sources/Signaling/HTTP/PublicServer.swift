@@ -143,7 +143,7 @@ public struct PublicServer: Service {
                 webSockets: webSockets
             )
             guard let certificate = configuration.certificate else { return http }
-            return HTTPSChannel(base: http, certificate: certificate)
+            return HTTPSChannel(base: http, certificate: certificate, sharedTURN: configuration.sharedTURN)
         }
     }
 }

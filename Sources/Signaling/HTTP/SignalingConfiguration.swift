@@ -6,6 +6,8 @@ public struct SignalingConfiguration: Sendable {
     public var port: Int
     /// `nil` for plain HTTP, on loopback and behind a proxy that terminates TLS.
     public var certificate: HTTPSCertificate?
+    /// TURN over TLS on the port of the listener, with a certificate only; `nil` without.
+    public var sharedTURN: SharedTURN?
     public var limits: HTTPLimits
     /// The limits of one WebSocket.
     public var webSocketLimits: WebSocketLimits
@@ -24,6 +26,7 @@ public struct SignalingConfiguration: Sendable {
         host: String = "127.0.0.1",
         port: Int = 8080,
         certificate: HTTPSCertificate? = nil,
+        sharedTURN: SharedTURN? = nil,
         limits: HTTPLimits = HTTPLimits(),
         webSocketLimits: WebSocketLimits = WebSocketLimits(),
         proxies: ProxyConfiguration = ProxyConfiguration(),
@@ -35,6 +38,7 @@ public struct SignalingConfiguration: Sendable {
         self.host = host
         self.port = port
         self.certificate = certificate
+        self.sharedTURN = sharedTURN
         self.limits = limits
         self.webSocketLimits = webSocketLimits
         self.proxies = proxies

@@ -82,14 +82,23 @@ public enum SharedPortRoute: Hashable, Sendable {
 }
 
 /// Decides where a connection to the shared port goes, by its first bytes.
+///
+/// Over TLS these are the ClientHello. It is for TURN when it offers the protocol `stun.turn` (RFC 7443 §3), or when it names the
+/// TURN server and offers no HTTP: browsers name the server in both cases, and offer application protocols for HTTPS only. So a
+/// TURN server with a name of its own gets no HTTPS client, and one with the web server's name gets those that offer no protocol.
 public struct SharedPortRouter: Hashable, Sendable {
     /// The bytes that decide at the latest. A connection that is undecided with so many is refused.
     public static let peekBytesMax = 16_384
 
-    /// The name in the `turns:` URLs; `nil` when it is the same as the web server's.
-    private let turnName: String?
+    private let turnName: String
+    /// No client names an address (RFC 6066 §3).
+    private let isAddress: Bool
 
-    public init(turnName: String?) { self.turnName = turnName?.lowercased() }
+    /// - Parameter turnName: the host in the `turns:` URLs: a name, or an IPv4 address.
+    public init(turnName: String) {
+        self.turnName = turnName.lowercased()
+        isAddress = IPAddress(turnName) != nil
+    }
 
     /// - Parameter bytes: all bytes of the connection so far.
     public func route(_ bytes: RawSpan) -> SharedPortRoute {
@@ -111,11 +120,39 @@ public struct SharedPortRouter: Hashable, Sendable {
         }
     }
 
-    /// TURN clients of browsers offer no application protocol, and HTTPS clients of browsers always do.
     private func isTURN(_ hello: TLSClientHello) -> Bool {
-        // RFC 7443 §3.
         if hello.applicationProtocols.contains("stun.turn") { return true }
-        if let turnName { return hello.serverName == turnName }
-        return hello.applicationProtocols.isEmpty
+        guard hello.serverName == turnName || hello.serverName == nil && isAddress else { return false }
+        return !hello.applicationProtocols.contains { $0 == "h2" || $0.hasPrefix("http/") }
+    }
+}
+
+/// The first bytes of a connection to the shared port, as they come, until they tell where it goes.
+public struct SharedPortOpening: Sendable {
+    /// How often bytes may come without telling it, so that a ClientHello in many small records costs little.
+    private static let looksMax = 64
+
+    private let router: SharedPortRouter
+    /// All bytes so far.
+    public private(set) var bytes: [UInt8] = []
+    private var looks = 0
+
+    public init(_ router: SharedPortRouter) { self.router = router }
+
+    /// Takes the next bytes.
+    /// - Returns: where the connection goes, by all bytes so far.
+    public mutating func append(_ next: RawSpan) -> SharedPortRoute {
+        bytes += next.array()
+        if endsWithinFirstRecord { return .undecided }
+        looks += 1
+        let route = router.route(unsafe bytes.span.bytes)
+        return route == .undecided && looks > Self.looksMax ? .refused : route
+    }
+
+    /// Whether more of a first record of TLS has to come, without the end of which nothing is of use.
+    private var endsWithinFirstRecord: Bool {
+        guard bytes.count >= 5, bytes[0] == 0x16 else { return false }
+        let end = 5 + Int(bytes[3]) << 8 + Int(bytes[4])
+        return bytes.count < end && end <= SharedPortRouter.peekBytesMax
     }
 }

@@ -101,11 +101,14 @@ extension NodeConfiguration {
         }
     }
 
-    /// The TURN servers of the media loops; `nil` without. Relayed addresses have none of the node's ports.
-    var turnSettings: TURNSettings? {
+    /// The TURN servers of the media loops, to be made once for all of them; `nil` without. Relayed addresses have none of the node's ports.
+    func turnSettings() -> TURNSettings? {
         guard turn != .off else { return nil }
         let mediaPorts = (0..<loops).flatMap { mediaAddresses(loop: $0) }.map(\.port)
-        return TURNSettings(reservedPorts: Set(mediaPorts + turnTLSPorts + [http.port, admin.port]))
+        return TURNSettings(
+            reservedPorts: Set(mediaPorts + turnTLSPorts + [http.port, admin.port]),
+            nonceKey: sharesHTTPSPort ? TURNSettings.makeNonceKey() : nil
+        )
     }
 
     /// The candidates for sockets bound to `bound`: the announced addresses that such a socket serves, or else its own.

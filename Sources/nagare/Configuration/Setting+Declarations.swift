@@ -258,7 +258,8 @@ extension Setting {
                 "Be a TURN server over TLS on this TCP port; loop i takes port + i.",
                 notes: """
                     For clients whose network permits TLS only. It has the certificate of tls-cert and tls-key, listens at the \
-                    addresses of media, and needs turn-tls-name.
+                    addresses of media, and needs turn-tls-name. With the port of http, HTTPS and TURN share it; give TURN a \
+                    name of its own then, which turn-tls-name tells.
                     """,
                 examples: ["5349"]
             )

@@ -4,7 +4,7 @@ import Wire
 
 /// Where the media loops are TURN servers over TLS.
 struct TURNTLSListener: Equatable, Sendable {
-    /// Of loop 0; loop i listens i ports further.
+    /// Of loop 0; loop i listens i ports further. All loops share the port of the HTTPS listener, if it is the same.
     var port: UInt16
     /// The host name in the URL.
     var name: String
@@ -49,9 +49,19 @@ extension TURNTLSListener {
 }
 
 extension NodeConfiguration {
-    /// The ports of the TURN servers over TLS, one for each loop.
+    /// Whether the HTTPS listener gets the connections of TURN over TLS too.
+    var sharesHTTPSPort: Bool {
+        guard let turnTLS else { return false }
+        return turnTLS.port == http.port && sharesMediaAddress(http)
+    }
+
+    private func sharesMediaAddress(_ address: TransportAddress) -> Bool {
+        media.contains { $0.ip == address.ip || $0.ip.isUnspecified || address.ip.isUnspecified }
+    }
+
+    /// The ports of the TURN servers over TLS, one for each loop; empty when they share the port of the HTTPS listener.
     var turnTLSPorts: [UInt16] {
-        guard let turnTLS else { return [] }
+        guard let turnTLS, !sharesHTTPSPort else { return [] }
         return (0..<loops).map { UInt16(truncatingIfNeeded: Int(turnTLS.port) + $0) }
     }
 
@@ -60,6 +70,7 @@ extension NodeConfiguration {
         guard let turnTLS else { return }
         guard tls != nil else { throw .usage("--turn-tls-port needs --tls-cert and --tls-key.") }
         guard turn != .off else { throw .usage("--turn-tls-port needs --turn auto or on.") }
+        guard !sharesHTTPSPort else { return }
         let port = Int(turnTLS.port)
         guard port + loops - 1 <= 65_535 else {
             throw .usage(
@@ -67,10 +78,7 @@ extension NodeConfiguration {
             )
         }
         for (setting, address) in [(Setting.http, http), (.admin, admin)] {
-            let sharesAddress = media.contains {
-                $0.ip == address.ip || $0.ip.isUnspecified || address.ip.isUnspecified
-            }
-            if sharesAddress, (port..<port + loops).contains(Int(address.port)) {
+            if sharesMediaAddress(address), (port..<port + loops).contains(Int(address.port)) {
                 throw .usage(
                     "\(setting.flag) \(address) is a port of --turn-tls-port \(port): each of the \(loops) loops takes the next "
                         + "port."

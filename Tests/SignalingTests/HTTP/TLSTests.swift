@@ -1,5 +1,6 @@
 import Access
 import Foundation
+import Glibc
 import JSON
 import Logging
 import NIOCore
@@ -19,6 +20,7 @@ struct TLSTests {
     private func withServer(
         certificate: String,
         key: String,
+        sharedTURN: SharedTURN? = nil,
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in },
         _ body: (PublicServer, HTTPSCertificate) async throws -> Void
     ) async throws {
@@ -28,7 +30,7 @@ struct TLSTests {
         )
         let rooms = Rooms(planes: [FakeMediaPlane()])
         let server = PublicServer(
-            configuration: SignalingConfiguration(port: 0, certificate: https),
+            configuration: SignalingConfiguration(port: 0, certificate: https, sharedTURN: sharedTURN),
             rooms: rooms,
             authorizer: OpenAuthorizer(),
             logger: SignalingBench.quiet,
@@ -58,12 +60,14 @@ struct TLSTests {
 
     /// Runs the body against a server that listens with the certificate.
     private func withRunningServer(
+        sharedTURN: SharedTURN? = nil,
         _ body: @escaping @Sendable (Int, HTTPSCertificate) async throws -> Void
     ) async throws {
         let (ports, announce) = AsyncStream.makeStream(of: Int.self)
         try await withServer(
             certificate: TestCertificate.chain,
             key: TestCertificate.key,
+            sharedTURN: sharedTURN,
             onRunning: { announce.yield($0) },
             { server, certificate in
                 let group = ServiceGroup(
@@ -83,8 +87,12 @@ struct TLSTests {
         )
     }
 
-    private static func clientContext(trusting chain: String = TestCertificate.chain) throws -> NIOSSLContext {
+    private static func clientContext(
+        trusting chain: String = TestCertificate.chain,
+        _ protocols: [String] = []
+    ) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.applicationProtocols = protocols
         configuration.trustRoots = .certificates([try NIOSSLCertificate(bytes: Array(chain.utf8), format: .pem)])
         return try NIOSSLContext(configuration: configuration)
     }
@@ -148,11 +156,38 @@ struct TLSTests {
         }
     }
 
+    @Test func `a connection that names the TURN server leaves with its bytes, and others are HTTPS`() async throws {
+        let (taken, announce) = AsyncStream.makeStream(of: (Int32, [UInt8]).self)
+        let turn = SharedTURN(name: "turn.example") { announce.yield(($0, $1)) }
+        try await withRunningServer(sharedTURN: turn) { port, _ in
+            #expect(try await Self.get(port: port).hasPrefix("HTTP/1.1 200"), "another name, and no protocol")
+            #expect(try await Self.get(port: port, protocols: ["http/1.1"]).hasPrefix("HTTP/1.1 200"))
+            let tcp = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(host: "127.0.0.1", port: port) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let context = try Self.clientContext()
+                        let tls = try NIOSSLClientHandler(context: context, serverHostname: "turn.example")
+                        try channel.pipeline.syncOperations.addHandler(tls)
+                        return channel
+                    }
+                }
+            var iterator = taken.makeAsyncIterator()
+            let (descriptor, received) = try #require(await iterator.next())
+            #expect(received.first == 22 && received.count > 100)
+            // The server has closed its own descriptor, and the connection is still there.
+            #expect(tcp.isActive)
+            #expect(try await Self.get(port: port).hasPrefix("HTTP/1.1 200"))
+            close(descriptor)
+            try? await tcp.closeFuture.get()
+        }
+    }
+
     @concurrent private static func get(
         port: Int,
-        trusting chain: String = TestCertificate.chain
+        trusting chain: String = TestCertificate.chain,
+        protocols: [String] = []
     ) async throws -> String {
-        let context = try clientContext(trusting: chain)
+        let context = try clientContext(trusting: chain, protocols)
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: port) { channel in
                 channel.eventLoop.makeCompletedFuture {

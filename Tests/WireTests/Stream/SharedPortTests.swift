@@ -30,7 +30,7 @@ struct SharedPortTests {
         return records
     }
 
-    private func route(_ bytes: [UInt8], turnName: String? = nil) -> SharedPortRoute {
+    private func route(_ bytes: [UInt8], turnName: String = "turn.example") -> SharedPortRoute {
         SharedPortRouter(turnName: turnName).route(unsafe bytes.span.bytes)
     }
 
@@ -65,20 +65,24 @@ struct SharedPortTests {
 
     @Test(
         arguments: [
-            (nil, "sfu.example", [], SharedPortRoute.turnTLS),
-            (nil, "sfu.example", ["h2", "http/1.1"], .web),
-            (nil, nil, ["http/1.1"], .web),
-            (nil, nil, [], .turnTLS),
-            (nil, "sfu.example", ["stun.turn"], .turnTLS),
-            ("turn.example", "turn.example", [], .turnTLS),
-            ("turn.example", "TURN.Example", ["http/1.1"], .turnTLS),
+            ("turn.example", "turn.example", [], SharedPortRoute.turnTLS),
+            ("Turn.Example", "TURN.example", [], .turnTLS),
+            ("turn.example", "turn.example", ["webrtc"], .turnTLS),
+            ("turn.example", "turn.example", ["stun.turn"], .turnTLS),
+            ("turn.example", "turn.example", ["h2", "http/1.1"], .web),
+            ("turn.example", "turn.example", ["\u{DA}\u{DA}", "http/1.1"], .web),
             ("turn.example", "sfu.example", [], .web),
-            ("turn.example", nil, [], .web),
+            ("turn.example", "sfu.example", ["h2"], .web),
             ("turn.example", "sfu.example", ["stun.turn"], .turnTLS),
-        ] as [(String?, String?, [String], SharedPortRoute)]
+            ("turn.example", nil, [], .web),
+            ("turn.example", nil, ["stun.turn"], .turnTLS),
+            ("192.0.2.1", nil, [], .turnTLS),
+            ("192.0.2.1", nil, ["http/1.1"], .web),
+            ("192.0.2.1", "sfu.example", [], .web),
+        ] as [(String, String?, [String], SharedPortRoute)]
     )
     func `a ClientHello goes by its name and its protocols`(
-        turnName: String?,
+        turnName: String,
         serverName: String?,
         protocols: [String],
         expected: SharedPortRoute
@@ -99,6 +103,33 @@ struct SharedPortTests {
     @Test func `an incomplete ClientHello is undecided at every length`() {
         let bytes = Self.clientHello(serverName: "sfu.example", protocols: ["h2"], recordBytes: 100)
         for count in bytes.indices { #expect(route(Array(bytes.prefix(count))) == .undecided) }
+    }
+
+    private func routes(of pieces: [[UInt8]]) -> [SharedPortRoute] {
+        var opening = SharedPortOpening(SharedPortRouter(turnName: "turn.example"))
+        return pieces.map { opening.append(unsafe $0.span.bytes) }
+    }
+
+    @Test(arguments: [16_384, 700])
+    func `a ClientHello in single bytes or in two segments is routed by its last byte`(recordBytes: Int) {
+        let name = "turn.example"
+        let bytes = Self.clientHello(serverName: name, keyShareBytes: 1_216, recordBytes: recordBytes)
+        for cut in 1..<bytes.count {
+            let found = routes(of: [Array(bytes[..<cut]), Array(bytes[cut...])])
+            #expect(found == [.undecided, .turnTLS], "\(cut)")
+        }
+        guard recordBytes == 16_384 else { return }
+        let found = routes(of: bytes.map { [$0] })
+        #expect(found.dropLast().allSatisfy { $0 == .undecided } && found.last == .turnTLS)
+    }
+
+    @Test func `bytes that tell nothing are not looked at for ever`() {
+        let records = Array(repeatElement([22, 3, 1, 0, 1, 7] as [UInt8], count: 100))
+        let found = routes(of: [[22, 3, 1, 0, 4, 1, 0, 0x3F, 0xF0]] + records)
+        #expect(found.first == .undecided && found.last == .refused)
+        #expect(found.firstIndex(of: .refused).map { $0 < 80 } == true)
+        // A record that is longer than what is looked at.
+        #expect(routes(of: [[22, 3, 1, 0x40, 1, 1]]) == [.refused])
     }
 
     @Test func `a hello that never ends is refused`() {

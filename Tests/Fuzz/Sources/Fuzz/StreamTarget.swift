@@ -11,11 +11,16 @@ func fuzzStream(_ bytes: RawSpan) {
     let pieces = packets(of: stream, framing, pieceBytes: pieceBytes)
     require(whole.packets == pieces.packets, "the pieces do not matter")
     require(whole.error == pieces.error, "an error is found")
-    let routes = [nil, "turn.example"].map { name in
+    let routes = ["192.0.2.1", "turn.example"].map { name in
         withSpan(stream) { SharedPortRouter(turnName: name).route($0) }
     }
     requireOneOpening(stream)
     require((routes[0] == .undecided) == (routes[1] == .undecided), "the name changes no length")
+    var opening = SharedPortOpening(SharedPortRouter(turnName: "turn.example"))
+    for piece in [stream.prefix(pieceBytes), stream.dropFirst(pieceBytes)] {
+        _ = withSpan(Array(piece)) { opening.append($0) }
+    }
+    require(opening.bytes == stream, "nothing is taken of a connection")
     queue(whole.packets, framing)
 }
 
