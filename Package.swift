@@ -67,8 +67,8 @@ let package = Package(
         .library(
             name: "NagareCores",
             targets: [
-                "Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "Metrics", "MediaTypes",
-                "Negotiation", "Forwarding",
+                "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "CongestionControl", "Metrics", "MediaTypes",
+                "Negotiation", "Forwarding", "TestSupport",
             ]
         ),
     ],
@@ -296,8 +296,8 @@ let package = Package(
 // dependency, SwiftPM applies the module aliases above in random order, and one build in thirty fails.
 if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
-        "Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "Metrics", "MediaTypes", "Negotiation",
-        "Forwarding", "COpenSSL", "CSRTP", "CIPSecMB",
+        "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "CongestionControl", "Metrics", "MediaTypes",
+        "Negotiation", "Forwarding", "TestSupport", "COpenSSL", "CSRTP", "CIPSecMB",
     ]
     package.dependencies = []
     package.targets.removeAll { !cores.contains($0.name) }

@@ -51,7 +51,7 @@ public final class TLSStream {
     /// - Parameters:
     ///   - name: the server's name (RFC 6066 §3).
     ///   - minorMax: the newest version that the client offers, TLS 1.`minorMax`.
-    package static func client(name: String, minorMax: Int32 = 3) throws(TLSError) -> TLSStream {
+    public static func client(name: String, minorMax: Int32 = 3) throws(TLSError) -> TLSStream {
         guard let context = unsafe SSL_CTX_new(TLS_client_method()) else { throw .setup }
         defer { unsafe SSL_CTX_free(context) }
         if minorMax < 3 { unsafe nagare_SSL_CTX_limit_tls(context, minorMax) }

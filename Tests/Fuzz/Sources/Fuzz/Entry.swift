@@ -24,6 +24,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "stream", lengthMax: 4_000, run: fuzzStream, seeds: seedsStream),
         FuzzTarget(name: "dtls-server", lengthMax: 3_000, run: { fuzzDTLS($0, role: .server) }, seeds: seedsDTLS),
         FuzzTarget(name: "dtls-client", lengthMax: 3_000, run: { fuzzDTLS($0, role: .client) }, seeds: seedsDTLS),
+        FuzzTarget(name: "tls", lengthMax: 4_000, run: fuzzTLS, seeds: seedsTLS),
         FuzzTarget(name: "srtp", lengthMax: 1_500, run: fuzzSRTP, seeds: seedsSRTP),
         FuzzTarget(name: "sctp", lengthMax: 2_000, run: fuzzSCTP, seeds: seedsSCTP),
         FuzzTarget(name: "relay", lengthMax: 4_000, run: fuzzRelay, seeds: seedsRelay),
