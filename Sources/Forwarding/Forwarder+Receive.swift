@@ -140,7 +140,9 @@ extension Forwarder {
         case .connected:
             counters.dtlsConnected &+= 1
             peer.becameConnected(at: now)
-            emit(.connected, of: peer.id)
+            let transport = transportProtocol(of: peer) ?? .udp
+            peer.reportedTransport = transport
+            emit(.connected(over: transport), of: peer.id)
             schedule.markDirty(peer)
         case .closed(let reason):
             fanOutAll(at: now, into: batch)
@@ -149,8 +151,22 @@ extension Forwarder {
             counters.pathChanges &+= 1
             peer.sendPathChanged(at: now)
             peer.transport.data?.pathChanged()
+            reportTransport(of: peer)
             schedule.markDirty(peer)
         case nil: if !peer.transport.isConnected { schedule.markDirty(peer) }
         }
+    }
+
+    private func reportTransport(of peer: Peer) {
+        guard let transport = transportProtocol(of: peer), transport != peer.reportedTransport else { return }
+        peer.reportedTransport = transport
+        emit(.transportChanged(transport), of: peer.id)
+    }
+
+    /// What the selected pair is over; through an allocation, what its client is over. `nil` without either.
+    private func transportProtocol(of peer: Peer) -> TransportProtocol? {
+        guard let path = peer.transport.selectedPath else { return nil }
+        let client = path.local.kind == .relayed ? turn?.client(of: path) : path
+        return client.map { $0.local.kind == .tcp ? .tcp : .udp }
     }
 }

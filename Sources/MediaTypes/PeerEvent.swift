@@ -3,7 +3,9 @@ public import Wire
 /// An event of a peer, for its owner.
 public enum PeerEvent: Sendable, Equatable {
     /// ICE and DTLS are connected: media flows.
-    case connected
+    case connected(over: TransportProtocol)
+    /// What ICE selects for a connected peer is now over the other protocol.
+    case transportChanged(TransportProtocol)
     /// The peer is gone and its resources are freed; the last event of a peer.
     case closed(PeerCloseReason)
     /// A published track's first packet arrived, or its codec changed.
@@ -37,7 +39,7 @@ public enum PeerEvent: Sendable, Equatable {
 extension PeerEvent {
     /// What an event is about. The latest event on a subject makes those before it obsolete.
     private enum Subject: Hashable {
-        case connection, network, quality
+        case connection, transport, network, quality
         case track(MID)
         case format(slot: MID)
         case speech(MID)
@@ -54,6 +56,7 @@ extension PeerEvent {
         case .speech(let mid, _): .speech(mid)
         case .layerSwitched(let slot, _, _, _): .layer(slot: slot)
         case .unusedLayers(let mid, _): .unusedLayers(mid)
+        case .transportChanged: .transport
         case .networkChanged: .network
         case .qualityChanged: .quality
         case .data: nil

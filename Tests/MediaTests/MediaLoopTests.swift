@@ -27,7 +27,7 @@ struct MediaLoopTests {
         #expect(await media.statistics(of: client.id) == nil)
         await media.shutdown()
         #expect(log.all.map(\.0) == [client.id, client.id])
-        #expect(log.all.map(\.1) == [.connected, .closed(.requested)])
+        #expect(log.all.map(\.1) == [.connected(over: .udp), .closed(.requested)])
         await client.stop()
     }
 

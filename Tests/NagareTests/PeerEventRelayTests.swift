@@ -8,9 +8,9 @@ import Testing
     @Test func `events reach the handler in their order`() {
         let relay = PeerEventRelay()
         let peers = Mutex<[PeerID]>([])
-        relay.carry([(PeerID(rawValue: 1), .connected)])
+        relay.carry([(PeerID(rawValue: 1), .connected(over: .udp))])
         relay.connect { peer, _ in peers.withLock { $0.append(peer) } }
-        relay.carry([(PeerID(rawValue: 2), .connected), (PeerID(rawValue: 3), .connected)])
+        relay.carry([(PeerID(rawValue: 2), .connected(over: .udp)), (PeerID(rawValue: 3), .connected(over: .udp))])
         #expect(peers.withLock { Array($0) } == [PeerID(rawValue: 2), PeerID(rawValue: 3)])
     }
 

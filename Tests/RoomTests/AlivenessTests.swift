@@ -33,7 +33,7 @@ struct AlivenessTests {
         var bench = bench()
         let observer = try bench.member(.sendrecv) { $0.options = MemberOptions() }
         let viewer = try bench.viewer()
-        _ = bench.receive(.connected, from: viewer)
+        _ = bench.receive(.connected(over: .udp), from: viewer)
         let sender = try bench.member(.sendrecv) {
             $0.options = MemberOptions()
             $0.keepsPlace = keepsPlace
@@ -119,7 +119,7 @@ struct AlivenessTests {
         let id = try bench.member(.sendrecv) { $0.options = MemberOptions() }
         let viewer = try bench.reserve(whep)
         _ = try bench.activate(viewer)
-        _ = bench.receive(.connected, from: viewer)
+        _ = bench.receive(.connected(over: .udp), from: viewer)
         let quality = LinkQuality(uplink: .good, downlink: .bad)
         for (id, isTold) in [(plain, false), (id, true), (viewer, true)] {
             let effects = bench.model.received(.qualityChanged(quality), from: bench.peers[id]!)

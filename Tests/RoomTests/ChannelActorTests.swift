@@ -128,13 +128,13 @@ struct ChannelActorTests {
         await bench.rooms.settle()
         // The plane stops answering while the viewers are connected to the publisher.
         await planes[0].closeGate(forTracksOf: 0)
-        await bench.report(.connected, from: publisher.peer)
+        await bench.report(.connected(over: .udp), from: publisher.peer)
         await planes[0].waitForArrival()
         let other = ChannelName("other")!
         let (_, neighbour) = try await bench.join(.sendonly, in: other)
         let (_, viewer) = try await bench.join(.recvonly, in: other)
         #expect(neighbour.location == 1 && viewer.location == 1)
-        await bench.report(.connected, from: neighbour.peer)
+        await bench.report(.connected(over: .udp), from: neighbour.peer)
         let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
         while await planes[1].sources[slot] == nil { await Task.yield() }
         await planes[0].openGate()
@@ -199,7 +199,7 @@ struct ChannelActorTests {
         let bench = RoomsBench(rooms: { _ in rooms })
         for role in [Role.recvonly, .sendonly, .sendrecv] {
             let (id, session) = try await bench.join(role, in: names[0])
-            await bench.report(.connected, from: session.peer)
+            await bench.report(.connected(over: .udp), from: session.peer)
             let text = "\(id.value) \(session.local.credentials) \(session.iceVersion)"
             trace.withLock { $0.append(text) }
         }

@@ -42,7 +42,7 @@ struct DataChannelTests {
             firstMediaKind: .video,
             mids: []
         )
-        await bench.report(.connected, from: reservation.peer)
+        await bench.report(.connected(over: .udp), from: reservation.peer)
         await bench.rooms.settle()
         return Member(id: reservation.participant, peer: reservation.peer, events: events)
     }

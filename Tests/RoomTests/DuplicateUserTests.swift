@@ -34,7 +34,7 @@ struct DuplicateUserTests {
         let second = try bench.reserve(request)
         _ = try bench.activate(second)
         #expect(isPresent(first, in: bench), "a newcomer that does not connect replaces nobody")
-        let effects = bench.receive(.connected, from: second)
+        let effects = bench.receive(.connected(over: .udp), from: second)
         #expect(effects.contains(.ended(first, .replaced)) != stays)
         #expect(isPresent(first, in: bench) == stays && isPresent(second, in: bench) && isPresent(other, in: bench))
     }
@@ -110,7 +110,7 @@ struct DuplicateUserTests {
         for _ in 0..<3 { newcomers.append(try bench.reserve(request(.sendrecv))) }
         #expect(newcomers.map { isPresent($0, in: bench) } == [false, false, true] && isPresent(first, in: bench))
         _ = try bench.activate(newcomers[2])
-        _ = bench.receive(.connected, from: newcomers[2])
+        _ = bench.receive(.connected(over: .udp), from: newcomers[2])
         #expect(!isPresent(first, in: bench) && bench.model.participants.count == 1)
     }
 }

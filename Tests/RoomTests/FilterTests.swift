@@ -207,9 +207,9 @@ struct FilterTests {
         let viewer = try bench.reserve(request)
         let peer = try #require(bench.peers[viewer])
         var effects = try bench.model.setupCompleted(viewer, publications: [], slots: [])
-        if isConnectedFirst { effects += bench.model.received(.connected, from: peer) }
+        if isConnectedFirst { effects += bench.model.received(.connected(over: .udp), from: peer) }
         effects += try bench.see(sender, by: viewer).effects
-        if !isConnectedFirst { effects += bench.model.received(.connected, from: peer) }
+        if !isConnectedFirst { effects += bench.model.received(.connected(over: .udp), from: peer) }
         let own = effects.notifications.filter { $0.to == [viewer] }.map(\.content)
         guard case .created? = own.first else {
             Issue.record("\(own)")

@@ -98,7 +98,7 @@ struct FollowCurrentPropertyTests {
         private mutating func connect(_ index: Int) {
             if members[index].isActive, !members[index].isConnected { members[index].liveSince = step }
             members[index].isConnected = true
-            perform(bench.receive(.connected, from: members[index].id))
+            perform(bench.receive(.connected(over: .udp), from: members[index].id))
         }
 
         mutating func leave(_ reason: EndReason, using generator: inout SeededGenerator) {

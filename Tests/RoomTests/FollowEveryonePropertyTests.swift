@@ -260,7 +260,7 @@ extension PropertyWorld {
         guard let id = pick(using: &generator), let person = people[id] else { return }
         if person.isActive, !person.isConnected { arrived(id) }
         people[id]?.isTransportUp = true
-        perform(model.received(.connected, from: peers[id]!))
+        perform(model.received(.connected(over: .udp), from: peers[id]!))
     }
 
     private mutating func leave(using generator: inout SeededGenerator) {

@@ -40,7 +40,7 @@ struct FollowEveryoneTests {
         #expect(bench.model.visibleStreams(to: member).map(\.sender) == [whip])
         #expect(bench.sources(of: whep) == [member, member])
         #expect(bench.model.counts(of: ModelBench.channel) == ChannelCounts(sendrecv: 1, sendonly: 1))
-        _ = bench.receive(.connected, from: whep)
+        _ = bench.receive(.connected(over: .udp), from: whep)
         #expect(bench.model.counts(of: ModelBench.channel).recvonly == 1, "viewers are members too")
     }
 
@@ -242,7 +242,7 @@ struct CostTests {
             let id = try bench.reserve(.recvonly)
             let slot = Slot(mid: ModelBench.video, kind: .video)
             _ = try bench.model.setupCompleted(id, publications: [], slots: [slot], hasEventReader: false)
-            _ = bench.receive(.connected, from: id)
+            _ = bench.receive(.connected(over: .udp), from: id)
             viewers.append(id)
             // Itself, its slot, and the publisher that is notified of it.
             #expect(bench.model.workDone - before <= 3)

@@ -141,7 +141,7 @@ struct ImportanceTests {
         let sender = try bench.member(.sendonly)
         let silent = try bench.reserve(JoinRequest(channel: ModelBench.channel, role: .sendonly, following: .everyone))
         _ = try bench.activate(silent, kinds: [.audio])
-        _ = bench.receive(.connected, from: silent)
+        _ = bench.receive(.connected(over: .udp), from: silent)
         let viewer = try bench.member(.recvonly)
         _ = try bench.see(sender, by: viewer)
         #expect(speak(&bench, silent).connects == [])

@@ -67,7 +67,7 @@ struct InterruptedPlaceTests {
         #expect(try channel(bench).places.first?.state == .interrupted)
         _ = try bench.model.setupCompleted(id, publications: [], slots: [])
         #expect(try channel(bench).places.first?.state == .interrupted, "its transport is not up yet")
-        _ = bench.model.received(.connected, from: place.peer)
+        _ = bench.model.received(.connected(over: .udp), from: place.peer)
         #expect(try channel(bench).places.map(\.state) == [.connected, .connected])
 
         _ = bench.model.left(id, reason: .pongTimedOut)

@@ -123,8 +123,14 @@ struct InboxTests {
 
     @Test func `the last network level is kept, after the connection`() {
         let levels = (0...3).map { PeerEvent.networkChanged(level: $0) }
-        #expect(taken(levels + [.connected]) == [.connected, levels[3]])
+        #expect(taken(levels + [.connected(over: .tcp)]) == [.connected(over: .tcp), levels[3]])
         #expect(taken([levels[3], .closed(.consentExpired), levels[0]]) == [.closed(.consentExpired)])
+    }
+
+    @Test func `of many changes of the transport the last one is kept, after the connection`() {
+        let connected = PeerEvent.connected(over: .udp)
+        let changes = (0..<1_001).map { PeerEvent.transportChanged($0 % 2 == 0 ? .tcp : .udp) }
+        #expect(taken([connected] + changes) == [connected, .transportChanged(.tcp)])
     }
 
     @Test func `the last unused layers of each track are kept`() {

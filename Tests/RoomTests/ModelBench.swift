@@ -67,7 +67,7 @@ struct ModelBench {
 
     mutating func livePublisher(in channel: ChannelName = Self.channel) throws -> ParticipantID {
         let id = try publisher(in: channel)
-        _ = receive(.connected, from: id)
+        _ = receive(.connected(over: .udp), from: id)
         return id
     }
 
@@ -117,7 +117,7 @@ extension ModelBench {
             Publication(mid: Self.video, kind: .video, rids: isSimulcast ? rids : []),
         ]
         var effects = try model.setupCompleted(id, publications: publications, slots: [])
-        effects += model.received(.connected, from: peers[id]!)
+        effects += model.received(.connected(over: .udp), from: peers[id]!)
         return (id, effects)
     }
 

@@ -87,7 +87,7 @@ struct NetworkShareTests {
         for _ in 0..<5 {
             let id = try bench.reserve(Self.request("a", Self.network(1)))
             _ = try bench.activate(id)
-            _ = bench.receive(.connected, from: id)
+            _ = bench.receive(.connected(over: .udp), from: id)
         }
     }
 
@@ -107,7 +107,7 @@ struct NetworkShareTests {
             }
             #expect(ended.count == 1)
             _ = try bench.activate(id)
-            _ = bench.receive(.connected, from: id)
+            _ = bench.receive(.connected(over: .udp), from: id)
         }
         #expect(bench.model.admissions.abandoned == [.crowdedOut: 15])
         #expect(bench.model.counts.connections.sendonly == 15 && bench.model.counts.sessions == 100)
@@ -118,7 +118,7 @@ struct NetworkShareTests {
         let (many, one) = (Self.network(1), Self.network(2))
         let connected = try bench.reserve(Self.request("a", many))
         _ = try bench.activate(connected)
-        _ = bench.receive(.connected, from: connected)
+        _ = bench.receive(.connected(over: .udp), from: connected)
         let waiting = try ["a", "b", "b", "b"].map { try bench.reserve(Self.request($0, many)) }
         let ended = { (effects: [ChannelModel.Effect]) in
             effects.compactMap { effect in
@@ -187,7 +187,7 @@ struct NetworkShareTests {
         let looks = bench.model.tick(at: Self.at(125))
         #expect(looks == [.checkTransport(answered, peer, location: bench.locations[peer]!)])
         #expect(bench.model.tick(at: Self.at(150)) == [], "once")
-        _ = bench.receive(.connected, from: answered)
+        _ = bench.receive(.connected(over: .udp), from: answered)
         for id in [answered, connected] { _ = bench.model.left(id, reason: .left) }
         #expect(bench.model.isEmpty)
         #expect(bench.model.admissions.abandoned == [.unanswered: 1])

@@ -18,7 +18,7 @@ struct NotificationTests {
         let first = try bench.member(.sendrecv) { $0.clientID = "one" }
         let second = try bench.reserve(.recvonly, following: .everyone)
         #expect(try bench.model.setupCompleted(second, publications: [], slots: []).notifications.isEmpty)
-        let effects = bench.model.received(.connected, from: bench.peers[second]!)
+        let effects = bench.model.received(.connected(over: .udp), from: bench.peers[second]!)
         let session = try #require(bench.model.session(of: ModelBench.channel)?.id)
         let old = Member(
             id: first,
@@ -44,7 +44,7 @@ struct NotificationTests {
             .connected(second), .notify(created([old]), to: [second]), .notify(created(nil), to: [first]),
         ]
         #expect(effects.filter { if case .report = $0 { false } else { true } } == expected)
-        #expect(bench.model.received(.connected, from: bench.peers[second]!) == [], "once")
+        #expect(bench.model.received(.connected(over: .udp), from: bench.peers[second]!) == [], "once")
         let end = bench.model.left(second, reason: .left)
         let destroyed = Notification.Content.destroyed(
             new,
@@ -54,6 +54,25 @@ struct NotificationTests {
         )
         #expect(end.notifications.map(\.content) == [destroyed])
         #expect(end.notifications.map(\.to) == [[first]])
+    }
+
+    @Test func `a member is announced with what it is connected over, and leaves with what it is over then`() throws {
+        var bench = ModelBench()
+        let id = try bench.reserve(.recvonly)
+        _ = try bench.model.setupCompleted(id, publications: [], slots: [])
+        let effects = bench.model.received(.connected(over: .tcp), from: bench.peers[id]!)
+        guard case .connectionCreated(let created)? = effects.reports.last else {
+            Issue.record("\(effects.reports)")
+            return
+        }
+        #expect(created.connection.member.transport == .tcp)
+        #expect(bench.model.received(.transportChanged(.udp), from: bench.peers[id]!) == [], "nobody is told at once")
+        guard case .connectionDestroyed(let destroyed, .left)? = bench.model.left(id, reason: .left).reports.first
+        else {
+            Issue.record("it was connected")
+            return
+        }
+        #expect(destroyed.connection.member.transport == .udp)
     }
 
     @Test func `streams change before the notification of their sender`() throws {
@@ -127,7 +146,7 @@ struct NotificationTests {
         let told = { (effects: [ChannelModel.Effect]) in
             effects.notifications.filter { if case .codecUnsupported = $0.content { true } else { false } }
         }
-        let first = told(bench.model.received(.connected, from: bench.peers[id]!))
+        let first = told(bench.model.received(.connected(over: .udp), from: bench.peers[id]!))
         #expect(first.map(\.content) == [.codecUnsupported(.av1, source: sender, destination: id)])
         #expect(first.map(\.to) == [[id]])
         let later = told(bench.model.codecsRefused(by: id, [(sender, .vp9), (gone, .vp9)]))
@@ -243,14 +262,14 @@ struct NotificationTests {
         let id = try bench.reserve(request)
         _ = try bench.activate(id)
         bench.model.now = moment(200)
-        _ = bench.receive(.connected, from: id)
+        _ = bench.receive(.connected(over: .udp), from: id)
         #expect(bench.model.tick(at: moment(209)) == [])
         #expect(bench.model.tick(at: moment(210)).contains(.ended(id, .lifetimeExpired)))
         for lifetime in [Duration.zero, .seconds(-5), .seconds(Int64.max)] {
             request.lifetime = lifetime
             let id = try bench.reserve(request)
             _ = try bench.activate(id)
-            _ = bench.receive(.connected, from: id)
+            _ = bench.receive(.connected(over: .udp), from: id)
             _ = bench.model.left(id, reason: .left)
         }
         #expect(bench.model.isEmpty)

@@ -132,7 +132,7 @@ struct OperatorTests {
         )
         #expect(place.participant == guest)
         var effects = try bench.model.setupCompleted(guest, publications: [], slots: [])
-        effects += bench.model.received(.connected, from: place.peer)
+        effects += bench.model.received(.connected(over: .udp), from: place.peer)
         let told = Self.contents(effects, to: guest)
         #expect(told.contains(.muted(.audio, isMuted: true, by: .operator)))
         #expect(told.contains { if case .channelJoined(let joined) = $0 { joined.role == .audience } else { false } })
@@ -232,7 +232,7 @@ struct OperatorTests {
         }
         let id = try bench.reserve(whip("a"))
         _ = try bench.activate(id)
-        _ = bench.receive(.connected, from: id)
+        _ = bench.receive(.connected(over: .udp), from: id)
         let channel = try #require(bench.model.channels[ModelBench.channel])
         #expect(channel.resumable(by: whip("a")) == id && channel.resumable(by: whip("b")) == nil)
         #expect(throws: RoomError.appMismatch) { try bench.reserve(whip("b")) }

@@ -52,11 +52,11 @@ import Wire
         var bench = ModelBench(limits: RoomLimits(publishersMax: 1, publishersPerAppMax: 1))
         let first = try bench.reserve(request(app: "live", user: "alice", .replace))
         _ = try bench.activate(first)
-        _ = bench.receive(.connected, from: first)
+        _ = bench.receive(.connected(over: .udp), from: first)
         #expect(throws: RoomError.appPublishersFull) { try bench.reserve(request(app: "live", user: "bob", .replace)) }
         let second = try bench.reserve(request(app: "live", user: "alice", .replace))
         _ = try bench.activate(second)
-        #expect(bench.receive(.connected, from: second).contains(.ended(first, .replaced)))
+        #expect(bench.receive(.connected(over: .udp), from: second).contains(.ended(first, .replaced)))
         #expect(throws: RoomError.nodePublishersFull) { try bench.reserve(request()) }
     }
 

@@ -100,7 +100,7 @@ struct RefreshTests {
         let id = try bench.reserve(request)
         _ = try bench.activate(id)
         try bench.model.accessRefreshed(of: id, until: AccessExpiry(unixSeconds: 1_200))
-        _ = bench.receive(.connected, from: id)
+        _ = bench.receive(.connected(over: .udp), from: id)
         let after = run(&bench, id, through: 300)
         #expect(after.warnings == [170] && after.end == 200)
         #expect(throws: RoomError.participantUnknown) { try bench.model.accessRefreshed(of: id, until: nil) }

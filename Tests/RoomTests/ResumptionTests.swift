@@ -58,7 +58,7 @@ struct ResumptionTests {
             publications: zip(mids, [MediaKind.audio, .video]).map { Publication(mid: $0, kind: $1) },
             slots: []
         )
-        effects += bench.model.received(.connected, from: place.peer)
+        effects += bench.model.received(.connected(over: .udp), from: place.peer)
         return (id, effects)
     }
 

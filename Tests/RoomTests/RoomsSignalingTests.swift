@@ -27,7 +27,7 @@ extension RoomsBench {
             firstMediaKind: .video,
             mids: [Self.mid]
         )
-        await report(.connected, from: reservation.peer)
+        await report(.connected(over: .udp), from: reservation.peer)
         return (reservation.participant, reservation.peer, events)
     }
 
@@ -207,7 +207,7 @@ struct RoomsSignalingTests {
     @Test func `a participant whose events have no reader does not end for it`() async throws {
         let bench = RoomsBench(limits: RoomLimits(eventsWaitingMax: 5))
         let (session, viewer) = try await bench.join(.recvonly)
-        await bench.report(.connected, from: viewer.peer)
+        await bench.report(.connected(over: .udp), from: viewer.peer)
         for _ in 0..<20 { try await bench.rooms.push("1", to: .channel(RoomsBench.channel, nil)) }
         #expect(await bench.rooms.resource(session) != nil)
         await bench.rooms.shutdown()

@@ -125,13 +125,13 @@ struct RoomsTests {
         let bench = RoomsBench()
         let (_, viewer) = try await bench.join(.recvonly)
         let (first, publisher) = try await bench.join(.sendonly)
-        await bench.report(.connected, from: publisher.peer)
+        await bench.report(.connected(over: .udp), from: publisher.peer)
         await bench.rooms.settle()
         let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
         let source = { PlacedTrack(track: TrackID(peer: $0, mid: RoomsBench.mid), location: 0) }
         #expect(await bench.plane.sources == [slot: source(publisher.peer)])
         let (_, second) = try await bench.join(.sendonly)
-        await bench.report(.connected, from: second.peer)
+        await bench.report(.connected(over: .udp), from: second.peer)
         await bench.rooms.settle()
         #expect(await bench.plane.sources == [slot: source(second.peer)])
         await bench.plane.lose(second.peer)
@@ -150,7 +150,7 @@ struct RoomsTests {
         let bench = RoomsBench()
         for round in 0..<1000 {
             let (session, joined) = try await bench.join(round % 3 == 0 ? .sendonly : .recvonly)
-            await bench.report(.connected, from: joined.peer)
+            await bench.report(.connected(over: .udp), from: joined.peer)
             if round % 2 == 0 {
                 #expect(await bench.rooms.end(session))
             } else {
@@ -198,7 +198,7 @@ struct RoomsTests {
         await bench.plane.closeGate()
         let activation = Task { try await bench.activate(reservation, .sendonly) }
         await bench.plane.waitForArrival()
-        await bench.report(.connected, from: reservation.peer)
+        await bench.report(.connected(over: .udp), from: reservation.peer)
         await bench.report(.closed(.handshakeFailed), from: reservation.peer)
         await bench.plane.openGate()
         await #expect(throws: RoomError.endedDuringSetup) { try await activation.value }
@@ -265,7 +265,7 @@ struct RoomsTests {
         let bench = RoomsBench()
         await bench.report(.closed(.closedByPeer), from: PeerID(rawValue: 1234))
         await bench.rooms.shutdown()
-        await bench.report(.connected, from: PeerID(rawValue: 1))
+        await bench.report(.connected(over: .udp), from: PeerID(rawValue: 1))
         await bench.rooms.shutdown()
         await bench.expectNothingLeft()
     }
@@ -355,11 +355,11 @@ struct LoadMonitorTests {
         // What follows waits for the second plane, which must have them.
         try #require([publisher, waiting, neighbour, viewer].map(\.location) == [0, 1, 1, 1])
         await planes[1].closeGate(forTracksOf: 0)
-        await bench.report(.connected, from: publisher.peer)
+        await bench.report(.connected(over: .udp), from: publisher.peer)
         await planes[1].waitForArrival()
         let slot = TrackID(peer: waiting.peer, mid: RoomsBench.mid)
         #expect(await planes[1].sources[slot] == nil)
-        await bench.report(.connected, from: neighbour.peer)
+        await bench.report(.connected(over: .udp), from: neighbour.peer)
         let near = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
         while await planes[1].sources[near] == nil { await Task.yield() }
         #expect(await bench.rooms.end(far))
@@ -375,7 +375,7 @@ struct LoadMonitorTests {
         for _ in 0..<600 { _ = try await bench.join(.recvonly) }
         let (session, publisher) = try await bench.join(.sendonly)
         await bench.plane.closeGate(forTracksOf: 0)
-        await bench.report(.connected, from: publisher.peer)
+        await bench.report(.connected(over: .udp), from: publisher.peer)
         while await bench.plane.waitingCount < 256 { await Task.yield() }
         #expect(await bench.rooms.end(session))
         #expect(await bench.plane.removed.isEmpty)
@@ -391,7 +391,7 @@ struct LoadMonitorTests {
         let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let bench = RoomsBench(planes: planes)
         let (first, publisher) = try await bench.join(.sendonly)
-        await bench.report(.connected, from: publisher.peer)
+        await bench.report(.connected(over: .udp), from: publisher.peer)
         for _ in 0..<20 { _ = try await bench.join(.recvonly) }
         await bench.rooms.settle()
         let source = PlacedTrack(track: TrackID(peer: publisher.peer, mid: RoomsBench.mid), location: 0)

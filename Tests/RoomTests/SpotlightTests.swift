@@ -217,7 +217,7 @@ struct SpotlightTests {
         let early = try bench.reserve(.sendonly, following: .everyone)
         _ = try bench.activate(early)
         #expect(speak(&bench, early, true) == [])
-        let connected = bench.model.received(.connected, from: bench.peers[early]!)
+        let connected = bench.model.received(.connected(over: .udp), from: bench.peers[early]!)
         #expect(
             connected.notifications.contains { news in
                 if case .spotlightFocused(let member, _) = news.content { member.id == early } else { false }

@@ -42,6 +42,8 @@ package final class Peer {
     }
     /// Every numbered packet goes through it, in one step at a time, so accesses are not checked.
     @exclusivity(unchecked) private var reportSchedule: ReportSchedule
+    /// What the owner was told that the selected pair is over.
+    var reportedTransport = TransportProtocol.udp
     var network = NetworkQuality()
     /// Of what the peer sends, and of what it is sent.
     var uplink = LinkMeter()

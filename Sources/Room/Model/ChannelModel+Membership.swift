@@ -239,9 +239,10 @@ extension ChannelModel {
         guard let id = participantOfPeer[peer] else { return [] }
         var effects: [Effect] = []
         switch event {
-        case .connected:
+        case .connected(let transport):
             guard let participant = participants[id], !participant.isTransportUp else { return [] }
             participants[id]?.isTransportUp = true
+            participants[id]?.member.transport = transport
             guard participant.isActive else { return [] }
             connected(id, into: &effects)
             if participant.role.publishes { changed(into: &effects) }
@@ -258,6 +259,8 @@ extension ChannelModel {
         case .unusedLayers(let mid, let rids):
             guard participants[id]?.publications.contains(where: { $0.mid == mid }) == true else { return [] }
             effects.append(.unusedLayersChanged(id, mid: mid, rids: rids))
+        case .transportChanged(let transport):
+            participants[id]?.member.transport = transport
         case .networkChanged(let level):
             networkChanged(of: id, to: level, into: &effects)
         case .qualityChanged(let quality):

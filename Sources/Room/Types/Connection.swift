@@ -15,6 +15,8 @@ public struct Member: Hashable, Sendable, Codable {
     public internal(set) var updatedMetadataJSON: String?
     /// JSON text from its authorization.
     public internal(set) var authorizedMetadataJSON: String?
+    /// What its media comes and goes over; meaningful once it is connected.
+    public internal(set) var transport: TransportProtocol
 
     /// What the client says of itself at present, as JSON text.
     public var metadataJSON: String? { updatedMetadataJSON ?? notifyMetadataJSON }
@@ -27,7 +29,8 @@ public struct Member: Hashable, Sendable, Codable {
         sendsAudio: Bool,
         sendsVideo: Bool,
         notifyMetadataJSON: String? = nil,
-        authorizedMetadataJSON: String? = nil
+        authorizedMetadataJSON: String? = nil,
+        transport: TransportProtocol = .udp
     ) {
         self.id = id
         self.clientID = clientID
@@ -37,6 +40,7 @@ public struct Member: Hashable, Sendable, Codable {
         self.sendsVideo = sendsVideo
         self.notifyMetadataJSON = notifyMetadataJSON
         self.authorizedMetadataJSON = authorizedMetadataJSON
+        self.transport = transport
     }
 }
 

@@ -1,3 +1,4 @@
+public import MediaTypes
 public import Room
 import Synchronization
 
@@ -77,6 +78,8 @@ public final class SignalingStatistics: Sendable {
         public var sessionsCreated: UInt64 = 0
         public var sessionsDestroyed: UInt64 = 0
         public var connectionsCreated: UInt64 = 0
+        /// Those that are created, by what they connected over.
+        public var connectionsOver: [TransportProtocol: UInt64] = [:]
         public var connectionsUpdated: UInt64 = 0
         public var connectionsDestroyed: UInt64 = 0
         /// Connections that never connected or were refused.
@@ -124,6 +127,7 @@ public final class SignalingStatistics: Sendable {
             case .sessionDestroyed: counts.sessionsDestroyed += 1
             case .connectionCreated(let report):
                 counts.connectionsCreated += 1
+                counts.connectionsOver[report.connection.member.transport, default: 0] += 1
                 counts.setupTime += report.connection.setupTime ?? .zero
                 counts.successfulClients[Client(report.connection.agent), default: 0] += 1
             case .connectionUpdated: counts.connectionsUpdated += 1

@@ -6,9 +6,6 @@ extension SoraServerMessage {
     /// The maximum total metadata of present members for a new client, in bytes. Further members come without metadata.
     static let memberMetadataBytesMax = 1024 * 1024
 
-    /// The transport between clients and the node, directly or through its TURN server: media ports and TURN have UDP alone.
-    static let turnTransport = "udp"
-
     /// The `notify` message of a notification.
     static func notify(_ notification: Notification) -> String {
         var message = JSONObjectWriter()
@@ -111,7 +108,7 @@ extension SoraServerMessage {
         message.add("channel_sendrecv_connections", counts.sendrecv)
         message.add("channel_sendonly_connections", counts.sendonly)
         message.add("channel_recvonly_connections", counts.recvonly)
-        message.add("turn_transport_type", turnTransport)
+        message.add("turn_transport_type", member.transport.rawValue)
         addMetadata(of: member, to: &message)
     }
 

@@ -21,7 +21,7 @@ struct WebhookBodies: Sendable {
             "channel_sendrecv_connections": .integer(report.counts.sendrecv),
             "channel_sendonly_connections": .integer(report.counts.sendonly),
             "channel_recvonly_connections": .integer(report.counts.recvonly),
-            "turn_transport_type": .string(SoraServerMessage.turnTransport),
+            "turn_transport_type": .string(member.transport.rawValue),
             "audio": Self.media(.audio, member.sendsAudio, connection),
             "video": Self.media(.video, member.sendsVideo, connection),
             "simulcast": .bool(connection.isSimulcast),

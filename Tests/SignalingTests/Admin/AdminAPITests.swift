@@ -46,7 +46,7 @@ private struct APIBench {
         try await bench.test { http in
             let publisher = try await http.publish().participant
             let viewer = try await http.watch().participant
-            for peer: UInt64 in [1, 2] { bench.rooms.eventHandler(PeerID(rawValue: peer), .connected) }
+            for peer: UInt64 in [1, 2] { bench.rooms.eventHandler(PeerID(rawValue: peer), .connected(over: .udp)) }
             await bench.rooms.takeEvents()
             try await server.testable.test(live ? .live : .router) { client in
                 try await body(
@@ -341,9 +341,9 @@ struct AdminAPITests {
             let agents = [
                 ("Sora iOS SDK 2025", "sora_ios_sdk"), ("WebRTC Native Client Momo", "webrtc_native_client_momo"),
             ]
-            for (name, _) in agents {
+            for ((name, _), transport) in zip(agents, [TransportProtocol.tcp, .udp]) {
                 let agent = ClientAgent(signaling: .sora, name: name)
-                api.statistics.take(.connectionCreated(RoomFixtures.report(agent: agent)))
+                api.statistics.take(.connectionCreated(RoomFixtures.report(agent: agent, transport: transport)))
             }
             api.statistics.take(.connectionDestroyed(RoomFixtures.report(minutes: 3), .left))
             api.statistics.take(.sessionCreated(RoomFixtures.session(), unixNanoseconds: 0))
@@ -354,6 +354,7 @@ struct AdminAPITests {
                 "total_ongoing_connections": 1, "total_failed_connections": 1, "total_duration_sec": 180,
                 "average_duration_sec": 180, "average_setup_time_msec": 200, "total_session_created": 1,
                 "total_auth_webhook_allowed": 0, "total_ignored_event_webhook": 0, "total_sent_srtp": 0,
+                "total_turn_udp_connections": 1, "total_turn_tcp_connections": 1,
             ]
             for (name, value) in expected { #expect(report[name] == value, "\(name)") }
             let clients = report["sora_client"]?["total_successful_sora_client_type"]

@@ -1,3 +1,4 @@
+import MediaTypes
 import Testing
 
 @testable import Room
@@ -7,7 +8,8 @@ enum RoomFixtures {
     static func connection(
         channel: String = "lobby",
         role: Role = .sendonly,
-        agent: ClientAgent = ClientAgent(signaling: .sora)
+        agent: ClientAgent = ClientAgent(signaling: .sora),
+        transport: TransportProtocol = .udp
     ) -> Connection {
         var generator = SystemRandomNumberGenerator()
         return Connection(
@@ -17,7 +19,8 @@ enum RoomFixtures {
                 bundleID: "b",
                 role: role,
                 sendsAudio: true,
-                sendsVideo: false
+                sendsVideo: false,
+                transport: transport
             ),
             channel: ChannelName(channel)!,
             session: ChannelSessionID(using: &generator),
@@ -43,10 +46,11 @@ enum RoomFixtures {
         channel: String = "lobby",
         minutes: Int64 = 0,
         role: Role = .sendonly,
-        agent: ClientAgent = ClientAgent(signaling: .sora)
+        agent: ClientAgent = ClientAgent(signaling: .sora),
+        transport: TransportProtocol = .udp
     ) -> ConnectionReport {
         ConnectionReport(
-            connection: connection(channel: channel, role: role, agent: agent),
+            connection: connection(channel: channel, role: role, agent: agent, transport: transport),
             duration: .seconds(60 * minutes),
             counts: ChannelCounts(sendonly: 1),
             unixNanoseconds: 1_700_000_000_000_000_000

@@ -332,10 +332,10 @@ struct AyameLiveTests {
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 let answer = try await Self.offer(alice, &aliceInput)
                 #expect(answer.contains("a=sendrecv") && answer.contains("a=ice-lite"))
-                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected)
+                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
                 try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
                     _ = try await Self.offer(bob, &bobInput)
-                    bench.rooms.eventHandler(PeerID(rawValue: 2), .connected)
+                    bench.rooms.eventHandler(PeerID(rawValue: 2), .connected(over: .udp))
                     let (first, second) = (PeerID(rawValue: 1), PeerID(rawValue: 2))
                     while await bench.plane.sources.count < 4 { await Task.yield() }
                     for mid in ["0", "1"].compactMap(MID.init) {
@@ -366,10 +366,10 @@ struct AyameLiveTests {
         try await withLiveServer(ayame: ayame) { bench, port, _ in
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 let first = try await Self.offer(alice, &aliceInput, #","clientId":"a""#)
-                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected)
+                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
                 try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
                     _ = try await Self.offer(bob, &bobInput)
-                    bench.rooms.eventHandler(PeerID(rawValue: 2), .connected)
+                    bench.rooms.eventHandler(PeerID(rawValue: 2), .connected(over: .udp))
                     while await bench.plane.sources.count < 4 { await Task.yield() }
                     let (connects, before) = (await bench.plane.connectCount, await bench.plane.peers)
 
@@ -468,7 +468,7 @@ struct AyameLiveTests {
         try await withLiveServer(ayame: ayame) { bench, port, _ in
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 _ = try await Self.offer(alice, &aliceInput, #","standalone":true"#)
-                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected)
+                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
                 try await alice.send(#"{"type":"connected"}"#)
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "CONNECTED"))
             }

@@ -166,7 +166,7 @@ struct EventStreamTests {
                 let publisher = try await bench.test { try await $0.publish() }
                 let joined = await input.read(until: "\n\n")
                 #expect(joined.contains(publisher.participant) && joined.contains(#""publishing":false"#))
-                await bench.report(.connected)
+                await bench.report(.connected(over: .udp))
                 #expect(await input.read(until: "\n\n").contains(#""publishing":true"#))
                 _ = try await bench.test { try await $0.watch() }
                 #expect(await input.read(until: "\n\n").contains(#""viewers":1"#))

@@ -70,7 +70,7 @@ struct ChannelDocumentTests {
             #expect(empty.text == #"{"channel":"lobby","participants":[],"revision":0,"viewers":0}"#)
             let publisher = try await http.publish("/whip/lobby?name=Mika")
             _ = try await http.watch()
-            await bench.report(.connected, .trackStarted(mid: .init("1")!, codec: .vp8))
+            await bench.report(.connected(over: .udp), .trackStarted(mid: .init("1")!, codec: .vp8))
             let text = try await http.send(.get, "/api/channels/lobby").text
             let expected =
                 #"{"channel":"lobby","current":"\#(publisher.participant)","participants":[{"#

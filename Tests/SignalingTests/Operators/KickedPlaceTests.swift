@@ -26,7 +26,7 @@ struct KickedPlaceTests {
             let sdp = SDPAnswer.make(to: try #require(offer["sdp"]?.string), own: own)
             try await client.send(JSONValue.object(["type": "answer", "sdp": .string(sdp)]).text)
             while await bench.plane.peers[PeerID(rawValue: 1)] == nil { await Task.yield() }
-            bench.rooms.eventHandler(PeerID(rawValue: 1), .connected)
+            bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
             let joined = try await input.event("channel.joined")
             return try #require(joined["resume_token"]?.string)
         }

@@ -39,7 +39,7 @@ import Wire
             let path = "/v1/channels/lobby/members/alice"
             let connecting = try await bench.call(.get, path)["connections"]?.array?.first
             #expect(connecting?["state"] == "connecting" && connecting?["connected"] == false)
-            rooms.eventHandler(PeerID(rawValue: 1), .connected)
+            rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
             await rooms.takeEvents()
             let connected = try await bench.call(.get, path)["connections"]?.array?.first
             #expect(connected?["state"] == "connected" && connected?["connected"] == true)

@@ -42,7 +42,7 @@ struct SoraLiveTests {
     @concurrent private static func connect(_ number: UInt64, _ bench: SignalingBench) async {
         let peer = PeerID(rawValue: number)
         while await bench.plane.peers[peer] == nil { await Task.yield() }
-        bench.rooms.eventHandler(peer, .connected)
+        bench.rooms.eventHandler(peer, .connected(over: .udp))
     }
 
     @Test func `two members are notified of each other's join and leave`() async throws {

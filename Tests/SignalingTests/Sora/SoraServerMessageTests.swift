@@ -299,6 +299,24 @@ import Wire
         ] { #expect(try Self.notify(content)["data"] == nil) }
     }
 
+    @Test func `a member that is connected over TCP is announced so`() throws {
+        let member = Member(
+            id: SoraBench.id,
+            clientID: "alice",
+            bundleID: "bundle",
+            role: .recvonly,
+            sendsAudio: false,
+            sendsVideo: false,
+            transport: .tcp
+        )
+        let session = SoraBench.reservation.session
+        for content: Notification.Content in [
+            .created(member, minutes: 0, session: session, counts: Self.counts, others: []),
+            .updated(member, minutes: 1, session: session, counts: Self.counts),
+            .destroyed(member, minutes: 2, session: session, counts: Self.counts),
+        ] { #expect(try Self.notify(content)["turn_transport_type"] == "tcp") }
+    }
+
     @Test func `codec.unsupported names the codec and the sender`() throws {
         let message = try Self.notify(
             .codecUnsupported(.h265, source: SoraBench.other, destination: SoraBench.id)

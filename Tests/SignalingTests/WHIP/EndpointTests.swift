@@ -228,7 +228,7 @@ struct EndpointTests {
             _ = try await http.publish()
             _ = try await http.watch("/whep/lobby?height=360")
             _ = try await http.watch("/whep/lobby")
-            await bench.report(.connected)
+            await bench.report(.connected(over: .udp))
             await bench.rooms.settle()
             let video = await bench.plane.preferences.filter { $0.value.importance == .stage }
             let ordered = video.sorted { $0.key.peer.rawValue < $1.key.peer.rawValue }.map(\.value.height)

@@ -31,7 +31,7 @@ struct SessionEventTests {
             let session = try OpenSession(response)
             let link = try #require(response.headers[HTTPField.Name("Link")!])
             #expect(link.contains("<\(session.path)/events>") && link.contains("ext:nagare:events"))
-            await bench.report(.connected)
+            await bench.report(.connected(over: .udp))
             try await withConnection(to: port) { client, input in
                 try await client.send(request("\(session.path)/events"))
                 #expect(await input.read(until: "\r\n\r\n").lowercased().contains("content-type: text/event-stream"))
@@ -101,7 +101,7 @@ struct SessionEventTests {
     @Test func `a new stream of a session begins with the quality of its network`() async throws {
         try await withLiveServer { bench, port, _ in
             let session = try await bench.test { try await $0.watch() }
-            await bench.report(.connected, .qualityChanged(LinkQuality(downlink: .poor)))
+            await bench.report(.connected(over: .udp), .qualityChanged(LinkQuality(downlink: .poor)))
             try await withConnection(to: port) { client, input in
                 try await client.send(request("\(session.path)/events"))
                 let event = "event: network.quality\ndata: {\"downlink\":3,\"uplink\":0}\n\n"

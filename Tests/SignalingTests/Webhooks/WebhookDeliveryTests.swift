@@ -162,7 +162,7 @@ struct WebhookDeliveryTests {
         let bench = try SignalingBench()
         try await bench.test { http in
             _ = try await http.publish()
-            await bench.report(.connected)
+            await bench.report(.connected(over: .tcp))
             let lobby = try #require(ChannelName("lobby"))
             let session = try #require(await bench.rooms.channelSession(of: lobby))
             let script = Script([
