@@ -1,13 +1,17 @@
 #define _GNU_SOURCE
 #include "Counters.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <netinet/udp.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #if __has_include(<valgrind/callgrind.h>)
@@ -47,6 +51,30 @@ uint64_t nagare_thread_nanoseconds(void) {
 uint64_t nagare_heap_bytes(void) {
     struct mallinfo2 heap = mallinfo2();
     return heap.uordblks + heap.hblkhd;
+}
+
+int nagare_sink_open(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int sink = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int bytes = 1;
+    if (sink < 0 || sender < 0) return -1;
+    if (setsockopt(sink, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) != 0) return -1;
+    if (bind(sink, (struct sockaddr *)&address, sizeof address) != 0) return -1;
+    if (getsockname(sink, (struct sockaddr *)&address, &length) != 0) return -1;
+    return connect(sender, (struct sockaddr *)&address, length) == 0 ? sender : -1;
+}
+
+int64_t nagare_sink_send(int fd, const void *bytes, size_t length, uint16_t segment_bytes) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(uint16_t))];
+    } control = {.header = {.cmsg_level = SOL_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(sizeof(uint16_t))}};
+    memcpy(CMSG_DATA(&control.header), &segment_bytes, sizeof segment_bytes);
+    struct iovec part = {.iov_base = (void *)bytes, .iov_len = length};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    return sendmsg(fd, &message, 0);
 }
 
 // Instrumentation stops as well as collection, because callgrind always counts calls in instrumented code.

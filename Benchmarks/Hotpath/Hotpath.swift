@@ -13,6 +13,7 @@ enum Hotpath {
         hotpath judge REPORT CALLGRIND THRESHOLDS [--update]
                                              print the tables and compare them with the thresholds
         hotpath data REPORT                  measure data channels and print the figures beside their goals
+        hotpath turn REPORT                  the same for clients over TURN and TCP
         hotpath summarise EXPORT CALLGRIND RESULTS
                                              print the microbenchmarks' table and write it as JSON
 
@@ -28,7 +29,8 @@ enum Hotpath {
             case "judge" where arguments.count >= 4:
                 let succeeded = try judge(arguments[1], arguments[2], arguments[3], arguments.contains("--update"))
                 exit(succeeded ? 0 : 1)
-            case "data" where arguments.count == 2: try measureData(arguments[1])
+            case "data" where arguments.count == 2: try measure(DataFigures.all(), arguments[1])
+            case "turn" where arguments.count == 2: try measure(TURNFigures.all(), arguments[1])
             case "summarise" where arguments.count == 4:
                 let suite = try Suite(contentsOf: arguments[1], instructions: arguments[2])
                 try suite.write(to: arguments[3])
@@ -69,15 +71,14 @@ enum Hotpath {
         report.printMemory()
     }
 
-    private static func measureData(_ path: String) throws {
-        let figures = try DataFigures.all()
+    private static func measure(_ figures: [Figure], _ path: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         try (encoder.encode(figures) + Data("\n".utf8)).write(to: URL(fileURLWithPath: path))
-        print(pad("", 36) + ["measured", "goal", "ratio"].map { pad($0, 14, left: true) }.joined())
+        print(pad("", 52) + ["measured", "goal", "ratio"].map { pad($0, 14, left: true) }.joined())
         for figure in figures {
-            let values = [figure.value, figure.goal, figure.ratio].map { pad(number($0), 14, left: true) }
-            print(pad(figure.name, 36) + values.joined() + "  \(figure.unit)")
+            let values = [figure.value, figure.goal, figure.ratio].map { pad($0.map(number) ?? "–", 14, left: true) }
+            print(pad(figure.name, 52) + values.joined() + "  \(figure.unit)")
         }
     }
 

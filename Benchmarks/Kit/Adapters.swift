@@ -2,6 +2,7 @@ internal import DTLS
 internal import Forwarding
 internal import MediaTypes
 internal import SRTP
+internal import TURN
 internal import Wire
 
 // Adapters to interfaces of the product that change often.
@@ -36,4 +37,11 @@ func makeForwarder(
     configuration.srtpBackend = backend
     configuration.sendRate.isEstimating = isEstimating
     return Forwarder(configuration)
+}
+
+extension Forwarder {
+    /// Starts the TURN server of a forwarder with one media address.
+    func startTURN(at media: TransportAddress) {
+        startTURN(TURNConfiguration(addresses: [media.ip], reservedPorts: [media.port]), mediaAddresses: [media])
+    }
 }

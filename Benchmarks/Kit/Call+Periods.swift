@@ -24,7 +24,7 @@ extension Call {
             guard let egress = viewerForwarder.peer(viewer.id)?.transport.egress,
                 let report = reporters[index].makeReport(of: egress, at: now)
             else { continue }
-            inbox.append(try viewer.protectRTCP(report), from: viewer.path)
+            inbox.append(try viewer.protectRTCP(report), from: viewer.route)
             reports += 1
         }
     }

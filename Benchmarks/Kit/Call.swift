@@ -19,6 +19,8 @@ package final class Call {
         package var crossesLoops = false
         /// Whether how much each subscriber is sent follows its feedback.
         package var isEstimating = false
+        /// Whether the subscribers are behind the forwarder's own TURN server, each with a channel.
+        package var isRelayed = false
         /// Every second subscriber may be sent at most this, in bit/s; `nil` for no limit.
         package var limit: Int?
         package init() {}
@@ -42,6 +44,8 @@ package final class Call {
     /// The forwarder of the viewers' loop. The same object unless the call crosses loops.
     let viewerForwarder: Forwarder
     let batch = DatagramBatch(capacity: 1_024)
+    /// Datagrams of the batch with the headers of their channels.
+    let framed = DatagramBatch(capacity: 1_024)
     private let outward = RingLink()
     private let back = RingLink()
     /// Virtual time, in memory whose reads need no exclusivity check.
@@ -94,12 +98,14 @@ package final class Call {
             through: batch,
             at: now
         )
+        if shape.isRelayed { viewerForwarder.startTURN(at: Session.mediaAddress) }
         var viewers: [RemotePeer] = []
         for index in 0..<shape.subscribers {
             viewers.append(
                 try RemotePeer(
                     2 + UInt64(index),
                     joining: viewerForwarder,
+                    relayedTo: shape.isRelayed ? Session.mediaAddress : nil,
                     send: [Session.slot(of: index)],
                     in: &environment,
                     through: batch,
@@ -156,7 +162,7 @@ package final class Call {
     func receiveTurn() throws {
         for _ in 0..<shape.packetsPerTurn {
             let packet = maker.next()
-            inbox.append(try publisher.protectRTP(packet), from: publisher.path)
+            inbox.append(try publisher.protectRTP(packet), from: publisher.route)
             plain.append(packet)
         }
     }
@@ -213,8 +219,8 @@ package final class Call {
     /// Every client renews consent, and every viewer sends a receiver report, which also confirms its SSRC.
     package func refresh() {
         let before = forwarded
-        for peer in viewers { deliver(peer.makeCheck(), from: peer.path, to: viewerForwarder, at: now, into: batch) }
-        deliver(publisher.makeCheck(), from: publisher.path, to: publisherForwarder, at: now, into: batch)
+        for peer in viewers { deliver(peer.makeCheck(), from: peer.route, to: viewerForwarder, at: now, into: batch) }
+        deliver(publisher.makeCheck(), from: publisher.route, to: publisherForwarder, at: now, into: batch)
         for (index, viewer) in viewers.enumerated() {
             var writer = RTCPWriter()
             let block = ReportBlock(
@@ -228,7 +234,7 @@ package final class Call {
             )
             writer.appendReceiverReport(sender: SSRC(rawValue: 7), blocks: [block])
             guard let report = try? viewer.protectRTCP(writer.bytes) else { continue }
-            deliver(report, from: viewer.path, to: viewerForwarder, at: now, into: batch)
+            deliver(report, from: viewer.route, to: viewerForwarder, at: now, into: batch)
         }
         publisherForwarder.endTurn(at: now, into: batch)
         viewerForwarder.endTurn(at: now, into: batch)
@@ -300,7 +306,7 @@ package final class Call {
         for (index, viewer) in viewers.enumerated() {
             var writer = RTCPWriter()
             writer.appendNACK(sender: SSRC(rawValue: 7), media: Session.ssrc(of: index), lost: lost[index])
-            inbox.append(try viewer.protectRTCP(writer.bytes), from: viewer.path)
+            inbox.append(try viewer.protectRTCP(writer.bytes), from: viewer.route)
         }
     }
 

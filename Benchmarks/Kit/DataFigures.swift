@@ -1,20 +1,5 @@
 internal import Counters
 
-/// A figure of data channels beside its goal.
-package struct DataFigure: Codable, Sendable {
-    package let name: String
-    package let unit: String
-    package let value: Double
-    package let goal: Double
-    /// Whether the goal is the least that is wanted; otherwise the most.
-    package let isLeast: Bool
-    /// The value with the CPU time of both ends in place of the node's; `nil` where time is virtual.
-    package let bothEnds: Double?
-
-    /// 1 and more when the goal is reached.
-    package var ratio: Double { isLeast ? value / goal : goal / value }
-}
-
 /// What data channels cost.
 package enum DataFigures {
     private static let runs = 5
@@ -25,12 +10,12 @@ package enum DataFigures {
     private static let lossSeeds: [UInt64] = [1, 2, 3, 4, 5]
     private static let lossSeconds = 60
 
-    package static func all() throws -> [DataFigure] {
+    package static func all() throws -> [Figure] {
         [try deliveries(), try bulk(), try memory(), try loss(percent: 1)]
     }
 
     /// A small message to many clients, each of which acknowledges.
-    private static func deliveries() throws -> DataFigure {
+    private static func deliveries() throws -> Figure {
         let call = try DataCall(clients: receivers)
         let message = [UInt8](repeating: 5, count: smallBytes)
         let perRun = 100
@@ -47,7 +32,7 @@ package enum DataFigures {
         _ = try run()
         let times = try (0..<runs).map { _ in try run() }
         let count = Double(perRun * receivers)
-        return DataFigure(
+        return Figure(
             name: "100 B to \(receivers) clients",
             unit: "deliveries/s",
             value: count / times.map(\.node).median * 1e9,
@@ -58,7 +43,7 @@ package enum DataFigures {
     }
 
     /// Long messages to one client, as fast as its acknowledgements permit.
-    private static func bulk() throws -> DataFigure {
+    private static func bulk() throws -> Figure {
         let call = try DataCall(clients: 1)
         func run(_ bytes: Int) throws -> DataCall.Times {
             call.resetTimes()
@@ -72,7 +57,7 @@ package enum DataFigures {
         _ = try run(bulkBytes / 4)
         let times = try (0..<runs).map { _ in try run(bulkBytes) }
         let bits = Double(bulkBytes) * 8
-        return DataFigure(
+        return Figure(
             name: "bulk to one client",
             unit: "Gbit/s",
             value: bits / times.map(\.node).median,
@@ -83,7 +68,7 @@ package enum DataFigures {
     }
 
     /// What a client's association takes beyond a client without data channels.
-    private static func memory() throws -> DataFigure {
+    private static func memory() throws -> Figure {
         func measure(_ hasData: Bool) throws -> Double {
             let before = nagare_heap_bytes()
             let call = try DataCall(clients: receivers, hasData: hasData)
@@ -93,28 +78,26 @@ package enum DataFigures {
         // The first call makes tables of libraries, too.
         _ = try measure(true)
         let value = (try measure(true) - measure(false)) / Double(receivers)
-        return DataFigure(
+        return Figure(
             name: "memory of an idle association",
             unit: "bytes",
             value: value,
             goal: 4_096,
-            isLeast: false,
-            bothEnds: nil
+            isLeast: false
         )
     }
 
-    private static func loss(percent: Int) throws -> DataFigure {
+    private static func loss(percent: Int) throws -> Figure {
         let rates = try lossSeeds.map { seed in
             let association = LossyAssociation(lossPercent: percent, seed: seed)
             return try association.megabits(seconds: lossSeconds)
         }
-        return DataFigure(
+        return Figure(
             name: "one channel, 60 ms, \(percent) % loss",
             unit: "Mbit/s",
             value: rates.median,
             goal: 3,
-            isLeast: true,
-            bothEnds: nil
+            isLeast: true
         )
     }
 }

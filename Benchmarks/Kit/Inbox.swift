@@ -43,6 +43,8 @@ final class Inbox {
         unsafe count.pointee = index + 1
     }
 
+    func append(_ bytes: [UInt8], from route: ClientRoute) { append(route.wrapped(bytes), from: route.source) }
+
     /// Delivers every datagram to `forwarder` in place.
     @inline(__always)
     func deliver(to forwarder: Forwarder, at now: Instant, into batch: DatagramBatch) {

@@ -18,17 +18,24 @@ final class RemotePeer {
     }
 
     let id: PeerID
-    let path: NetworkPath
+    let route: ClientRoute
+    /// Where the forwarder sends the client's datagrams.
+    var path: NetworkPath { route.path }
+    /// The round trips from the first message until the client has the keys.
+    let joinRoundTrips: Int
     private let local: ICECredentials
     private let remote: ICECredentials
     private var transactions: UInt64 = 1
     private let transform: any SRTPTransform
 
     /// Joins `forwarder` with one nominating check and the DTLS handshake.
-    /// - Parameter number: the client's unique number, not 0.
+    /// - Parameters:
+    ///   - number: the client's unique number, not 0.
+    ///   - media: the forwarder's media address, for a client that reaches it through an allocation only.
     init(
         _ number: UInt64,
         joining forwarder: Forwarder,
+        relayedTo media: TransportAddress? = nil,
         receive: [ReceiveTrackParameters] = [],
         send: [SendTrackParameters] = [],
         in environment: inout Environment,
@@ -36,10 +43,18 @@ final class RemotePeer {
         at now: Instant
     ) throws {
         id = PeerID(rawValue: number)
-        path = NetworkPath(
+        let source = NetworkPath(
             socket: SocketIndex(rawValue: 0),
             remote: TransportAddress(ip: IPAddress(v4: 0x0A00_0000 + UInt32(number)), port: 40_000)
         )
+        var setup: [[UInt8]] = []
+        if let media {
+            let client = try TURNClient(id, of: forwarder, from: source, at: now)
+            route = try client.allocate(from: forwarder, through: batch, at: now)
+            setup = [client.bind(to: media)]
+        } else {
+            route = ClientRoute(source)
+        }
         local = ICECredentials(using: &environment.generator)
         remote = ICECredentials(using: &environment.generator)
         let parameters = PeerParameters(
@@ -54,19 +69,21 @@ final class RemotePeer {
             send: send
         )
         try forwarder.addPeer(parameters, at: now)
-        deliver(Self.makeCheck(to: remote, from: local, number: 1), from: path, to: forwarder, at: now, into: batch)
+        for message in setup { deliver(message, from: source, to: forwarder, at: now, into: batch) }
+        deliver(Self.makeCheck(to: remote, from: local, number: 1), from: route, to: forwarder, at: now, into: batch)
         batch.removeAll()
-        let keys = try Self.handshake(with: forwarder, over: path, environment, through: batch, at: now)
+        let (keys, roundTrips) = try Self.handshake(with: forwarder, over: route, environment, through: batch, at: now)
+        joinRoundTrips = (media == nil ? 0 : TURNClient.allocationRoundTrips) + 1 + roundTrips
         transform = try environment.engine.makeTransform(keys)
     }
 
     private static func handshake(
         with forwarder: Forwarder,
-        over path: NetworkPath,
+        over route: ClientRoute,
         _ environment: Environment,
         through batch: DatagramBatch,
         at now: Instant
-    ) throws -> SRTPKeyingMaterial {
+    ) throws -> (SRTPKeyingMaterial, roundTrips: Int) {
         let client = try DTLSConnection(
             certificate: environment.client,
             role: .client,
@@ -75,10 +92,12 @@ final class RemotePeer {
         )
         client.start(at: now)
         var keys: SRTPKeyingMaterial?
-        for _ in 0..<8 where keys == nil {
+        var roundTrips = 0
+        while keys == nil, roundTrips < 8 {
+            roundTrips += 1
             var flight: [[UInt8]] = []
             client.drainOutput { flight.append($0.array()) }
-            for datagram in flight { deliver(datagram, from: path, to: forwarder, at: now, into: batch) }
+            for datagram in flight { deliver(datagram, from: route, to: forwarder, at: now, into: batch) }
             for index in 0..<batch.count {
                 batch.withDatagram(index) { datagram, _ in
                     if case .connected(let made) = client.receive(datagram, at: now) { keys = made }
@@ -87,7 +106,7 @@ final class RemotePeer {
             batch.removeAll()
         }
         guard let keys else { throw CallError.broken("the DTLS handshake does not complete") }
-        return keys
+        return (keys, roundTrips)
     }
 
     /// A connectivity check that renews consent (RFC 7675).
@@ -133,6 +152,17 @@ func inPlace(
         return try body(&span, packet.count)
     }
     return Array(buffer.prefix(length))
+}
+
+/// Delivers a client's datagram to `forwarder`, over its allocation if it has one.
+func deliver(
+    _ bytes: [UInt8],
+    from route: ClientRoute,
+    to forwarder: Forwarder,
+    at now: Instant,
+    into batch: DatagramBatch
+) {
+    deliver(route.wrapped(bytes), from: route.source, to: forwarder, at: now, into: batch)
 }
 
 /// Delivers a datagram to `forwarder` in a buffer with free space after it, as a socket does.

@@ -7,6 +7,8 @@ enum Session {
         guard let mid = MID("0") else { preconditionFailure("a MID") }
         return mid
     }()
+    /// The media address of a forwarder with a TURN server.
+    static let mediaAddress = TransportAddress(ip: IPAddress(v4: 0xC633_6401), port: 7_000)
     static let source = SSRC(rawValue: 0x5151)
     static let retransmissionType = PayloadType(wire: 97)
 

@@ -1,6 +1,7 @@
 #ifndef NAGARE_COUNTERS_H
 #define NAGARE_COUNTERS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /// The number of calls, since the start of the process, of functions that a hot path must not call. The counters are not
@@ -38,6 +39,12 @@ uint64_t nagare_thread_nanoseconds(void);
 
 /// Bytes of the heap that are in use.
 uint64_t nagare_heap_bytes(void);
+
+/// A UDP socket whose datagrams go to another one of this process over the loopback, where they are discarded; -1 on failure.
+/// It stays open.
+int nagare_sink_open(void);
+/// Sends datagrams of `segment_bytes` each, the last one perhaps shorter, in one call (UDP GSO).
+int64_t nagare_sink_send(int fd, const void *bytes, size_t length, uint16_t segment_bytes);
 
 /// Starts callgrind's collection, until `nagare_collect_end`. Callgrind must run with --instr-atstart=no. Does nothing
 /// without callgrind.
