@@ -282,7 +282,7 @@ let package = Package(
         tests(
             "Simulation",
             [
-                "Client", "CongestionControl", "DTLS", "Forwarding", "MediaTypes", "Negotiation", "Room",
+                "Client", "CongestionControl", "DTLS", "Forwarding", "Media", "MediaTypes", "Negotiation", "Room",
                 "RoomTestSupport", "TURN", "TestSupport", "Wire",
             ]
         ),

@@ -40,6 +40,8 @@ final class World {
     let seed: UInt64
     private(set) var now = Instant(nanoseconds: 1_000_000_000)
     var network: VirtualNetwork
+    /// The connections to the first node's first loop; `nil` while all clients are on UDP.
+    var streams: StreamNetwork?
     /// Of the node's loops that cannot do everything at once, by their index.
     var capacities: [Int: LoopCapacity] = [:]
     /// The loops of all nodes, node by node, each a core at a port of its own.
@@ -459,6 +461,7 @@ final class World {
 
     private var nextInstant: Instant? {
         var next = earliest(earliest(network.nextDelivery, agenda.next), nextTick)
+        next = earliest(next, streams?.nextInstant)
         for capacity in capacities.values { next = earliest(next, capacity.nextSample) }
         for host in order {
             next = earliest(next, host.core.nextDeadline)
@@ -486,6 +489,7 @@ final class World {
             }
             deliver(datagram, to: host)
         }
+        streams?.step()
         for host in order {
             host.client?.handleTimeout(at: now, into: host.batch)
             if let deadline = host.core.nextDeadline, deadline <= now {
@@ -503,8 +507,13 @@ final class World {
             guard let inner = unwraps(host.address, bytes) else { return }
             bytes = inner
         }
+        deliver(bytes, from: datagram.from, to: host)
+    }
+
+    /// Lets a host's core take a datagram in a turn of its own.
+    func deliver(_ bytes: [UInt8], from remote: TransportAddress, to host: Host) {
         var buffer = bytes + Array(repeating: 0, count: 64)
-        let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: datagram.from)
+        let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: remote)
         unsafe buffer.withUnsafeMutableBytes { buffer in
             var span = unsafe buffer.mutableBytes
             host.core.receive(&span, length: bytes.count, path: path, at: now, into: host.batch)
@@ -576,6 +585,7 @@ final class World {
         for run in batch.runs where run.path.local.socket == nil {
             _ = host.core.frame(run, of: batch, at: now, into: host.framed)
         }
+        if host === node { streams?.queue([batch, host.framed]) }
         send(batch, from: host)
         send(host.framed, from: host)
         host.core.closeTURNSessions(at: now)
@@ -586,6 +596,7 @@ final class World {
             let (bytes, path) = batch.withDatagram(index) { ($0.array(), $1) }
             guard path.local.socket != nil else { continue }
             let to = path.remote
+            if host.loop == nil, streams?.take(bytes, from: host) == true { continue }
             onTransmit?(host.address, to, bytes)
             trace?.note(bytes, from: host.address, to: to, at: now)
             network.send(alters?(host.address, bytes) ?? bytes, from: host.address, to: to, at: now)
