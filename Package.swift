@@ -87,6 +87,8 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
+        // Without pkgConfig: hiredis.pc has a flag that SwiftPM warns of.
+        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .target(name: "CDatagram"),
         .target(name: "CIPSecMB"),
 
@@ -108,6 +110,7 @@ let package = Package(
         module("Media", ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
         module("Room", ["Wire", "MediaTypes", "Deflate"]),
         module("JSON"),
+        module("Cluster", ["CHiredis"]),
         module(
             "Access",
             [
@@ -222,6 +225,7 @@ let package = Package(
         ),
         tests("RoomTests", ["Deflate", "Room", "RoomTestSupport", "MediaTypes", "TestSupport", "Wire"]),
         tests("JSONTests", ["JSON", "TestSupport"]),
+        tests("ClusterTests", ["Cluster", "TestSupport"]),
         // What both AccessTests and SignalingTests ask about.
         .target(
             name: "AccessTestSupport",

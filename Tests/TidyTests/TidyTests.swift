@@ -15,6 +15,7 @@ import Testing
     static let libraryOwners: [String: Set<String>] = [
         "CUV": ["EventLoop"], "CDatagram": ["EventLoop"], "COpenSSL": ["DTLS", "TLS", "SRTP", "Signatures"],
         "CSRTP": ["SRTP"], "CIPSecMB": ["SRTP"], "CZlib": ["Deflate"],
+        "CHiredis": ["Cluster"],
     ]
 
     /// The modules of this package that each module may import. A module without an entry may import all.
@@ -37,6 +38,7 @@ import Testing
         "Media": ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"],
         "Room": ["Wire", "MediaTypes", "Deflate"],
         "JSON": [],
+        "Cluster": ["Wire", "MediaTypes", "JSON"],
         "Access": ["Wire", "Signatures", "MediaTypes", "JSON", "Room"],
         "Signaling": ["Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room"],
         "Impairment": ["Wire"],
