@@ -110,7 +110,16 @@ let package = Package(
         module("Media", ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
         module("Room", ["Wire", "MediaTypes", "Deflate"]),
         module("JSON"),
-        module("Cluster", ["CHiredis"]),
+        module(
+            "Cluster",
+            [
+                "Wire", "MediaTypes", "JSON", "CHiredis",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ]
+        ),
         module(
             "Access",
             [
@@ -225,7 +234,22 @@ let package = Package(
         ),
         tests("RoomTests", ["Deflate", "Room", "RoomTestSupport", "MediaTypes", "TestSupport", "Wire"]),
         tests("JSONTests", ["JSON", "TestSupport"]),
-        tests("ClusterTests", ["Cluster", "TestSupport"]),
+        // A model of the cluster's store.
+        .target(
+            name: "ClusterTestSupport",
+            dependencies: ["Cluster", "MediaTypes", "TestSupport", "Wire"],
+            path: "Tests/ClusterTestSupport",
+            swiftSettings: settings
+        ),
+        tests(
+            "ClusterTests",
+            [
+                "Cluster", "ClusterTestSupport", "MediaTypes", "TestSupport", "Wire",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
+            isOptimized: false
+        ),
         // What both AccessTests and SignalingTests ask about.
         .target(
             name: "AccessTestSupport",

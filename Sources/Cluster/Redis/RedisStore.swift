@@ -1,0 +1,148 @@
+public import Logging
+public import MediaTypes
+internal import NIOCore
+internal import NIOSSL
+internal import Wire
+
+/// The store on a server of the Redis protocol (Redis 6.2 or Valkey 7.2 and later), over one pipelined connection.
+///
+/// Only ``enlist(_:)`` and ``beat(_:)`` open the connection, so nothing else waits for it. The cluster's keys must not be
+/// evicted (`maxmemory-policy noeviction`), and its user needs the keys `ng:{CLUSTER*` only.
+public actor RedisStore: ClusterStore {
+    private static let scriptDeadline = TimeAmount.milliseconds(150)
+    private static let heartbeatDeadline = TimeAmount.seconds(1)
+
+    private let connector: RedisConnector
+    private let keys: StoreKeys
+    private let logger: Logger
+    private var connection: RedisConnection?
+    private var isConnecting = false
+    private var isClosed = false
+    private var health = StoreHealth()
+    private let start = ContinuousClock.now
+
+    /// - Parameter certificateAuthority: a PEM file with the authorities of `rediss`; `nil` for the system's.
+    /// - Throws: ``RedisEndpointError`` when the file is unusable.
+    public init(
+        _ endpoint: RedisEndpoint,
+        cluster: ClusterName,
+        certificateAuthority: String? = nil,
+        logger: Logger
+    ) throws(RedisEndpointError) {
+        var tls: NIOSSLContext?
+        if endpoint.usesTLS {
+            var configuration = TLSConfiguration.makeClientConfiguration()
+            if let certificateAuthority { configuration.trustRoots = .file(certificateAuthority) }
+            guard let context = try? NIOSSLContext(configuration: configuration) else {
+                throw RedisEndpointError(description: "The certificates of the store's authorities cannot be read.")
+            }
+            tls = context
+        }
+        connector = RedisConnector(endpoint: endpoint, tls: tls)
+        keys = StoreKeys(cluster: cluster)
+        self.logger = logger
+    }
+
+    /// Whether requests other than heartbeats are sent.
+    public var isUp: Bool { health.isUp }
+
+    /// Ends the connection. Requests fail from then on.
+    public func close() {
+        isClosed = true
+        connection?.close()
+        connection = nil
+    }
+
+    public func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation {
+        try await perform(request, isHeartbeat: true)
+    }
+
+    public func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer {
+        try await perform(request, isHeartbeat: true)
+    }
+
+    public func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await perform(request) }
+    public func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try await perform(request) }
+    public func detach(_ request: Detach) async throws(StoreError) -> Bool { try await perform(request) }
+
+    public func sweep(_ request: Sweep) async throws(StoreError) -> Int {
+        var removed = 0
+        for part in request.parts(keys) { removed += try await perform(part) }
+        return removed
+    }
+
+    // MARK: Requests
+
+    private var now: Instant {
+        let elapsed = start.duration(to: .now).components
+        return Instant(nanoseconds: elapsed.seconds &* 1_000_000_000 &+ elapsed.attoseconds / 1_000_000_000)
+    }
+
+    private func perform<Request: StoreRequest>(
+        _ request: Request,
+        isHeartbeat: Bool = false
+    ) async throws(StoreError) -> Request.Answer {
+        let random = Double.random(in: 0..<1)
+        guard !isClosed, health.admits(isHeartbeat: isHeartbeat, random: random, at: now) else { throw .unavailable }
+        do throws(StoreError) {
+            let connection = try await connection(opens: isHeartbeat)
+            let sent = now
+            let reply = try await run(request.call(keys), connection, isHeartbeat)
+            let answer = try request.answer(reply)
+            note(health.succeeded(isHeartbeat: isHeartbeat, after: now - sent), nil)
+            return answer
+        } catch {
+            if error.isFailure { note(health.failed(), error) }
+            // Another server may be the primary now.
+            if case .down = error { drop() }
+            throw error
+        }
+    }
+
+    private func run(
+        _ call: StoreCall,
+        _ connection: RedisConnection,
+        _ isHeartbeat: Bool
+    ) async throws(StoreError) -> RESPValue {
+        let deadline = isHeartbeat ? Self.heartbeatDeadline : Self.scriptDeadline
+        var reply = try await connection.send(call.evalSHA, isHeartbeat: isHeartbeat, within: deadline)
+        if reply.errorCode == "NOSCRIPT" {
+            reply = try await connection.send(call.eval, isHeartbeat: isHeartbeat, within: deadline)
+        }
+        if let code = reply.errorCode { throw StoreError(errorCode: code) }
+        return reply
+    }
+
+    private func connection(opens: Bool) async throws(StoreError) -> RedisConnection {
+        if let connection, connection.isOpen { return connection }
+        guard opens else { throw .unavailable }
+        guard !isConnecting else { throw .busy }
+        isConnecting = true
+        defer { isConnecting = false }
+        let opened = try await connector.connect()
+        guard !isClosed else {
+            opened.close()
+            throw .unavailable
+        }
+        connection = opened
+        return opened
+    }
+
+    private func drop() {
+        connection?.close()
+        connection = nil
+    }
+
+    private func note(_ change: StoreHealth.Change?, _ error: StoreError?) {
+        switch change {
+        case .wentDown:
+            drop()
+            logger.warning(
+                "the cluster's store does not answer: calls and known rooms go on",
+                metadata: ["store": "\(connector.endpoint)", "error": "\(error.map { "\($0)" } ?? "")"]
+            )
+        case .cameUp: logger.info("the cluster's store answers", metadata: ["store": "\(connector.endpoint)"])
+        case nil: break
+        }
+    }
+}

@@ -1,0 +1,237 @@
+public import MediaTypes
+
+/// The directory of a cluster: its nodes, and which of them have a room.
+///
+/// It arbitrates, and nothing else: no packet, member or timer of a running call depends on it. Each verb is one step
+/// that may be repeated, and of two numbers the greater wins.
+public protocol ClusterStore: Sendable {
+    /// Gives a node that starts its incarnation.
+    func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation
+    /// Keeps a node present, and tells it of the others.
+    func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer
+    /// Adds a node to a room, which begins to exist with it.
+    func attach(_ request: Attach) async throws(StoreError) -> RoomEntry
+    /// Makes a node the anchor of a room, unless another one was faster.
+    func claim(_ request: Claim) async throws(StoreError) -> RoomEntry
+    /// Removes a node from a room, which ends with the last.
+    /// - Returns: whether the node was in the room.
+    func detach(_ request: Detach) async throws(StoreError) -> Bool
+    /// Prolongs the life of a node's rooms, and removes nodes that are gone from them.
+    /// - Returns: the number of entries removed.
+    func sweep(_ request: Sweep) async throws(StoreError) -> Int
+}
+
+/// Why the store did not answer a request. No call depends on it, so none of these is an error for a client.
+public enum StoreError: Error, Hashable, Sendable {
+    /// Known to be away: nothing was sent.
+    case unavailable
+    /// No answer within the deadline. The request may take effect nevertheless.
+    case timedOut
+    /// As many requests are under way as may be.
+    case busy
+    /// It cannot write or does not know its data, as its error's first word says: `OOM`, `LOADING`, `MASTERDOWN`,
+    /// `CLUSTERDOWN`, `READONLY`.
+    case down(String)
+    /// Another error reply, by its first word.
+    case refused(String)
+    /// An answer that was not understood.
+    case malformed
+}
+
+/// The periods of the store's rules, by the store's own clock.
+public enum StoreTimes {
+    /// A node without a heartbeat for so long is absent: it gets no new rooms.
+    public static let absentAfterMS: Int64 = 6_000
+    /// Without any node's heartbeat for so long, the store or its network was away.
+    public static let silentAfterMS: Int64 = 3_000
+    /// Nobody is absent for so long after the store was away.
+    public static let graceMS: Int64 = 12_000
+    /// A node absent for so long is forgotten.
+    public static let forgottenAfterMS: Int64 = 24 * 3_600_000
+    /// A room that no node prolongs ends after so long.
+    public static let roomLifeMS: Int64 = 24 * 3_600_000
+    /// The most records in the answer to a heartbeat.
+    public static let changesMax = 64
+    /// The most nodes that one heartbeat forgets.
+    static let forgottenMax = 8
+    /// By how much incarnations go on after the store was away, because an older copy does not know the last ones.
+    static let incarnationStepAfterSilence: Int64 = 16
+}
+
+public struct Enlist: Hashable, Sendable {
+    public var node: NodeID
+    /// The store's generation if it has none.
+    public var candidate: StoreGeneration
+
+    public init(node: NodeID, candidate: StoreGeneration) {
+        self.node = node
+        self.candidate = candidate
+    }
+}
+
+public struct Beat: Hashable, Sendable {
+    /// With an incarnation that the store assigned.
+    public var instance: NodeInstance
+    /// `nil` when it did not change since the last heartbeat.
+    public var record: NodeRecord?
+    /// The store's generation at the last heartbeat; `nil` before the first.
+    public var generation: StoreGeneration?
+    /// The last change that the node knows; 0 for all.
+    public var cursor: Int64
+    /// The store's generation if it has none, or runs on an older copy than the cursor.
+    public var candidate: StoreGeneration
+
+    public init(
+        instance: NodeInstance,
+        record: NodeRecord?,
+        generation: StoreGeneration?,
+        cursor: Int64,
+        candidate: StoreGeneration
+    ) {
+        self.instance = instance
+        self.record = record
+        self.generation = generation
+        self.cursor = cursor
+        self.candidate = candidate
+    }
+}
+
+public struct BeatAnswer: Hashable, Sendable {
+    public struct Change: Hashable, Sendable {
+        public var instance: NodeInstance
+        public var record: NodeRecord
+
+        public init(instance: NodeInstance, record: NodeRecord) {
+            self.instance = instance
+            self.record = record
+        }
+    }
+
+    public var generation: StoreGeneration
+    /// The number of the last change.
+    public var revision: Int64
+    /// The last change in this answer. More wait while it is less than ``revision``.
+    public var cursor: Int64
+    /// The store's clock in milliseconds since 1970.
+    public var timeMS: Int64
+    /// Nobody is absent before this time of the store's clock.
+    public var graceMS: Int64
+    /// A higher incarnation of the same node exists.
+    public var isFenced = false
+    /// The store has a record of this incarnation.
+    public var isKnown = false
+    /// In the order of changes.
+    public var changes: [Change] = []
+    /// All nodes that are absent.
+    public var absent: Set<NodeID> = []
+
+    public init(generation: StoreGeneration, revision: Int64, cursor: Int64, timeMS: Int64, graceMS: Int64) {
+        self.generation = generation
+        self.revision = revision
+        self.cursor = cursor
+        self.timeMS = timeMS
+        self.graceMS = graceMS
+    }
+}
+
+public struct Attach: Hashable, Sendable {
+    public var room: RoomName
+    public var instance: NodeInstance
+    /// What the node knows of the room, ``RoomEpoch/none`` for nothing. It holds when the store knows less.
+    public var epoch: RoomEpoch
+    /// The session if the store knows none, or less.
+    public var session: RoomSession
+    /// The anchor of ``epoch``; the node itself when there is none.
+    public var anchor: NodeInstance
+
+    public init(
+        room: RoomName,
+        instance: NodeInstance,
+        epoch: RoomEpoch = .none,
+        session: RoomSession,
+        anchor: NodeInstance? = nil
+    ) {
+        self.room = room
+        self.instance = instance
+        self.epoch = epoch
+        self.session = session
+        self.anchor = anchor ?? instance
+    }
+}
+
+public struct Claim: Hashable, Sendable {
+    public var room: RoomName
+    public var instance: NodeInstance
+    /// The epoch and anchor that the claim replaces.
+    public var epoch: RoomEpoch
+    public var anchor: NodeInstance
+    /// The session if the store knows none.
+    public var session: RoomSession
+
+    public init(
+        room: RoomName,
+        instance: NodeInstance,
+        epoch: RoomEpoch,
+        anchor: NodeInstance,
+        session: RoomSession
+    ) {
+        self.room = room
+        self.instance = instance
+        self.epoch = epoch
+        self.anchor = anchor
+        self.session = session
+    }
+
+    /// Whether the answer says that the node is the anchor now.
+    public func isWon(_ entry: RoomEntry) -> Bool { entry.anchor == instance && entry.epoch > epoch }
+}
+
+public struct Detach: Hashable, Sendable {
+    public var room: RoomName
+    public var instance: NodeInstance
+
+    public init(room: RoomName, instance: NodeInstance) {
+        self.room = room
+        self.instance = instance
+    }
+}
+
+public struct Sweep: Hashable, Sendable {
+    /// Rooms of the node.
+    public var rooms: [RoomName]
+    /// The highest incarnation of each node that is gone.
+    public var gone: [NodeID: NodeIncarnation]
+
+    public init(rooms: [RoomName], gone: [NodeID: NodeIncarnation]) {
+        self.rooms = rooms
+        self.gone = gone
+    }
+}
+
+/// What the store knows of a room.
+public struct RoomEntry: Hashable, Sendable {
+    public struct Attachment: Hashable, Sendable {
+        public var incarnation: NodeIncarnation
+        /// The place in the order of attaching, from 1.
+        public var rank: Int
+
+        public init(incarnation: NodeIncarnation, rank: Int) {
+            self.incarnation = incarnation
+            self.rank = rank
+        }
+    }
+
+    public var epoch: RoomEpoch
+    public var session: RoomSession
+    public var anchor: NodeInstance
+    public var nodes: [NodeID: Attachment]
+    /// A higher incarnation of the node that asks is in the room, and nothing was changed.
+    public var isFenced = false
+
+    public init(epoch: RoomEpoch, session: RoomSession, anchor: NodeInstance, nodes: [NodeID: Attachment]) {
+        self.epoch = epoch
+        self.session = session
+        self.anchor = anchor
+        self.nodes = nodes
+    }
+}

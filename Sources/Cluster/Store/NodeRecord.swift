@@ -1,0 +1,91 @@
+internal import JSON
+internal import MediaTypes
+
+/// What a node tells the others about itself, through the store.
+public struct NodeRecord: Hashable, Sendable {
+    public enum State: String, CaseIterable, Hashable, Sendable {
+        /// Its listeners are not up.
+        case starting
+        /// Takes new rooms and members.
+        case ready
+        /// Takes no new rooms.
+        case draining
+        /// Closes what it still has.
+        case stopping
+    }
+
+    /// The most bytes of an encoded record.
+    public static let bytesMax = 400
+    /// Loads are told in steps of this many per cent, so that a record seldom changes.
+    public static let loadStep = 5
+
+    public var state: State
+    public var region = ""
+    public var zone = ""
+    /// Where clients reach the node's signaling.
+    public var publicURL = ""
+    /// Where other nodes reach it.
+    public var linkAddress = ""
+    /// Where media reaches it.
+    public var mediaAddresses: [String] = []
+    public var build = ""
+    /// In per cent of what the node can carry, a multiple of ``loadStep``.
+    public private(set) var load = 0
+    public var members = 0
+    public var rooms = 0
+
+    public init(state: State) { self.state = state }
+
+    /// Rounds the load up to a step. What is above 100 % or no number counts as full.
+    /// - Parameter fraction: 1 is as much as the node can carry.
+    public mutating func setLoad(_ fraction: Double) {
+        guard fraction < 1 else {
+            load = 100
+            return
+        }
+        let steps = (max(fraction, 0) * 100 / Double(Self.loadStep)).rounded(.up)
+        load = Int(steps) * Self.loadStep
+    }
+
+    /// The record without what changes with each member: two records that differ otherwise are worth telling at once.
+    var withoutCounts: NodeRecord {
+        var record = self
+        record.members = 0
+        record.rooms = 0
+        return record
+    }
+
+    /// The record as JSON with short names; `nil` when it is longer than ``bytesMax``.
+    public func encoded() -> String? {
+        var object: [String: JSONValue] = [
+            "s": .string(state.rawValue), "l": .integer(load), "m": .integer(members), "n": .integer(rooms),
+        ]
+        for (name, text) in [("r", region), ("z", zone), ("u", publicURL), ("k", linkAddress), ("b", build)]
+        where !text.isEmpty {
+            object[name] = .string(text)
+        }
+        if !mediaAddresses.isEmpty { object["a"] = .array(mediaAddresses.map(JSONValue.string)) }
+        let text = JSONValue.object(object).text
+        return text.utf8.count <= Self.bytesMax ? text : nil
+    }
+
+    /// Members of an object that are not known are ignored, because later versions may add some.
+    /// - Returns: `nil` when the text is not a record.
+    public init?(encoded text: String) {
+        guard text.utf8.count <= Self.bytesMax, let value = try? JSONValue(parsing: Array(text.utf8)),
+            let fields = try? JSONFields(value), let state = try? fields.choice("s", as: State.self)
+        else { return nil }
+        do throws(JSONShapeError) {
+            self.state = state
+            region = try fields.string("r") ?? ""
+            zone = try fields.string("z") ?? ""
+            publicURL = try fields.string("u") ?? ""
+            linkAddress = try fields.string("k") ?? ""
+            build = try fields.string("b") ?? ""
+            mediaAddresses = try fields.strings("a", countMax: 16) ?? []
+            load = try fields.integer("l", 0...100) ?? 0
+            members = try fields.integer("m", 0...Int(Int32.max)) ?? 0
+            rooms = try fields.integer("n", 0...Int(Int32.max)) ?? 0
+        } catch { return nil }
+    }
+}

@@ -1,0 +1,81 @@
+import Cluster
+import MediaTypes
+import TestSupport
+import Testing
+
+/// A store whose clock the tests set forward.
+protocol TestedStore: ClusterStore {
+    func advance(milliseconds: Int) async throws
+    /// Puts back what ``keep()`` kept.
+    func restore() async throws
+    func keep() async throws
+    func wipe() async throws
+}
+
+/// What every store has to do, the model and the real one.
+enum StoreCase: String, CaseIterable, Sendable {
+    case incarnationsRise, incarnationsSkipAfterSilence, aRecordIsTold, onlyChangesAreTold, changesComeInParts
+    case aLowerIncarnationIsFenced, aHigherIncarnationReplaces, anUnknownNodeIsAskedForItsRecord
+    case silenceMakesAbsent, absenceEndsWithABeat, nobodyIsAbsentInGrace, theForgottenAreGone
+    case aWipeChangesTheGeneration, anOlderCopyChangesTheGeneration
+    case aRoomBeginsWithItsFirstNode, ranksFollowTheOrder, attachingTwiceChangesNothing, aHigherEpochWins
+    case anOldIncarnationCannotAttach, oneOfTwoClaimsWins, aClaimRepeatsWithoutEffect, aClaimAfterAWipeHolds
+    case theLastDetachEndsARoom, aLateDetachIsIgnored, aSweepRemovesTheGone
+
+    func run(_ store: some TestedStore) async throws {
+        switch self {
+        case .incarnationsRise, .incarnationsSkipAfterSilence: try await enlisting(store)
+        case .aRecordIsTold, .onlyChangesAreTold, .changesComeInParts, .aLowerIncarnationIsFenced,
+            .aHigherIncarnationReplaces, .anUnknownNodeIsAskedForItsRecord:
+            try await telling(store)
+        case .silenceMakesAbsent, .absenceEndsWithABeat, .nobodyIsAbsentInGrace, .theForgottenAreGone:
+            try await absence(store)
+        case .aWipeChangesTheGeneration, .anOlderCopyChangesTheGeneration: try await generations(store)
+        case .aRoomBeginsWithItsFirstNode, .ranksFollowTheOrder, .attachingTwiceChangesNothing, .aHigherEpochWins,
+            .anOldIncarnationCannotAttach:
+            try await attaching(store)
+        case .oneOfTwoClaimsWins, .aClaimRepeatsWithoutEffect, .aClaimAfterAWipeHolds: try await claiming(store)
+        case .theLastDetachEndsARoom, .aLateDetachIsIgnored, .aSweepRemovesTheGone: try await leaving(store)
+        }
+    }
+}
+
+/// Values for the cases.
+enum Given {
+    static func node(_ name: String) throws -> NodeID { try #require(NodeID(rawValue: name)) }
+
+    static func instance(_ name: String, _ number: UInt32) throws -> NodeInstance {
+        NodeInstance(node: try node(name), incarnation: try #require(NodeIncarnation(rawValue: number)))
+    }
+
+    static func generation(_ number: Int) throws -> StoreGeneration {
+        let digits = String(number)
+        return try #require(StoreGeneration(rawValue: String(repeating: "0", count: 32 - digits.count) + digits))
+    }
+
+    static func room(_ name: String) throws -> RoomName { try #require(RoomName(rawValue: name)) }
+    static func session(_ name: String) throws -> RoomSession { try #require(RoomSession(rawValue: name)) }
+    static func epoch(_ number: Int64) throws -> RoomEpoch { try #require(RoomEpoch(rawValue: number)) }
+
+    static func record(_ region: String, _ state: NodeRecord.State = .ready) -> NodeRecord {
+        var record = NodeRecord(state: state)
+        record.region = region
+        return record
+    }
+
+    /// A heartbeat that goes on after `last`.
+    static func beat(
+        _ instance: NodeInstance,
+        _ record: NodeRecord? = nil,
+        after last: BeatAnswer? = nil,
+        candidate: Int = 1
+    ) throws -> Beat {
+        Beat(
+            instance: instance,
+            record: record,
+            generation: last?.generation,
+            cursor: last?.cursor ?? 0,
+            candidate: try generation(candidate)
+        )
+    }
+}
