@@ -192,13 +192,16 @@ struct StreamTLSTests {
         scene.video(1, frame: 1, key: true, count: 200, to: client.path)
         scene.flush()
         scene.video(2, frame: 2, count: 200, to: client.path)
+        scene.now += StreamSendQueue.videoWaitMax + .nanoseconds(1)
+        scene.video(3, frame: 3, count: 200, to: client.path)
         scene.append(9, 12, .audio, to: client.path)
         scene.flush()
         scene.room[client.path.local] = nil
         scene.writable(client.path)
         #expect(scene.streams.takeKeyFrameRequests().map(\.path) == [client.path])
         client.run()
-        #expect(client.received == [UInt8](repeating: 1, count: 200) + [UInt8](repeating: 9, count: 12))
+        let expected = [(1, 200), (9, 12), (2, 200)] as [(UInt8, Int)]
+        #expect(client.received == expected.flatMap { [UInt8](repeating: $0.0, count: $0.1) })
         #expect(scene.streams.metrics.dropped == [.blocked: 1])
     }
 

@@ -113,13 +113,16 @@ struct StreamTURNTests {
         scene.room[path.local] = 0
         scene.append(9, 8, .control, to: path)
         scene.flush()
-        for frame in 1...4 as ClosedRange<UInt32> { scene.video(UInt8(frame), frame: frame, to: path) }
+        scene.video(1, frame: 1, to: path)
+        scene.now += StreamSendQueue.videoWaitMax + .nanoseconds(1)
+        for frame in 2...4 as ClosedRange<UInt32> { scene.video(UInt8(frame), frame: frame, to: path) }
         scene.append(8, 12, .audio, to: path)
         scene.room[path.local] = nil
         scene.writable(path)
-        #expect(scene.read[path.local] == [UInt8](repeating: 9, count: 8) + [UInt8](repeating: 8, count: 12))
+        let expected = [(9, 8), (8, 12), (1, 1_000)] as [(UInt8, Int)]
+        #expect(scene.read[path.local] == expected.flatMap { [UInt8](repeating: $0.0, count: $0.1) })
         #expect(scene.streams.takeKeyFrameRequests().map(\.path) == [path])
-        #expect(scene.streams.metrics.dropped == [.blocked: 4])
+        #expect(scene.streams.metrics.dropped == [.blocked: 3])
     }
 
     @Test(

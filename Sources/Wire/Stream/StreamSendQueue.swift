@@ -11,7 +11,8 @@ public enum StreamPacketKind: Hashable, Sendable {
 
 /// Why a packet was not queued, or was dropped from the queue.
 public enum StreamDropReason: UInt8, Hashable, Sendable, CaseIterable {
-    /// The connection is blocked, and the packet is a repair or starts a video frame.
+    /// The connection is blocked, and the packet is a repair, or belongs to a frame that came when others had waited for
+    /// too long already.
     case blocked
     /// An earlier frame of the video was dropped, and this one depends on it.
     case awaitsKeyFrame
@@ -23,10 +24,12 @@ public enum StreamDropReason: UInt8, Hashable, Sendable, CaseIterable {
 
 /// What waits to be written to one connection.
 ///
-/// TCP delays what it cannot deliver, and late video is worse than none. So while the connection is blocked, a video
-/// frame is dropped before its first packet is queued, and what follows of this video up to a key frame. A frame of which
-/// a part was queued is completed, because without its rest the part is useless and a large key frame would never
-/// arrive. Control packets are written first, then audio, then video.
+/// TCP delays what it cannot deliver, and late video is worse than none. So while the connection is blocked and the oldest
+/// waiting video is older than ``videoWaitMax``, a video frame is dropped before its first packet is queued, and what
+/// follows of this video up to a key frame. Frames are taken before that, because a key frame is often longer than what a
+/// connection takes at once: if it cost the frame behind it, each key frame would require another one. A frame of which a
+/// part was queued is completed, because without its rest the part is useless and a large key frame would never arrive.
+/// Control packets are written first, then audio, then video.
 ///
 /// The owner calls ``append(_:kind:at:)`` for each packet, then ``prepareWrite(at:)``, writes the bytes, and reports with
 /// ``finishWrite(_:)`` how many were written. What was prepared is written completely: the receiver could not find the
@@ -42,6 +45,9 @@ public struct StreamSendQueue: Sendable {
     public static let audioAgeMax = Interval.milliseconds(100)
     /// As for datagrams: about the longest jitter buffer of a receiver.
     public static let videoAgeMax = Interval.milliseconds(200)
+    /// For how long video waits before no more frames are taken for a blocked connection. Half of ``videoAgeMax``, so that
+    /// what was taken has time to leave.
+    public static let videoWaitMax = Interval.milliseconds(100)
     /// Videos that are told apart. With more, the oldest is forgotten, and its next frame is taken for decodable.
     public static let videosMax = 128
 
@@ -118,7 +124,7 @@ public struct StreamSendQueue: Sendable {
         if videos[index].frame != frame {
             videos[index].frame = frame
             videos[index].isFrameDropped = true
-            if isBlocked {
+            if isBehind(at: now) {
                 loseFrame(of: index, isKeyFrame: startsKeyFrame)
                 return .blocked
             }
@@ -127,7 +133,7 @@ public struct StreamSendQueue: Sendable {
             videos[index].isKeyFrameRequested = false
             videos[index].isFrameDropped = false
         } else if videos[index].isFrameDropped {
-            return isBlocked ? .blocked : .awaitsKeyFrame
+            return isBehind(at: now) ? .blocked : .awaitsKeyFrame
         }
         if video.byteCount + packet.byteCount > Self.videoBytesMax - 2 {
             loseFrame(of: index, isKeyFrame: true)
@@ -136,6 +142,12 @@ public struct StreamSendQueue: Sendable {
         }
         video.append(packet, framing, StreamLane.Frame(ssrc: ssrc, timestamp: frame), at: now)
         return nil
+    }
+
+    /// Whether the connection is blocked and video waits for so long that no more frames are taken.
+    private func isBehind(at now: Instant) -> Bool {
+        guard isBlocked, let first = video.first else { return false }
+        return first.queuedAt < now - Self.videoWaitMax
     }
 
     /// Drops the rest of the current frame and what follows up to a key frame.
@@ -158,7 +170,7 @@ public struct StreamSendQueue: Sendable {
     }
 
     /// A video that continues only with a key frame; each is returned once. `nil` while the connection is blocked,
-    /// because the key frame would be dropped too.
+    /// because the key frame might be dropped too.
     public mutating func nextKeyFrameRequest() -> SSRC? {
         guard !isBlocked, let index = videos.firstIndex(where: { $0.awaitsKeyFrame && !$0.isKeyFrameRequested }) else {
             return nil

@@ -26,6 +26,15 @@ struct StreamSendQueueTests {
             return append(byte, count, kind)
         }
 
+        /// Blocks the connection until another video has waited for so long that no more frames are taken.
+        mutating func fallBehind() {
+            _ = append(9, 100, .control)
+            write(1)
+            let frame = RTPTimestamp(rawValue: UInt32(truncatingIfNeeded: now.nanoseconds))
+            _ = append(8, 100, .video(SSRC(rawValue: 8), frame: frame, startsKeyFrame: true))
+            now += StreamSendQueue.videoWaitMax + .nanoseconds(1)
+        }
+
         /// Writes until nothing waits or `room` bytes are written.
         mutating func write(_ room: Int) {
             var room = room
@@ -69,12 +78,14 @@ struct StreamSendQueueTests {
         #expect(connection.video(1, frame: 1, key: true) == nil)
         connection.write(10)
         #expect(connection.queue.isBlocked)
+        #expect(connection.video(1, frame: 1) == nil)
+        connection.now += StreamSendQueue.videoWaitMax + .nanoseconds(1)
         #expect(connection.video(1, frame: 1) == nil, "the rest of the frame")
         #expect(connection.video(2, frame: 2) == .blocked)
         #expect(connection.video(2, frame: 2) == .blocked)
-        #expect(connection.queue.nextKeyFrameRequest() == nil, "a key frame would be dropped too")
+        #expect(connection.queue.nextKeyFrameRequest() == nil, "a key frame might be dropped too")
         connection.write(.max)
-        #expect(connection.sent == [UInt8](repeating: 1, count: 2_000), "what was begun is written completely")
+        #expect(connection.sent == [UInt8](repeating: 1, count: 3_000), "what was begun is written completely")
         #expect(connection.queue.nextKeyFrameRequest() == SSRC(rawValue: 7))
         #expect(connection.queue.nextKeyFrameRequest() == nil, "one request")
         #expect(connection.video(2, frame: 2) == .awaitsKeyFrame)
@@ -88,18 +99,57 @@ struct StreamSendQueueTests {
         #expect(connection.queue.drops(.awaitsKeyFrame) == 2)
     }
 
+    @Test func `the frames behind a key frame that the connection cannot take at once are sent`() {
+        var connection = Connection()
+        for _ in 0..<40 { #expect(connection.video(1, frame: 1, key: true) == nil) }
+        for frame in 2...5 as ClosedRange<UInt8> {
+            connection.write(8_000)
+            #expect(connection.queue.isBlocked)
+            connection.now += .milliseconds(20)
+            #expect(connection.video(frame, frame: UInt32(frame)) == nil)
+        }
+        connection.write(.max)
+        #expect(connection.order == [1, 2, 3, 4, 5])
+        #expect(connection.queue.nextKeyFrameRequest() == nil, "nothing was dropped")
+    }
+
     @Test func `a key frame that is dropped is requested again`() {
+        var connection = Connection()
+        for frame in 1...3 as ClosedRange<UInt32> {
+            connection.fallBehind()
+            #expect(connection.video(1, frame: frame, key: true) == .blocked)
+            connection.write(.max)
+            #expect(connection.queue.nextKeyFrameRequest() == SSRC(rawValue: 7))
+            #expect(connection.queue.nextKeyFrameRequest() == nil)
+        }
+    }
+
+    @Test func `a blocked connection takes frames while the oldest waiting video is at most 100 ms old`() {
         var connection = Connection()
         #expect(connection.append(9, 100, .control) == nil)
         connection.write(1)
-        #expect(connection.video(1, frame: 1, key: true) == .blocked)
+        connection.now += .seconds(1)
+        #expect(connection.video(1, frame: 1, key: true) == nil, "no video waits")
+        connection.now += StreamSendQueue.videoWaitMax
+        #expect(connection.video(2, frame: 2) == nil)
+        connection.now += .nanoseconds(1)
+        #expect(connection.video(3, frame: 3) == .blocked)
         connection.write(.max)
-        #expect(connection.queue.nextKeyFrameRequest() != nil)
-        #expect(connection.append(9, 100, .control) == nil)
+        #expect(connection.order == [9, 1, 2])
+    }
+
+    @Test func `the frames that a blocked connection takes have a limit in bytes`() {
+        var connection = Connection()
+        #expect(connection.append(9, 1_000, .control) == nil)
         connection.write(1)
-        #expect(connection.video(2, frame: 2, key: true) == .blocked)
-        connection.write(.max)
-        #expect(connection.queue.nextKeyFrameRequest() != nil)
+        var frame: UInt32 = 1
+        while connection.video(1, frame: frame) == nil { frame += 1 }
+        #expect(connection.queue.drops(.full) == 1 && frame > 100)
+        for frame in frame + 1...frame + 1_000 {
+            #expect(connection.video(1, frame: frame, key: true) == .full)
+            #expect(connection.video(1, frame: frame) == .awaitsKeyFrame)
+        }
+        #expect(connection.queue.byteCount <= 1_000 + StreamSendQueue.videoBytesMax)
     }
 
     @Test func `a repair is dropped while the connection is blocked, audio is not`() {
@@ -154,6 +204,8 @@ struct StreamSendQueueTests {
         var connection = Connection()
         #expect(connection.video(1, frame: 1, key: true) == nil)
         connection.write(10)
+        #expect(connection.video(1, frame: 1) == nil)
+        connection.now += StreamSendQueue.videoWaitMax + .nanoseconds(1)
         for ssrc in 100..<400 as Range<UInt32> {
             let kind = StreamPacketKind.video(
                 SSRC(rawValue: ssrc),
