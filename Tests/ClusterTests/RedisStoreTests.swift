@@ -13,9 +13,10 @@ struct ServedStore: TestedStore {
     let store: RedisStore
     private let connection: RedisConnection
 
-    init() async throws {
+    /// - Parameter deadline: of scripts and heartbeats.
+    init(deadline: Duration = .seconds(30)) async throws {
         server = try await RedisServer()
-        store = try RedisStoreTests.store("redis://127.0.0.1:\(server.port)")
+        store = try RedisStoreTests.store("redis://127.0.0.1:\(server.port)", deadline: deadline)
         connection = try await RedisConnection.open(.init(name: "127.0.0.1", port: server.port), tls: nil)
         // Opens the connection, without a trace.
         _ = try await store.enlist(Enlist(node: Given.node("first"), candidate: Given.generation(9)))
@@ -66,12 +67,21 @@ struct ServedStore: TestedStore {
     func wipe() async throws { try await run("FLUSHALL") }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct RedisStoreTests {
-    static func store(_ url: String, certificateAuthority: String? = nil) throws -> RedisStore {
+/// On a server of their own, one after the other, and in a process of their own: the server's clock goes on while a test waits for a
+/// thread.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct RedisStoreTests {
+    /// - Parameter deadline: of scripts and heartbeats. A busy machine is no reason to fail.
+    static func store(
+        _ url: String,
+        certificateAuthority: String? = nil,
+        deadline: Duration = .seconds(30)
+    ) throws -> RedisStore {
         try RedisStore(
             RedisEndpoint(url),
             cluster: try #require(ClusterName(rawValue: "c")),
             certificateAuthority: certificateAuthority,
+            scriptDeadline: deadline,
+            heartbeatDeadline: deadline,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
     }
@@ -177,7 +187,7 @@ struct ServedStore: TestedStore {
     }
 
     @Test func `a store that hangs costs a script its deadline, and no more once it is known`() async throws {
-        let served = try await ServedStore()
+        let served = try await ServedStore(deadline: .milliseconds(300))
         let attach = try Attach(room: Given.room("r"), instance: Given.instance("a", 7), session: Given.session("S"))
         served.server.send(SIGSTOP)
         for _ in 0..<3 { #expect(await Self.failure { _ = try await served.attach(attach) } == .timedOut) }

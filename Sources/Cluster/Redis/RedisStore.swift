@@ -9,9 +9,8 @@ internal import Wire
 /// Only ``enlist(_:)`` and ``beat(_:)`` open the connection, so nothing else waits for it. The cluster's keys must not be
 /// evicted (`maxmemory-policy noeviction`), and its user needs the keys `ng:{CLUSTER*` only.
 public actor RedisStore: ClusterStore {
-    private static let scriptDeadline = TimeAmount.milliseconds(150)
-    private static let heartbeatDeadline = TimeAmount.seconds(1)
-
+    private let scriptDeadline: TimeAmount
+    private let heartbeatDeadline: TimeAmount
     private let connector: RedisConnector
     private let keys: StoreKeys
     private let logger: Logger
@@ -21,12 +20,17 @@ public actor RedisStore: ClusterStore {
     private var health = StoreHealth()
     private let start = ContinuousClock.now
 
-    /// - Parameter certificateAuthority: a PEM file with the authorities of `rediss`; `nil` for the system's.
+    /// - Parameters:
+    ///   - certificateAuthority: a PEM file with the authorities of `rediss`; `nil` for the system's.
+    ///   - scriptDeadline: how long the answer to a request other than a heartbeat may take.
+    ///   - heartbeatDeadline: how long the answer to a heartbeat may take.
     /// - Throws: ``RedisEndpointError`` when the file is unusable.
     public init(
         _ endpoint: RedisEndpoint,
         cluster: ClusterName,
         certificateAuthority: String? = nil,
+        scriptDeadline: Duration = .milliseconds(150),
+        heartbeatDeadline: Duration = .seconds(1),
         logger: Logger
     ) throws(RedisEndpointError) {
         var tls: NIOSSLContext?
@@ -38,6 +42,8 @@ public actor RedisStore: ClusterStore {
             }
             tls = context
         }
+        self.scriptDeadline = TimeAmount(scriptDeadline)
+        self.heartbeatDeadline = TimeAmount(heartbeatDeadline)
         connector = RedisConnector(endpoint: endpoint, tls: tls)
         keys = StoreKeys(cluster: cluster)
         self.logger = logger
@@ -104,7 +110,7 @@ public actor RedisStore: ClusterStore {
         _ connection: RedisConnection,
         _ isHeartbeat: Bool
     ) async throws(StoreError) -> RESPValue {
-        let deadline = isHeartbeat ? Self.heartbeatDeadline : Self.scriptDeadline
+        let deadline = isHeartbeat ? heartbeatDeadline : scriptDeadline
         var reply = try await connection.send(call.evalSHA, isHeartbeat: isHeartbeat, within: deadline)
         if reply.errorCode == "NOSCRIPT" {
             reply = try await connection.send(call.eval, isHeartbeat: isHeartbeat, within: deadline)
