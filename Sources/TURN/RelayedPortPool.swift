@@ -24,8 +24,8 @@ struct RelayedPortPool: Sendable {
         roundKeys = [generator.next(), generator.next(), generator.next(), generator.next()]
     }
 
-    /// A port that is not in use; `nil` when all are in use or resting.
-    mutating func acquire(at now: Instant) -> UInt16? {
+    /// A port that is not in use, and even if `even`; `nil` when all such ports are in use or resting.
+    mutating func acquire(even: Bool = false, at now: Instant) -> UInt16? {
         if taken.isEmpty {
             taken = Array(repeating: 0, count: 1_024)
             for port in 0..<Self.portMin { take(port) }
@@ -37,7 +37,7 @@ struct RelayedPortPool: Sendable {
         for _ in 0...UInt16.max {
             let port = permuted(position)
             position &+= 1
-            guard !isTaken(port) else { continue }
+            guard !isTaken(port), !even || port.isMultiple(of: 2) else { continue }
             take(port)
             inUse += 1
             return port
@@ -47,7 +47,7 @@ struct RelayedPortPool: Sendable {
 
     private mutating func take(_ port: UInt16) { taken[Int(port >> 6)] |= 1 << UInt64(port & 63) }
 
-    /// Takes back a port from ``acquire(at:)``, which then rests.
+    /// Takes back a port from ``acquire(even:at:)``, which then rests.
     mutating func release(_ port: UInt16, at now: Instant) {
         precondition(inUse > 0 && isTaken(port), "the port was acquired")
         inUse -= 1

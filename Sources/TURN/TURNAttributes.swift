@@ -17,8 +17,10 @@ struct TURNAttributes {
     private(set) var data: Range<Int>?
     /// All XOR-PEER-ADDRESS; CreatePermission may have several.
     private(set) var peers: [TransportAddress] = []
-    /// EVEN-PORT or RESERVATION-TOKEN.
-    private(set) var asksForPorts = false
+    /// EVEN-PORT.
+    private(set) var asksForEvenPort = false
+    /// EVEN-PORT with the next port kept for another allocation, or RESERVATION-TOKEN.
+    private(set) var asksForReservation = false
     /// Comprehension-required types that this server does not know.
     private(set) var unknown: [STUNAttributeType] = []
 
@@ -43,7 +45,11 @@ struct TURNAttributes {
                 let address = message.xorAddress(at: value)
                 if expect(address != nil), let address { peers.append(address) }
             case .data: if data == nil { data = value }
-            case .evenPort, .reservationToken: asksForPorts = true
+            case .evenPort:
+                guard expect(value.count == 1) else { continue }
+                asksForEvenPort = true
+                if message.bytes.byte(at: start) & 0x80 != 0 { asksForReservation = true }
+            case .reservationToken: asksForReservation = true
             case .username, .realm, .nonce, .messageIntegrity: break
             default:
                 if type.isComprehensionRequired, unknown.count < Self.unknownMax { unknown.append(type) }

@@ -190,14 +190,15 @@ extension TURNServer {
         guard let transport = attributes.transport else { throw .badRequest }
         guard transport == 17 else { throw .unsupportedTransport }
         let ip = try relayedIP(attributes.family)
-        guard !attributes.asksForPorts else { throw .insufficientCapacity }
+        guard !attributes.asksForReservation else { throw .insufficientCapacity }
         guard let peers = sessions[id]?.peers, sessions[id]?.mayAllocate(configuration, at: now) == true else {
             throw .quotaReached
         }
         if let session = sessions[id], !session.hasAllocated, now >= session.firstAllocationDeadline {
             throw .unauthorized
         }
-        guard let relayed = acquireAddress(ip, at: now) else { throw .insufficientCapacity }
+        let even = attributes.asksForEvenPort
+        guard let relayed = acquireAddress(ip, even: even, at: now) else { throw .insufficientCapacity }
         let allocation = TURNAllocation(
             session: id,
             client: client,

@@ -200,8 +200,8 @@ public struct TURNServer: Sendable {
 
     /// A relayed address that no other allocation of the loop has.
     /// - Returns: `nil` when all ports are in use or resting.
-    mutating func acquireAddress(_ ip: IPAddress, at now: Instant) -> TransportAddress? {
-        let port = ip.isV4 ? portsV4.acquire(at: now) : portsV6.acquire(at: now)
+    mutating func acquireAddress(_ ip: IPAddress, even: Bool, at now: Instant) -> TransportAddress? {
+        let port = ip.isV4 ? portsV4.acquire(even: even, at: now) : portsV6.acquire(even: even, at: now)
         return port.map { TransportAddress(ip: ip, port: $0) }
     }
 

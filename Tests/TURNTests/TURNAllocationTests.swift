@@ -15,7 +15,9 @@ struct TURNAllocationTests {
             ("IPv4", [(.requestedTransport, [17, 0, 0, 0]), (.requestedAddressFamily, [1, 0, 0, 0])], 0),
             ("IPv6", [(.requestedTransport, [17, 0, 0, 0]), (.requestedAddressFamily, [2, 0, 0, 0])], 0),
             ("no such family", [(.requestedTransport, [17, 0, 0, 0]), (.requestedAddressFamily, [3, 0, 0, 0])], 440),
-            ("an even port", [(.requestedTransport, [17, 0, 0, 0]), (.evenPort, [0x80])], 508),
+            ("an even port", [(.requestedTransport, [17, 0, 0, 0]), (.evenPort, [0])], 0),
+            ("an even port and the next one", [(.requestedTransport, [17, 0, 0, 0]), (.evenPort, [0x80])], 508),
+            ("an even port of two bytes", [(.requestedTransport, [17, 0, 0, 0]), (.evenPort, [0, 0])], 400),
             (
                 "a reserved port",
                 [(.requestedTransport, [17, 0, 0, 0]), (.reservationToken, [1, 2, 3, 4, 5, 6, 7, 8])], 508
@@ -235,6 +237,18 @@ struct TURNAllocationTests {
         #expect(pool.acquire(at: now + .seconds(300) - .nanoseconds(1)) == nil)
         #expect(pool.acquire(at: now + .seconds(300)) == 3_000)
         #expect(pool.acquire(at: now + .seconds(900)) == nil)
+    }
+
+    @Test func `even ports run out before the others`() {
+        var generator = SeededGenerator(seed: 6)
+        var reserved = Set(1_024...65_535 as ClosedRange<UInt16>)
+        reserved.subtract([2_000, 2_001, 3_001, 4_000])
+        var pool = RelayedPortPool(reserved: reserved, using: &generator)
+        let now = TURNScene.start
+        let even = [pool.acquire(even: true, at: now), pool.acquire(even: true, at: now)]
+        #expect(Set(even) == [2_000, 4_000])
+        #expect(pool.acquire(even: true, at: now) == nil)
+        #expect(Set([pool.acquire(at: now), pool.acquire(at: now)]) == [2_001, 3_001])
     }
 
     @Test func `the order of ports is a permutation`() {
