@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Playwright
@@ -56,9 +57,11 @@ class ChromiumPage(Page):
 class Chromium:
     """One browser process; the pages share no state."""
 
-    def __init__(self, playwright: Playwright, flags: list[str] | None = None) -> None:
+    def __init__(
+        self, playwright: Playwright, flags: list[str] | None = None, executable: str | Path = EXECUTABLE
+    ) -> None:
         self.browser: Browser = playwright.chromium.launch(
-            executable_path=EXECUTABLE,
+            executable_path=executable,
             args=FLAGS if flags is None else flags,
             # Playwright mutes audio by default. Chromium does not decode muted audio, and its energy stays 0.
             ignore_default_args=["--mute-audio", "--headless"],

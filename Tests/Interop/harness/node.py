@@ -56,7 +56,10 @@ def free_media_port() -> int:
 
 
 class Node:
-    """`nagare serve` on free ports of the loopback interface, by default for development."""
+    """`nagare serve` on free ports, by default of the loopback interface and for development.
+
+    `address` is where clients reach it; the admin API is on loopback anyway.
+    """
 
     def __init__(
         self,
@@ -64,14 +67,15 @@ class Node:
         *options: str,
         ports: tuple[int, int, int] | None = None,
         is_development: bool = True,
+        address: str = LOOPBACK,
     ) -> None:
         self.http_port, self.media_port, self.admin_port = ports or (
             free_tcp_port(),
             free_media_port(),
             free_tcp_port(),
         )
-        self.origin = f"http://{LOOPBACK}:{self.http_port}"
-        self.signaling = f"ws://{LOOPBACK}:{self.http_port}/signaling"
+        self.origin = f"http://{address}:{self.http_port}"
+        self.signaling = f"ws://{address}:{self.http_port}/signaling"
         self.admin = f"http://{LOOPBACK}:{self.admin_port}"
         self.log_path = log
         self.command = [
@@ -79,9 +83,9 @@ class Node:
             "serve",
             *(["--dev"] if is_development else []),
             "--http",
-            f"{LOOPBACK}:{self.http_port}",
+            f"{address}:{self.http_port}",
             "--media",
-            f"{LOOPBACK}:{self.media_port}",
+            f"{address}:{self.media_port}",
             "--admin",
             f"{LOOPBACK}:{self.admin_port}",
             *options,

@@ -1,4 +1,4 @@
-"""A WHEP viewer that uses the servers of the response's Link fields, and chooses among the kinds of candidates."""
+"""WHIP and WHEP clients that use the servers of the response's Link fields, and choose among the kinds of candidates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from .waiting import wait_until
 
 START = """async (path, policy, pattern) => {
   const connection = new RTCPeerConnection({ bundlePolicy: 'max-bundle' });
-  connection.addTransceiver('video', { direction: 'recvonly' });
-  connection.addTransceiver('audio', { direction: 'recvonly' });
   const video = Object.assign(document.createElement('video'), { autoplay: true, muted: true });
-  video.srcObject = new MediaStream(connection.getReceivers().map((one) => one.track));
+  if (path.startsWith('/whip/')) {
+    video.srcObject = await navigator.mediaDevices.getUserMedia({ audio: true, video: { width: 640, height: 360 } });
+    for (const track of video.srcObject.getTracks()) {
+      connection.addTransceiver(track, { direction: 'sendonly', streams: [video.srcObject] });
+    }
+  } else {
+    connection.addTransceiver('video', { direction: 'recvonly' });
+    connection.addTransceiver('audio', { direction: 'recvonly' });
+    video.srcObject = new MediaStream(connection.getReceivers().map((one) => one.track));
+  }
   document.body.append(video);
   const offer = await connection.createOffer();
   const response = await fetch(path, { method: 'POST', headers: { 'Content-Type': 'application/sdp' },
@@ -42,6 +49,7 @@ LOOK = """async () => {
       Object.assign(numbers, { frames: one.framesDecoded, freezes: one.freezeCount, lost: one.packetsLost,
         keyFrames: one.keyFramesDecoded });
     }
+    if (one.type === 'outbound-rtp' && one.kind === 'video') numbers.frames = one.framesSent;
     if (one.type === 'transport') {
       const pair = report.get(one.selectedCandidatePairId);
       const local = report.get(pair?.localCandidateId);
@@ -57,19 +65,21 @@ LOOK = """async () => {
 class RelayViewer:
     """One peer connection that watches the current publisher of a channel."""
 
+    protocol = "whep"
+
     def __init__(self, page: Page, channel: str, policy: str = "all", server: str = "", candidates: str = ".") -> None:
         """`server` is part of the TURN URLs that are used; `candidates` a pattern of the candidate lines that are kept."""
         self.page = page
         page.goto(page.origin + "/nagare.d.ts")
         page.evaluate(f"window.allowed = {candidates!r}")
-        self.answer = page.call(START, f"/whep/{channel}", policy, server)
+        self.answer = page.call(START, f"/{self.protocol}/{channel}", policy, server)
         assert self.answer["status"] == 201, self.answer
 
     def look(self) -> dict[str, Any]:
         return self.page.call(LOOK)
 
     def watches(self, frames: int = 30, seconds: float = 15) -> dict[str, Any]:
-        """Waits until so many more frames are decoded; the numbers then."""
+        """Waits until so many more frames are decoded, or sent; the numbers then."""
         before = self.look().get("frames") or 0
 
         def look() -> dict[str, Any] | None:
@@ -77,3 +87,9 @@ class RelayViewer:
             return numbers if (numbers.get("frames") or 0) >= before + frames else None
 
         return wait_until(look, "frames", seconds, describe=self.look)
+
+
+class RelayPublisher(RelayViewer):
+    """One peer connection that publishes in a channel. Its frames are those that it has sent."""
+
+    protocol = "whip"
