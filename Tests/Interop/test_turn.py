@@ -9,9 +9,10 @@ import httpx
 from harness.browser_member import BrowserMember
 from harness.certificate import make_certificate
 from harness.chromium import FLAGS, Chromium, ChromiumPage
+from harness.firefox import Firefox
 from harness.node import Node, free_media_port, free_tcp_port
 from harness.page import Page
-from harness.relay_viewer import RelayViewer
+from harness.relay_viewer import RelayPublisher, RelayViewer
 from harness.waiting import wait_until
 from playwright.sync_api import Playwright
 
@@ -93,6 +94,35 @@ def test_a_whep_viewer_with_a_relay_policy_watches_over_turn_and_tls(
     finally:
         browser.close()
     wait_until(lambda: node.total("nagare_turn_allocations{") == 0, "the end of the allocation", 10)
+
+
+def test_firefox_publishes_and_watches_over_turn_and_tls(
+    own_node: Callable[..., Node], channel: str, tmp_path: Path
+) -> None:
+    certificate = make_certificate(tmp_path)
+    port = free_tcp_port()
+    # Firefox uses TURN over TLS at names only.
+    node = own_node(
+        *("--turn", "on", "--loops", "1", "--turn-tls-port", str(port), "--turn-tls-name", "localhost"),
+        *("--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key)),
+    )
+    node.origin = f"https://localhost:{node.http_port}"
+    browser = Firefox(authority=certificate.authority)
+    try:
+        publisher = RelayPublisher(browser.page(node.origin), channel, policy="relay", server="turns:")
+        publisher.watches(5)
+        viewer = RelayViewer(browser.page(node.origin), channel, policy="relay", server="turns:")
+        for one in (viewer, publisher):
+            assert [server["urls"] for server in one.answer["iceServers"]] == [f"turns:localhost:{port}?transport=tcp"]
+            seen = one.watches(60)
+            assert (seen["local"], seen["relay"], seen["remoteType"]) == ("relay", "tls", "host"), seen
+        assert viewer.look()["lost"] < 30
+        assert node.total("nagare_turn_allocations{", "transport=tcp") >= 2
+        assert node.total("nagare_turn_datagrams_total", "direction=in") > 60
+        assert node.total("nagare_turn_datagrams_total", "direction=out") > 60
+    finally:
+        browser.close()
+    wait_until(lambda: node.total("nagare_turn_allocations{") == 0, "the end of the allocations", 10)
 
 
 def test_https_and_turn_over_tls_share_one_port(

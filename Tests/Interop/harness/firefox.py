@@ -53,10 +53,12 @@ class BiDiError(Exception):
 
 
 class Firefox:
-    """One browser process with a profile of its own."""
+    """One browser process with a profile of its own, which trusts the certificates of `authority`."""
 
-    def __init__(self, preferences: dict[str, Any] | None = None) -> None:
+    def __init__(self, preferences: dict[str, Any] | None = None, authority: Path | None = None) -> None:
         self.profile = Path(tempfile.mkdtemp(prefix="nagare-firefox-"))
+        if authority:
+            self._trust(authority)
         lines = [
             f"user_pref({json.dumps(name)}, {json.dumps(value)});"
             for name, value in {**PREFERENCES, **(preferences or {})}.items()
@@ -74,6 +76,13 @@ class Firefox:
         self.answers: "queue.Queue[dict[str, Any]]" = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
         self.send("session.new", {"capabilities": {}})
+
+    def _trust(self, authority: Path) -> None:
+        database = ("-d", f"sql:{self.profile}")
+        added = ("-A", *database, "-n", "the test's authority", "-t", "C,,", "-i", str(authority))
+        for command in (("-N", *database, "--empty-password"), added):
+            ended = subprocess.run(["certutil", *command], capture_output=True, text=True, timeout=20, check=False)
+            assert ended.returncode == 0, f"certutil {command[0]}: {ended.stderr}"
 
     def _address(self) -> str:
         """Waits for the log line with the browser's address."""
