@@ -8,6 +8,7 @@ from typing import Callable, Iterator
 import pytest
 from harness.certificate import Certificate, make_certificate
 from harness.chromium import EXECUTABLE, FLAGS, Chromium
+from harness.members import SoraMember
 from harness.network import NODE_ADDRESS, NODE_NAME, Network
 from harness.node import Node, free_tcp_port
 from harness.relay_viewer import RelayPublisher, RelayViewer
@@ -96,3 +97,30 @@ def test_chromium_publishes_and_watches_without_udp(
     finally:
         for one in (viewer, publisher):
             one.page.close()
+
+
+@pytest.mark.parametrize("way", ["tcp", "tls"])
+def test_the_sora_sdk_calls_through_turn_without_udp(
+    network: Network, node: Node, channel: str, certificate: Certificate, way: str
+) -> None:
+    ports = {"tcp": node.media_port, "tls": int(node.command[node.command.index("--turn-tls-port") + 1])}
+    (other_port,) = (port for name, port in ports.items() if name != way)
+    network.close_port(other_port)
+    blocked = network.packets()["blocked-tcp"]
+    options = {"ca_cert": certificate.authority, "video_codec_type": "VP8"}
+    members = [SoraMember(node.signaling, channel, "sendrecv", launch=network.command, **options) for _ in range(2)]
+    try:
+        for one in members:
+            one.connected(30)
+        for one, other in (members, members[::-1]):
+            one.sees(other, 20)
+            one.hears(other)
+        assert node.total("nagare_turn_allocations{", "transport=tcp") >= 2
+        assert node.total("nagare_turn_datagrams_total", "direction=in") > 60
+        assert node.total("nagare_turn_datagrams_total", "direction=out") > 60
+        assert node.operate("20171010.GetStatsReport")["total_turn_tcp_connections"] == 2
+        assert network.packets()["blocked-tcp"] > blocked, "the SDK tried the closed port"
+        assert_no_udp(node, network)
+    finally:
+        for one in members:
+            one.kill()

@@ -1,4 +1,4 @@
-"""Browsers that reach the node through its own TURN server only."""
+"""Real clients that reach the node through its own TURN server only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from harness.browser_member import BrowserMember
 from harness.certificate import make_certificate
 from harness.chromium import FLAGS, Chromium, ChromiumPage
 from harness.firefox import Firefox
+from harness.members import Join
 from harness.node import Node, free_media_port, free_tcp_port
 from harness.page import Page
 from harness.relay_viewer import RelayPublisher, RelayViewer
@@ -171,3 +172,20 @@ def test_a_client_that_names_itself_the_sora_ios_sdk_connects_over_turn_by_defau
     assert configs[1]["iceTransportPolicy"] == "relay" and len(configs[1]["iceServers"]) == 1
     assert node.total("nagare_turn_datagrams_total", "direction=in") > 60
     assert relayed.disconnect() == (1000, "TYPE-DISCONNECT")
+
+
+def test_the_sora_sdk_connects_only_over_turn_where_an_offer_has_it(
+    own_node: Callable[..., Node], channel: str, join: Join
+) -> None:
+    node = own_node("--turn", "on", "--loops", "1")
+    members = [join("sendrecv", at=node, video_codec_type="VP8").connected() for _ in range(2)]
+    for one, other in (members, members[::-1]):
+        one.sees(other)
+        one.hears(other)
+    # What is not relayed are answers to the TURN client itself.
+    relayed = node.total("nagare_turn_datagrams_total", "direction=out")
+    sent = node.total("nagare_datagrams_sent_total")
+    assert relayed > 60 and sent - relayed < 60, (relayed, sent)
+    assert node.operate("20171010.GetStatsReport")["total_turn_udp_connections"] == 2
+    for one in members:
+        one.end()

@@ -12,15 +12,26 @@ from .waiting import wait_until
 
 
 class SoraMember(Program):
-    """A running SDK client. Options are those of `harness.peer_sora`, in Python's spelling."""
+    """A running SDK client. Options are those of `harness.peer_sora`, in Python's spelling.
 
-    def __init__(self, signaling: str, channel: str, role: str, *flags: str, **options: object) -> None:
+    `launch` changes the command that starts it.
+    """
+
+    def __init__(
+        self,
+        signaling: str,
+        channel: str,
+        role: str,
+        *flags: str,
+        launch: Callable[..., list[str]] = lambda *words: list(words),
+        **options: object,
+    ) -> None:
         words = [f"--{flag}" for flag in flags]
         for name, value in options.items():
             words += [f"--{name.replace('_', '-')}", str(value)]
         super().__init__(
             f"the SDK client ({role})",
-            [sys.executable, "-m", "harness.peer_sora", role, signaling, channel, *words],
+            launch(sys.executable, "-m", "harness.peer_sora", role, signaling, channel, *words),
         )
 
     # Signaling.

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy
 from sora_sdk import Sora, SoraAudioSink, SoraVideoSink
@@ -98,6 +99,8 @@ class Member:
         for name in ("metadata", "signaling_notify_metadata", "forwarding_filters", "data_channels"):
             if getattr(options, name) is not None:
                 settings[name] = json.loads(getattr(options, name))
+        if options.ca_cert:
+            settings["ca_cert"] = Path(options.ca_cert).read_bytes()
         self.connection = self.sora.create_connection(**settings)
         self.connection.on_set_offer = self.on_set_offer
         self.connection.on_notify = self.on_notify
@@ -231,6 +234,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--size", default="640x360")
     parser.add_argument("--silent", action="store_true")
     parser.add_argument("--openh264")
+    parser.add_argument("--ca-cert")
     for name in ("client-id", "bundle-id", "video-codec-type", "simulcast-rid", "spotlight-focus-rid",
                  "spotlight-unfocus-rid", "metadata", "signaling-notify-metadata", "forwarding-filters",
                  "data-channels"):  # fmt: skip
