@@ -27,11 +27,8 @@ struct Node {
         var generator = SystemRandomNumberGenerator()
         incarnation = NodeIncarnation(using: &generator)
         let level = configuration.logLevel
-        LoggingSystem.bootstrap { label in
-            var handler = StreamLogHandler.standardError(label: label)
-            handler.logLevel = level
-            return handler
-        }
+        let format = configuration.logFormat
+        LoggingSystem.bootstrap { NodeLogHandler(label: $0, level: level, format: format) }
         logger = Logger(label: "nagare")
     }
 

@@ -133,6 +133,7 @@ import Wire
             flags: ["--log-level", "loud"],
             sentence: "--log-level is \"loud\": write one of trace, debug, info, notice, warning, error, critical."
         ),
+        Mistake(file: "log-format: xml", sentence: "log-format in nagare.yaml is \"xml\": write text or json."),
         Mistake(
             flags: ["--announce", "example.org"],
             sentence: "--announce is \"example.org\": write an IP address without a port, as 203.0.113.7."

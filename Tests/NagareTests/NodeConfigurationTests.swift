@@ -66,6 +66,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.tls == nil)
         #expect(configuration.token == nil)
         #expect(configuration.logLevel == .info)
+        #expect(configuration.logFormat == .text)
         #expect(configuration.graceSeconds == 10)
         #expect(configuration.warnings.isEmpty)
     }
@@ -215,6 +216,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         sora: sora,
         limits: limits,
         logLevel: .debug,
+        logFormat: .json,
         graceSeconds: 3,
         warnings: []
     )
@@ -241,7 +243,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "/etc/c.pem", "--bandwidth-estimation", "off", "--bandwidth-probing", "no", "--send-rate-min", "50",
             "--send-rate-start", "900", "--send-rate-max", "4000", "--pause-unused-layers", "off",
             "--ice-tcp", "off", "--turn", "on", "--turn-tls-port", "5349",
-            "--turn-tls-name", "turn.example", "--tls-key", "/etc/k.pem", "--token", "s3cret=", "--log-level", "DEBUG",
+            "--turn-tls-name", "turn.example", "--tls-key", "/etc/k.pem", "--token", "s3cret=",
+            "--log-level", "DEBUG", "--log-format", "json",
             "--grace", "3",
             "--ayame-auth-webhook-url", "https://hooks.example/ayame/auth", "--ayame-disconnect-webhook-url",
             "https://hooks.example/ayame/disconnect", "--relay-media", "server",
@@ -266,7 +269,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_PAUSE_UNUSED_LAYERS": "off", "NAGARE_ICE_TCP": "off", "NAGARE_TURN": "on",
             "NAGARE_SRTP_BACKEND": "openssl", "NAGARE_UDP_GSO": "off", "NAGARE_UDP_GRO": "false",
             "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
-            "NAGARE_LOG_LEVEL": "debug", "NAGARE_GRACE": "3", "PATH": "/bin",
+            "NAGARE_LOG_LEVEL": "debug", "NAGARE_LOG_FORMAT": "json", "NAGARE_GRACE": "3", "PATH": "/bin",
             "NAGARE_EVENT_WEBHOOK_URL": "https://hooks.example/events",
             "NAGARE_SESSION_WEBHOOK_URL": "http://127.0.0.1:9000/sessions?a=b", "NAGARE_WEBHOOK_TIMEOUT": "7",
             "NAGARE_AYAME_AUTH_WEBHOOK_URL": "https://hooks.example/ayame/auth",
@@ -315,6 +318,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 tls-key: /etc/k.pem
                 token: s3cret=
                 log-level: debug
+                log-format: json
                 grace: 3
                 event-webhook-url: https://hooks.example/events
                 session-webhook-url: http://127.0.0.1:9000/sessions?a=b

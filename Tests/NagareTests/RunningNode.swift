@@ -63,7 +63,7 @@ final class RunningNode: Sendable {
     func ready() async throws -> (page: UInt16, admin: UInt16) {
         let line = try #require(await output.first { $0.contains("is ready: open ") })
         let page = try #require(line.firstMatch(of: /:(\d+)\/$/).flatMap { UInt16($0.1) })
-        let admin = try #require(await errors.first { $0.contains("[nagare] admin") })
+        let admin = try #require(await errors.first { $0.contains(" nagare: admin ") })
         return (page, try #require(admin.firstMatch(of: /port=(\d+)/).flatMap { UInt16($0.1) }))
     }
 }

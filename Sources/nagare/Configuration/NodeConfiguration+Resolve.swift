@@ -54,6 +54,7 @@ extension NodeConfiguration {
             sora: try SoraSettings(reader, machine),
             limits: try reader.limits(),
             logLevel: try reader.logLevel() ?? .info,
+            logFormat: try reader.logFormat() ?? .text,
             graceSeconds: try reader.integer(.grace, 1...graceSecondsMax) ?? 10,
             warnings: unknownVariables.map { "\($0) is set, but is not a setting." }
         )

@@ -75,6 +75,7 @@ struct NodeConfiguration: Equatable, Sendable {
     /// The limits on what clients may use.
     var limits: NodeLimits
     var logLevel: Logger.Level
+    var logFormat: LogFormat
     /// The longest shutdown in seconds.
     var graceSeconds: Int
     /// Warnings about settings that are valid but probably not intended, one sentence each.

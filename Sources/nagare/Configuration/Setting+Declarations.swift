@@ -593,6 +593,14 @@ extension Setting {
                 default: .value("info"),
                 "Log at this level: trace, debug, info, notice, warning, error or critical."
             )
+        case .logFormat:
+            SettingDeclaration(
+                .operation,
+                .value,
+                "format",
+                default: .value("text"),
+                "Log lines for people (text), or one JSON object a line (json)."
+            )
         case .grace:
             SettingDeclaration(
                 .operation,

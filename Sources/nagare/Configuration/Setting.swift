@@ -61,6 +61,7 @@ enum Setting: String, CaseIterable, Sendable {
     case adminHostName = "admin-host-name"
     case limit
     case logLevel = "log-level"
+    case logFormat = "log-format"
     case grace
 
     /// The command line's flag: `--tls-cert`.

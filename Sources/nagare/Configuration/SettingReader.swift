@@ -46,6 +46,14 @@ struct SettingReader {
         return level
     }
 
+    func logFormat() throws(StartupError) -> LogFormat? {
+        guard let entry = try entry(.logFormat) else { return nil }
+        guard let format = LogFormat(rawValue: entry.value.lowercased()) else {
+            throw .usage("\(entry.origin) is \"\(entry.value)\": write text or json.")
+        }
+        return format
+    }
+
     func turn() throws(StartupError) -> TURNAnnouncement? {
         guard let entry = try entry(.turn) else { return nil }
         if entry.value == "auto" { return .auto }
