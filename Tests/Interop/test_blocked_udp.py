@@ -121,6 +121,9 @@ def test_the_sora_sdk_calls_through_turn_without_udp(
         assert node.operate("20171010.GetStatsReport")["total_turn_tcp_connections"] == 2
         assert network.packets()["blocked-tcp"] > blocked, "the SDK tried the closed port"
         assert_no_udp(node, network)
+        # The SDK waits until the connection ends, and never answers the end of TLS.
+        ended = members[0].end()
+        assert ended["finished"] and ended["seconds"] < 3
     finally:
         for one in members:
             one.kill()

@@ -78,6 +78,8 @@ public final class HTTPSCertificate: Sendable {
             privateKey: .privateKey(privateKey)
         )
         tls.minimumTLSVersion = .tlsv12
+        // Sora's SDKs do not answer close_notify, and their disconnect() waits for the end of the connection.
+        tls.shutdownTimeout = .milliseconds(500)
         tls.applicationProtocols = ["http/1.1"]
         do {
             let context = try NIOSSLContext(configuration: tls)

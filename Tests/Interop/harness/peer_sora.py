@@ -211,11 +211,13 @@ class Member:
                 _, label, text = command.split(" ", 2)
                 if not self.connection.send_data_channel(label, text.encode()):
                     report("failed", error=f"{label} does not send")
+        began = time.monotonic()
         if not self.ended.is_set():
             self.connection.disconnect()
         finished = self.ended.wait(10)
+        seconds = time.monotonic() - began
         self.report_stats()
-        report("ended", finished=finished)
+        report("ended", finished=finished, seconds=seconds)
 
     def watch(self) -> None:
         while not self.ended.is_set():
