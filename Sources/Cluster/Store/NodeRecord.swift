@@ -47,9 +47,10 @@ public struct NodeRecord: Hashable, Sendable {
         load = Int(steps) * Self.loadStep
     }
 
-    /// The record without what changes with each member: two records that differ otherwise are worth telling at once.
-    var withoutCounts: NodeRecord {
+    /// The record without what changes all the time: records that differ otherwise are worth telling at once.
+    var withoutMeasurements: NodeRecord {
         var record = self
+        record.load = 0
         record.members = 0
         record.rooms = 0
         return record
@@ -87,5 +88,14 @@ public struct NodeRecord: Hashable, Sendable {
             members = try fields.integer("m", 0...Int(Int32.max)) ?? 0
             rooms = try fields.integer("n", 0...Int(Int32.max)) ?? 0
         } catch { return nil }
+    }
+}
+
+/// A record would have more than ``NodeRecord/bytesMax`` bytes: its addresses and names are too long.
+public struct RecordTooLong: Error, Hashable, Sendable {}
+
+extension NodeRecord {
+    func requireLength() throws(RecordTooLong) {
+        guard encoded() != nil else { throw RecordTooLong() }
     }
 }

@@ -1,0 +1,64 @@
+internal import Wire
+
+/// The rooms of a node that the store may not know of, and when each is attached: spread over some seconds, so that all
+/// nodes together do not flood a store that returned.
+struct AttachQueue: Hashable, Sendable {
+    /// The time over which the rooms are spread. With the heartbeat that finds out, the directory is whole in 10 s.
+    static let spread = Interval.seconds(7)
+    /// Rooms are attached in batches, one in this time.
+    static let batchInterval = Interval.milliseconds(100)
+
+    /// In the reverse order of attaching.
+    private var rooms: [RoomName] = []
+    private var queued: Set<RoomName> = []
+    private var nextBatch: Instant?
+    private var batchCount = 1
+
+    var count: Int { queued.count }
+    /// With rooms that ended and are not removed yet.
+    var storedCount: Int { rooms.count }
+    var nextDeadline: Instant? { queued.isEmpty ? nil : nextBatch }
+
+    /// Adds rooms at random places, because nodes that share rooms should not attach them in the same order. All that are
+    /// queued then are spread from now on.
+    mutating func add(
+        _ names: some Sequence<RoomName>,
+        using generator: inout some RandomNumberGenerator,
+        at now: Instant
+    ) {
+        for name in names where queued.insert(name).inserted {
+            rooms.append(name)
+            rooms.swapAt(Int.random(in: 0..<rooms.count, using: &generator), rooms.count - 1)
+        }
+        guard !queued.isEmpty else { return }
+        // Rooms that ended while they were queued.
+        if rooms.count > 2 * queued.count + 64 {
+            var kept = Set<RoomName>()
+            rooms.removeAll { !queued.contains($0) || !kept.insert($0).inserted }
+        }
+        let batches = max(Int(Self.spread.nanoseconds / Self.batchInterval.nanoseconds), 1)
+        batchCount = (queued.count + batches - 1) / batches
+        nextBatch = max(nextBatch ?? now, now)
+    }
+
+    /// A room that ended is not attached.
+    mutating func remove(_ name: RoomName) {
+        queued.remove(name)
+        if queued.isEmpty { rooms = [] }
+    }
+
+    /// The rooms to attach now.
+    mutating func next(at now: Instant) -> [RoomName] {
+        guard let nextBatch, now >= nextBatch, !queued.isEmpty else { return [] }
+        var batch: [RoomName] = []
+        while batch.count < batchCount, let name = rooms.popLast() {
+            if queued.remove(name) != nil { batch.append(name) }
+        }
+        self.nextBatch = now + Self.batchInterval
+        if queued.isEmpty {
+            rooms = []
+            self.nextBatch = nil
+        }
+        return batch
+    }
+}

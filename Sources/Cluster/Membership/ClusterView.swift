@@ -1,0 +1,72 @@
+internal import MediaTypes
+
+/// The other nodes of a cluster, as the store told of them.
+public struct ClusterView: Hashable, Sendable {
+    public struct Member: Hashable, Sendable {
+        public var instance: NodeInstance
+        public var record: NodeRecord
+        /// The store has had no heartbeat of the node for ``StoreTimes/absentAfterMS``. It gets no new rooms; its calls are
+        /// not affected.
+        public var isAbsent = false
+
+        public init(instance: NodeInstance, record: NodeRecord, isAbsent: Bool = false) {
+            self.instance = instance
+            self.record = record
+            self.isAbsent = isAbsent
+        }
+    }
+
+    /// The most nodes that are kept. Those told of later are ignored.
+    public static let nodesMax = 2_048
+
+    public private(set) var members: [NodeID: Member] = [:]
+
+    public init() {}
+
+    public subscript(_ node: NodeID) -> Member? { members[node] }
+
+    /// Takes what the store tells of a node. A lower incarnation than the known one is out of date and ignored.
+    /// - Returns: whether the view is another one now.
+    mutating func take(_ change: BeatAnswer.Change) -> Bool {
+        let node = change.instance.node
+        let known = members[node]
+        if let known {
+            guard known.instance.incarnation.rawValue <= change.instance.incarnation.rawValue else { return false }
+        } else {
+            guard members.count < Self.nodesMax else { return false }
+        }
+        let member = Member(
+            instance: change.instance,
+            record: change.record,
+            isAbsent: known?.instance == change.instance && known?.isAbsent == true
+        )
+        members[node] = member
+        return member != known
+    }
+
+    /// Makes exactly these nodes absent.
+    /// - Returns: whether the view is another one now.
+    mutating func setAbsent(_ absent: Set<NodeID>) -> Bool {
+        var isChanged = false
+        for (node, member) in members where member.isAbsent != absent.contains(node) {
+            members[node]?.isAbsent.toggle()
+            isChanged = true
+        }
+        return isChanged
+    }
+
+    /// Replaces the view by a complete list of the store. Incarnations may fall: whoever runs under a higher one would have
+    /// replaced the list's.
+    /// - Returns: whether the view is another one now.
+    mutating func replace(by list: ClusterView) -> Bool {
+        guard list != self else { return false }
+        self = list
+        return true
+    }
+
+    /// The nodes that take new rooms, in the order of their names.
+    public var ready: [Member] {
+        members.values.filter { $0.record.state == .ready && !$0.isAbsent }
+            .sorted { $0.instance.node < $1.instance.node }
+    }
+}

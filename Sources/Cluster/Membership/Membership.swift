@@ -1,0 +1,291 @@
+public import MediaTypes
+public import Wire
+
+/// A node's place in its cluster: its own incarnation and record, its heartbeats, and what it knows of the others.
+///
+/// The owner sends each ``nextRequest(at:)`` to the store and hands back its result, whenever that comes; there is one
+/// request at a time, and one second from each to the next. Nothing of a running call depends on it: without a store the
+/// node keeps a provisional incarnation and the view that it has.
+public struct Membership: Sendable {
+    public enum Request: Hashable, Sendable {
+        case enlist(Enlist)
+        case beat(Beat)
+    }
+
+    /// What the owner acts upon and logs. Each is told once, when it begins.
+    public enum Event: Hashable, Sendable {
+        /// The store assigned the incarnation in ``Membership/instance``. All rooms have to be attached.
+        case enlisted
+        /// Another run of this node has a higher incarnation. This one takes no new rooms any more.
+        case fenced
+        /// The store lost what it knew, wholly or in part. All rooms have to be attached again.
+        case storeChanged
+        case storeLost(StoreError)
+        case storeReturned
+        /// ``Membership/view`` is another one.
+        case viewChanged
+    }
+
+    /// From one request to the next, whatever comes of it.
+    public static let period = Interval.seconds(1)
+    /// What changes all the time, such as the load, is told this often at most.
+    public static let measurementInterval = Interval.seconds(5)
+    /// A node without a store gets ready after so long.
+    public static let settledAfter = Interval.seconds(3)
+    /// The times that a node asks for an incarnation above its last one.
+    static let enlistmentsMax = 8
+    /// This many requests in a row fail before the store counts as lost.
+    static let failuresMax = 3
+
+    /// This run. Without an incarnation of the store it is provisional: a random one of the upper half of the range.
+    public private(set) var instance: NodeInstance
+    public private(set) var record: NodeRecord
+    public private(set) var view = ClusterView()
+    /// A higher incarnation of this node exists. That never ends.
+    public private(set) var isFenced = false
+    /// The last request was answered.
+    public private(set) var isStoreUp = false
+
+    private let startedAt: Instant
+    /// The last incarnation that an earlier run had from the store, as far as is known.
+    private var previous: NodeIncarnation?
+    private var enlistments = 0
+    private var generator: SplitMix64
+    private var nextRequestAt: Instant
+    private var isRequestUnderWay = false
+    private var failures = 0
+
+    private var generation: StoreGeneration?
+    private var cursor: Int64 = 0
+    /// The store has told of all nodes.
+    private var hasWholeView = false
+    /// Nobody was absent before this time of the store's clock, by its last answer.
+    private var graceMS: Int64 = 0
+    /// What the request under way says of this node, and what the store has of it.
+    private var telling: NodeRecord?
+    private var told: NodeRecord?
+    private var toldAt: Instant
+    private var audit = ViewAudit()
+    private var attachQueue = AttachQueue()
+
+    /// - Parameters:
+    ///   - saved: What the node kept of an earlier run, of use when it is of the same node.
+    ///   - seed: For everything random.
+    /// - Throws: ``RecordTooLong``.
+    public init(
+        node: NodeID,
+        record: NodeRecord,
+        saved: SavedView?,
+        seed: UInt64,
+        at now: Instant
+    ) throws(RecordTooLong) {
+        try record.requireLength()
+        generator = SplitMix64(seed: seed)
+        instance = NodeInstance(node: node, incarnation: NodeIncarnation(using: &generator))
+        self.record = record
+        startedAt = now
+        nextRequestAt = now
+        toldAt = now
+        if let saved, saved.instance.node == node {
+            if saved.instance.incarnation.isAssigned { previous = saved.instance.incarnation }
+            for change in saved.members where change.instance.node != node { _ = view.take(change) }
+        }
+    }
+
+    // MARK: Its own record
+
+    /// Sets what the node tells of itself. The store learns of it with the next heartbeat, of changed measurements later.
+    /// - Throws: ``RecordTooLong``. The record stays as it was then.
+    public mutating func setRecord(_ record: NodeRecord) throws(RecordTooLong) {
+        try record.requireLength()
+        self.record = record
+    }
+
+    /// Whether new rooms may begin here.
+    public var takesNewRooms: Bool { record.state == .ready && !isFenced }
+
+    /// Whether the node knows enough to get ready: the store has assigned an incarnation and told of all nodes, or did not
+    /// in ``settledAfter``.
+    public func isSettled(at now: Instant) -> Bool {
+        now - startedAt >= Self.settledAfter || hasWholeView
+    }
+
+    /// Where new rooms may begin, by what this node knows.
+    public var placement: Placement {
+        Placement(view, own: takesNewRooms ? ClusterView.Member(instance: instance, record: record) : nil)
+    }
+
+    /// What to keep on disk.
+    public var savedView: SavedView {
+        let members = view.members.values.sorted { $0.instance.node < $1.instance.node }
+        return SavedView(
+            instance: previous.map { NodeInstance(node: instance.node, incarnation: $0) } ?? instance,
+            members: members.map { BeatAnswer.Change(instance: $0.instance, record: $0.record) }
+        )
+    }
+
+    // MARK: Requests
+
+    /// When to call ``nextRequest(at:)`` and ``nextRooms(at:)``; `nil` while only an answer is awaited.
+    public var nextDeadline: Instant? {
+        earliest(isRequestUnderWay ? nil : nextRequestAt, mayAttach ? attachQueue.nextDeadline : nil)
+    }
+
+    /// A request to send, if one is due. Its result has to be handed back, a failure too.
+    public mutating func nextRequest(at now: Instant) -> Request? {
+        guard !isRequestUnderWay, now >= nextRequestAt else { return nil }
+        isRequestUnderWay = true
+        nextRequestAt = now + Self.period
+        let candidate = StoreGeneration(using: &generator)
+        guard instance.incarnation.isAssigned else {
+            return .enlist(Enlist(node: instance.node, candidate: candidate))
+        }
+        telling = recordToTell(at: now)
+        if audit.begin(at: now) { cursor = 0 }
+        return .beat(
+            Beat(instance: instance, record: telling, generation: generation, cursor: cursor, candidate: candidate)
+        )
+    }
+
+    private func recordToTell(at now: Instant) -> NodeRecord? {
+        // A fenced run would replace the record of the other one in a store that forgot that one.
+        guard !isFenced, record != told else { return nil }
+        guard let told, told.withoutMeasurements == record.withoutMeasurements else { return record }
+        return now - toldAt >= Self.measurementInterval ? record : nil
+    }
+
+    /// The store answered ``Request/enlist(_:)``.
+    public mutating func receivedEnlistment(
+        _ result: Result<NodeIncarnation, StoreError>,
+        at now: Instant
+    ) -> [Event] {
+        guard isRequestUnderWay else { return [] }
+        isRequestUnderWay = false
+        switch result {
+        case .failure(let error): return failed(error)
+        case .success(let incarnation):
+            guard incarnation.isAssigned else { return failed(.malformed) }
+            enlistments += 1
+            // A store that lost its data gives numbers again until the heartbeats of the others raise them. With one that
+            // it had, the node would be ignored by those who know the later one.
+            if let previous, incarnation.rawValue <= previous.rawValue, enlistments < Self.enlistmentsMax {
+                return succeeded()
+            }
+            previous = nil
+            instance = NodeInstance(node: instance.node, incarnation: incarnation)
+            // The first heartbeat needs no pause.
+            nextRequestAt = now
+            return succeeded() + [.enlisted]
+        }
+    }
+
+    /// The store answered ``Request/beat(_:)``.
+    public mutating func receivedBeat(_ result: Result<BeatAnswer, StoreError>, at now: Instant) -> [Event] {
+        guard isRequestUnderWay else { return [] }
+        isRequestUnderWay = false
+        defer { telling = nil }
+        switch result {
+        case .failure(let error):
+            // The request may have taken effect nevertheless; telling the same again does no harm.
+            if telling != nil { told = nil }
+            return failed(error)
+        case .success(let answer):
+            let events = succeeded()
+            return events + apply(answer, at: now)
+        }
+    }
+
+    private mutating func failed(_ error: StoreError) -> [Event] {
+        isStoreUp = false
+        failures += 1
+        return failures == Self.failuresMax ? [.storeLost(error)] : []
+    }
+
+    private mutating func succeeded() -> [Event] {
+        let wasLost = failures >= Self.failuresMax
+        failures = 0
+        isStoreUp = true
+        return wasLost ? [.storeReturned] : []
+    }
+
+    // MARK: Answers
+
+    private mutating func apply(_ answer: BeatAnswer, at now: Instant) -> [Event] {
+        var events: [Event] = []
+        let isOtherStore = generation != nil && answer.generation != generation
+        if isOtherStore { events.append(.storeChanged) }
+        if let telling {
+            told = telling
+            toldAt = now
+        }
+        // Another copy of the store has another record of this node, or none.
+        if isOtherStore || !answer.isKnown { told = nil }
+        if answer.generation != generation || answer.graceMS != graceMS {
+            audit.schedule(for: answer, at: now)
+        }
+        generation = answer.generation
+        cursor = answer.cursor
+        if answer.cursor >= answer.revision { hasWholeView = true }
+        graceMS = answer.graceMS
+        if isFencedBy(answer), !isFenced {
+            isFenced = true
+            events.append(.fenced)
+        }
+        if take(answer, at: now) { events.append(.viewChanged) }
+        return events
+    }
+
+    private func isFencedBy(_ answer: BeatAnswer) -> Bool {
+        answer.isFenced
+            || answer.changes.contains {
+                $0.instance.node == instance.node
+                    && $0.instance.incarnation.rawValue > instance.incarnation.rawValue
+            }
+    }
+
+    /// Returns whether the view is another one now.
+    private mutating func take(_ answer: BeatAnswer, at now: Instant) -> Bool {
+        var isChanged = false
+        for change in answer.changes where change.instance.node != instance.node {
+            audit.take(change)
+            if view.take(change) { isChanged = true }
+        }
+        if answer.cursor >= answer.revision, let list = audit.finish() {
+            var complete = list
+            _ = complete.setAbsent(answer.absent)
+            return view.replace(by: complete) || isChanged
+        }
+        var absent = answer.absent
+        if answer.timeMS >= answer.graceMS {
+            // A node that returns is among the changes. Any other one that is not absent any more was forgotten.
+            let returned = Set(answer.changes.map(\.instance.node))
+            let forgotten = view.members.filter {
+                $0.value.isAbsent && !absent.contains($0.key) && !returned.contains($0.key)
+            }
+            if !forgotten.isEmpty { audit.schedule(at: now) }
+            absent.formUnion(forgotten.keys)
+        }
+        return view.setAbsent(absent) || isChanged
+    }
+
+    // MARK: Rooms
+
+    /// The rooms that wait to be attached.
+    public var roomsWaiting: Int { attachQueue.count }
+
+    /// Has rooms attached that the store may not know of: all of the node's after ``Event/enlisted`` and
+    /// ``Event/storeChanged``, and each one whose attaching failed. They are spread over some seconds.
+    public mutating func attachLater(_ rooms: some Sequence<RoomName>, at now: Instant) {
+        attachQueue.add(rooms, using: &generator, at: now)
+    }
+
+    /// A room ended that may wait to be attached.
+    public mutating func roomEnded(_ room: RoomName) { attachQueue.remove(room) }
+
+    private var mayAttach: Bool { isStoreUp && !isFenced && instance.incarnation.isAssigned }
+
+    /// The rooms to attach now. None while the store does not answer or the node is fenced.
+    public mutating func nextRooms(at now: Instant) -> [RoomName] {
+        mayAttach ? attachQueue.next(at: now) : []
+    }
+}

@@ -1,0 +1,147 @@
+public import Cluster
+internal import MediaTypes
+internal import TestSupport
+public import Wire
+
+/// Nodes and their store in virtual time.
+public struct SimulatedCluster: Sendable {
+    /// One run of a node.
+    public struct Run: Sendable {
+        enum Answer: Sendable {
+            case enlistment(Result<NodeIncarnation, StoreError>)
+            case beat(Result<BeatAnswer, StoreError>)
+        }
+        public var membership: Membership
+        public var rooms: [RoomName] = []
+        public var isRunning = true
+        public internal(set) var events: [Membership.Event] = []
+        public internal(set) var requestsSent = 0
+        public internal(set) var roomsSent = 0
+        public let startedAt: Instant
+        public internal(set) var endedAt: Instant?
+        fileprivate var answer: (at: Instant, Answer)?
+        fileprivate var failedRooms: [(at: Instant, RoomName)] = []
+
+        /// When something happens to the run next.
+        fileprivate var nextDeadline: Instant? {
+            earliest(earliest(membership.nextDeadline, answer?.at), failedRooms.first?.at)
+        }
+    }
+
+    /// After so long without an answer a heartbeat has failed, and a script.
+    private static let heartbeatMax = Interval.seconds(1)
+    private static let scriptMax = Interval.milliseconds(150)
+
+    public var store: MemoryStore
+    public private(set) var runs: [Run] = []
+    public private(set) var now = Instant(nanoseconds: 0)
+    /// Called after each heartbeat's answer.
+    public var inspect: @Sendable (Membership, BeatAnswer) -> Void = { _, _ in }
+    private var seeds: SeededGenerator
+
+    public init(seed: UInt64) {
+        store = MemoryStore(seed: seed)
+        seeds = SeededGenerator(seed: seed &+ 1)
+    }
+
+    /// The indices of the runs that have not ended.
+    public var running: [Int] { runs.indices.filter { runs[$0].isRunning } }
+
+    /// Starts a node, or another run of one.
+    /// - Returns: the index of the run.
+    public mutating func start(
+        _ node: NodeID,
+        _ record: NodeRecord,
+        rooms: [RoomName] = [],
+        saved: SavedView? = nil
+    ) throws -> Int {
+        let membership = try Membership(node: node, record: record, saved: saved, seed: seeds.next(), at: now)
+        runs.append(Run(membership: membership, rooms: rooms, startedAt: now))
+        return runs.count - 1
+    }
+
+    /// Ends a run without a word, as a crash does.
+    public mutating func kill(_ index: Int) {
+        runs[index].isRunning = false
+        runs[index].endedAt = now
+    }
+
+    public mutating func setRecord(_ record: NodeRecord, of index: Int) throws {
+        try runs[index].membership.setRecord(record)
+    }
+
+    /// Lets time pass.
+    public mutating func advance(by interval: Interval) {
+        let end = now + interval
+        while let (time, index) = next(), time <= end {
+            now = max(now, time)
+            step(index)
+        }
+        now = end
+    }
+
+    private func next() -> (Instant, Int)? {
+        running.compactMap { index in runs[index].nextDeadline.map { ($0, index) } }
+            .min { ($0.0, $0.1) < ($1.0, $1.1) }
+    }
+
+    private mutating func step(_ index: Int) {
+        deliver(index)
+        while let (at, room) = runs[index].failedRooms.first, at <= now {
+            runs[index].failedRooms.removeFirst()
+            runs[index].membership.attachLater([room], at: now)
+        }
+        if let request = runs[index].membership.nextRequest(at: now) {
+            runs[index].requestsSent += 1
+            send(request, index)
+        }
+        for room in runs[index].membership.nextRooms(at: now) {
+            runs[index].roomsSent += 1
+            attach(room, index)
+        }
+    }
+
+    private mutating func deliver(_ index: Int) {
+        guard let (at, answer) = runs[index].answer, at <= now else { return }
+        runs[index].answer = nil
+        let events: [Membership.Event]
+        switch answer {
+        case .enlistment(let result): events = runs[index].membership.receivedEnlistment(result, at: now)
+        case .beat(let result):
+            events = runs[index].membership.receivedBeat(result, at: now)
+            if case .success(let answer) = result { inspect(runs[index].membership, answer) }
+        }
+        runs[index].events += events
+        if events.contains(.enlisted) || events.contains(.storeChanged) {
+            runs[index].membership.attachLater(runs[index].rooms, at: now)
+        }
+    }
+
+    private mutating func send(_ request: Membership.Request, _ index: Int) {
+        let late = now + Self.heartbeatMax
+        switch request {
+        case .enlist(let enlist):
+            let reply = store.enlist(enlist, at: now)
+            guard let reply, reply.at < late else {
+                runs[index].answer = (late, .enlistment(.failure(.timedOut)))
+                return
+            }
+            runs[index].answer = (reply.at, .enlistment(reply.result))
+        case .beat(let beat):
+            let reply = store.beat(beat, at: now)
+            guard let reply, reply.at < late else {
+                runs[index].answer = (late, .beat(.failure(.timedOut)))
+                return
+            }
+            runs[index].answer = (reply.at, .beat(reply.result))
+        }
+    }
+
+    private mutating func attach(_ room: RoomName, _ index: Int) {
+        guard let session = RoomSession(rawValue: room.rawValue) else { return }
+        let instance = runs[index].membership.instance
+        let reply = store.attach(Attach(room: room, instance: instance, session: session), at: now)
+        if let reply, case .success = reply.result, reply.at < now + Self.scriptMax { return }
+        runs[index].failedRooms.append((now + Self.scriptMax, room))
+    }
+}

@@ -1,0 +1,230 @@
+import MediaTypes
+import TestSupport
+import Testing
+import Wire
+
+@testable import Cluster
+
+@Suite struct MembershipTests {
+    private static let start = Instant(nanoseconds: 0)
+
+    private static func answer(
+        _ changes: [BeatAnswer.Change] = [],
+        revision: Int64 = 1,
+        generation: Int = 1,
+        timeMS: Int64 = 100_000,
+        graceMS: Int64 = 0,
+        absent: Set<NodeID> = []
+    ) throws -> BeatAnswer {
+        var answer = BeatAnswer(
+            generation: try Given.generation(generation),
+            revision: revision,
+            cursor: revision,
+            timeMS: timeMS,
+            graceMS: graceMS
+        )
+        answer.isKnown = true
+        answer.changes = changes
+        answer.absent = absent
+        return answer
+    }
+
+    private static func change(_ name: String, _ number: UInt32, _ region: String) throws -> BeatAnswer.Change {
+        .init(instance: try Given.instance(name, number), record: Given.record(region))
+    }
+
+    /// A node that the store has given the incarnation 7.
+    private static func enlisted(saved: SavedView? = nil) throws -> Membership {
+        var membership = try Membership(
+            node: Given.node("a"),
+            record: Given.record("eu"),
+            saved: saved,
+            seed: 1,
+            at: start
+        )
+        guard case .enlist = membership.nextRequest(at: start) else {
+            Issue.record("not enlisting")
+            return membership
+        }
+        let assigned = try #require(NodeIncarnation(rawValue: 7))
+        #expect(membership.receivedEnlistment(.success(assigned), at: start) == [.enlisted])
+        return membership
+    }
+
+    /// Sends the next heartbeat and hands back what the store answers to it.
+    @discardableResult
+    private static func beat(
+        _ membership: inout Membership,
+        _ result: Result<BeatAnswer, StoreError>,
+        at now: Instant
+    ) throws -> (beat: Beat, events: [Membership.Event]) {
+        guard case .beat(let beat) = membership.nextRequest(at: now) else {
+            throw StoreError.malformed
+        }
+        return (beat, membership.receivedBeat(result, at: now))
+    }
+
+    @Test func `without a store the incarnation is provisional and the saved view serves`() throws {
+        let saved = SavedView(instance: try Given.instance("a", 3), members: [try Self.change("b", 4, "us")])
+        var membership = try Membership(
+            node: Given.node("a"),
+            record: Given.record("eu"),
+            saved: saved,
+            seed: 1,
+            at: Self.start
+        )
+        #expect(!membership.instance.incarnation.isAssigned)
+        for second in 0..<5 {
+            let now = Self.start + .seconds(second)
+            #expect(membership.isSettled(at: now) == (second >= 3))
+            guard case .enlist = membership.nextRequest(at: now) else { return #expect(Bool(false)) }
+            #expect(membership.nextRequest(at: now) == nil && membership.nextDeadline == nil)
+            let events = membership.receivedEnlistment(.failure(.timedOut), at: now)
+            #expect(events == (second == 2 ? [.storeLost(.timedOut)] : []))
+        }
+        #expect(try membership.view[Given.node("b")]?.record.region == "us")
+        membership.attachLater([try Given.room("r")], at: Self.start)
+        #expect(membership.nextRooms(at: Self.start + .seconds(60)).isEmpty && membership.roomsWaiting == 1)
+        let other = try Membership(
+            node: Given.node("b"),
+            record: Given.record("eu"),
+            saved: saved,
+            seed: 1,
+            at: Self.start
+        )
+        #expect(other.view.members.isEmpty, "the view of another node")
+    }
+
+    @Test func `an incarnation that an earlier run had is not taken`() throws {
+        let saved = SavedView(instance: try Given.instance("a", 9), members: [])
+        var membership = try Membership(
+            node: Given.node("a"),
+            record: Given.record("eu"),
+            saved: saved,
+            seed: 1,
+            at: Self.start
+        )
+        for (second, number) in [8, 9, 10].enumerated() {
+            let now = Self.start + .seconds(second)
+            #expect(membership.savedView.instance.incarnation.rawValue == 9)
+            guard case .enlist = membership.nextRequest(at: now) else { return #expect(Bool(false)) }
+            let assigned = try #require(NodeIncarnation(rawValue: UInt32(number)))
+            #expect(membership.receivedEnlistment(.success(assigned), at: now) == (number == 10 ? [.enlisted] : []))
+        }
+        #expect(membership.instance.incarnation.rawValue == 10)
+        #expect(membership.savedView.instance == membership.instance)
+    }
+
+    @Test func `a lower incarnation is ignored`() throws {
+        var membership = try Self.enlisted()
+        try Self.beat(&membership, .success(Self.answer([Self.change("b", 5, "us")])), at: Self.start)
+        let now = Self.start + .seconds(1)
+        let (_, events) = try Self.beat(&membership, .success(Self.answer([Self.change("b", 4, "old")])), at: now)
+        #expect(events.isEmpty)
+        #expect(try membership.view[Given.node("b")]?.record.region == "us")
+        let later = Self.start + .seconds(2)
+        let higher = try Self.beat(&membership, .success(Self.answer([Self.change("b", 6, "eu")])), at: later)
+        #expect(higher.events == [.viewChanged])
+    }
+
+    @Test func `a higher incarnation of the node fences it for good`() throws {
+        var membership = try Self.enlisted()
+        #expect(membership.takesNewRooms)
+        var answer = try Self.answer()
+        answer.isFenced = true
+        answer.isKnown = false
+        #expect(try Self.beat(&membership, .success(answer), at: Self.start).events == [.fenced])
+        #expect(!membership.takesNewRooms)
+        let (beat, events) = try Self.beat(&membership, .success(Self.answer()), at: Self.start + .seconds(1))
+        #expect(beat.record == nil && events.isEmpty && membership.isFenced)
+    }
+
+    @Test func `a record is told until the store has it, and measurements seldom`() throws {
+        var membership = try Self.enlisted()
+        var now = Self.start
+        func next(_ result: Result<BeatAnswer, StoreError>) throws -> NodeRecord? {
+            defer { now += .seconds(1) }
+            return try Self.beat(&membership, result, at: now).beat.record
+        }
+        #expect(try next(.failure(.timedOut)) == membership.record)
+        #expect(try next(.success(Self.answer())) == membership.record)
+        #expect(try next(.success(Self.answer())) == nil)
+        var record = membership.record
+        record.members = 8
+        try membership.setRecord(record)
+        let told = try (0..<6).map { _ in try next(.success(Self.answer())) }
+        #expect(told.compactMap(\.self) == [record])
+        record.state = .draining
+        try membership.setRecord(record)
+        #expect(try next(.success(Self.answer())) == record)
+        var unknown = try Self.answer()
+        unknown.isKnown = false
+        #expect(try next(.success(unknown)) == nil)
+        #expect(try next(.success(Self.answer())) == record)
+        record.publicURL = String(repeating: "x", count: 400)
+        #expect(throws: RecordTooLong.self) { try membership.setRecord(record) }
+    }
+
+    @Test func `another generation has rooms attached again, spread over some seconds`() throws {
+        var membership = try Self.enlisted()
+        try Self.beat(&membership, .success(Self.answer()), at: Self.start)
+        var now = Self.start + .seconds(1)
+        #expect(try Self.beat(&membership, .success(Self.answer(generation: 2)), at: now).events == [.storeChanged])
+        let rooms = try (0..<1_000).map { try Given.room("room-\($0)") }
+        membership.attachLater(rooms, at: now)
+        membership.attachLater(rooms, at: now)
+        membership.roomEnded(rooms[0])
+        let begin = now
+        var attached: [RoomName] = []
+        while membership.roomsWaiting > 0 {
+            let batch = membership.nextRooms(at: now)
+            #expect(batch.count <= 15)
+            attached += batch
+            now += .milliseconds(100)
+        }
+        #expect(Set(attached) == Set(rooms.dropFirst()) && attached.count == 999)
+        #expect(6.0...8.0 ~= (now - begin).seconds)
+    }
+
+    @Test func `a queue of rooms that begin and end stays small`() {
+        var queue = AttachQueue()
+        var generator = SplitMix64(seed: 1)
+        for number in 0..<10_000 {
+            guard let room = RoomName(rawValue: "room-\(number % 10)") else { continue }
+            queue.add([room], using: &generator, at: Self.start)
+            queue.remove(room)
+        }
+        #expect(queue.count == 0 && queue.nextDeadline == nil && queue.storedCount < 100)
+    }
+
+    @Test func `a node that the store forgot leaves the view`() throws {
+        var membership = try Self.enlisted()
+        let both = [try Self.change("b", 5, "us"), try Self.change("c", 6, "us")]
+        try Self.beat(&membership, .success(Self.answer(both)), at: Self.start)
+        let gone = try Given.node("b")
+        try Self.beat(&membership, .success(Self.answer(absent: [gone])), at: Self.start + .seconds(1))
+        #expect(membership.view[gone]?.isAbsent == true)
+        // It is on the list no more, and was not told of: absent until the list of all nodes is compared.
+        try Self.beat(&membership, .success(Self.answer()), at: Self.start + .seconds(2))
+        #expect(membership.view[gone]?.isAbsent == true)
+        let (beat, _) = try Self.beat(&membership, .success(Self.answer([both[1]])), at: Self.start + .seconds(3))
+        #expect(beat.cursor == 0)
+        #expect(membership.view[gone] == nil && membership.view.members.count == 1)
+    }
+
+    @Test func `the view is what it was encoded from, and nothing else is taken for one`() throws {
+        let members = try (0..<100).map { try Self.change("n\($0)", 5, "us") }
+        let saved = SavedView(instance: try Given.instance("a", 3), members: members)
+        #expect(SavedView(encoded: saved.encoded) == saved)
+        let empty = SavedView(instance: saved.instance, members: [])
+        #expect(SavedView(encoded: #"{"node":"a:3","members":[{"node":"x"},7]}"#) == nil)
+        #expect(SavedView(encoded: #"{"node":"a:3","members":[{"node":"x"},{"node":"b:1","record":"{}"}]}"#) == empty)
+        let others = [
+            "", "x", "[]", "{}", #"{"node":"a:3"}"#, #"{"node":7,"members":[]}"#, #"{"node":"a","members":[]}"#,
+        ]
+        for text in others {
+            #expect(SavedView(encoded: text) == nil)
+        }
+        #expect(SavedView(encoded: String(repeating: " ", count: SavedView.bytesMax + 1)) == nil)
+    }
+}
