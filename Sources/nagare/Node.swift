@@ -224,7 +224,8 @@ struct Node {
         operations.webhooks?.connect(to: rooms)
         relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
-        let group = serviceGroup(loops, rooms, status, operations)
+        let watch = LoopWatch(media: loops.loops, control: controlLoops)
+        let group = serviceGroup(loops, rooms, status, operations, watch)
         await shutdown.set {
             status.startDraining()
             await group.triggerGracefulShutdown()
@@ -244,7 +245,8 @@ struct Node {
         _ loops: MediaLoops,
         _ rooms: Rooms,
         _ status: NodeStatus,
-        _ operations: Operations
+        _ operations: Operations,
+        _ watch: LoopWatch
     ) -> ServiceGroup {
         let announce: @Sendable (Int) -> Void = { [configuration, logger] port in
             let url = configuration.pageURL(port: UInt16(clamping: port))
@@ -273,6 +275,7 @@ struct Node {
             logger: quiet,
             metrics: { await Self.snapshot(loops, rooms, status, operations, srtpBackend).page.text },
             isReady: { await Self.isReady(status, rooms) },
+            stalledLoops: { watch.stalledLoops },
             onRunning: { port in
                 logger.info("admin", metadata: ["port": "\(port)"])
                 if let page = status.listening() { announce(page) }
@@ -305,7 +308,7 @@ struct Node {
             }
         )
         // Services shut down in reverse order: the public listener first, the admin listener with its probes last.
-        var services: [any Service] = [admin, operations.subscriptions]
+        var services: [any Service] = [admin, watch, operations.subscriptions]
         if let webhooks = operations.webhooks { services.append(webhooks) }
         services += [RoomsService(rooms), LoadSampler(rooms: rooms), server] as [any Service]
         var groupConfiguration = ServiceGroupConfiguration(

@@ -14,6 +14,7 @@ struct LifecycleTests {
         #expect(page.hasPrefix("HTTP/1.1 200"))
         #expect(page.contains("<html"))
         #expect(try Connection.get("/healthz", port: ports.admin).hasPrefix("HTTP/1.1 200"))
+        #expect(try Connection.get("/livez", port: ports.admin).hasPrefix("HTTP/1.1 200"))
         #expect(try Connection.get("/readyz", port: ports.admin).hasPrefix("HTTP/1.1 200"))
         let metrics = try Connection.get("/metrics", port: ports.admin)
         #expect(metrics.hasPrefix("HTTP/1.1 200"))

@@ -8,7 +8,7 @@ import Room
 public import ServiceLifecycle
 import Wire
 
-/// The admin listener: `/metrics`, `/healthz`, `/readyz`, the ``AdminAPI`` and the operators' API below `/v1`.
+/// The admin listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, the ``AdminAPI`` and the operators' API below `/v1`.
 ///
 /// With a token both APIs require it. Metrics and probes never do, so the listener belongs on loopback or a private network.
 public struct AdminServer: Service {
@@ -24,6 +24,7 @@ public struct AdminServer: Service {
     ///   - origins: The web origins that may use the API; `*` for all.
     ///   - metrics: Makes the Prometheus text of one scrape.
     ///   - isReady: Whether the node accepts new clients.
+    ///   - stalledLoops: The names of the loops that do not turn; with any the node is not alive.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
     public init(
         host: String,
@@ -35,6 +36,7 @@ public struct AdminServer: Service {
         logger: Logger,
         metrics: @escaping @Sendable () async -> String,
         isReady: @escaping @Sendable () async -> Bool,
+        stalledLoops: @escaping @Sendable () -> [String] = { [] },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) {
         self.host = host
@@ -48,7 +50,8 @@ public struct AdminServer: Service {
                 hosts: isLoopback ? HostNames(hostNames) : nil,
                 origins: Set(origins),
                 metrics: metrics,
-                isReady: isReady
+                isReady: isReady,
+                stalledLoops: stalledLoops
             ),
             server: .http1(limits: limits),
             configuration: ApplicationConfiguration(
@@ -88,6 +91,7 @@ struct AdminResponder: HTTPResponder {
     let origins: Set<String>
     let metrics: @Sendable () async -> String
     let isReady: @Sendable () async -> Bool
+    var stalledLoops: @Sendable () -> [String] = { [] }
     /// The time limit for receiving a body.
     var bodyTimeout = Duration.seconds(10)
 
@@ -106,7 +110,7 @@ struct AdminResponder: HTTPResponder {
         if let api, path.count == 3, path[0] == "api", path[1] == "connections" {
             return await connection(path[2], request, api)
         }
-        guard path.count == 1, ["metrics", "healthz", "readyz"].contains(path[0]) else {
+        guard path.count == 1, ["metrics", "healthz", "livez", "readyz"].contains(path[0]) else {
             return HTTPFailure.unknownPath.response
         }
         guard request.method == .get || request.method == .head else {
@@ -118,6 +122,12 @@ struct AdminResponder: HTTPResponder {
             response = Self.text(.ok, await metrics(), type: "text/plain; version=0.0.4; charset=utf-8")
         case "readyz" where !(await isReady()):
             response = Self.text(.serviceUnavailable, "takes no new clients\n")
+        case "livez":
+            let stalled = stalledLoops()
+            response =
+                stalled.isEmpty
+                ? Self.text(.ok, "ok\n")
+                : Self.text(.serviceUnavailable, "do not turn: \(stalled.joined(separator: " "))\n")
         default:
             response = Self.text(.ok, "ok\n")
         }

@@ -30,7 +30,7 @@ struct NodeConfiguration: Equatable, Sendable {
     var media: [TransportAddress]
     /// The addresses in candidates in place of the sockets' own; empty when those are right.
     var announce: [IPAddress]
-    /// The listener of `/metrics`, `/healthz`, `/readyz` and the admin API.
+    /// The listener of `/metrics`, `/healthz`, `/livez`, `/readyz` and the admin API.
     var admin: TransportAddress
     /// The number of media loops, each on a thread of its own.
     var loops: Int

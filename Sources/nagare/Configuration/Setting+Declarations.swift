@@ -538,7 +538,7 @@ extension Setting {
                 .value,
                 "host:port",
                 default: .value("127.0.0.1:3000"),
-                "Serve /metrics, /healthz, /readyz, the admin API and the operators' API here.",
+                "Serve /metrics, /healthz, /livez, /readyz, the admin API and the operators' API here.",
                 notes: """
                     Metrics and probes have no authentication, and without admin-token the APIs have none: keep this address \
                     private.

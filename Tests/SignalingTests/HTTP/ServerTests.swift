@@ -87,6 +87,23 @@ struct ChannelDocumentTests {
 
 @Suite(.timeLimit(.minutes(30)))
 struct AdminTests {
+    @Test func `a loop that does not turn is named by the liveness probe`() async throws {
+        let server = AdminServer(
+            host: "127.0.0.1",
+            port: 0,
+            logger: SignalingBench.quiet,
+            metrics: { "" },
+            isReady: { true },
+            stalledLoops: { ["media-1", "control-0"] }
+        )
+        try await server.testable.test(.router) { client in
+            let http = HTTPTester(client: client)
+            let answer = try await http.send(.get, "/livez")
+            #expect(answer.status == .serviceUnavailable && answer.text == "do not turn: media-1 control-0\n")
+            #expect(try await http.send(.get, "/healthz").status == .ok)
+        }
+    }
+
     @Test func `metrics, health and readiness are served`() async throws {
         let rooms = Rooms(planes: [FakeMediaPlane()])
         let server = AdminServer(
@@ -106,6 +123,7 @@ struct AdminTests {
             #expect(try await http.send(.get, "/other").status == .notFound)
             #expect(try await http.send(.get, "/").status == .notFound)
             #expect(try await http.send(.post, "/metrics").status == .methodNotAllowed)
+            #expect(try await http.send(.get, "/livez").status == .ok)
             await rooms.startDraining()
             #expect(try await http.send(.get, "/readyz").status == .serviceUnavailable)
             #expect(try await http.send(.get, "/healthz").status == .ok)
