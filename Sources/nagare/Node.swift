@@ -47,7 +47,7 @@ struct Node {
         let group = ShutdownTarget()
         let reload = Reload(certificate, loops: loops.loops, logger: logger)
         let watch = Task {
-            await signals.watch(begin: { await group.begin() }, reload: { _ = try? await reload.perform() })
+            await signals.watch(group, reload: { _ = try? await reload.perform() })
         }
         // The grace period and the second signal also cover the loops' shutdown.
         defer { watch.cancel() }
@@ -226,10 +226,22 @@ struct Node {
         let status = NodeStatus(listeners: 2)
         let watch = LoopWatch(media: loops.loops, control: controlLoops)
         let group = serviceGroup(loops, rooms, status, operations, watch)
-        await shutdown.set {
-            status.startDraining()
-            await group.triggerGracefulShutdown()
-        }
+        await shutdown.set(
+            ShutdownTarget.Actions(
+                drain: {
+                    status.startDraining()
+                    await rooms.startDraining()
+                },
+                remaining: {
+                    let counts = await rooms.counts
+                    return counts.publishers + counts.viewers
+                },
+                shutDown: {
+                    status.startDraining()
+                    await group.triggerGracefulShutdown()
+                }
+            )
+        )
         do {
             try await group.run()
         } catch let error as ServerStartError {

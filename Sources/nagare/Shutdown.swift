@@ -3,11 +3,13 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Handles SIGTERM and SIGINT: the first starts a graceful shutdown, the second ends the process. SIGHUP reloads files; a
+/// Handles SIGTERM and SIGINT: the first starts a graceful shutdown, the second ends the process. With a time to drain the
+/// first starts the drain, and the second ends that. SIGHUP reloads files; a
 /// development node, which belongs to a terminal, ends with it instead.
 struct Signals: Sendable {
     private let signals: UnixSignalsSequence
     private let graceSeconds: Int
+    private let drainSeconds: Int
     private let logger: Logger
 
     /// Installs the handlers, so that a signal during the start is not lost.
@@ -19,34 +21,51 @@ struct Signals: Sendable {
             ? await UnixSignalsSequence(trapping: .sigterm, .sigint)
             : await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
         graceSeconds = configuration.graceSeconds
+        drainSeconds = configuration.drainSeconds
         self.logger = logger
     }
 
-    /// Calls `begin` at the first signal to end. Ends the process at the second or after the grace period. Calls `reload` at
-    /// each SIGHUP before that. Returns when cancelled.
-    func watch(begin: @Sendable () async -> Void, reload: @escaping @Sendable () async -> Void) async {
-        var hasBegun = false
+    /// Drains and begins the shutdown at the first signal to end. Ends the process at the second after the drain, or after
+    /// the grace period. Calls `reload` at each SIGHUP before that. Returns when cancelled.
+    func watch(_ target: ShutdownTarget, reload: @escaping @Sendable () async -> Void) async {
+        var signalCount = 0
         await withTaskGroup { group in
             for await signal in signals {
                 if signal == .sighup {
-                    if !hasBegun { group.addTask { await reload() } }
+                    if signalCount == 0 { group.addTask { await reload() } }
                     continue
                 }
-                if hasBegun {
+                signalCount += 1
+                if signalCount == 1, drainSeconds > 0 {
+                    logger.info("draining", metadata: ["signal": "\(signal)", "deadline_seconds": "\(drainSeconds)"])
+                    group.addTask {
+                        await target.drain(for: .seconds(drainSeconds), logger: logger)
+                        guard !Task.isCancelled, await begin(target, "drained") else { return }
+                        await awaitGrace()
+                    }
+                    continue
+                }
+                guard await begin(target, "\(signal)") else {
                     logger.warning("second signal: stopping immediately", metadata: ["signal": "\(signal)"])
                     _exit(128 + signal.number)
                 }
-                hasBegun = true
-                logger.info("shutting down", metadata: ["signal": "\(signal)", "grace_seconds": "\(graceSeconds)"])
-                await begin()
-                group.addTask {
-                    guard (try? await Task.sleep(for: .seconds(graceSeconds))) != nil else { return }
-                    logger.warning("the grace period is over: stopping with open connections")
-                    _exit(0)
-                }
+                group.addTask { await awaitGrace() }
             }
             group.cancelAll()
         }
+    }
+
+    /// Returns whether the shutdown begins now, and did not before.
+    private func begin(_ target: ShutdownTarget, _ reason: String) async -> Bool {
+        await target.begin {
+            logger.info("shutting down", metadata: ["signal": "\(reason)", "grace_seconds": "\(graceSeconds)"])
+        }
+    }
+
+    private func awaitGrace() async {
+        guard (try? await Task.sleep(for: .seconds(graceSeconds))) != nil else { return }
+        logger.warning("the grace period is over: stopping with open connections")
+        _exit(0)
     }
 }
 
@@ -55,18 +74,51 @@ extension UnixSignal {
     fileprivate var number: Int32 { self == .sigint ? SIGINT : SIGTERM }
 }
 
-/// The action that starts a graceful shutdown. After a signal that arrives early, it runs as soon as it is set.
+/// The actions that drain the node and start its graceful shutdown. After a signal that arrives early, the shutdown runs as
+/// soon as it is set.
 actor ShutdownTarget {
-    private var action: (@Sendable () async -> Void)?
-    private var hasBegun = false
-
-    func set(_ action: @escaping @Sendable () async -> Void) async {
-        self.action = action
-        if hasBegun { await action() }
+    struct Actions: Sendable {
+        /// Refuses new clients.
+        var drain: @Sendable () async -> Void
+        /// The clients that are still there.
+        var remaining: @Sendable () async -> Int
+        var shutDown: @Sendable () async -> Void
     }
 
-    func begin() async {
+    /// The progress of a drain is logged once in this many seconds.
+    private static let logInterval = 10
+
+    private var actions: Actions?
+    private var hasBegun = false
+
+    func set(_ actions: Actions) async {
+        self.actions = actions
+        if hasBegun { await actions.shutDown() }
+    }
+
+    /// Refuses new clients. Returns when all clients have left, at the deadline, and when the shutdown begins.
+    func drain(for duration: Duration, logger: Logger) async {
+        guard let actions, !hasBegun else { return }
+        await actions.drain()
+        let end = ContinuousClock.now + duration
+        var seconds = 0
+        while !hasBegun, .now < end {
+            let remaining = await actions.remaining()
+            if remaining == 0 { return }
+            if seconds % Self.logInterval == 0 { logger.info("draining", metadata: ["clients": "\(remaining)"]) }
+            seconds += 1
+            guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
+        }
+    }
+
+    /// Starts the shutdown, unless it has begun.
+    /// - Parameter announce: Called before it starts.
+    /// - Returns: whether it began now.
+    func begin(_ announce: @Sendable () -> Void) async -> Bool {
+        guard !hasBegun else { return false }
         hasBegun = true
-        await action?()
+        announce()
+        await actions?.shutDown()
+        return true
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import time
@@ -13,7 +14,7 @@ import pytest
 
 from harness.chromium import ChromiumPage
 from harness.load import run_load
-from harness.node import BINARY, ENVIRONMENT, LOOPBACK, Node, free_media_port, free_tcp_port
+from harness.node import BINARY, ENVIRONMENT, LOOPBACK, STOP_SECONDS, Node, free_media_port, free_tcp_port
 from harness.offers import SDP, offer
 from harness.page import watch_and_publish
 from harness.waiting import wait_until
@@ -114,6 +115,34 @@ def test_sigterm_during_a_call_stops_the_node_cleanly(
         10,
         describe=publisher.status_text,
     )
+
+
+def test_sigterm_waits_for_the_clients_before_the_drain_deadline(own_node: Callable[..., Node]) -> None:
+    node = own_node("--drain-deadline", "600")
+    with httpx.Client(base_url=node.origin) as client:
+        present = client.post("/whip/drain", headers=SDP, content=offer("sendonly"))
+        assert present.status_code == 201, present.text
+        node.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: httpx.get(f"{node.admin}/readyz").status_code == 503, "a node that is not ready", 5)
+        assert httpx.get(f"{node.admin}/livez").status_code == 200
+        refused = client.post("/whep/drain", headers=SDP, content=offer("recvonly"))
+        assert refused.status_code == 503 and "Retry-After" in refused.headers, refused.text
+        assert client.delete(present.headers["Location"]).status_code == 200
+    assert node.process.wait(STOP_SECONDS) == 0, node.log_tail()
+    assert "drained" in node.log_tail() and "stopped" in node.log_tail(), node.log_tail()
+
+
+@pytest.mark.parametrize("ends_by", ["deadline", "signal"])
+def test_a_drain_ends_with_clients(own_node: Callable[..., Node], ends_by: str) -> None:
+    node = own_node("--drain-deadline", "2" if ends_by == "deadline" else "600")
+    present = httpx.post(f"{node.origin}/whip/drain", headers=SDP, content=offer("sendonly"))
+    assert present.status_code == 201, present.text
+    node.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: "draining" in node.log_tail(), "the drain in the log", 5)
+    if ends_by == "signal":
+        node.process.send_signal(signal.SIGTERM)
+    assert node.process.wait(STOP_SECONDS) == 0, node.log_tail()
+    assert "stopped" in node.log_tail(), node.log_tail()
 
 
 def test_sigterm_closes_everything(own_node: Callable[..., Node]) -> None:

@@ -148,6 +148,15 @@ struct LifecycleTests {
         #expect(request.readAll().isEmpty)
     }
 
+    @Test func `a drain without clients ends at once`() async throws {
+        let node = try RunningNode(["serve", "--dev", "--drain-deadline", "3600"] + RunningNode.anyPorts)
+        _ = try await node.ready()
+        node.send(SIGTERM)
+        #expect(await node.exitStatus() == 0)
+        let log = await node.errors.all()
+        #expect(log.contains { $0.contains("draining") } && log.last?.contains("stopped") == true)
+    }
+
     @Test func `a second signal stops the node at once`() async throws {
         let node = try RunningNode(["serve", "--dev", "--grace", "3600"] + RunningNode.anyPorts)
         let ports = try await node.ready()

@@ -68,6 +68,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.logLevel == .info)
         #expect(configuration.logFormat == .text)
         #expect(configuration.graceSeconds == 10)
+        #expect(configuration.drainSeconds == 0)
         #expect(configuration.warnings.isEmpty)
     }
 
@@ -218,6 +219,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         logLevel: .debug,
         logFormat: .json,
         graceSeconds: 3,
+        drainSeconds: 60,
         warnings: []
     )
 
@@ -245,7 +247,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "--ice-tcp", "off", "--turn", "on", "--turn-tls-port", "5349",
             "--turn-tls-name", "turn.example", "--tls-key", "/etc/k.pem", "--token", "s3cret=",
             "--log-level", "DEBUG", "--log-format", "json",
-            "--grace", "3",
+            "--grace", "3", "--drain-deadline", "60",
             "--ayame-auth-webhook-url", "https://hooks.example/ayame/auth", "--ayame-disconnect-webhook-url",
             "https://hooks.example/ayame/disconnect", "--relay-media", "server",
             "--event-webhook-url", "https://hooks.example/events", "--session-webhook-url",
@@ -269,7 +271,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_PAUSE_UNUSED_LAYERS": "off", "NAGARE_ICE_TCP": "off", "NAGARE_TURN": "on",
             "NAGARE_SRTP_BACKEND": "openssl", "NAGARE_UDP_GSO": "off", "NAGARE_UDP_GRO": "false",
             "NAGARE_TLS_CERT": "/etc/c.pem", "NAGARE_TLS_KEY": "/etc/k.pem", "NAGARE_TOKEN": "s3cret=",
-            "NAGARE_LOG_LEVEL": "debug", "NAGARE_LOG_FORMAT": "json", "NAGARE_GRACE": "3", "PATH": "/bin",
+            "NAGARE_LOG_LEVEL": "debug", "NAGARE_LOG_FORMAT": "json", "NAGARE_GRACE": "3",
+            "NAGARE_DRAIN_DEADLINE": "60", "PATH": "/bin",
             "NAGARE_EVENT_WEBHOOK_URL": "https://hooks.example/events",
             "NAGARE_SESSION_WEBHOOK_URL": "http://127.0.0.1:9000/sessions?a=b", "NAGARE_WEBHOOK_TIMEOUT": "7",
             "NAGARE_AYAME_AUTH_WEBHOOK_URL": "https://hooks.example/ayame/auth",
@@ -320,6 +323,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 log-level: debug
                 log-format: json
                 grace: 3
+                drain-deadline: 60
                 event-webhook-url: https://hooks.example/events
                 session-webhook-url: http://127.0.0.1:9000/sessions?a=b
                 ayame-auth-webhook-url: https://hooks.example/ayame/auth

@@ -56,6 +56,7 @@ extension NodeConfiguration {
             logLevel: try reader.logLevel() ?? .info,
             logFormat: try reader.logFormat() ?? .text,
             graceSeconds: try reader.integer(.grace, 1...graceSecondsMax) ?? 10,
+            drainSeconds: try reader.integer(.drainDeadline, 0...drainSecondsMax) ?? 0,
             warnings: unknownVariables.map { "\($0) is set, but is not a setting." }
         )
         try configuration.checkAddresses()

@@ -78,6 +78,8 @@ struct NodeConfiguration: Equatable, Sendable {
     var logFormat: LogFormat
     /// The longest shutdown in seconds.
     var graceSeconds: Int
+    /// The longest wait for clients to leave before a shutdown, in seconds; 0 for none.
+    var drainSeconds: Int
     /// Warnings about settings that are valid but probably not intended, one sentence each.
     var warnings: [String]
 }
@@ -88,6 +90,7 @@ extension NodeConfiguration {
     /// Of control loops.
     static let controlLoopsMax = 64
     static let graceSecondsMax = 3_600
+    static let drainSecondsMax = 86_400
     /// The maximum length of a list of addresses. Clients try every announced one.
     static let addressesMax = 16
 

@@ -609,6 +609,18 @@ extension Setting {
                 default: .value("10"),
                 "The time limit of a graceful shutdown, which notifies clients and closes connections."
             )
+        case .drainDeadline:
+            SettingDeclaration(
+                .operation,
+                .value,
+                "seconds",
+                default: .value("0"),
+                "Before a graceful shutdown, refuse new clients and wait this long for the others to leave.",
+                notes: """
+                    A second signal ends the wait. What stops the node has to allow this time and grace: TimeoutStopSec of \
+                    systemd, stop_grace_period of Docker Compose, terminationGracePeriodSeconds of Kubernetes.
+                    """
+            )
         }
     }
 }

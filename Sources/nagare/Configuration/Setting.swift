@@ -63,6 +63,7 @@ enum Setting: String, CaseIterable, Sendable {
     case logLevel = "log-level"
     case logFormat = "log-format"
     case grace
+    case drainDeadline = "drain-deadline"
 
     /// The command line's flag: `--tls-cert`.
     var flag: String { "--\(rawValue)" }
