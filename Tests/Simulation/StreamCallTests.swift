@@ -44,11 +44,16 @@ import Wire
             return stream
         }
 
-        /// A publisher on UDP and a viewer on a connection.
-        func start(_ kind: Kind) throws -> (publisher: World.Host, viewer: World.Host, StreamNetwork.Stream) {
+        /// A publisher on UDP, and a viewer with a connection.
+        /// - Parameter startsOnUDP: the viewer does not use its connection yet.
+        func start(
+            _ kind: Kind,
+            startsOnUDP: Bool = false
+        ) throws -> (publisher: World.Host, viewer: World.Host, StreamNetwork.Stream) {
             let publisher = try world.publish()
             streams.direct.insert(publisher.address)
             let viewer = try world.watch()
+            if startsOnUDP { streams.direct.insert(viewer.address) }
             let stream = try open(kind, for: viewer)
             #expect(world.run(for: .seconds(10)) { viewer.client?.isConnected == true })
             try world.connect(viewer, to: publisher)
@@ -99,6 +104,39 @@ import Wire
         scene.world.run(for: .seconds(5))
         let video = try #require(viewer.client?.video)
         #expect(video.framesDecoded > 120 && video.lost == 0)
+    }
+
+    @Test(arguments: Kind.allCases, [false, true])
+    func `each change between UDP and a connection is told once`(kind: Kind, startsOnUDP: Bool) throws {
+        let scene = try Scene(seed: 975)
+        let world = scene.world
+        let (_, viewer, _) = try scene.start(kind, startsOnUDP: startsOnUDP)
+        let id = try #require(viewer.client?.id)
+        var told: [PeerEvent] {
+            world.nodeEvents.filter { $0.0 == id }.map(\.1).filter {
+                switch $0 {
+                case .connected, .transportChanged: true
+                default: false
+                }
+            }
+        }
+        var expected = [PeerEvent.connected(over: startsOnUDP ? .udp : .tcp)]
+        #expect(told == expected)
+        // To the other one, a restart that changes nothing, and back.
+        for (isOnUDP, isChange) in [(!startsOnUDP, true), (!startsOnUDP, false), (startsOnUDP, true)] {
+            if isOnUDP {
+                scene.streams.direct.insert(viewer.address)
+            } else {
+                scene.streams.direct.remove(viewer.address)
+            }
+            try world.restartICE(viewer)
+            world.run(for: .seconds(3))
+            if isChange { expected.append(.transportChanged(isOnUDP ? .udp : .tcp)) }
+            #expect(told == expected)
+            let decoded = viewer.client?.video?.framesDecoded ?? 0
+            world.run(for: .seconds(1))
+            #expect(viewer.client?.video?.framesDecoded ?? 0 > decoded + 20)
+        }
     }
 
     @Test(arguments: Kind.allCases)
