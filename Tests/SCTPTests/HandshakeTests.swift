@@ -42,6 +42,24 @@ import Wire
         #expect(pair.right.messages.map(\.bytes) == [[9]], "what was queued before is delivered once")
     }
 
+    /// Pion before 2023 drops an INIT with a parameter that it does not know, instead of ignoring that (RFC 9260 §3.2.1).
+    @Test(arguments: [[0], [1], [0, 1]])
+    func `a peer that refuses the parameter for packets without checksum is connected`(starters: [Int]) {
+        var settings = AssociationSettings()
+        settings.offersZeroChecksum = false
+        let pair = Pair(right: settings)
+        pair.loses = { source, packet in
+            guard source == 0, [.initiation, .initiationAck].contains(ChunkType(rawValue: packet[12])) else {
+                return false
+            }
+            return zip(packet, packet.dropFirst()).contains { $0 == (0x80, 0x01) }
+        }
+        for index in starters { pair.nodes[index].association.connect(at: pair.now) }
+        // A peer that starts as well, as those of WebRTC do, does not wait for the second INIT.
+        pair.run(for: .milliseconds(starters == [0] ? 3_100 : 41))
+        for node in pair.nodes { #expect(node.events == [.established]) }
+    }
+
     @Test func `a peer that does not answer ends the handshake after ten tries`() {
         let pair = Pair()
         pair.loses = { _, _ in true }

@@ -25,6 +25,7 @@ extension Association {
             tieTags = StateCookie.TieTags(local: local.tag, peer: peer?.tag ?? 0)
         }
         let cookie = StateCookie(local: reply, peer: initiation, tieTags: tieTags, createdAt: now)
+        if !initiation.capabilities.contains(.zeroChecksum) { reply.capabilities.remove(.zeroChecksum) }
         var replyExtras = Initiation.Extras()
         replyExtras.cookie = cookie.encoded(key: cookieKey)
         replyExtras.unrecognized = extras.unrecognized

@@ -18,13 +18,13 @@ extension Association {
         guard let peer else {
             guard phase == .cookieWait, isStepDue else { return nil }
             isStepDue = false
-            return write([local.encoded(as: .initiation)], tag: 0, into: &buffer)
+            return writeInitiation(into: &buffer)
         }
         guard phase != .ended else { return nil }
         if phase == .cookieWait {
             guard isStepDue else { return nil }
             isStepDue = false
-            return write([local.encoded(as: .initiation)], tag: 0, into: &buffer)
+            return writeInitiation(into: &buffer)
         }
         var offset = PacketLayout.headerBytes
         var dataBytes = 0
@@ -58,6 +58,14 @@ extension Association {
         var offset = PacketLayout.headerBytes
         for chunk in chunks { offset = append(chunk, at: offset, into: &buffer) }
         return finish(offset, tag: tag, mustHaveChecksum: true, 0, into: &buffer)
+    }
+
+    /// The first INIT offers packets without checksum; Pion 3 drops an INIT with a parameter that it does not know. Without it
+    /// nothing is lost but time, so the following ones do without.
+    private mutating func writeInitiation(into buffer: inout MutableRawSpan) -> OutgoingPacket {
+        var initiation = local
+        if stepTries > 1 { initiation.capabilities.remove(.zeroChecksum) }
+        return write([initiation.encoded(as: .initiation)], tag: 0, into: &buffer)
     }
 
     private func append(_ chunk: [UInt8], at offset: Int, into buffer: inout MutableRawSpan) -> Int {
