@@ -187,7 +187,7 @@ def test_methods_over_the_channel_of_calls(
 # Other clients.
 
 
-@pytest.mark.parametrize("kind", ["data", "gstreamer"], ids=["aiortc", "usrsctp"])
+@pytest.mark.parametrize("kind", ["data", "gstreamer", "pion"], ids=["aiortc", "usrsctp", "pion"])
 def test_clients_of_other_stacks_exchange_messages(
     join: Join, node: Node, channel: str, peer: Callable[..., Peer], kind: str
 ) -> None:

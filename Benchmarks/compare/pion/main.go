@@ -2,7 +2,7 @@
 // channel, any number of viewers. Interceptors, socket handling and SRTP are Pion's defaults. It forwards without a jitter
 // buffer, and logs and counts nothing per packet.
 //
-// Benchmarks/compare/build builds it without Go modules, from Debian's golang-github-pion-webrtc.v3-dev.
+// ops/build-go makes it from Debian's golang-github-pion-webrtc.v3-dev.
 package main
 
 import (

@@ -16,7 +16,13 @@ from .waiting import wait_until
 HERE = Path(__file__).resolve().parent.parent
 
 # GStreamer's Python bindings come with the system's own Python.
-INTERPRETERS = {"aiortc": sys.executable, "data": sys.executable, "gstreamer": "/usr/bin/python3"}
+PEERS = {
+    "aiortc": [sys.executable, "-m", "harness.peer_aiortc"],
+    "data": [sys.executable, "-m", "harness.peer_data"],
+    "gstreamer": ["/usr/bin/python3", "-m", "harness.peer_gstreamer"],
+    # Built by ops/test.
+    "pion": [str(HERE / "../../.build-peers/pion-peer")],
+}
 
 
 class Program:
@@ -103,6 +109,4 @@ class Peer(Program):
     """A publisher or viewer over WHIP and WHEP."""
 
     def __init__(self, kind: str, role: str, endpoint: str, codec: str = "VP8", *options: str) -> None:
-        super().__init__(
-            kind, [INTERPRETERS[kind], "-m", f"harness.peer_{kind}", role, endpoint, "--codec", codec, *options]
-        )
+        super().__init__(kind, [*PEERS[kind], role, endpoint, "--codec", codec, *options])
