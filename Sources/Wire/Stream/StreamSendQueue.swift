@@ -53,7 +53,10 @@ public struct StreamSendQueue: Sendable {
 
     private struct Video: Sendable {
         let ssrc: SSRC
+        /// The newest frame.
         var frame: RTPTimestamp?
+        /// The frame of the last packet that was taken for a write.
+        var begunFrame: RTPTimestamp?
         var isFrameDropped = false
         var awaitsKeyFrame = false
         var isKeyFrameRequested = false
@@ -188,9 +191,14 @@ public struct StreamSendQueue: Sendable {
         guard write.isEmpty else { return true }
         drop(.late, audio.removeAll(olderThan: now - Self.audioAgeMax))
         dropLateVideo(at: now)
-        control.moveFirst(to: &write, limit: Self.writeBytesMax)
-        audio.moveFirst(to: &write, limit: Self.writeBytesMax)
-        video.moveFirst(to: &write, limit: Self.writeBytesMax)
+        while control.moveFirst(to: &write, limit: Self.writeBytesMax) != nil {}
+        while audio.moveFirst(to: &write, limit: Self.writeBytesMax) != nil {}
+        while let packet = video.moveFirst(to: &write, limit: Self.writeBytesMax) {
+            guard let frame = packet.frame, let index = videos.firstIndex(where: { $0.ssrc == frame.ssrc }) else {
+                continue
+            }
+            videos[index].begunFrame = frame.timestamp
+        }
         return !write.isEmpty
     }
 
@@ -208,17 +216,22 @@ public struct StreamSendQueue: Sendable {
         written = 0
     }
 
-    /// A frame of which a packet is late is dropped with the frames after it. Its earlier packets may have been written.
+    /// A frame of which a packet is late is dropped with the frames after it, but not when a part of it was written.
     private mutating func dropLateVideo(at now: Instant) {
-        while let first = video.first, first.queuedAt < now - Self.videoAgeMax {
-            guard let frame = first.frame else {
-                video.removeFirst()
-                drop(.late, 1)
-                continue
+        let limit = now - Self.videoAgeMax
+        guard let first = video.first, first.queuedAt < limit else { return }
+        let begun = Set(
+            videos.compactMap { video in
+                video.begunFrame.map { StreamLane.Frame(ssrc: video.ssrc, timestamp: $0) }
             }
-            loseFrame(of: place(of: frame.ssrc), isKeyFrame: true)
-            drop(.late, video.removeAll { $0?.ssrc == frame.ssrc })
+        )
+        let late = Set(video.frames(queuedBefore: limit).filter { !begun.contains($0) }.map(\.ssrc))
+        for ssrc in late { loseFrame(of: place(of: ssrc), isKeyFrame: true) }
+        let count = video.removeAll { packet in
+            guard let frame = packet.frame else { return packet.queuedAt < limit }
+            return late.contains(frame.ssrc) && !begun.contains(frame)
         }
+        drop(.late, count)
     }
 
     private mutating func drop(_ reason: StreamDropReason, _ count: Int) { dropped[Int(reason.rawValue)] &+= count }
@@ -272,14 +285,18 @@ struct StreamLane: Sendable {
         return count
     }
 
-    mutating func removeAll(of frame: Frame) -> Int { removeAll { $0 == frame } }
+    mutating func removeAll(of frame: Frame) -> Int { removeAll { $0.frame == frame } }
 
-    /// Removes the packets whose frame satisfies `isRemoved`.
-    mutating func removeAll(where isRemoved: (Frame?) -> Bool) -> Int {
+    /// The frames of the packets that were queued before an instant.
+    func frames(queuedBefore limit: Instant) -> [Frame] {
+        packets[firstPacket...].prefix { $0.queuedAt < limit }.compactMap(\.frame)
+    }
+
+    mutating func removeAll(where isRemoved: (Packet) -> Bool) -> Int {
         var kept = StreamLane()
         var offset = firstByte
         for packet in packets[firstPacket...] {
-            if !isRemoved(packet.frame) {
+            if !isRemoved(packet) {
                 kept.bytes += bytes[offset..<offset + packet.length]
                 kept.packets.append(packet)
             }
@@ -290,11 +307,11 @@ struct StreamLane: Sendable {
         return count
     }
 
-    /// Moves whole packets to the end of `target`, as long as it has no more than `limit` bytes.
-    mutating func moveFirst(to target: inout [UInt8], limit: Int) {
-        while let first, target.count + first.length <= limit {
-            target += bytes[firstByte..<firstByte + first.length]
-            removeFirst()
-        }
+    /// Moves the first packet to the end of `target`, unless that would have more than `limit` bytes then.
+    mutating func moveFirst(to target: inout [UInt8], limit: Int) -> Packet? {
+        guard let first, target.count + first.length <= limit else { return nil }
+        target += bytes[firstByte..<firstByte + first.length]
+        removeFirst()
+        return first
     }
 }

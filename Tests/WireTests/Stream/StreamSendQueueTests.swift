@@ -185,6 +185,20 @@ struct StreamSendQueueTests {
         #expect(late.video(3, frame: 1) == .awaitsKeyFrame, "the rest of the late frame")
     }
 
+    @Test func `a frame of which a part was written is finished late, the frames behind it are dropped`() {
+        var connection = Connection()
+        for _ in 0..<40 { #expect(connection.video(1, frame: 1, key: true) == nil) }
+        connection.write(8_000)
+        #expect(connection.video(2, frame: 2) == nil)
+        connection.now += StreamSendQueue.videoAgeMax + .nanoseconds(1)
+        connection.write(16_000)
+        connection.write(.max)
+        #expect(connection.sent == [UInt8](repeating: 1, count: 40_000))
+        #expect(connection.queue.drops(.late) == 1)
+        #expect(connection.queue.nextKeyFrameRequest() == SSRC(rawValue: 7))
+        #expect(connection.queue.isEmpty)
+    }
+
     @Test func `each kind has a limit in bytes`() {
         var connection = Connection()
         #expect(connection.append(1, 1, .control) == nil)
