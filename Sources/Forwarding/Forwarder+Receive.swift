@@ -141,7 +141,7 @@ extension Forwarder {
             counters.dtlsConnected &+= 1
             peer.becameConnected(at: now)
             let transport = transportProtocol(of: peer) ?? .udp
-            peer.reportedTransport = transport
+            peer.noteTransport(transport, at: now)
             emit(.connected(over: transport), of: peer.id)
             schedule.markDirty(peer)
         case .closed(let reason):
@@ -151,15 +151,15 @@ extension Forwarder {
             counters.pathChanges &+= 1
             peer.sendPathChanged(at: now)
             peer.transport.data?.pathChanged()
-            reportTransport(of: peer)
+            reportTransport(of: peer, at: now)
             schedule.markDirty(peer)
         case nil: if !peer.transport.isConnected { schedule.markDirty(peer) }
         }
     }
 
-    private func reportTransport(of peer: Peer) {
+    private func reportTransport(of peer: Peer, at now: Instant) {
         guard let transport = transportProtocol(of: peer), transport != peer.reportedTransport else { return }
-        peer.reportedTransport = transport
+        peer.noteTransport(transport, at: now)
         emit(.transportChanged(transport), of: peer.id)
     }
 

@@ -172,10 +172,15 @@ import Wire
         let (_, viewer, stream) = try scene.start(kind)
         let (video, audio) = (Recording(viewer, .video), Recording(viewer, .audio))
         let decoded = viewer.client?.video?.framesDecoded ?? 0
+        // Losses from before the connection was used would be repaired for a second.
+        world.run(for: .seconds(1))
         let thinAt = world.now
+        let repaired = world.node.core.counters.retransmissionsSent
         stream.toClient.rate = 1_000_000
         world.run(for: .seconds(20))
         #expect(scene.streams.metrics.dropped.values.reduce(0, +) > 500)
+        #expect(world.node.core.counters.nacksReceived > 0)
+        #expect(world.node.core.counters.retransmissionsSent == repaired, "nothing dropped on purpose is sent again")
         // Up to 16 KiB may be in the socket before a packet: 131 ms.
         let delay = try #require(longestDelay(audio, sent: thinAt..<world.now - .seconds(1)))
         #expect(delay < .milliseconds(400), "\(delay)")

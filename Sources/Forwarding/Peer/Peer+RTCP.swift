@@ -99,7 +99,7 @@ extension Peer {
     ) {
         let core = core
         core.counters.nacksReceived &+= 1
-        guard let media = packet.mediaSSRC, let slot = slotTable.slot(media) else { return }
+        guard let media = packet.mediaSSRC, let slot = slotTable.slot(media), mayRepair(at: now) else { return }
         let turn = core.makeTurn(at: now)
         var lost = packet.makeLostSequenceCursor()
         while budget > 0, let number = lost.next() {
@@ -110,6 +110,16 @@ extension Peer {
 
     /// A full datagram of NACK items could name six thousand packets; libwebrtc asks for up to a thousand at worst.
     private static let retransmissionsPerDatagramMax = 256
+
+    /// Whether packets are sent again. TCP loses none: what is missing there was dropped before it, because the connection was
+    /// blocked, and to send it again would block it more.
+    private func mayRepair(at now: Instant) -> Bool {
+        guard let onTCPSince else { return true }
+        return now - onTCPSince < Self.repairsOnTCP
+    }
+
+    /// For so long after a change to TCP, packets that UDP lost are sent again.
+    private static let repairsOnTCP = Interval.seconds(1)
 
     private func requestKeyFrame(of ssrc: SSRC, at now: Instant) {
         slotTable.slot(ssrc)?.requestKeyFrame(at: now)

@@ -43,7 +43,9 @@ package final class Peer {
     /// Every numbered packet goes through it, in one step at a time, so accesses are not checked.
     @exclusivity(unchecked) private var reportSchedule: ReportSchedule
     /// What the owner was told that the selected pair is over.
-    var reportedTransport = TransportProtocol.udp
+    private(set) var reportedTransport = TransportProtocol.udp
+    /// Since when that is TCP; `nil` while it is not.
+    private(set) var onTCPSince: Instant?
     var network = NetworkQuality()
     /// Of what the peer sends, and of what it is sent.
     var uplink = LinkMeter()
@@ -154,6 +156,12 @@ package final class Peer {
             slot.wantKeyFrame(at: now)
         }
         beginSendRate(at: now)
+    }
+
+    /// The selected pair is over another transport, of which the owner is told.
+    func noteTransport(_ transport: TransportProtocol, at now: Instant) {
+        reportedTransport = transport
+        onTCPSince = transport == .tcp ? now : nil
     }
 
     /// Takes the peer out of everything that it plays and that plays it.
