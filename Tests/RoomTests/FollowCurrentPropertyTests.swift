@@ -42,7 +42,7 @@ struct FollowCurrentPropertyTests {
                     #expect(location == bench.locations[peer])
                     #expect(plane.remove(peer) != nil, "each peer is removed once")
                 case .limitSending, .ended, .interrupted, .channelChanged, .streamsChanged, .connected, .notify,
-                    .report, .checkTransport, .unusedLayersChanged:
+                    .report, .checkTransport, .unusedLayersChanged, .request:
                     break
                 }
             }

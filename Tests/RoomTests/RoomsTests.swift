@@ -23,6 +23,11 @@ struct RoomsBench {
         rooms = Rooms(planes: planes, limits: limits, onEvent: onEvent)
     }
 
+    init(plane: FakeMediaPlane, rooms: Rooms) {
+        self.plane = plane
+        self.rooms = rooms
+    }
+
     /// - Parameter rooms: makes them with the bench's plane.
     init(rooms: (FakeMediaPlane) -> Rooms) {
         plane = FakeMediaPlane()

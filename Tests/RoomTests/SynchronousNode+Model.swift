@@ -116,7 +116,7 @@ extension SynchronousNode {
     var networks: NetworkShares { node.networks }
     var counts: RoomCounts { node.counts }
     var workDone: Int { (retired + channels.values).reduce(0) { $0 + $1.workDone } }
-    var participants: [ParticipantID: Participant] { merged(\.participants) }
+    var participants: [ParticipantID: Participant] { merged(\.participants.byID) }
     var viewers: [ParticipantID: Viewer] { merged(\.viewers) }
 
     private func merged<Value>(_ path: KeyPath<ChannelModel, [ParticipantID: Value]>) -> [ParticipantID: Value] {

@@ -139,7 +139,7 @@ final class SimulatedNode {
             case .ended(let id, let reason): participants.removeValue(forKey: id)?.endReason = reason
             case .checkTransport(let id, let peer, let location):
                 world.schedule(after: delay) { [self] in checkTransport(id, peer, of: name, at: location) }
-            case .connected, .interrupted, .notify, .channelChanged, .report, .unusedLayersChanged: break
+            case .connected, .interrupted, .notify, .channelChanged, .report, .unusedLayersChanged, .request: break
             }
         }
     }

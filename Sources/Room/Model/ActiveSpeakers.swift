@@ -18,7 +18,7 @@ struct ActiveSpeakers: Sendable, Codable {
     private var entries: [ParticipantID: Entry] = [:]
     private var fixed: [ParticipantID: UInt64] = [:]
     private var changeNext: UInt64 = 0
-    private var requestedNumber: Int?
+    private(set) var requestedNumber: Int?
     /// `nil` while nobody joined with spotlight.
     private var defaultNumber: Int?
     /// In the order of rank; empty while nobody uses the spotlight.

@@ -20,7 +20,7 @@ extension ChannelModel {
     }
 
     /// Connections of one bundle with different sources, a user's camera and screen, are no duplicates.
-    private func duplicates(
+    func duplicates(
         user: UserIdentity?,
         role: Role,
         bundleID: String?,

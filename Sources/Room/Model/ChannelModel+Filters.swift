@@ -68,6 +68,7 @@ extension ChannelModel {
         switch scope {
         case .channel:
             state.session?.filters = list
+            registerChanged()
             for id in state.members { updateSlots(of: id, into: &effects) }
         case .connection(_, let id):
             viewers[id]?.filters = list

@@ -135,8 +135,7 @@ extension ChannelModel {
 
     /// Viewers may receive a connected participant from now on.
     mutating func wentLive(_ participant: Participant, into effects: inout [Effect]) {
-        let id = participant.id
-        state.live.append(id)
+        insertLive(participant)
         updateSlots(of: state.followersOfCurrent, into: &effects)
         streamStarted(of: participant, into: &effects)
     }
@@ -148,6 +147,7 @@ extension ChannelModel {
     /// Ends a participant, or interrupts it when it lost its connection and keeps its place. Does nothing when it has
     /// left already.
     package mutating func left(_ id: ParticipantID, reason: EndReason) -> [Effect] {
+        if let request = requestInstead(id, reason: reason) { return request }
         if let effects = interruptedInstead(id, reason: reason) { return effects }
         guard var participant = participants.removeValue(forKey: id) else { return [] }
         cancelSetupTimeout(&participant)
@@ -165,13 +165,13 @@ extension ChannelModel {
         }
         effects.append(.ended(id, reason))
         announceEnded(participant, companions, reason, into: &effects)
-        if state.members.isEmpty { endSession(into: &effects) }
+        if !state.hasOwnMembers { endSession(into: &effects) }
         if participant.isActive { changed(into: &effects) }
         resetIfUnused()
         return effects
     }
 
-    private mutating func removePublisher(
+    mutating func removePublisher(
         _ participant: Participant,
         _ companions: Set<ParticipantID>,
         into effects: inout [Effect]
@@ -191,6 +191,7 @@ extension ChannelModel {
         into effects: inout [Effect]
     ) {
         let id = participant.id
+        participants[id]?.liveNumber = 0
         if let position = state.live.firstIndex(of: id) {
             state.live.remove(at: position)
             // Viewers see the last one, and the last one sees the one before it. Where members share a bundle, some see
@@ -205,6 +206,8 @@ extension ChannelModel {
 
     private mutating func endSession(into effects: inout [Effect]) {
         guard let session = state.session else { return }
+        // It goes on at other nodes.
+        guard state.members.isEmpty else { return }
         state.session = nil
         guard session.isAnnounced else { return }
         effects.append(.report(.sessionDestroyed(session.description, unixNanoseconds: now.unixNanoseconds)))

@@ -14,6 +14,7 @@ extension ChannelModel {
     private mutating func changeHold(of user: String, _ change: (inout OperatorHolds.Hold) -> Void) {
         let users = Set(participants.values.lazy.map(\.member.clientID))
         state.session?.holds.change(user, isPresent: users.contains, change)
+        registerChanged()
     }
 
     /// An operator makes a user of an interactive channel host or audience. Audience stays so until an operator makes it

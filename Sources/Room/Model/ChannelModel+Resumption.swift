@@ -134,8 +134,9 @@ extension ChannelModel {
 
     private func canResume(_ participant: Participant, _ request: JoinRequest) -> Bool {
         let end = participant.resumption?.interruption?.endSecond ?? .max
-        return participant.isConnected && now.second < end && participant.negotiatedRole == request.role
-            && participant.following == request.following && (request.mayPublish || !participant.role.publishes)
+        return !participant.isRemote && participant.isConnected && now.second < end
+            && participant.negotiatedRole == request.role && participant.following == request.following
+            && (request.mayPublish || !participant.role.publishes)
     }
 
     /// A newcomer takes a participant's place, with a new peer. Its earlier connection ends, if it was not lost before.
@@ -189,7 +190,7 @@ extension ChannelModel {
     }
 
     /// Updates the slots that play, or would play, a participant's tracks.
-    private mutating func updateSlots(thatPlay participant: Participant, into effects: inout [Effect]) {
+    mutating func updateSlots(thatPlay participant: Participant, into effects: inout [Effect]) {
         guard participant.role.publishes else { return }
         if let followers = state.followers[participant.id] { updateSlots(of: followers, into: &effects) }
         updateSlots(of: state.followersOfCurrent, into: &effects)
@@ -198,7 +199,7 @@ extension ChannelModel {
 
     /// Members with the channel extension know of it, and viewers that follow the participant. To others it stays
     /// connected.
-    private mutating func announceInterruption(
+    mutating func announceInterruption(
         of participant: Participant,
         _ content: Notification.Content,
         into effects: inout [Effect]

@@ -1,3 +1,4 @@
+import MediaTypes
 package import Wire
 
 // Profiles, roles and mute. A member's ``Member/role`` is what it does in the channel: `recvonly` for a member of the
@@ -26,6 +27,7 @@ extension ChannelModel {
     mutating func fixProfile(for request: JoinRequest) {
         guard let options = request.options, state.session?.profile == nil else { return }
         state.session?.profile = options.profile ?? .communication
+        registerChanged()
     }
 
     /// Makes an active member host or audience. It does nothing when the member has the role.
@@ -55,6 +57,7 @@ extension ChannelModel {
         by initiator: Initiator
     ) throws(RoomError) -> [Effect] {
         let id = participant.id
+        if participant.isRemote { return [.request(.role(id, role), of: participant.location.node)] }
         var effects: [Effect] = []
         switch role {
         case .host:
@@ -71,7 +74,7 @@ extension ChannelModel {
         return effects
     }
 
-    private mutating func becameHost(_ before: Participant, into effects: inout [Effect]) {
+    mutating func becameHost(_ before: Participant, into effects: inout [Effect]) {
         let id = before.id
         state.publishers.insert(id, order: before.order)
         setRole(.sendrecv, of: before)
@@ -83,7 +86,7 @@ extension ChannelModel {
         for mid in participant.speaking { speechChanged(of: id, in: mid, isSpeaking: true, into: &effects) }
     }
 
-    private mutating func becameAudience(_ before: Participant, into effects: inout [Effect]) {
+    mutating func becameAudience(_ before: Participant, into effects: inout [Effect]) {
         let id = before.id
         state.publishers.remove(order: before.order)
         setRole(.recvonly, of: before)
@@ -122,6 +125,7 @@ extension ChannelModel {
         by initiator: Initiator
     ) throws(RoomError) -> [Effect] {
         let id = before.id
+        if before.isRemote { return [.request(.mute(id, kind, isMuted), of: before.location.node)] }
         var after = before
         switch initiator {
         case .member:

@@ -107,6 +107,7 @@ extension ChannelModel {
         guard Spotlight.numbers.contains(number) else { throw .spotlightNumberInvalid }
         try checkSession(session)
         state.session?.speakers.change(number: number)
+        registerChanged()
         var effects: [Effect] = []
         updateFocus(into: &effects)
         return effects

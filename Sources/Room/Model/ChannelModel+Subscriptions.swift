@@ -225,6 +225,9 @@ extension ChannelModel {
         guard let participant = participants[id], participant.isActive, participant.role.watches else {
             throw .participantUnknown
         }
+        if participant.isRemote {
+            return [.request(.sendingLimit(id, bitsPerSecond: bitsPerSecond), of: participant.location.node)]
+        }
         let limit = bitsPerSecond ?? participant.grantedReceiveBitsPerSecondMax
         guard limit != participant.receiveBitsPerSecondMax else { return [] }
         participants[id]?.receiveBitsPerSecondMax = limit

@@ -41,6 +41,8 @@ package struct ChannelModel: Sendable, Codable {
         /// The ``ChannelModel/snapshot`` has changed: listeners are notified.
         case channelChanged(ChannelName)
         case report(RoomReport)
+        /// The node of a member, which is another one, has to do something.
+        case request(MemberRequest, of: NodeIncarnation)
         /// The setup timeout of a transport is over: ask whether it has an ICE path, and answer with
         /// ``ChannelModel/transportChecked(_:hasPath:)``.
         case checkTransport(ParticipantID, PeerID, location: MediaLocation)
@@ -52,7 +54,7 @@ package struct ChannelModel: Sendable, Codable {
     package var now = RoomTime(instant: Instant(nanoseconds: 0), unixNanoseconds: 0)
 
     var state = ChannelState()
-    var participants: [ParticipantID: Participant] = [:]
+    var participants = ParticipantTable()
     var viewers: [ParticipantID: Viewer] = [:]
     var participantOfPeer: [PeerID: ParticipantID] = [:]
     /// The updates of every minute.
@@ -87,9 +89,9 @@ package struct ChannelModel: Sendable, Codable {
     package var summary: ChannelSummary {
         ChannelSummary(
             session: state.session?.description,
-            publishers: state.publishers.count,
-            viewers: state.activeViewerCount,
-            connections: state.counts,
+            publishers: state.publishers.count - state.remote.publishers,
+            viewers: state.activeViewerCount - state.remote.viewers,
+            connections: state.counts.subtracting(state.remote.counts),
             nextDeadlineSecond: [
                 updateDeadlines.earliest, lifetimeDeadlines.earliest, expiryDeadlines.earliest,
                 setupDeadlines.earliest, graceDeadlines.earliest,

@@ -4,7 +4,7 @@ import MediaTypes
 struct ChannelState: Sendable, Codable {
     /// The state of a ``ChannelSession``.
     struct Session: Sendable, Codable {
-        let description: ChannelSession
+        var description: ChannelSession
         /// Whether a member has been connected.
         var isAnnounced = false
         /// `nil` until a member that knows profiles joins.
@@ -18,6 +18,9 @@ struct ChannelState: Sendable, Codable {
         var holds = OperatorHolds()
         /// When the session ends, in seconds of the monotonic clock; `nil` without a limit.
         var endSecond: Int64?
+        /// The version of what nodes agree on: see ``ChannelRegister``.
+        var registerVersion: UInt64 = 0
+        var registerNode = NodeIncarnation.standalone
     }
     var session: Session?
     /// The app whose tokens admit to the channel; `nil` until a client with an app's token comes.
@@ -40,6 +43,10 @@ struct ChannelState: Sendable, Codable {
     /// Members that publish, and those of them that are live, in the order of going live.
     var publishers = ParticipantList()
     var live: [ParticipantID] = []
+    /// The highest ``Participant/liveNumber`` so far.
+    var liveNumberMax: UInt64 = 0
+    /// The members of other nodes, which are in the lists above too.
+    var remote = RemoteMembers()
     var followersOfCurrent = ParticipantList()
     var followers: [ParticipantID: ParticipantList] = [:]
     var followersOfEveryone = ParticipantList()
@@ -48,7 +55,9 @@ struct ChannelState: Sendable, Codable {
     var listeners: Set<ListenerID> = []
     var revision: UInt64 = 0
 
-    var isUnused: Bool { members.isEmpty && listeners.isEmpty }
+    /// Whether this node has members.
+    var hasOwnMembers: Bool { members.count > remote.members.count }
+    var isUnused: Bool { !hasOwnMembers && listeners.isEmpty }
 
     mutating func add(_ participant: Participant) {
         let (id, order) = (participant.id, participant.order)
@@ -56,7 +65,7 @@ struct ChannelState: Sendable, Codable {
         bundles[participant.bundle, default: []].insert(id)
         if let user = participant.user { identities[user, default: []].insert(id) }
         if participant.role.publishes { publishers.insert(id, order: order) }
-        guard participant.role.watches else { return }
+        guard participant.role.watches, !participant.isRemote else { return }
         if participant.following == .everyone { followersOfEveryone.insert(id, order: order) }
         if participant.spotlight != nil { spotlightViewers.insert(id, order: order) }
     }

@@ -96,6 +96,8 @@ package struct NodeModel: Sendable {
     /// Listeners of each network.
     var listenerCounts: [ClientNetwork: Int] = [:]
     var resources: [ResourceID: ParticipantID] = [:]
+    /// The members of other nodes, and their channels.
+    private var remoteMembers: [ParticipantID: ChannelName] = [:]
     private var totals = RoomCounts()
     private var orderNext: UInt64 = 0
     private var peerIDs: PeerIDSequence
@@ -114,7 +116,7 @@ package struct NodeModel: Sendable {
     package var isEmpty: Bool {
         channels.isEmpty && members.isEmpty && participantOfPeer.isEmpty && occupiedChannelCount == 0
             && placement.isEmpty && networks.isEmpty && publishers.isEmpty && listeners.isEmpty
-            && listenerCounts.isEmpty && resources.isEmpty
+            && listenerCounts.isEmpty && resources.isEmpty && remoteMembers.isEmpty
     }
 
     /// Totals of the channels' last summaries.
@@ -158,7 +160,7 @@ package struct NodeModel: Sendable {
     // MARK: Lookups
 
     /// `nil` for an unknown participant.
-    package func channel(of id: ParticipantID) -> ChannelName? { members[id]?.channel }
+    package func channel(of id: ParticipantID) -> ChannelName? { members[id]?.channel ?? remoteMembers[id] }
     /// `nil` for an unknown peer.
     package func channel(of peer: PeerID) -> ChannelName? { participantOfPeer[peer].flatMap { members[$0]?.channel } }
     /// `nil` for an unknown resource.
@@ -167,6 +169,11 @@ package struct NodeModel: Sendable {
     }
     /// `nil` for an unknown listener.
     package func channel(of listener: ListenerID) -> ChannelName? { listeners[listener]?.channel }
+
+    // MARK: Other nodes
+
+    package mutating func remoteJoined(_ id: ParticipantID, _ channel: ChannelName) { remoteMembers[id] = channel }
+    package mutating func remoteLeft(_ id: ParticipantID) { remoteMembers[id] = nil }
 
     // MARK: Reports of channels
 

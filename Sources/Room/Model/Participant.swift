@@ -45,6 +45,10 @@ struct Participant: Sendable, Codable {
     /// Bit/s that it may be sent at present: those of its grant, or an operator's choice.
     var receiveBitsPerSecondMax: Int?
     let createdAt: RoomTime
+    /// Whether it is connected to another node.
+    let isRemote: Bool
+    /// Orders publishers by when they went live, on all nodes alike; 0 before that.
+    var liveNumber: UInt64 = 0
     /// Whether its media is known to the media plane.
     var isActive = false
     /// Whether its transport is up.
@@ -122,6 +126,7 @@ struct Participant: Sendable, Codable {
         grantedReceiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         receiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         createdAt = now
+        isRemote = false
     }
 
     var role: Role { member.role }

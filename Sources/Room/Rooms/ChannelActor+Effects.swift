@@ -23,6 +23,7 @@ extension ChannelActor {
         while let slowConsumer = slowConsumers.popLast() {
             for effect in model.left(slowConsumer, reason: .tooSlow) { perform(effect, &slowConsumers) }
         }
+        tellOtherNodes()
         publish()
     }
 
@@ -57,6 +58,8 @@ extension ChannelActor {
             for changes in listeners.values { changes.yield() }
         case .report(let report):
             context.onEvent(.report(report))
+        case .request(let request, let node):
+            context.cluster?.send(request, of: name, to: node)
         case .checkTransport(let id, let peer, let location):
             uncheckedTransports.append((id, peer, location))
             if transportChecker == nil { transportChecker = Task { await self.checkTransports() } }
@@ -65,6 +68,7 @@ extension ChannelActor {
 
     private func ended(_ id: ParticipantID, _ reason: EndReason) {
         connectionLost(id, reason)
+        departures[id] = Departure(reason)
         let now = context.environment.clock.now()
         context.node.withModel { $0.left(id, reason: reason, at: now) }
         context.onEvent(.ended(id, reason))

@@ -3,12 +3,17 @@ import Wire
 
 extension ChannelActor {
     /// ``Rooms/joinContext(of:)`` of a channel that exists.
-    func joinContext() -> (session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders) {
-        (nextSession, model.counts, model.memberCount, model.decoders)
+    func joinContext() async -> (
+        session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders
+    ) {
+        beginCall()
+        defer { endCall() }
+        await open()
+        return (nextSession, model.counts, model.memberCount, model.decoders)
     }
 
     /// The identifier of the session that a newcomer will be in.
-    private var nextSession: ChannelSessionID {
+    var nextSession: ChannelSessionID {
         model.session?.id
             ?? context.node.pendingSession(of: name) { context.environment.channelSessionID() }
     }
@@ -19,6 +24,7 @@ extension ChannelActor {
         // An eviction may empty the channel before the newcomer joins it.
         beginCall()
         defer { endCall() }
+        await open()
         let environment = context.environment
         model.now = environment.clock.now()
         if let id = model.resumable(by: request) { return try await resume(id, request) }

@@ -138,12 +138,16 @@ extension ChannelActor {
     /// ``Rooms/requestKeyFrame(of:)``
     func requestKeyFrame(of id: ParticipantID) async throws(RoomError) {
         guard let participant = model.participants[id], participant.isActive else { throw .participantUnknown }
+        guard !participant.isRemote else {
+            context.cluster?.send(.keyFrame(id), of: name, to: participant.location.node)
+            return
+        }
         await context.plane(at: participant.location).requestKeyFrame(of: participant.peer)
     }
 
     /// `nil` unless the participant is active.
     func statistics(of id: ParticipantID) async -> PeerStatistics? {
-        guard let participant = model.participants[id], participant.isActive else { return nil }
+        guard let participant = model.participants[id], participant.isActive, !participant.isRemote else { return nil }
         return await context.plane(at: participant.location).statistics(of: participant.peer)
     }
 }

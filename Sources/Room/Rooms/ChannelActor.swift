@@ -13,8 +13,12 @@ actor ChannelActor {
         let planes: [MediaLocation: any MediaPlane]
         let limits: RoomLimits
         let environment: RoomEnvironment
+        /// Of this node.
+        let incarnation: NodeIncarnation
         let node: NodeDirectory
         let executors: ControlExecutors
+        /// `nil` for a node without other nodes.
+        let cluster: (any RoomCluster)?
         let onEvent: @Sendable (Rooms.Event) -> Void
 
         /// The plane of a participant's loop.
@@ -53,6 +57,14 @@ actor ChannelActor {
     /// Transports to check for an ICE path, and the task that checks them.
     var uncheckedTransports: [(id: ParticipantID, peer: PeerID, location: MediaLocation)] = []
     var transportChecker: Task<Void, Never>?
+    /// What other nodes know of the members of this one, and of what holds for the channel.
+    var told: [ParticipantID: MemberRecord] = [:]
+    var toldRegister: UInt64 = 0
+    /// How members that left since other nodes were told did so.
+    var departures: [ParticipantID: Departure] = [:]
+    var opening: Task<Void, Never>?
+    /// Whether other nodes know that this one has the channel.
+    var isOpen = false
     /// Calls that await a media plane.
     var callsUnderWay = 0
     /// Whether the node has removed this actor. The next newcomer gets another one.
@@ -116,6 +128,7 @@ actor ChannelActor {
         else { return }
         precondition(resources.isEmpty && mailboxes.isEmpty && listeners.isEmpty, "they end with their participants")
         isRetired = true
+        closeInCluster()
         context.node.retire(self)
     }
 

@@ -93,6 +93,7 @@ public final class Rooms: Sendable {
     ///   - node: the incarnation that the peers' identifiers carry.
     ///   - controlLoops: the executors that channels are pinned to by their names; without any, channels run on the
     ///     global pool.
+    ///   - cluster: the other nodes; `nil` for a node without any.
     ///   - onEvent: called on the channels' executors, in order for each channel. It must not block.
     public init(
         planes: [any MediaPlane],
@@ -100,6 +101,7 @@ public final class Rooms: Sendable {
         limits: RoomLimits = RoomLimits(),
         environment: RoomEnvironment = .system,
         controlLoops: [any SerialExecutor] = [],
+        cluster: (any RoomCluster)? = nil,
         onEvent: @escaping @Sendable (Event) -> Void = { _ in }
     ) {
         node = NodeDirectory(limits: limits, node: incarnation, locations: planes.map(\.location))
@@ -107,8 +109,10 @@ public final class Rooms: Sendable {
             planes: Dictionary(uniqueKeysWithValues: planes.map { ($0.location, $0) }),
             limits: limits,
             environment: environment,
+            incarnation: incarnation,
             node: node,
             executors: ControlExecutors(controlLoops),
+            cluster: cluster,
             onEvent: onEvent
         )
         (arrivals, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -158,7 +162,8 @@ public final class Rooms: Sendable {
         id: ParticipantID, session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders
     ) {
         let id = context.environment.participantID()
-        if let actor = node.actor(of: channel) {
+        let actor = context.cluster == nil ? node.actor(of: channel) : self.actor(of: channel)
+        if let actor {
             let joinContext = await actor.joinContext()
             return (id, joinContext.session, joinContext.counts, joinContext.members, joinContext.decoders)
         }

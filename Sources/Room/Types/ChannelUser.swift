@@ -10,7 +10,7 @@ public enum Initiator: String, Hashable, Sendable, Codable {
 }
 
 /// Why a user went offline, for other members.
-public enum Departure: String, Hashable, Sendable, CaseIterable {
+public enum Departure: String, Hashable, Sendable, Codable, CaseIterable {
     case left
     case timedOut = "timed-out"
     case becameAudience = "became-audience"

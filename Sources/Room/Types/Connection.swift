@@ -57,6 +57,14 @@ public struct ChannelCounts: Hashable, Sendable, Codable {
         self.recvonly = recvonly
     }
 
+    func subtracting(_ other: Self) -> Self {
+        Self(
+            sendrecv: sendrecv - other.sendrecv,
+            sendonly: sendonly - other.sendonly,
+            recvonly: recvonly - other.recvonly
+        )
+    }
+
     mutating func add(_ change: Int, _ role: Role) {
         switch role {
         case .sendrecv: sendrecv += change

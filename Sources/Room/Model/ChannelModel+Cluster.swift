@@ -1,0 +1,249 @@
+package import MediaTypes
+import Wire
+
+// The other nodes of a cluster that have the channel. Each tells of its own members, which are participants here too: in all
+// lists and counts, without media, signaling and deadlines of this node. Viewers of this node play their tracks like any
+// other. What a node is told twice, or in another order than another node, leads to the same members.
+
+extension ChannelModel {
+    /// The most members of other nodes. What is told of more is ignored.
+    static let remoteMembersMax = 10_000
+
+    /// Notes which members change from now on, for ``takeChanges()``.
+    package mutating func joinCluster() { participants.noteChanges() }
+
+    /// What other nodes have to be told since the last call.
+    package mutating func takeChanges() -> (changed: [MemberRecord], gone: [ParticipantID]) {
+        var (changed, gone) = ([MemberRecord](), [ParticipantID]())
+        for id in participants.takeChanges() {
+            guard let participant = participants[id] else {
+                gone.append(id)
+                continue
+            }
+            if !participant.isRemote { changed.append(MemberRecord(participant)) }
+        }
+        return (changed, gone)
+    }
+
+    /// The members of this node, in the order of joining.
+    package var ownMembers: [MemberRecord] {
+        state.members.compactMap { participants[$0] }.filter { !$0.isRemote }.map(MemberRecord.init)
+    }
+
+    // MARK: The session
+
+    /// The session that the nodes of the channel have. Of two the older one stays, and of equally old ones the one with the
+    /// lower identifier.
+    package mutating func sessionFound(_ session: ChannelSession) -> [Effect] {
+        guard session.channel == name else { return [] }
+        guard let own = state.session else {
+            state.session = ChannelState.Session(description: session, isAnnounced: true, endSecond: sessionEnd)
+            return []
+        }
+        let (mine, other) = (own.description, session)
+        if mine.id == other.id { state.session?.isAnnounced = true }
+        guard (other.createdAt, other.id.value) < (mine.createdAt, mine.id.value) else { return [] }
+        state.session?.description = session
+        state.session?.isAnnounced = true
+        guard own.isAnnounced, mine.id != other.id else { return [] }
+        return [.report(.sessionDestroyed(mine, unixNanoseconds: now.unixNanoseconds))]
+    }
+
+    // MARK: Members
+
+    /// A node told of a member of its own that is new or changed.
+    ///
+    /// - Parameter order: for a new one, see ``ParticipantPlace/order``.
+    package mutating func remoteChanged(_ record: MemberRecord, order: () -> UInt64) -> [Effect] {
+        guard state.session != nil else { return [] }
+        let owner = participantOfPeer[record.peer]
+        guard owner == nil || owner == record.id else { return [] }
+        var effects: [Effect] = []
+        let wasConnected = participants[record.id]?.isConnected == true
+        if let before = participants[record.id] {
+            guard before.isRemote else { return [] }
+            update(before, to: record, into: &effects)
+        } else {
+            guard state.remote.members.count < Self.remoteMembersMax else { return [] }
+            add(Participant(record, order: order(), in: name, at: now), into: &effects)
+            guard let added = participants[record.id] else { return [] }
+            update(added, to: record, into: &effects)
+        }
+        return effects.ofOtherNodes + (wasConnected ? [] : replacedDuplicates(of: record))
+    }
+
+    /// Ends members of this node that a member of another node replaces. Where both joined before they knew of each other,
+    /// the nodes choose the same one.
+    private mutating func replacedDuplicates(of record: MemberRecord) -> [Effect] {
+        guard let connectedAt = record.connectedAt,
+            (record.duplicateUsers ?? limits.duplicateUsers) == .replace
+        else { return [] }
+        let duplicates = duplicates(
+            user: record.user,
+            role: record.negotiatedRole,
+            bundleID: record.bundle.id,
+            source: record.options?.source ?? .camera
+        )
+        return duplicates.flatMap { id -> [Effect] in
+            guard let own = participants[id], !own.isRemote, let since = own.connectedAt?.unixNanoseconds,
+                since < connectedAt || since == connectedAt && id.precedes(record.id)
+            else { return [] }
+            participants[id]?.resumption = nil
+            return left(id, reason: .replaced)
+        }
+    }
+
+    private mutating func add(_ participant: Participant, into effects: inout [Effect]) {
+        state.add(participant)
+        participantOfPeer[participant.peer] = participant.id
+        participants[participant.id] = participant
+        state.remote.add(participant)
+    }
+
+    private mutating func update(_ before: Participant, to record: MemberRecord, into effects: inout [Effect]) {
+        let id = record.id
+        state.remote.remove(before)
+        defer { if let after = participants[id] { state.remote.add(after) } }
+        participants[id]?.takeQuietly(record)
+        if before.peer != record.peer {
+            participantOfPeer[before.peer] = nil
+            participantOfPeer[record.peer] = id
+        }
+        state.liveNumberMax = max(state.liveNumberMax, record.liveNumber)
+        updateActivity(before, to: record, into: &effects)
+        updateRole(to: record, into: &effects)
+        updateConnection(before, to: record, into: &effects)
+        guard let after = participants[id] else { return }
+        announceTracks(of: id, changedFrom: before.tracks, into: &effects)
+        if after.isLive, after.isSource(otherThan: before) { updateSlots(thatPlay: after, into: &effects) }
+        for mid in record.speaking.symmetricDifference(before.speaking) {
+            speechChanged(of: id, in: mid, isSpeaking: record.speaking.contains(mid), into: &effects)
+        }
+        if after.isActive || before.isActive { changed(into: &effects) }
+    }
+
+    private mutating func updateActivity(
+        _ before: Participant,
+        to record: MemberRecord,
+        into effects: inout [Effect]
+    ) {
+        guard before.isActive != record.isActive else { return }
+        let id = record.id
+        participants[id]?.isActive = record.isActive
+        let change = record.isActive ? 1 : -1
+        if before.role.watches { state.activeViewerCount += change }
+        if let decoded = record.isActive ? record.decodedVideo : before.decodedVideo {
+            state.decoders.add(change, decoded)
+        }
+        participants[id]?.decodedVideo = record.isActive ? record.decodedVideo : nil
+        if record.isActive, let spotlight = record.spotlight, record.negotiatedRole.watches {
+            state.session?.speakers.joined(with: spotlight)
+        }
+        if before.role.publishes, let followers = state.followers[id] { updateSlots(of: followers, into: &effects) }
+    }
+
+    private mutating func updateRole(to record: MemberRecord, into effects: inout [Effect]) {
+        guard let participant = participants[record.id], participant.role != record.member.role else { return }
+        if record.member.role.publishes {
+            becameHost(participant, into: &effects)
+        } else {
+            becameAudience(participant, into: &effects)
+        }
+    }
+
+    private mutating func updateConnection(
+        _ before: Participant,
+        to record: MemberRecord,
+        into effects: inout [Effect]
+    ) {
+        let id = record.id
+        if !before.isConnected, let connectedAt = record.connectedAt, var participant = participants[id] {
+            participant.connectedAt = now.earlier(unixNanoseconds: connectedAt)
+            participants[id] = participant
+            state.connected.insert(id, order: participant.order)
+            state.counts.add(1, participant.role)
+            if participant.role.publishes { wentLive(participant, into: &effects) }
+            announce(participant, into: &effects)
+        }
+        guard let participant = participants[id], isInterrupted(id) != record.isInterrupted else { return }
+        participants[id]?.resumption = record.isInterrupted ? .elsewhere : nil
+        let content: Notification.Content =
+            record.isInterrupted ? .interrupted(participant.member) : .resumed(participant.member)
+        announceInterruption(of: participant, content, into: &effects)
+        if participant.isLive { updateSlots(thatPlay: participant, into: &effects) }
+    }
+
+    /// A member of another node left.
+    package mutating func remoteLeft(_ id: ParticipantID, _ departure: Departure) -> [Effect] {
+        guard let participant = participants[id], participant.isRemote else { return [] }
+        _ = participants.removeValue(forKey: id)
+        participantOfPeer[participant.peer] = nil
+        let companions = state.bundles[participant.bundle] ?? []
+        state.remove(participant)
+        state.remote.remove(participant)
+        var effects: [Effect] = []
+        if participant.negotiatedRole.publishes { removePublisher(participant, companions, into: &effects) }
+        if participant.isConnected { announceGone(participant, companions, departure, into: &effects) }
+        if participant.isActive { changed(into: &effects) }
+        if state.members.isEmpty { state.session = nil }
+        return effects.ofOtherNodes
+    }
+
+    /// The members of other nodes.
+    package var remoteMembers: Set<ParticipantID> { state.remote.members }
+
+    /// The members that a node told of.
+    package func members(of node: NodeIncarnation) -> [ParticipantID] {
+        state.remote.members.filter { participants[$0]?.location.node == node }.sorted { $0.precedes($1) }
+    }
+
+    /// Asks the node of a member to end it, instead of ending it here.
+    func requestInstead(_ id: ParticipantID, reason: EndReason) -> [Effect]? {
+        guard let participant = participants[id], participant.isRemote else { return nil }
+        return [.request(.end(id, MemberRequest.RemoteEnd(reason)), of: participant.location.node)]
+    }
+
+    /// Puts a publisher among those that are live, in an order that all nodes have.
+    mutating func insertLive(_ participant: Participant) {
+        var number = participant.liveNumber
+        if number == 0 {
+            number = state.liveNumberMax &+ 1
+            participants[participant.id]?.liveNumber = number
+        }
+        state.liveNumberMax = max(state.liveNumberMax, number)
+        let position = state.live.lastIndex { id in
+            let other = participants[id]?.liveNumber ?? 0
+            return other < number || other == number && id.precedes(participant.id)
+        }
+        state.live.insert(participant.id, at: position.map { $0 + 1 } ?? 0)
+    }
+}
+
+extension [ChannelModel.Effect] {
+    /// What has to be done here about members of other nodes: their own nodes do the rest.
+    var ofOtherNodes: Self {
+        filter { effect in
+            switch effect {
+            case .connect, .streamsChanged, .notify, .channelChanged: true
+            case .limitSending, .removePeer, .unusedLayersChanged, .connected, .ended, .interrupted, .report,
+                .checkTransport, .request:
+                false
+            }
+        }
+    }
+}
+
+extension MemberRequest.RemoteEnd {
+    init(_ reason: EndReason) {
+        self =
+            switch reason {
+            case .kicked: .kicked
+            case .banned: .banned
+            case .channelTerminated: .channelTerminated
+            case .sessionTerminated: .sessionTerminated
+            case .madeAudience: .madeAudience
+            case .replaced: .replaced
+            default: .disconnectedByOperator
+            }
+    }
+}

@@ -1,0 +1,86 @@
+import MediaTypes
+import Wire
+
+// Members of other nodes: see ``MemberRecord``.
+
+extension Resumption {
+    /// Of a member that is interrupted at its own node, which also ends the grace time.
+    static var elsewhere: Self {
+        var resumption = Self(secret: "")
+        resumption.interruption = Interruption(loss: .transport, endSecond: .max, deadlineSecond: .max)
+        return resumption
+    }
+}
+
+extension RoomTime {
+    /// The time of an event of another node, which is not in the future.
+    func earlier(unixNanoseconds: Int64) -> Self {
+        let (passed, overflows) = self.unixNanoseconds.subtractingReportingOverflow(unixNanoseconds)
+        let nanoseconds = overflows ? 0 : min(max(passed, 0), max(instant.nanoseconds, 0))
+        return Self(
+            instant: Instant(nanoseconds: instant.nanoseconds - nanoseconds),
+            unixNanoseconds: unixNanoseconds
+        )
+    }
+}
+
+extension Participant {
+    /// A member of another node that has only joined. ``takeQuietly(_:)`` and what follows it bring it up to date.
+    init(_ record: MemberRecord, order: UInt64, in channel: ChannelName, at now: RoomTime) {
+        id = record.id
+        peer = record.peer
+        location = record.location
+        self.channel = channel
+        displayName = record.displayName
+        network = .unknown
+        bundle = record.bundle
+        user = record.user
+        app = record.app
+        duplicateUsers = nil
+        resumption = nil
+        self.order = order
+        following = .currentPublisher
+        member = record.member
+        receivesNotifications = false
+        notifiesICEState = false
+        announces = record.announces
+        announcedAudio = nil
+        announcedVideo = nil
+        isSimulcast = record.isSimulcast
+        spotlight = record.spotlight
+        agent = record.agent
+        options = record.options
+        negotiatedRole = record.negotiatedRole
+        mayPublish = record.negotiatedRole.publishes
+        eventMetadataJSON = record.eventMetadataJSON
+        lifetimeSeconds = nil
+        expiry = record.expiry
+        grantedReceiveBitsPerSecondMax = nil
+        receiveBitsPerSecondMax = nil
+        createdAt = now.earlier(unixNanoseconds: record.createdAt)
+        isRemote = true
+        liveNumber = record.liveNumber
+    }
+
+    /// Takes over what changes nothing else.
+    mutating func takeQuietly(_ record: MemberRecord) {
+        let role = member.role
+        member = record.member
+        member.role = role
+        peer = record.peer
+        location = record.location
+        agent = record.agent
+        expiry = record.expiry
+        quality = record.quality
+        negotiatedPublications = record.publications
+        mutedByItself = record.mutedByItself
+        mutedByOperator = record.mutedByOperator
+        if liveNumber == 0 { liveNumber = record.liveNumber }
+    }
+
+    /// Whether viewers have to play something else than before.
+    func isSource(otherThan before: Self) -> Bool {
+        peer != before.peer || location != before.location || publications != before.publications
+            || mutedByOperator != before.mutedByOperator || isActive != before.isActive
+    }
+}

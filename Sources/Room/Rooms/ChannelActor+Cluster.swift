@@ -1,0 +1,132 @@
+import MediaTypes
+
+// The channel at the other nodes of a cluster.
+
+extension ChannelActor {
+    /// Learns from the cluster whether other nodes have the channel, once.
+    func open() async {
+        guard let cluster = context.cluster, !isOpen else { return }
+        let task =
+            opening
+            ?? Task {
+                let created = context.environment.clock.now().unixNanoseconds
+                let session = ChannelSession(id: nextSession, channel: name, createdAt: created)
+                opened(await cluster.open(name, session))
+            }
+        opening = task
+        await task.value
+    }
+
+    private func opened(_ session: ChannelSession?) {
+        isOpen = true
+        opening = nil
+        model.joinCluster()
+        if let session { apply { $0.sessionFound(session) } }
+    }
+
+    /// The channel ends on this node.
+    func closeInCluster() {
+        guard isOpen else { return }
+        isOpen = false
+        for id in model.remoteMembers { context.node.withModel { $0.remoteLeft(id) } }
+        context.cluster?.close(name)
+    }
+
+    // MARK: To other nodes
+
+    /// Tells other nodes what has changed since the last call.
+    func tellOtherNodes() {
+        defer { departures = [:] }
+        guard isOpen, let cluster = context.cluster else { return }
+        let (records, gone) = model.takeChanges()
+        let changed = records.filter { told[$0.id] != $0 }
+        if !changed.isEmpty {
+            for record in changed { told[record.id] = record }
+            cluster.send(.changed(changed), of: name)
+        }
+        let left = gone.filter { told.removeValue(forKey: $0) != nil }
+        if !left.isEmpty {
+            let departed = left.map { ChannelNews.Departed(id: $0, departure: departures[$0] ?? .ended) }
+            cluster.send(.left(departed), of: name)
+        }
+        guard toldRegister != model.registerVersion else { return }
+        toldRegister = model.registerVersion
+        model.signRegister(as: context.incarnation)
+        cluster.send(.register(model.register), of: name)
+    }
+
+    /// ``Rooms/news(of:)``; `nil` when the actor is retired.
+    var allNews: ChannelNews? {
+        isRetired ? nil : .all(model.session, model.ownMembers, model.register)
+    }
+
+    // MARK: From other nodes
+
+    /// ``Rooms/received(_:of:from:)``
+    func received(_ news: ChannelNews, from node: NodeIncarnation) {
+        guard isOpen, !isRetired, node != context.incarnation else { return }
+        switch news {
+        case .all(let session, let records, let register):
+            if let session { apply { $0.sessionFound(session) } }
+            let present = Set(records.map(\.id))
+            for id in model.members(of: node) where !present.contains(id) { left(id, .ended) }
+            changed(records, of: node)
+            found(register)
+        case .changed(let records): changed(records, of: node)
+        case .left(let departed):
+            for member in departed where model.participants[member.id]?.location.node == node {
+                left(member.id, member.departure)
+            }
+        case .register(let register): found(register)
+        }
+    }
+
+    private func changed(_ records: [MemberRecord], of node: NodeIncarnation) {
+        for record in records where record.node == node {
+            apply { model in
+                model.remoteChanged(record) { context.node.withModel { $0.nextOrder() } }
+            }
+            guard model.participants[record.id]?.isRemote == true else { continue }
+            context.node.withModel { $0.remoteJoined(record.id, name) }
+        }
+    }
+
+    private func left(_ id: ParticipantID, _ departure: Departure) {
+        apply { $0.remoteLeft(id, departure) }
+        context.node.withModel { $0.remoteLeft(id) }
+    }
+
+    private func found(_ register: ChannelRegister) {
+        apply { $0.registerFound(register) }
+        toldRegister = model.registerVersion
+    }
+
+    /// ``Rooms/lost(_:of:)``
+    func lost(_ node: NodeIncarnation) {
+        for id in model.members(of: node) { left(id, .timedOut) }
+    }
+
+    /// ``Rooms/received(_:of:)``
+    func received(_ request: MemberRequest) async {
+        guard model.participants[request.participant]?.isRemote == false else { return }
+        switch request {
+        case .end(let id, let why): end(id, reason: why.reason)
+        case .role(let id, let role): try? changeRole(of: id, to: role, by: .operator)
+        case .mute(let id, let kind, let isMuted):
+            try? apply { model throws(RoomError) in
+                try model.muteRequested(isMuted, kind, of: id, by: .operator)
+            }
+        case .sendingLimit(let id, let bitsPerSecond):
+            try? apply { model throws(RoomError) in try model.sendingLimited(to: id, bitsPerSecond: bitsPerSecond) }
+        case .keyFrame(let id): try? await requestKeyFrame(of: id)
+        }
+    }
+}
+
+extension MemberRequest {
+    fileprivate var participant: ParticipantID {
+        switch self {
+        case .end(let id, _), .role(let id, _), .mute(let id, _, _), .sendingLimit(let id, _), .keyFrame(let id): id
+        }
+    }
+}

@@ -1,0 +1,41 @@
+public import MediaTypes
+
+/// The other nodes of a cluster, as the rooms of a node use them. No call waits for a node that does not answer.
+public protocol RoomCluster: Sendable {
+    /// The node is about to have a channel.
+    ///
+    /// Nodes that have it tell the node of their members from then on, with ``ChannelNews/all(_:_:_:)`` first.
+    /// - Parameter session: what the channel's session is unless another node has one.
+    /// - Returns: the session of the other nodes; `nil` when no other node is known to have the channel.
+    func open(_ channel: ChannelName, _ session: ChannelSession) async -> ChannelSession?
+
+    /// The node has neither members nor listeners of a channel any more.
+    func close(_ channel: ChannelName)
+
+    /// Tells every other node that has the channel, in the order of the calls.
+    func send(_ news: ChannelNews, of channel: ChannelName)
+
+    /// Asks one node.
+    func send(_ request: MemberRequest, of channel: ChannelName, to node: NodeIncarnation)
+}
+
+extension Rooms {
+    /// A node told of a channel. News of a channel that this node does not have is ignored.
+    /// - Parameter node: the node that told it. What it says of members of other nodes is ignored.
+    public func received(_ news: ChannelNews, of channel: ChannelName, from node: NodeIncarnation) async {
+        await self.node.actor(of: channel)?.received(news, from: node)
+    }
+
+    /// A node asks for something about a member of this one. Does nothing for an unknown member.
+    public func received(_ request: MemberRequest, of channel: ChannelName) async {
+        await node.actor(of: channel)?.received(request)
+    }
+
+    /// All that another node has to be told of a channel first; `nil` when this node does not have the channel.
+    public func news(of channel: ChannelName) async -> ChannelNews? { await node.actor(of: channel)?.allNews }
+
+    /// A node does not have a channel any more, or is gone: its members leave.
+    public func lost(_ node: NodeIncarnation, of channel: ChannelName) async {
+        await self.node.actor(of: channel)?.lost(node)
+    }
+}

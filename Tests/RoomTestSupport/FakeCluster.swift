@@ -1,0 +1,140 @@
+package import MediaTypes
+package import Room
+import Synchronization
+
+/// Several nodes in one process, whose messages wait until a test delivers them. Messages of one node to another stay in
+/// their order.
+package final class FakeCluster: Sendable {
+    fileprivate enum Message: Sendable {
+        /// All news of the sender, as it is at delivery.
+        case all(ChannelName)
+        case news(ChannelNews, ChannelName)
+        case request(MemberRequest, ChannelName)
+        case lost(ChannelName)
+    }
+    fileprivate struct Way: Hashable {
+        let from: NodeIncarnation
+        let to: NodeIncarnation
+    }
+    fileprivate struct State {
+        var nodes: [NodeIncarnation: Rooms] = [:]
+        var sessions: [ChannelName: ChannelSession] = [:]
+        var members: [ChannelName: Set<NodeIncarnation>] = [:]
+        var messages: [Way: [Message]] = [:]
+        var cut: Set<Way> = []
+    }
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// The cluster as one of its nodes sees it.
+    package func seen(from node: NodeIncarnation) -> some RoomCluster { View(cluster: self, node: node) }
+
+    package func add(_ rooms: Rooms, as node: NodeIncarnation) { state.withLock { $0.nodes[node] = rooms } }
+
+    private struct View: RoomCluster {
+        let cluster: FakeCluster
+        let node: NodeIncarnation
+
+        func open(_ channel: ChannelName, _ session: ChannelSession) async -> ChannelSession? {
+            cluster.state.withLock { state in
+                let others = state.members[channel, default: []]
+                state.members[channel, default: []].insert(node)
+                for other in others where other != node {
+                    state.send(.all(channel), from: other, to: node)
+                    state.send(.all(channel), from: node, to: other)
+                }
+                guard let known = state.sessions[channel] else {
+                    state.sessions[channel] = session
+                    return nil
+                }
+                return known
+            }
+        }
+
+        func close(_ channel: ChannelName) {
+            cluster.state.withLock { state in
+                state.members[channel]?.remove(node)
+                for other in state.members[channel] ?? [] { state.send(.lost(channel), from: node, to: other) }
+                guard state.members[channel]?.isEmpty == true else { return }
+                state.members[channel] = nil
+                state.sessions[channel] = nil
+            }
+        }
+
+        func send(_ news: ChannelNews, of channel: ChannelName) {
+            cluster.state.withLock { state in
+                for other in state.members[channel] ?? [] where other != node {
+                    state.send(.news(news, channel), from: node, to: other)
+                }
+            }
+        }
+
+        func send(_ request: MemberRequest, of channel: ChannelName, to other: NodeIncarnation) {
+            cluster.state.withLock { $0.send(.request(request, channel), from: node, to: other) }
+        }
+    }
+
+    /// Loses all messages between two nodes from now on; ``heal(_:_:)`` ends it.
+    package func cut(_ one: NodeIncarnation, _ other: NodeIncarnation) {
+        state.withLock { $0.cut.formUnion([Way(from: one, to: other), Way(from: other, to: one)]) }
+    }
+
+    package func heal(_ one: NodeIncarnation, _ other: NodeIncarnation) {
+        state.withLock { state in
+            state.cut.subtract([Way(from: one, to: other), Way(from: other, to: one)])
+            for (channel, nodes) in state.members where nodes.isSuperset(of: [one, other]) {
+                state.send(.all(channel), from: one, to: other)
+                state.send(.all(channel), from: other, to: one)
+            }
+        }
+    }
+
+    /// Each of two nodes gives the other's members up.
+    package func giveUp(_ one: NodeIncarnation, _ other: NodeIncarnation) async {
+        let (nodes, channels) = state.withLock { ($0.nodes, Array($0.members.keys)) }
+        for channel in channels {
+            await nodes[one]?.lost(other, of: channel)
+            await nodes[other]?.lost(one, of: channel)
+        }
+    }
+
+    /// Delivers the first message of a way that the generator chooses.
+    /// - Returns: `false` when none waits.
+    package func deliverOne(using generator: inout some RandomNumberGenerator) async -> Bool {
+        let ways = state.withLock { $0.messages.filter { !$0.value.isEmpty }.map(\.key) }
+            .sorted { ($0.from.rawValue, $0.to.rawValue) < ($1.from.rawValue, $1.to.rawValue) }
+        guard let way = ways.randomElement(using: &generator) else { return false }
+        let (message, sender, receiver) = state.withLock { state in
+            (state.messages[way]?.removeFirst(), state.nodes[way.from], state.nodes[way.to])
+        }
+        guard let message, let sender, let receiver else { return true }
+        switch message {
+        case .all(let channel):
+            if let news = await sender.news(of: channel) { await receiver.received(news, of: channel, from: way.from) }
+        case .news(let news, let channel): await receiver.received(news, of: channel, from: way.from)
+        case .request(let request, let channel): await receiver.received(request, of: channel)
+        case .lost(let channel): await receiver.lost(way.from, of: channel)
+        }
+        return true
+    }
+
+    /// Delivers everything, and what follows from it.
+    package func settle() async {
+        var generator = SystemRandomNumberGenerator()
+        let nodes = state.withLock { Array($0.nodes.values) }
+        var isSettled = false
+        while !isSettled {
+            isSettled = true
+            while await deliverOne(using: &generator) { isSettled = false }
+            for rooms in nodes { await rooms.settle() }
+        }
+    }
+}
+
+extension FakeCluster.State {
+    fileprivate mutating func send(_ message: FakeCluster.Message, from: NodeIncarnation, to: NodeIncarnation) {
+        let way = FakeCluster.Way(from: from, to: to)
+        if !cut.contains(way) { messages[way, default: []].append(message) }
+    }
+}

@@ -1,0 +1,313 @@
+import MediaTypes
+import RoomTestSupport
+import Synchronization
+import TestSupport
+import Testing
+import Wire
+
+@testable import Room
+
+/// Nodes of a cluster in one process.
+private struct ClusterBench {
+    final class Reports: Sendable {
+        private let list = Mutex<[RoomReport]>([])
+        func note(_ event: Rooms.Event) {
+            if case .report(let report) = event { list.withLock { $0.append(report) } }
+        }
+        var all: [RoomReport] { list.withLock { $0 } }
+    }
+    struct Node {
+        let incarnation: NodeIncarnation
+        let bench: RoomsBench
+        let reports: Reports
+        var rooms: Rooms { bench.rooms }
+    }
+
+    let cluster = FakeCluster()
+    let nodes: [Node]
+
+    init(_ count: Int) {
+        let cluster = cluster
+        nodes = (1...count).map { number in
+            let incarnation = NodeIncarnation(rawValue: UInt32(number))!
+            let reports = Reports()
+            let plane = FakeMediaPlane(MediaLocation(node: incarnation, loop: LoopIndex(rawValue: 0)))
+            let rooms = Rooms(
+                planes: [plane],
+                node: incarnation,
+                cluster: cluster.seen(from: incarnation),
+                onEvent: reports.note
+            )
+            cluster.add(rooms, as: incarnation)
+            return Node(incarnation: incarnation, bench: RoomsBench(plane: plane, rooms: rooms), reports: reports)
+        }
+    }
+
+    func join(
+        _ role: Role,
+        at node: Int,
+        _ change: (inout JoinRequest) -> Void = { _ in }
+    ) async throws -> Rooms.Resource {
+        let bench = nodes[node].bench
+        var request = JoinRequest(channel: RoomsBench.channel, role: role, following: .currentPublisher)
+        change(&request)
+        let resource = try await bench.activate(try await bench.rooms.reserve(request), role)
+        await bench.report(.connected(over: .udp), from: resource.peer)
+        return resource
+    }
+
+    func leave(_ resource: Rooms.Resource, at node: Int) async {
+        await nodes[node].rooms.end(resource.participant, reason: .left)
+    }
+
+    func settle() async { await cluster.settle() }
+
+    func members(at node: Int) async -> Set<ParticipantID> {
+        Set(await nodes[node].rooms.connections(in: RoomsBench.channel).map(\.member.id))
+    }
+
+    func source(of viewer: Rooms.Resource, at node: Int) async -> PlacedTrack? {
+        await nodes[node].bench.plane.sources[TrackID(peer: viewer.peer, mid: RoomsBench.mid)]
+    }
+
+    func track(of publisher: Rooms.Resource) -> PlacedTrack {
+        PlacedTrack(track: TrackID(peer: publisher.peer, mid: RoomsBench.mid), location: publisher.location)
+    }
+}
+
+struct ClusterRoomsTests {
+    private static let channel = RoomsBench.channel
+
+    @Test func `a viewer plays the track of a publisher at another node`() async throws {
+        let bench = ClusterBench(3)
+        let viewer = try await bench.join(.recvonly, at: 1)
+        let publisher = try await bench.join(.sendonly, at: 0)
+        let late = try await bench.join(.recvonly, at: 2)
+        await bench.settle()
+        for (resource, node) in [(viewer, 1), (late, 2)] {
+            #expect(await bench.source(of: resource, at: node) == bench.track(of: publisher))
+        }
+        await bench.leave(publisher, at: 0)
+        await bench.settle()
+        #expect(await bench.source(of: viewer, at: 1) == nil)
+        #expect(await bench.members(at: 2) == [viewer.participant, late.participant])
+    }
+
+    @Test func `the nodes have one session and all members, and each counts its own`() async throws {
+        let bench = ClusterBench(2)
+        let first = try await bench.join(.sendrecv, at: 0)
+        let second = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        let sessions = [
+            await bench.nodes[0].rooms.channelSession(of: Self.channel),
+            await bench.nodes[1].rooms.channelSession(of: Self.channel),
+        ]
+        #expect(sessions[0] != nil && sessions[0] == sessions[1])
+        for node in 0..<2 {
+            #expect(await bench.members(at: node) == [first.participant, second.participant])
+            let counts = await bench.nodes[node].rooms.counts(of: Self.channel)
+            #expect(counts == ChannelCounts(sendrecv: 1, recvonly: 1))
+            #expect(await bench.nodes[node].rooms.counts.connections.connections == 1)
+        }
+        await bench.leave(first, at: 0)
+        await bench.settle()
+        #expect(await bench.nodes[0].rooms.isEmpty)
+        #expect(await bench.nodes[1].rooms.channelSession(of: Self.channel) == sessions[0])
+        await bench.leave(second, at: 1)
+        await bench.settle()
+        #expect(await bench.nodes[1].rooms.isEmpty)
+    }
+
+    @Test func `each connection and the session are reported once, by one node`() async throws {
+        let bench = ClusterBench(2)
+        let first = try await bench.join(.sendonly, at: 0)
+        let second = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        await bench.leave(first, at: 0)
+        await bench.settle()
+        await bench.leave(second, at: 1)
+        await bench.settle()
+        var names: [[String]] = []
+        for node in bench.nodes {
+            names.append(
+                node.reports.all.map { report in
+                    switch report {
+                    case .sessionCreated: "session created"
+                    case .sessionDestroyed: "session destroyed"
+                    case .connectionCreated(let report): "created \(report.connection.member.id)"
+                    case .connectionDestroyed(let report, _): "destroyed \(report.connection.member.id)"
+                    default: "other"
+                    }
+                }
+            )
+        }
+        #expect(
+            names[0] == ["session created", "created \(first.participant)", "destroyed \(first.participant)"]
+        )
+        #expect(
+            names[1] == ["created \(second.participant)", "destroyed \(second.participant)", "session destroyed"]
+        )
+    }
+
+    @Test func `members are notified of those at other nodes`() async throws {
+        let bench = ClusterBench(2)
+        let rooms = bench.nodes[0].rooms
+        var request = JoinRequest(channel: Self.channel, role: .sendrecv, following: .everyone)
+        request.receivesNotifications = true
+        let reservation = try await rooms.reserve(request)
+        let events = await rooms.events(of: reservation.participant)
+        let host = try await bench.nodes[0].bench.activate(reservation, .sendrecv)
+        await bench.nodes[0].bench.report(.connected(over: .udp), from: host.peer)
+        let guest = try await bench.join(.sendonly, at: 1) { $0.clientID = "guest" }
+        await bench.settle()
+        await bench.leave(guest, at: 1)
+        await bench.settle()
+        await bench.leave(host, at: 0)
+        var seen: [String] = []
+        for await event in events {
+            guard case .notification(let notification) = event else { continue }
+            switch notification.content {
+            case .created(let member, _, _, let counts, nil):
+                seen.append("created \(member.clientID) of \(counts.connections)")
+            case .destroyed(let member, _, _, let counts):
+                seen.append("destroyed \(member.clientID) of \(counts.connections)")
+            default: break
+            }
+        }
+        #expect(seen == ["created guest of 2", "destroyed guest of 1"])
+    }
+
+    @Test func `an operator asks any node`() async throws {
+        let bench = ClusterBench(2)
+        let publisher = try await bench.join(.sendonly, at: 0) { $0.clientID = "p" }
+        _ = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        let rooms = bench.nodes[1].rooms
+        try await rooms.requestKeyFrame(of: publisher.participant)
+        try await rooms.setMuted(true, kinds: [.video], of: "p", in: Self.channel)
+        await bench.settle()
+        #expect(await bench.nodes[0].bench.plane.keyFrameRequests == [publisher.peer])
+        #expect(await bench.nodes[0].rooms.connection(of: publisher.participant)?.muted == [.video])
+        #expect(await rooms.connection(of: publisher.participant)?.muted == [.video])
+        #expect(await rooms.statistics(of: publisher.participant) == nil)
+        #expect(await rooms.kick("p", from: Self.channel) == [publisher.participant])
+        await bench.settle()
+        #expect(await bench.nodes[0].rooms.isEmpty)
+        #expect(await bench.members(at: 1).count == 1)
+    }
+
+    @Test func `filters, the profile and holds are the same at all nodes`() async throws {
+        let bench = ClusterBench(3)
+        let publisher = try await bench.join(.sendonly, at: 0)
+        let viewer = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        let filter = ForwardingFilter(rules: [[.init(field: .kind, operator: .isIn, values: ["video"])]])
+        try await bench.nodes[0].rooms.createFilter(filter, in: .channel(Self.channel))
+        await bench.settle()
+        #expect(try await bench.nodes[1].rooms.filters(of: .channel(Self.channel)) == [filter])
+        #expect(await bench.source(of: viewer, at: 1) == nil)
+        let late = try await bench.join(.recvonly, at: 2)
+        await bench.settle()
+        #expect(await bench.source(of: late, at: 2) == nil)
+        try await bench.nodes[2].rooms.deleteFilter(filter.name, in: .channel(Self.channel))
+        await bench.settle()
+        for (resource, node) in [(viewer, 1), (late, 2)] {
+            #expect(await bench.source(of: resource, at: node) == bench.track(of: publisher))
+        }
+    }
+
+    @Test func `a host of another node becomes audience and host again`() async throws {
+        let bench = ClusterBench(2)
+        let interactive = { (request: inout JoinRequest) in
+            request.options = MemberOptions(profile: .interactive, role: .host, source: .camera)
+            request.mayPublish = true
+        }
+        let host = try await bench.join(.sendrecv, at: 0, interactive)
+        let viewer = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        for (role, source) in [(ChannelRole.audience, nil), (.host, bench.track(of: host))] {
+            try await bench.nodes[1].rooms.changeRole(of: host.participant, to: role, by: .operator)
+            await bench.settle()
+            #expect(await bench.source(of: viewer, at: 1) == source)
+            #expect(await bench.nodes[0].rooms.connection(of: host.participant)?.channelRole == role)
+        }
+    }
+
+    @Test func `the members of a lost node leave, and are back when it is`() async throws {
+        let bench = ClusterBench(2)
+        let (one, other) = (bench.nodes[0].incarnation, bench.nodes[1].incarnation)
+        let publisher = try await bench.join(.sendonly, at: 0)
+        let viewer = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        bench.cluster.cut(one, other)
+        await bench.cluster.giveUp(one, other)
+        await bench.settle()
+        #expect(await bench.source(of: viewer, at: 1) == nil)
+        #expect(await bench.members(at: 0) == [publisher.participant])
+        let late = try await bench.join(.recvonly, at: 1)
+        bench.cluster.heal(one, other)
+        await bench.settle()
+        for resource in [viewer, late] {
+            #expect(await bench.source(of: resource, at: 1) == bench.track(of: publisher))
+        }
+        #expect(await bench.members(at: 0) == bench.members(at: 1))
+    }
+
+    @Test func `a user that joins again at another node replaces itself`() async throws {
+        let bench = ClusterBench(2)
+        let user = { (request: inout JoinRequest) in
+            request.user = UserIdentity("ann", .authorized)
+            request.duplicateUsers = .replace
+        }
+        let first = try await bench.join(.sendonly, at: 0, user)
+        await bench.settle()
+        let second = try await bench.join(.sendonly, at: 1, user)
+        await bench.settle()
+        #expect(first.participant != second.participant)
+        #expect(await bench.nodes[0].rooms.isEmpty)
+        #expect(await bench.members(at: 1) == [second.participant])
+    }
+
+    /// Members come and go at three nodes while links are cut and heal. In the end every node knows all members, and viewers
+    /// at all nodes play the same publisher.
+    @Test(arguments: 0..<20) func `nodes agree in the end`(_ seed: UInt64) async throws {
+        var generator = SeededGenerator(seed: seed)
+        let bench = ClusterBench(3)
+        var present: [(resource: Rooms.Resource, node: Int, role: Role)] = []
+        for _ in 0..<60 {
+            let node = Int.random(in: 0..<3, using: &generator)
+            let other = (node + 1) % 3
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0...4:
+                let role: Role = Bool.random(using: &generator) ? .sendonly : .recvonly
+                present.append((try await bench.join(role, at: node), node, role))
+            case 5, 6:
+                guard let index = present.indices.randomElement(using: &generator) else { continue }
+                let member = present.remove(at: index)
+                await bench.leave(member.resource, at: member.node)
+            case 7: bench.cluster.cut(bench.nodes[node].incarnation, bench.nodes[other].incarnation)
+            case 8: bench.cluster.heal(bench.nodes[node].incarnation, bench.nodes[other].incarnation)
+            default: break
+            }
+            for _ in 0..<Int.random(in: 0..<4, using: &generator) {
+                _ = await bench.cluster.deliverOne(using: &generator)
+            }
+        }
+        for node in 0..<3 {
+            bench.cluster.heal(bench.nodes[node].incarnation, bench.nodes[(node + 1) % 3].incarnation)
+        }
+        await bench.settle()
+        let all = Set(present.map(\.resource.participant))
+        var playing: Set<PlacedTrack?> = []
+        for node in Set(present.map(\.node)) {
+            #expect(await bench.members(at: node) == all, "node \(node)")
+        }
+        for member in present where member.role == .recvonly {
+            playing.insert(await bench.source(of: member.resource, at: member.node))
+        }
+        #expect(playing.count <= 1, "\(playing)")
+        for member in present { await bench.leave(member.resource, at: member.node) }
+        await bench.settle()
+        for node in bench.nodes { #expect(await node.rooms.isEmpty) }
+    }
+}
