@@ -113,7 +113,7 @@ let package = Package(
         module(
             "Cluster",
             [
-                "Wire", "MediaTypes", "JSON", "CHiredis",
+                "Wire", "MediaTypes", "Room", "JSON", "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -244,7 +244,7 @@ let package = Package(
         tests(
             "ClusterTests",
             [
-                "Cluster", "ClusterTestSupport", "MediaTypes", "TestSupport", "Wire",
+                "Cluster", "ClusterTestSupport", "MediaTypes", "Room", "RoomTestSupport", "TestSupport", "Wire",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],

@@ -6,8 +6,8 @@ import Synchronization
 /// their order.
 package final class FakeCluster: Sendable {
     fileprivate enum Message: Sendable {
-        /// All news of the sender, as it is at delivery.
-        case all(ChannelName)
+        /// The receiver tells the sender all.
+        case tell(ChannelName)
         case news(ChannelNews, ChannelName)
         case request(MemberRequest, ChannelName)
         case lost(ChannelName)
@@ -41,8 +41,8 @@ package final class FakeCluster: Sendable {
                 let others = state.members[channel, default: []]
                 state.members[channel, default: []].insert(node)
                 for other in others where other != node {
-                    state.send(.all(channel), from: other, to: node)
-                    state.send(.all(channel), from: node, to: other)
+                    state.send(.tell(channel), from: other, to: node)
+                    state.send(.tell(channel), from: node, to: other)
                 }
                 guard let known = state.sessions[channel] else {
                     state.sessions[channel] = session
@@ -62,9 +62,9 @@ package final class FakeCluster: Sendable {
             }
         }
 
-        func send(_ news: ChannelNews, of channel: ChannelName) {
+        func send(_ news: ChannelNews, of channel: ChannelName, to receiver: NodeIncarnation?) {
             cluster.state.withLock { state in
-                for other in state.members[channel] ?? [] where other != node {
+                for other in state.members[channel] ?? [] where other != node && other == receiver ?? other {
                     state.send(.news(news, channel), from: node, to: other)
                 }
             }
@@ -84,8 +84,8 @@ package final class FakeCluster: Sendable {
         state.withLock { state in
             state.cut.subtract([Way(from: one, to: other), Way(from: other, to: one)])
             for (channel, nodes) in state.members where nodes.isSuperset(of: [one, other]) {
-                state.send(.all(channel), from: one, to: other)
-                state.send(.all(channel), from: other, to: one)
+                state.send(.tell(channel), from: one, to: other)
+                state.send(.tell(channel), from: other, to: one)
             }
         }
     }
@@ -105,13 +105,12 @@ package final class FakeCluster: Sendable {
         let ways = state.withLock { $0.messages.filter { !$0.value.isEmpty }.map(\.key) }
             .sorted { ($0.from.rawValue, $0.to.rawValue) < ($1.from.rawValue, $1.to.rawValue) }
         guard let way = ways.randomElement(using: &generator) else { return false }
-        let (message, sender, receiver) = state.withLock { state in
-            (state.messages[way]?.removeFirst(), state.nodes[way.from], state.nodes[way.to])
+        let (message, receiver) = state.withLock { state in
+            (state.messages[way]?.removeFirst(), state.nodes[way.to])
         }
-        guard let message, let sender, let receiver else { return true }
+        guard let message, let receiver else { return true }
         switch message {
-        case .all(let channel):
-            if let news = await sender.news(of: channel) { await receiver.received(news, of: channel, from: way.from) }
+        case .tell(let channel): _ = await receiver.tell(way.from, of: channel)
         case .news(let news, let channel): await receiver.received(news, of: channel, from: way.from)
         case .request(let request, let channel): await receiver.received(request, of: channel)
         case .lost(let channel): await receiver.lost(way.from, of: channel)

@@ -3,24 +3,21 @@ import MediaTypes
 // The channel at the other nodes of a cluster.
 
 extension ChannelActor {
-    /// Learns from the cluster whether other nodes have the channel, once.
+    /// Learns from the cluster whether other nodes have the channel, once. From then on nodes tell each other of it.
     func open() async {
-        guard let cluster = context.cluster, !isOpen else { return }
-        let task =
-            opening
-            ?? Task {
-                let created = context.environment.clock.now().unixNanoseconds
-                let session = ChannelSession(id: nextSession, channel: name, createdAt: created)
-                opened(await cluster.open(name, session))
-            }
-        opening = task
-        await task.value
+        guard let cluster = context.cluster else { return }
+        if !isOpen {
+            isOpen = true
+            model.joinCluster()
+            let created = context.environment.clock.now().unixNanoseconds
+            let session = ChannelSession(id: nextSession, channel: name, createdAt: created)
+            opening = Task { opened(await cluster.open(name, session)) }
+        }
+        await opening?.value
     }
 
     private func opened(_ session: ChannelSession?) {
-        isOpen = true
         opening = nil
-        model.joinCluster()
         if let session { apply { $0.sessionFound(session) } }
     }
 
@@ -42,22 +39,24 @@ extension ChannelActor {
         let changed = records.filter { told[$0.id] != $0 }
         if !changed.isEmpty {
             for record in changed { told[record.id] = record }
-            cluster.send(.changed(changed), of: name)
+            cluster.send(.changed(changed), of: name, to: nil)
         }
         let left = gone.filter { told.removeValue(forKey: $0) != nil }
         if !left.isEmpty {
             let departed = left.map { ChannelNews.Departed(id: $0, departure: departures[$0] ?? .ended) }
-            cluster.send(.left(departed), of: name)
+            cluster.send(.left(departed), of: name, to: nil)
         }
         guard toldRegister != model.registerVersion else { return }
         toldRegister = model.registerVersion
         model.signRegister(as: context.incarnation)
-        cluster.send(.register(model.register), of: name)
+        cluster.send(.register(model.register), of: name, to: nil)
     }
 
-    /// ``Rooms/news(of:)``; `nil` when the actor is retired.
-    var allNews: ChannelNews? {
-        isRetired ? nil : .all(model.session, model.ownMembers, model.register)
+    /// ``Rooms/tell(_:of:)``
+    func tell(_ node: NodeIncarnation) -> Bool {
+        guard isOpen, !isRetired else { return false }
+        context.cluster?.send(.all(model.session, model.ownMembers, model.register), of: name, to: node)
+        return true
     }
 
     // MARK: From other nodes

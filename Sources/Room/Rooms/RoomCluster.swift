@@ -4,7 +4,8 @@ public import MediaTypes
 public protocol RoomCluster: Sendable {
     /// The node is about to have a channel.
     ///
-    /// Nodes that have it tell the node of their members from then on, with ``ChannelNews/all(_:_:_:)`` first.
+    /// Nodes that have it tell the node of their members from then on, with ``ChannelNews/all(_:_:_:)`` first, as this node
+    /// does by ``Rooms/tell(_:of:)``.
     /// - Parameter session: what the channel's session is unless another node has one.
     /// - Returns: the session of the other nodes; `nil` when no other node is known to have the channel.
     func open(_ channel: ChannelName, _ session: ChannelSession) async -> ChannelSession?
@@ -12,8 +13,8 @@ public protocol RoomCluster: Sendable {
     /// The node has neither members nor listeners of a channel any more.
     func close(_ channel: ChannelName)
 
-    /// Tells every other node that has the channel, in the order of the calls.
-    func send(_ news: ChannelNews, of channel: ChannelName)
+    /// Tells every other node that has the channel, or only one node, in the order of the calls.
+    func send(_ news: ChannelNews, of channel: ChannelName, to node: NodeIncarnation?)
 
     /// Asks one node.
     func send(_ request: MemberRequest, of channel: ChannelName, to node: NodeIncarnation)
@@ -31,8 +32,11 @@ extension Rooms {
         await node.actor(of: channel)?.received(request)
     }
 
-    /// All that another node has to be told of a channel first; `nil` when this node does not have the channel.
-    public func news(of channel: ChannelName) async -> ChannelNews? { await node.actor(of: channel)?.allNews }
+    /// Tells a node all that this one has of a channel, in its place among the other news.
+    /// - Returns: `false` when this node does not have the channel.
+    public func tell(_ node: NodeIncarnation, of channel: ChannelName) async -> Bool {
+        await self.node.actor(of: channel)?.tell(node) ?? false
+    }
 
     /// A node does not have a channel any more, or is gone: its members leave.
     public func lost(_ node: NodeIncarnation, of channel: ChannelName) async {

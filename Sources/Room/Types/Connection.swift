@@ -134,6 +134,12 @@ public struct ChannelSession: Hashable, Sendable, Codable {
     public let channel: ChannelName
     /// In nanoseconds since 1970 UTC.
     public let createdAt: Int64
+
+    public init(id: ChannelSessionID, channel: ChannelName, createdAt: Int64) {
+        self.id = id
+        self.channel = channel
+        self.createdAt = createdAt
+    }
 }
 
 /// A connection and its channel's counts right after an event.

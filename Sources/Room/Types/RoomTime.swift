@@ -18,7 +18,7 @@ public struct RoomTime: Hashable, Sendable, Codable {
 
 /// The clock of rooms; tests pass their own.
 public struct RoomClock: Sendable {
-    let now: @Sendable () -> RoomTime
+    public let now: @Sendable () -> RoomTime
     public init(_ now: @escaping @Sendable () -> RoomTime) { self.now = now }
 
     /// The time in nanoseconds since 1970 UTC.

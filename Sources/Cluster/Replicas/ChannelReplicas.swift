@@ -1,0 +1,248 @@
+package import MediaTypes
+package import Room
+package import Wire
+
+/// Which nodes have which of this node's channels, and what has to be told to whom.
+///
+/// Without I/O and clock. The owner performs the actions in their order. A node is told all of a channel when this node
+/// learns that it has the channel, and again with every new link; only news is told between.
+package struct ChannelReplicas: Sendable {
+    package enum Action: Hashable, Sendable {
+        /// A link to the node is needed, or not any more.
+        case want(NodeID)
+        case release(NodeID)
+        /// The channel's actor has to tell the node all that this node has.
+        case tellAll(ChannelName, NodeID)
+        case send(ChannelMessage, NodeID)
+        /// The node's members of the channel leave.
+        case lost(ChannelName, NodeIncarnation)
+        case attach(ChannelName, RoomSession)
+        case detach(ChannelName)
+    }
+
+    /// A channel of this node.
+    private struct Channel: Sendable {
+        var session: RoomSession
+        /// The other nodes that have it.
+        var nodes: Set<NodeID> = []
+        /// When it leaves the directory, after its last member left.
+        var closesAt: Instant?
+        /// Whether the store knows that this node has it.
+        var isAttached = false
+    }
+
+    /// Another node with which a channel is shared.
+    private struct Neighbour: Sendable {
+        /// Its run and what its members' locations carry; `nil` before the first link.
+        var media: NodeIncarnation?
+        var isWanted = false
+        var isUp = false
+        var channels: Set<ChannelName> = []
+        /// Since when there is no link.
+        var downSince: Instant?
+        /// Channels that it told this node to keep in mind.
+        var kept: Set<ChannelName> = []
+    }
+
+    /// A channel whose last member left stays in the directory for so long: clients come and go.
+    package static let closeDelay = Interval.seconds(5)
+    /// The members of a node without a link are kept for so long.
+    package static let lossDelay = Interval.seconds(30)
+    /// Channels that a node may ask others to keep in mind.
+    package static let keptMax = 100_000
+
+    private let own: NodeID
+    private var channels: [ChannelName: Channel] = [:]
+    private var neighbours: [NodeID: Neighbour] = [:]
+    private var nodeOfMedia: [NodeIncarnation: NodeID] = [:]
+
+    package init(own: NodeID) { self.own = own }
+
+    package var channelCount: Int { channels.count }
+    /// The channels that this node has, and their sessions.
+    package var sessions: [ChannelName: RoomSession] { channels.mapValues(\.session) }
+
+    // MARK: Channels of this node
+
+    /// This node begins to have a channel, or has it again.
+    package mutating func open(_ channel: ChannelName, _ session: RoomSession, at now: Instant) -> [Action] {
+        guard channels[channel] == nil else {
+            channels[channel]?.closesAt = nil
+            return receivers(of: channel).flatMap { [.send(.want(channel), $0), .tellAll(channel, $0)] }
+        }
+        channels[channel] = Channel(session: session)
+        return [.attach(channel, session)]
+    }
+
+    /// The session of a channel of this node, and whether other nodes have the channel.
+    package func state(of channel: ChannelName) -> (session: RoomSession, isShared: Bool)? {
+        channels[channel].map { ($0.session, !$0.nodes.isEmpty) }
+    }
+
+    /// Whether every other node of the channel has a link.
+    package func isComplete(_ channel: ChannelName) -> Bool {
+        channels[channel]?.nodes.allSatisfy { neighbours[$0]?.channels.contains(channel) == true } ?? true
+    }
+
+    /// The store, or other nodes in its place, told which nodes have a channel.
+    package mutating func found(
+        _ channel: ChannelName,
+        session: RoomSession?,
+        nodes: some Sequence<NodeID>,
+        isAttached: Bool,
+        at now: Instant
+    ) -> [Action] {
+        guard channels[channel] != nil else { return isAttached ? [.detach(channel)] : [] }
+        if let session { channels[channel]?.session = session }
+        if isAttached { channels[channel]?.isAttached = true }
+        return nodes.filter { $0 != own }.sorted().flatMap { add($0, to: channel) }
+    }
+
+    private mutating func add(_ node: NodeID, to channel: ChannelName) -> [Action] {
+        guard channels[channel]?.nodes.insert(node).inserted == true else { return [] }
+        let isWanted = neighbours[node]?.isWanted == true
+        neighbours[node, default: Neighbour()].isWanted = true
+        return (isWanted ? [] : [.want(node)]) + (neighbours[node]?.isUp == true ? [.tellAll(channel, node)] : [])
+    }
+
+    /// The last member and listener of a channel left.
+    package mutating func close(_ channel: ChannelName, at now: Instant) {
+        guard let nodes = channels[channel]?.nodes else { return }
+        channels[channel]?.closesAt = now + Self.closeDelay
+        for node in nodes { neighbours[node]?.channels.remove(channel) }
+    }
+
+    // MARK: Links
+
+    /// A link to a node is up. Nothing of an earlier link is assumed to have arrived.
+    ///
+    /// - Parameter media: the incarnation in the locations of its members.
+    package mutating func linkUp(_ node: NodeID, media: NodeIncarnation) -> [Action] {
+        var actions: [Action] = []
+        if let earlier = neighbours[node]?.media, earlier != media { actions += lost(node, earlier) }
+        neighbours[node, default: Neighbour()].media = media
+        neighbours[node]?.isUp = true
+        neighbours[node]?.downSince = nil
+        nodeOfMedia[media] = node
+        for (channel, state) in channels.sorted(by: { $0.key.value < $1.key.value }) where state.nodes.contains(node) {
+            actions.append(.tellAll(channel, node))
+        }
+        return actions
+    }
+
+    package mutating func linkDown(_ node: NodeID, at now: Instant) {
+        guard neighbours[node]?.isUp == true else { return }
+        neighbours[node]?.isUp = false
+        neighbours[node]?.downSince = now
+    }
+
+    /// A node said that it stops, or a later run of it was seen.
+    package mutating func left(_ node: NodeID) -> [Action] {
+        guard let neighbour = neighbours.removeValue(forKey: node) else { return [] }
+        for channel in channels.keys { channels[channel]?.nodes.remove(node) }
+        guard let media = neighbour.media else { return [.release(node)] }
+        nodeOfMedia[media] = nil
+        return neighbour.channels.sorted { $0.value < $1.value }.map { .lost($0, media) } + [.release(node)]
+    }
+
+    private mutating func lost(_ node: NodeID, _ media: NodeIncarnation) -> [Action] {
+        nodeOfMedia[media] = nil
+        defer { neighbours[node]?.channels = [] }
+        return (neighbours[node]?.channels ?? []).sorted { $0.value < $1.value }.map { .lost($0, media) }
+    }
+
+    /// The node of an incarnation.
+    package func node(of media: NodeIncarnation) -> NodeID? { nodeOfMedia[media] }
+    package func media(of node: NodeID) -> NodeIncarnation? { neighbours[node]?.media }
+
+    /// The nodes that get news of a channel.
+    package func receivers(of channel: ChannelName) -> [NodeID] {
+        (channels[channel]?.nodes ?? []).filter { neighbours[$0]?.isUp == true }.sorted()
+    }
+
+    // MARK: Messages
+
+    /// What a message of a node leads to, besides its delivery to the channel.
+    ///
+    /// - Returns: the actions, and whether the message is for the channel's actor.
+    package mutating func received(
+        _ message: ChannelMessage,
+        from node: NodeID,
+        at now: Instant
+    ) -> (actions: [Action], isForChannel: Bool) {
+        guard let media = neighbours[node]?.media else { return ([], false) }
+        switch message {
+        case .news(let channel, let news):
+            guard let state = channels[channel] else { return ([.send(.gone(channel), node)], false) }
+            guard state.closesAt == nil else { return (add(node, to: channel), false) }
+            var actions: [Action] = []
+            if case .all = news {
+                actions = add(node, to: channel)
+                neighbours[node]?.channels.insert(channel)
+            } else if neighbours[node]?.channels.contains(channel) != true {
+                // Its first news was lost, or this node began to have the channel meanwhile.
+                return (add(node, to: channel) + [.send(.want(channel), node)], false)
+            }
+            return (actions, true)
+        case .want(let channel):
+            guard channels[channel] != nil else { return ([.send(.gone(channel), node)], false) }
+            let added = add(node, to: channel)
+            return (added.contains(.tellAll(channel, node)) ? added : added + [.tellAll(channel, node)], false)
+        case .gone(let channel):
+            channels[channel]?.nodes.remove(node)
+            let hadMembers = neighbours[node]?.channels.remove(channel) != nil
+            return ((hadMembers ? [.lost(channel, media)] : []) + releaseIfUnused(node), false)
+        case .request(let channel, _): return ([], channels[channel] != nil)
+        case .keep(let kept):
+            neighbours[node]?.kept = Set(kept.prefix(Self.keptMax))
+            return ([], false)
+        }
+    }
+
+    /// The nodes that are known to have a channel, for a node that asks while there is no store.
+    package func holders(of channel: ChannelName) -> [NodeID] {
+        var nodes = channels[channel]?.nodes ?? []
+        if channels[channel] != nil { nodes.insert(own) }
+        for (node, neighbour) in neighbours
+        where neighbour.kept.contains(channel) || neighbour.channels.contains(channel) {
+            nodes.insert(node)
+        }
+        return nodes.sorted()
+    }
+
+    private mutating func releaseIfUnused(_ node: NodeID) -> [Action] {
+        guard neighbours[node]?.isWanted == true, !channels.values.contains(where: { $0.nodes.contains(node) }) else {
+            return []
+        }
+        neighbours[node]?.isWanted = false
+        return [.release(node)]
+    }
+
+    // MARK: Time
+
+    package var nextDeadline: Instant? {
+        let closes = channels.values.compactMap(\.closesAt)
+        let losses = neighbours.values.compactMap { $0.downSince.map { $0 + Self.lossDelay } }
+        return (closes + losses).min()
+    }
+
+    package mutating func handleDeadlines(at now: Instant) -> [Action] {
+        var actions: [Action] = []
+        for (channel, state) in channels.sorted(by: { $0.key.value < $1.key.value }) {
+            guard let closesAt = state.closesAt, closesAt <= now else { continue }
+            channels[channel] = nil
+            for node in state.nodes.sorted() {
+                actions.append(.send(.gone(channel), node))
+                neighbours[node]?.channels.remove(channel)
+                actions += releaseIfUnused(node)
+            }
+            actions.append(.detach(channel))
+        }
+        for (node, neighbour) in neighbours.sorted(by: { $0.key < $1.key }) {
+            guard let since = neighbour.downSince, since + Self.lossDelay <= now else { continue }
+            neighbours[node]?.downSince = nil
+            if let media = neighbour.media { actions += lost(node, media) }
+        }
+        return actions
+    }
+}

@@ -1,0 +1,321 @@
+package import Logging
+package import MediaTypes
+package import Room
+import Synchronization
+import Wire
+
+/// The links of a node, as its channels use them. No call waits or calls back.
+package protocol ChannelLinks: Sendable {
+    /// Keeps a link to a node from now on, as soon as its address is known.
+    func want(_ node: NodeID)
+    /// The link is not needed any more.
+    func release(_ node: NodeID)
+    /// Sends a message after those before it.
+    /// - Returns: `false` without a link or room in its queue.
+    func send(_ message: [UInt8], to node: NodeID) -> Bool
+}
+
+/// The directory of a cluster, as channels use it.
+package protocol ChannelDirectory: Sendable {
+    /// Tells the store that this node has a channel; `nil` when the store does not answer in time. It is told later then.
+    func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry?
+    func detach(_ room: RoomName) async
+    /// Asks the nodes that may know, while there is no store, who has the channel.
+    func holders(of channel: ChannelName) async -> Set<NodeID>
+}
+
+/// Connects the rooms of a node with those of the other nodes.
+///
+/// It may be called on any thread. Messages of one node reach a channel in their order.
+package final class ClusterRooms: RoomCluster {
+    private struct State {
+        var replicas: ChannelReplicas
+        var rooms: Rooms?
+        /// Those who wait until the other nodes have told of a channel.
+        var waiting: [ChannelName: [AsyncStream<Void>.Continuation]] = [:]
+        var inboxes: [NodeID: AsyncStream<Delivery>.Continuation] = [:]
+        var counters = ClusterRoomsCounters()
+    }
+    private struct Delivery {
+        enum Content {
+            case message(ChannelMessage)
+            case lost(ChannelName)
+        }
+        let content: Content
+        let node: NodeIncarnation
+    }
+
+    /// Messages of one node that may wait for its channels.
+    private static let inboxMax = 65_536
+    /// A newcomer waits at most so long for the other nodes' news of its channel.
+    private static let openTimeout = Duration.milliseconds(300)
+
+    private let state: Mutex<State>
+    private let links: any ChannelLinks
+    private let directory: any ChannelDirectory
+    private let clock: RoomClock
+    private let logger: Logger
+
+    package init(
+        own: NodeID,
+        links: any ChannelLinks,
+        directory: any ChannelDirectory,
+        clock: RoomClock = .system,
+        logger: Logger
+    ) {
+        state = Mutex(State(replicas: ChannelReplicas(own: own)))
+        self.links = links
+        self.directory = directory
+        self.clock = clock
+        self.logger = logger
+    }
+
+    /// Sets the rooms, before anything else is called.
+    package func attach(_ rooms: Rooms) { state.withLock { $0.rooms = rooms } }
+
+    package var counters: ClusterRoomsCounters { state.withLock { $0.counters } }
+    package var channelCount: Int { state.withLock { $0.replicas.channelCount } }
+
+    // MARK: - RoomCluster
+
+    package func open(_ channel: ChannelName, _ session: ChannelSession) async -> ChannelSession? {
+        guard let room = RoomName(rawValue: channel.value), let own = RoomSession(session) else { return nil }
+        let actions = change { $0.open(channel, own, at: clock.instant) }
+        if actions.contains(.attach(channel, own)) {
+            if let entry = await directory.attach(room, session: own) {
+                found(channel, entry)
+            } else {
+                let nodes = await directory.holders(of: channel)
+                change { $0.found(channel, session: nil, nodes: nodes, isAttached: false, at: clock.instant) }
+            }
+        }
+        await awaitNews(of: channel)
+        guard let known = state.withLock({ $0.replicas.state(of: channel) }),
+            known.isShared || known.session != own
+        else { return nil }
+        return known.session.session(of: channel)
+    }
+
+    package func close(_ channel: ChannelName) {
+        change { replicas in
+            replicas.close(channel, at: clock.instant)
+            return []
+        }
+    }
+
+    package func send(_ news: ChannelNews, of channel: ChannelName, to node: NodeIncarnation?) {
+        let bytes = ChannelMessage.news(channel, news).encoded
+        state.withLock { state in
+            let receivers = node.map { state.replicas.node(of: $0).map { [$0] } ?? [] }
+            for receiver in receivers ?? state.replicas.receivers(of: channel) { send(bytes, to: receiver, &state) }
+        }
+    }
+
+    package func send(_ request: MemberRequest, of channel: ChannelName, to node: NodeIncarnation) {
+        let bytes = ChannelMessage.request(channel, request).encoded
+        state.withLock { state in
+            guard let receiver = state.replicas.node(of: node) else { return }
+            send(bytes, to: receiver, &state)
+        }
+    }
+
+    private func send(_ bytes: [UInt8], to node: NodeID, _ state: inout State) {
+        if links.send(bytes, to: node) {
+            state.counters.sent &+= 1
+        } else {
+            // The link is cut then, and everything is told again with the next one.
+            state.counters.unsent &+= 1
+        }
+    }
+
+    // MARK: - The directory
+
+    /// The store told of a channel of this node, perhaps long after it was asked.
+    package func found(_ channel: ChannelName, _ entry: RoomEntry) {
+        change { replicas in
+            replicas.found(
+                channel,
+                session: entry.session,
+                nodes: entry.nodes.keys,
+                isAttached: true,
+                at: clock.instant
+            )
+        }
+    }
+
+    /// The channels of this node, for a directory that has to be told of them again.
+    package var sessions: [ChannelName: RoomSession] { state.withLock { $0.replicas.sessions } }
+
+    /// The nodes that are known to have a channel.
+    package func holders(of channel: ChannelName) -> [NodeID] { state.withLock { $0.replicas.holders(of: channel) } }
+
+    // MARK: - Links
+
+    /// - Parameter media: the incarnation in the locations of the node's members.
+    package func linkUp(_ node: NodeID, media: NodeIncarnation) { change { $0.linkUp(node, media: media) } }
+
+    package func linkDown(_ node: NodeID) {
+        change { replicas in
+            replicas.linkDown(node, at: clock.instant)
+            return []
+        }
+    }
+
+    /// The node stops, or a later run of it was seen.
+    package func left(_ node: NodeID) { change { $0.left(node) } }
+
+    /// Takes a message of a node; those of one node in their order.
+    package func received(_ bytes: [UInt8], from node: NodeID) {
+        guard let message = ChannelMessage(encoded: bytes) else {
+            state.withLock { $0.counters.malformed &+= 1 }
+            return
+        }
+        state.withLock { state in
+            state.counters.received &+= 1
+            let (actions, isForChannel) = state.replicas.received(message, from: node, at: clock.instant)
+            if isForChannel, let media = state.replicas.media(of: node) {
+                deliver(Delivery(content: .message(message), node: media), from: node, &state)
+            }
+            perform(actions, &state)
+            if let channel = message.channel { resumeWaiting(for: channel, &state) }
+        }
+    }
+
+    // MARK: - Time
+
+    /// To be called about once a second.
+    package func tick() { change { $0.handleDeadlines(at: clock.instant) } }
+
+    /// Ends the delivery to channels.
+    package func shutdown() {
+        state.withLock { state in
+            for inbox in state.inboxes.values { inbox.finish() }
+            state.inboxes = [:]
+            for waiting in state.waiting.values.joined() { waiting.finish() }
+            state.waiting = [:]
+        }
+    }
+
+    // MARK: - Actions
+
+    @discardableResult
+    private func change(
+        _ event: (inout ChannelReplicas) -> [ChannelReplicas.Action]
+    ) -> [ChannelReplicas.Action] {
+        state.withLock { state in
+            let actions = event(&state.replicas)
+            perform(actions, &state)
+            for channel in state.waiting.keys { resumeWaiting(for: channel, &state) }
+            return actions
+        }
+    }
+
+    /// Under the lock, so that messages leave in the order of what they are about.
+    private func perform(_ actions: [ChannelReplicas.Action], _ state: inout State) {
+        for action in actions {
+            switch action {
+            case .want(let node): links.want(node)
+            case .release(let node): links.release(node)
+            case .send(let message, let node): send(message.encoded, to: node, &state)
+            case .tellAll(let channel, let node):
+                guard let rooms = state.rooms, let media = state.replicas.media(of: node) else { continue }
+                Task { _ = await rooms.tell(media, of: channel) }
+            case .lost(let channel, let media):
+                let node = state.replicas.node(of: media)
+                deliver(Delivery(content: .lost(channel), node: media), from: node, &state)
+            case .attach: break
+            case .detach(let channel):
+                guard let room = RoomName(rawValue: channel.value) else { continue }
+                Task { await directory.detach(room) }
+            }
+        }
+    }
+
+    private func deliver(_ delivery: Delivery, from node: NodeID?, _ state: inout State) {
+        guard let rooms = state.rooms else { return }
+        guard let node else {
+            Task { await Self.deliver(delivery, to: rooms) }
+            return
+        }
+        let inbox = state.inboxes[node] ?? makeInbox(for: node, rooms, &state)
+        guard case .dropped = inbox.yield(delivery), case .message(let message) = delivery.content,
+            let channel = message.channel
+        else { return }
+        state.counters.overflows &+= 1
+        send(ChannelMessage.want(channel).encoded, to: node, &state)
+    }
+
+    private func makeInbox(
+        for node: NodeID,
+        _ rooms: Rooms,
+        _ state: inout State
+    ) -> AsyncStream<Delivery>.Continuation {
+        let (stream, inbox) = AsyncStream.makeStream(
+            of: Delivery.self,
+            bufferingPolicy: .bufferingOldest(Self.inboxMax)
+        )
+        state.inboxes[node] = inbox
+        Task { for await delivery in stream { await Self.deliver(delivery, to: rooms) } }
+        return inbox
+    }
+
+    private static func deliver(_ delivery: Delivery, to rooms: Rooms) async {
+        switch delivery.content {
+        case .message(.news(let channel, let news)): await rooms.received(news, of: channel, from: delivery.node)
+        case .message(.request(let channel, let request)): await rooms.received(request, of: channel)
+        case .message: break
+        case .lost(let channel): await rooms.lost(delivery.node, of: channel)
+        }
+    }
+
+    // MARK: - Newcomers that wait
+
+    /// Returns when all other nodes of a channel have told of it, or after ``openTimeout``.
+    private func awaitNews(of channel: ChannelName) async {
+        let (news, continuation) = AsyncStream.makeStream(of: Void.self)
+        let isComplete = state.withLock { state in
+            guard !state.replicas.isComplete(channel) else { return true }
+            state.waiting[channel, default: []].append(continuation)
+            return false
+        }
+        guard !isComplete else { return }
+        let timeout = Task {
+            try? await Task.sleep(for: Self.openTimeout)
+            continuation.finish()
+        }
+        for await _ in news {}
+        timeout.cancel()
+    }
+
+    private func resumeWaiting(for channel: ChannelName, _ state: inout State) {
+        guard state.waiting[channel] != nil, state.replicas.isComplete(channel) else { return }
+        for waiting in state.waiting.removeValue(forKey: channel) ?? [] { waiting.finish() }
+    }
+}
+
+/// What a node's channels told other nodes and were told, since the start.
+package struct ClusterRoomsCounters: Hashable, Sendable {
+    package var sent: UInt64 = 0
+    /// Messages without a link, or without room in its queue.
+    package var unsent: UInt64 = 0
+    package var received: UInt64 = 0
+    package var malformed: UInt64 = 0
+    /// Messages that a channel did not take in time. The channel is told all again.
+    package var overflows: UInt64 = 0
+}
+
+extension RoomClock {
+    fileprivate var instant: Instant { now().instant }
+}
+
+extension RoomSession {
+    /// A channel's session as the store keeps it: its identifier, and when it began.
+    init?(_ session: ChannelSession) { self.init(rawValue: "\(session.id.value).\(session.createdAt)") }
+
+    /// `nil` for another form.
+    func session(of channel: ChannelName) -> ChannelSession? {
+        let parts = rawValue.split(separator: ".")
+        guard parts.count == 2, let id = ChannelSessionID(parts[0]), let createdAt = Int64(parts[1]) else { return nil }
+        return ChannelSession(id: id, channel: channel, createdAt: createdAt)
+    }
+}

@@ -1,0 +1,141 @@
+import Logging
+import MediaTypes
+import Room
+import RoomTestSupport
+import Synchronization
+import Wire
+
+@testable import Cluster
+
+/// Nodes in one process whose links are queues.
+final class TestNodes: Sendable {
+    struct Node {
+        let id: NodeID
+        let media: NodeIncarnation
+        let rooms: Rooms
+        let plane: FakeMediaPlane
+        let cluster: ClusterRooms
+    }
+    private struct Way: Hashable {
+        let from: NodeID
+        let to: NodeID
+    }
+    private struct State {
+        var nodes: [NodeID: Node] = [:]
+        var queues: [Way: AsyncStream<[UInt8]>.Continuation] = [:]
+        var wanted: Set<Way> = []
+        var cut: Set<Way> = []
+        var isStoreUp = true
+        var entries: [RoomName: RoomEntry] = [:]
+        var attaches = 0
+    }
+    private let state = Mutex(State())
+
+    /// The requests that the store has got.
+    var attaches: Int { state.withLock { $0.attaches } }
+    var rooms: Set<RoomName> { state.withLock { Set($0.entries.keys) } }
+    func setStore(isUp: Bool) { state.withLock { $0.isStoreUp = isUp } }
+
+    func add(_ name: String, _ number: UInt32) -> Node {
+        let (id, media) = (NodeID(rawValue: name)!, NodeIncarnation(rawValue: number)!)
+        let view = View(nodes: self, own: id, incarnation: media)
+        let cluster = ClusterRooms(own: id, links: view, directory: view, logger: Logger(label: "test"))
+        let plane = FakeMediaPlane(MediaLocation(node: media, loop: LoopIndex(rawValue: 0)))
+        let rooms = Rooms(planes: [plane], node: media, cluster: cluster)
+        cluster.attach(rooms)
+        let node = Node(id: id, media: media, rooms: rooms, plane: plane, cluster: cluster)
+        state.withLock { $0.nodes[id] = node }
+        return node
+    }
+
+    private struct View: ChannelLinks, ChannelDirectory {
+        let nodes: TestNodes
+        let own: NodeID
+        let incarnation: NodeIncarnation
+
+        func want(_ node: NodeID) {
+            nodes.state.withLock { _ = $0.wanted.insert(Way(from: own, to: node)) }
+            Task { [nodes, own] in nodes.connect(own, node) }
+        }
+
+        func release(_ node: NodeID) {
+            nodes.state.withLock { _ = $0.wanted.remove(Way(from: own, to: node)) }
+        }
+
+        func send(_ message: [UInt8], to node: NodeID) -> Bool {
+            nodes.state.withLock { state in
+                guard let queue = state.queues[Way(from: own, to: node)] else { return false }
+                queue.yield(message)
+                return true
+            }
+        }
+
+        func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
+            nodes.state.withLock { state in
+                guard state.isStoreUp else { return nil }
+                state.attaches += 1
+                let instance = NodeInstance(node: own, incarnation: incarnation)
+                var entry =
+                    state.entries[room] ?? RoomEntry(epoch: .first, session: session, anchor: instance, nodes: [:])
+                entry.nodes[own] = RoomEntry.Attachment(incarnation: incarnation, rank: entry.nodes.count + 1)
+                state.entries[room] = entry
+                return entry
+            }
+        }
+
+        func detach(_ room: RoomName) async {
+            nodes.state.withLock { state in
+                state.entries[room]?.nodes[own] = nil
+                if state.entries[room]?.nodes.isEmpty == true { state.entries[room] = nil }
+            }
+        }
+
+        func holders(of channel: ChannelName) async -> Set<NodeID> {
+            let others = nodes.state.withLock { state in
+                state.nodes.values.filter { $0.id != own && !state.cut.contains(Way(from: own, to: $0.id)) }
+            }
+            return Set(others.flatMap { $0.cluster.holders(of: channel) })
+        }
+    }
+
+    /// Makes the two ways of a link, unless the link is there or cut.
+    private func connect(_ one: NodeID, _ other: NodeID) {
+        let (there, back) = (Way(from: one, to: other), Way(from: other, to: one))
+        let ends = state.withLock { state -> (Node, Node)? in
+            guard state.queues[there] == nil, !state.cut.contains(there), let node = state.nodes[one],
+                let peer = state.nodes[other]
+            else { return nil }
+            for way in [there, back] {
+                let (stream, queue) = AsyncStream.makeStream(of: [UInt8].self)
+                state.queues[way] = queue
+                guard let receiver = state.nodes[way.to] else { continue }
+                Task { for await message in stream { receiver.cluster.received(message, from: way.from) } }
+            }
+            return (node, peer)
+        }
+        guard let (node, peer) = ends else { return }
+        node.cluster.linkUp(peer.id, media: peer.media)
+        peer.cluster.linkUp(node.id, media: node.media)
+    }
+
+    /// Cuts the link of two nodes; what is under way is lost.
+    func cut(_ one: Node, _ other: Node) {
+        state.withLock { state in
+            for way in [Way(from: one.id, to: other.id), Way(from: other.id, to: one.id)] {
+                state.cut.insert(way)
+                state.queues.removeValue(forKey: way)?.finish()
+            }
+        }
+        one.cluster.linkDown(other.id)
+        other.cluster.linkDown(one.id)
+    }
+
+    func heal(_ one: Node, _ other: Node) {
+        let isWanted = state.withLock { state in
+            let ways = [Way(from: one.id, to: other.id), Way(from: other.id, to: one.id)]
+            state.cut.subtract(ways)
+            return !state.wanted.isDisjoint(with: ways)
+        }
+        if isWanted { connect(one.id, other.id) }
+    }
+}
