@@ -9,6 +9,7 @@ package final class FakeCluster: Sendable {
         /// The receiver tells the sender all.
         case tell(ChannelName)
         case news(ChannelNews, ChannelName)
+        case message(RelayedMessage, ChannelName)
         case request(MemberRequest, ChannelName)
         case lost(ChannelName)
     }
@@ -70,6 +71,12 @@ package final class FakeCluster: Sendable {
             }
         }
 
+        func send(_ message: RelayedMessage, of channel: ChannelName, to nodes: Set<NodeIncarnation>) {
+            cluster.state.withLock { state in
+                for other in nodes { state.send(.message(message, channel), from: node, to: other) }
+            }
+        }
+
         func send(_ request: MemberRequest, of channel: ChannelName, to other: NodeIncarnation) {
             cluster.state.withLock { $0.send(.request(request, channel), from: node, to: other) }
         }
@@ -112,6 +119,7 @@ package final class FakeCluster: Sendable {
         switch message {
         case .tell(let channel): _ = await receiver.tell(way.from, of: channel)
         case .news(let news, let channel): await receiver.received(news, of: channel, from: way.from)
+        case .message(let message, let channel): await receiver.received(message, of: channel, from: way.from)
         case .request(let request, let channel): await receiver.received(request, of: channel)
         case .lost(let channel): await receiver.lost(way.from, of: channel)
         }

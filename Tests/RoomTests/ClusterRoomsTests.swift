@@ -268,6 +268,62 @@ struct ClusterRoomsTests {
         #expect(await bench.members(at: 1) == [second.participant])
     }
 
+    /// A member with one channel of messages, which is open.
+    private func joinWithData(
+        _ bench: ClusterBench,
+        at node: Int,
+        _ label: String,
+        receives: Bool = true,
+        header: DataChannelPlan.Header = .none,
+        bundle: String? = nil
+    ) async throws -> Rooms.Reservation {
+        let one = bench.nodes[node].bench
+        var request = JoinRequest(channel: Self.channel, role: .sendonly, following: .everyone)
+        let use = DataChannelPlan.Use.messages(sends: true, receives: receives)
+        request.data = DataPlan([DataChannelPlan(DataChannelParameters(label: label), use: use, header: header)])
+        request.bundleID = bundle
+        request.bundleScope = bundle.map { _ in .granted }
+        let reservation = try await one.rooms.reserve(request)
+        _ = try await one.rooms.activate(
+            reservation,
+            remote: RoomsBench.remote,
+            data: DataTransportParameters(),
+            firstMediaKind: .video,
+            mids: []
+        )
+        let opened = DataEvent.opened(
+            DataChannelID(rawValue: 1),
+            DataChannelParameters(label: label),
+            isIncoming: false,
+            lease: nil
+        )
+        await one.report(.data(opened), from: reservation.peer)
+        await bench.settle()
+        return reservation
+    }
+
+    @Test func `messages of data channels reach the members of other nodes`() async throws {
+        let bench = ClusterBench(3)
+        let sender = try await joinWithData(bench, at: 0, "#chat", bundle: "b")
+        let plain = try await joinWithData(bench, at: 1, "#chat")
+        let headed = try await joinWithData(bench, at: 2, "#chat", header: .connection)
+        let companion = try await joinWithData(bench, at: 2, "#chat", bundle: "b")
+        _ = try await joinWithData(bench, at: 1, "#other")
+        let message = DataMessage(Array("hi".utf8), isText: true)
+        await bench.nodes[0].bench.report(.data(.message(DataChannelID(rawValue: 1), message)), from: sender.peer)
+        await bench.settle()
+        var got: [ParticipantID: [[UInt8]]] = [:]
+        for (reservation, node) in [(sender, 0), (plain, 1), (headed, 2), (companion, 2)] {
+            let address = DataAddress(peer: reservation.peer, channel: DataChannelID(rawValue: 1))
+            got[reservation.participant] = await bench.nodes[node].bench.plane.dataCommands.compactMap { command in
+                if case .send(let sent, let to) = command, to.contains(address) { sent.bytes } else { nil }
+            }
+        }
+        #expect(got[plain.participant] == [message.bytes])
+        #expect(got[headed.participant] == [Array(sender.participant.value.utf8) + message.bytes])
+        #expect(got[companion.participant] == [] && got[sender.participant] == [])
+    }
+
     /// Members come and go at three nodes while links are cut and heal. In the end every node knows all members, and viewers
     /// at all nodes play the same publisher.
     @Test(arguments: 0..<20) func `nodes agree in the end`(_ seed: UInt64) async throws {

@@ -192,7 +192,7 @@ package struct ChannelReplicas: Sendable {
             channels[channel]?.nodes.remove(node)
             let hadMembers = neighbours[node]?.channels.remove(channel) != nil
             return ((hadMembers ? [.lost(channel, media)] : []) + releaseIfUnused(node), false)
-        case .request(let channel, _): return ([], channels[channel] != nil)
+        case .request(let channel, _), .data(let channel, _, _, _): return ([], channels[channel] != nil)
         case .keep(let kept):
             neighbours[node]?.kept = Set(kept.prefix(Self.keptMax))
             return ([], false)

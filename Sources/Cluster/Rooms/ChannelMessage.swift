@@ -1,8 +1,10 @@
 import Foundation
 package import Room
 
-/// What nodes tell each other of channels over their link, as JSON. Fields that are not known are ignored, and a message
-/// that is not understood is dropped and counted.
+/// What nodes tell each other of channels over their link: the length of a JSON text in four bytes, the text, and for
+/// ``data(_:sender:label:isText:)`` the message.
+///
+/// Fields that are not known are ignored. A message that is not understood is dropped and counted.
 package enum ChannelMessage: Hashable, Sendable, Codable {
     case news(ChannelName, ChannelNews)
     /// The sender does not have the channel.
@@ -10,25 +12,35 @@ package enum ChannelMessage: Hashable, Sendable, Codable {
     /// The sender has the channel and needs all news of it.
     case want(ChannelName)
     case request(ChannelName, MemberRequest)
+    /// A message of a participant's data channel.
+    case data(ChannelName, sender: ParticipantID, label: String, isText: Bool)
     /// Channels that the sender has, for a node that is asked for them while there is no store.
     case keep([ChannelName])
 
     var channel: ChannelName? {
         switch self {
-        case .news(let channel, _), .gone(let channel), .want(let channel), .request(let channel, _): channel
+        case .news(let channel, _), .gone(let channel), .want(let channel), .request(let channel, _),
+            .data(let channel, _, _, _):
+            channel
         case .keep: nil
         }
     }
 
-    package var encoded: [UInt8] {
+    /// - Parameter attachment: the bytes of ``data(_:sender:label:isText:)``.
+    package func encoded(with attachment: [UInt8] = []) -> [UInt8] {
         // Every part of a message can be encoded.
-        guard let data = try? JSONEncoder().encode(self) else { return [] }
-        return Array(data)
+        guard let text = try? JSONEncoder().encode(self) else { return [] }
+        let length = UInt32(truncatingIfNeeded: text.count)
+        return [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) } + text + attachment
     }
 
     /// `nil` for bytes that are no message.
-    package init?(encoded bytes: [UInt8]) {
-        guard let message = try? JSONDecoder().decode(Self.self, from: Data(bytes)) else { return nil }
-        self = message
+    package static func decode(_ bytes: [UInt8]) -> (message: Self, attachment: [UInt8])? {
+        guard bytes.count >= 4 else { return nil }
+        let length = Int(bytes.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+        guard length <= bytes.count - 4,
+            let message = try? JSONDecoder().decode(Self.self, from: Data(bytes[4..<(4 + length)]))
+        else { return nil }
+        return (message, Array(bytes[(4 + length)...]))
     }
 }

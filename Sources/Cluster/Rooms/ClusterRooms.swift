@@ -39,6 +39,7 @@ package final class ClusterRooms: RoomCluster {
     private struct Delivery {
         enum Content {
             case message(ChannelMessage)
+            case data(RelayedMessage, ChannelName)
             case lost(ChannelName)
         }
         let content: Content
@@ -104,15 +105,26 @@ package final class ClusterRooms: RoomCluster {
     }
 
     package func send(_ news: ChannelNews, of channel: ChannelName, to node: NodeIncarnation?) {
-        let bytes = ChannelMessage.news(channel, news).encoded
+        let bytes = ChannelMessage.news(channel, news).encoded()
         state.withLock { state in
             let receivers = node.map { state.replicas.node(of: $0).map { [$0] } ?? [] }
             for receiver in receivers ?? state.replicas.receivers(of: channel) { send(bytes, to: receiver, &state) }
         }
     }
 
+    package func send(_ message: RelayedMessage, of channel: ChannelName, to nodes: Set<NodeIncarnation>) {
+        let header = ChannelMessage.data(channel, sender: message.sender, label: message.label, isText: message.isText)
+        let bytes = header.encoded(with: message.bytes)
+        state.withLock { state in
+            for node in nodes {
+                guard let receiver = state.replicas.node(of: node) else { continue }
+                send(bytes, to: receiver, &state)
+            }
+        }
+    }
+
     package func send(_ request: MemberRequest, of channel: ChannelName, to node: NodeIncarnation) {
-        let bytes = ChannelMessage.request(channel, request).encoded
+        let bytes = ChannelMessage.request(channel, request).encoded()
         state.withLock { state in
             guard let receiver = state.replicas.node(of: node) else { return }
             send(bytes, to: receiver, &state)
@@ -166,7 +178,7 @@ package final class ClusterRooms: RoomCluster {
 
     /// Takes a message of a node; those of one node in their order.
     package func received(_ bytes: [UInt8], from node: NodeID) {
-        guard let message = ChannelMessage(encoded: bytes) else {
+        guard let (message, attachment) = ChannelMessage.decode(bytes) else {
             state.withLock { $0.counters.malformed &+= 1 }
             return
         }
@@ -174,7 +186,12 @@ package final class ClusterRooms: RoomCluster {
             state.counters.received &+= 1
             let (actions, isForChannel) = state.replicas.received(message, from: node, at: clock.instant)
             if isForChannel, let media = state.replicas.media(of: node) {
-                deliver(Delivery(content: .message(message), node: media), from: node, &state)
+                var content = Delivery.Content.message(message)
+                if case .data(let channel, let sender, let label, let isText) = message {
+                    let relayed = RelayedMessage(sender: sender, label: label, isText: isText, bytes: attachment)
+                    content = .data(relayed, channel)
+                }
+                deliver(Delivery(content: content, node: media), from: node, &state)
             }
             perform(actions, &state)
             if let channel = message.channel { resumeWaiting(for: channel, &state) }
@@ -216,7 +233,7 @@ package final class ClusterRooms: RoomCluster {
             switch action {
             case .want(let node): links.want(node)
             case .release(let node): links.release(node)
-            case .send(let message, let node): send(message.encoded, to: node, &state)
+            case .send(let message, let node): send(message.encoded(), to: node, &state)
             case .tellAll(let channel, let node):
                 guard let rooms = state.rooms, let media = state.replicas.media(of: node) else { continue }
                 Task { _ = await rooms.tell(media, of: channel) }
@@ -242,7 +259,7 @@ package final class ClusterRooms: RoomCluster {
             let channel = message.channel
         else { return }
         state.counters.overflows &+= 1
-        send(ChannelMessage.want(channel).encoded, to: node, &state)
+        send(ChannelMessage.want(channel).encoded(), to: node, &state)
     }
 
     private func makeInbox(
@@ -264,6 +281,7 @@ package final class ClusterRooms: RoomCluster {
         case .message(.news(let channel, let news)): await rooms.received(news, of: channel, from: delivery.node)
         case .message(.request(let channel, let request)): await rooms.received(request, of: channel)
         case .message: break
+        case .data(let message, let channel): await rooms.received(message, of: channel, from: delivery.node)
         case .lost(let channel): await rooms.lost(delivery.node, of: channel)
         }
     }

@@ -12,24 +12,26 @@ package struct DataRouter: Sendable {
         case command(DataCommand, location: MediaLocation)
         case post(ParticipantDataEvent, to: ParticipantID)
         case drop(MessageDropReason)
+        /// Participants of other nodes may receive the message.
+        case relay(RelayedMessage, to: Set<NodeIncarnation>)
     }
 
-    private struct Member {
+    /// The sender of a message as its receivers are told of it.
+    private struct Sender {
         let id: ParticipantID
-        let peer: PeerID
-        let location: MediaLocation
         let bundle: Bundle
         /// ``DataChannelPlan/Header/user`` of its messages.
         let userHeader: [UInt8]
-        let farewell: (@Sendable (EndReason) -> (label: String, bytes: [UInt8])?)?
-        /// What each label is for. With a plan all labels are known from the beginning.
-        var plan: [String: DataChannelPlan] = [:]
-        var channels: [String: DataChannelID] = [:]
-        var labels: [DataChannelID: String] = [:]
-        var allowance: MessageAllowance
-        var isComplete = false
 
-        var hasPlan: Bool { farewell != nil }
+        init(_ participant: Participant) {
+            id = participant.id
+            bundle = participant.bundle
+            let user = participant.channelUser
+            let fields = [user.id, user.displayName ?? ""].map { $0.utf8.prefix(Int(UInt16.max)) }
+            userHeader = fields.reduce(into: Array(participant.id.value.utf8)) { header, field in
+                header += [UInt8(field.count >> 8), UInt8(field.count & 0xFF)] + field
+            }
+        }
 
         /// What its messages begin with where a receiver's channel has the header.
         func header(_ header: DataChannelPlan.Header) -> [UInt8] {
@@ -39,6 +41,22 @@ package struct DataRouter: Sendable {
             case .user: userHeader
             }
         }
+    }
+
+    private struct Member {
+        let id: ParticipantID
+        let peer: PeerID
+        let location: MediaLocation
+        let sender: Sender
+        let farewell: (@Sendable (EndReason) -> (label: String, bytes: [UInt8])?)?
+        /// What each label is for. With a plan all labels are known from the beginning.
+        var plan: [String: DataChannelPlan] = [:]
+        var channels: [String: DataChannelID] = [:]
+        var labels: [DataChannelID: String] = [:]
+        var allowance: MessageAllowance
+        var isComplete = false
+
+        var hasPlan: Bool { farewell != nil }
     }
 
     /// The form in which a receiver gets a message.
@@ -52,10 +70,22 @@ package struct DataRouter: Sendable {
     private var participants: [PeerID: ParticipantID] = [:]
     /// The members with an open channel of a label that receive, in the order of opening.
     private var receivers: [String: [ParticipantID]] = [:]
+    /// The labels that participants of other nodes receive, by node.
+    private var labelsOfNodes: [NodeIncarnation: Set<String>] = [:]
+    /// Whether ``labels`` may have changed.
+    package var labelsChanged = false
 
     package init(limits: RoomLimits = RoomLimits()) { self.limits = limits }
 
     package var isEmpty: Bool { members.isEmpty && participants.isEmpty && receivers.isEmpty }
+
+    /// The labels that participants of this node receive.
+    package var labels: Set<String> { Set(receivers.keys) }
+
+    /// The labels that participants of another node receive.
+    package mutating func labelsFound(_ labels: Set<String>, of node: NodeIncarnation) {
+        labelsOfNodes[node] = labels.isEmpty ? nil : labels
+    }
 
     // MARK: - Members
 
@@ -65,8 +95,7 @@ package struct DataRouter: Sendable {
             id: participant.id,
             peer: participant.peer,
             location: participant.location,
-            bundle: participant.bundle,
-            userHeader: Self.userHeader(of: participant),
+            sender: Sender(participant),
             farewell: plan?.farewell,
             allowance: MessageAllowance(
                 messagesPerSecond: limits.dataMessagesPerSecond,
@@ -82,14 +111,6 @@ package struct DataRouter: Sendable {
         members[member.id] = member
         participants[member.peer] = member.id
         return effects
-    }
-
-    private static func userHeader(of participant: Participant) -> [UInt8] {
-        let user = participant.channelUser
-        let fields = [user.id, user.displayName ?? ""].map { $0.utf8.prefix(Int(UInt16.max)) }
-        return fields.reduce(into: Array(participant.id.value.utf8)) { header, field in
-            header += [UInt8(field.count >> 8), UInt8(field.count & 0xFF)] + field
-        }
     }
 
     /// Whether ``left(_:reason:)`` ends the peer.
@@ -112,7 +133,9 @@ package struct DataRouter: Sendable {
 
     private mutating func removeReceiver(_ id: ParticipantID, of label: String) {
         receivers[label]?.removeAll { $0 == id }
-        if receivers[label]?.isEmpty == true { receivers[label] = nil }
+        guard receivers[label]?.isEmpty == true else { return }
+        receivers[label] = nil
+        labelsChanged = true
     }
 
     // MARK: - Events of peers
@@ -151,7 +174,10 @@ package struct DataRouter: Sendable {
             effects.append(.post(.opened, to: id))
         }
         members[id] = member
-        if case .messages(_, receives: true) = plan.use { receivers[label, default: []].append(id) }
+        if case .messages(_, receives: true) = plan.use {
+            if receivers[label] == nil { labelsChanged = true }
+            receivers[label, default: []].append(id)
+        }
         return effects
     }
 
@@ -195,8 +221,22 @@ package struct DataRouter: Sendable {
         case .messages(sends: true, _):
             guard members[id]?.allowance.take(message.bytes.count, at: now) == true else { return [.drop(.rate)] }
             guard let content = content(of: message, plan) else { return [.drop(.malformed)] }
-            return distribute(message, content, plan, label, from: id)
+            guard let sender = members[id]?.sender else { return [] }
+            let compressed = plan.isCompressed ? message.bytes : nil
+            let isText = message.isText && !plan.isCompressed
+            let nodes = labelsOfNodes.filter { $0.value.contains(label) }.keys
+            let relayed = RelayedMessage(sender: id, label: label, isText: isText, bytes: content)
+            return distribute(relayed, compressed: compressed, message.lease, from: sender)
+                + (nodes.isEmpty ? [] : [.relay(relayed, to: Set(nodes))])
         }
+    }
+
+    /// A message of a participant of another node, which has checked that it may be sent.
+    mutating func received(_ message: RelayedMessage, from participant: Participant) -> [Effect] {
+        guard DataChannelPlan.isOfMessages(message.label),
+            message.bytes.count <= DataTransportParameters.messageBytesMax
+        else { return [.drop(.malformed)] }
+        return distribute(message, compressed: nil, nil, from: Sender(participant))
     }
 
     /// Decompresses a message, if its channel is compressed.
@@ -205,17 +245,18 @@ package struct DataRouter: Sendable {
         return try? Zlib.decompress(message.bytes, bytesMax: DataTransportParameters.messageBytesMax)
     }
 
+    /// - Parameter compressed: the content as the sender compressed it.
     private func distribute(
-        _ message: DataMessage,
-        _ content: [UInt8],
-        _ plan: DataChannelPlan,
-        _ label: String,
-        from id: ParticipantID
+        _ message: RelayedMessage,
+        compressed: [UInt8]?,
+        _ lease: DataLease?,
+        from sender: Sender
     ) -> [Effect] {
-        guard let sender = members[id] else { return [] }
+        let label = message.label
         var addresses: [Form: [MediaLocation: [DataAddress]]] = [:]
-        for receiver in receivers[label] ?? [] where receiver != id {
-            guard let member = members[receiver], member.bundle != sender.bundle, let channel = member.channels[label],
+        for receiver in receivers[label] ?? [] where receiver != sender.id {
+            guard let member = members[receiver], member.sender.bundle != sender.bundle,
+                let channel = member.channels[label],
                 let form = member.plan[label].map({ Form(isCompressed: $0.isCompressed, header: $0.header) })
             else { continue }
             addresses[form, default: [:]][member.location, default: []]
@@ -223,17 +264,32 @@ package struct DataRouter: Sendable {
         }
         var effects: [Effect] = []
         for (form, places) in addresses {
-            var bytes = form.header == .none ? content : sender.header(form.header) + content
+            var bytes = form.header == .none ? message.bytes : sender.header(form.header) + message.bytes
             if form.isCompressed {
                 // A stream of the sender serves receivers as it is.
-                bytes = plan.isCompressed && form.header == .none ? message.bytes : Zlib.compress(bytes)
+                bytes = (form.header == .none ? compressed : nil) ?? Zlib.compress(bytes)
             }
-            let isText = message.isText && !plan.isCompressed && form == Form(isCompressed: false, header: .none)
-            let sent = DataMessage(bytes, isText: isText, lease: message.lease)
+            let isText = message.isText && form == Form(isCompressed: false, header: .none)
+            let sent = DataMessage(bytes, isText: isText, lease: lease)
             for (location, receivers) in places {
                 effects.append(.command(.send(sent, to: receivers), location: location))
             }
         }
         return effects
+    }
+}
+
+/// A message between participants of different nodes, without compression.
+public struct RelayedMessage: Hashable, Sendable {
+    public let sender: ParticipantID
+    public let label: String
+    public let isText: Bool
+    public let bytes: [UInt8]
+
+    public init(sender: ParticipantID, label: String, isText: Bool, bytes: [UInt8]) {
+        self.sender = sender
+        self.label = label
+        self.isText = isText
+        self.bytes = bytes
     }
 }

@@ -52,32 +52,50 @@ extension ChannelActor {
         cluster.send(.register(model.register), of: name, to: nil)
     }
 
+    /// Tells other nodes which messages members of this one receive, if that has changed.
+    func tellLabels() {
+        guard data.labelsChanged else { return }
+        data.labelsChanged = false
+        if isOpen { context.cluster?.send(.labels(data.labels), of: name, to: nil) }
+    }
+
     /// ``Rooms/tell(_:of:)``
     func tell(_ node: NodeIncarnation) -> Bool {
         guard isOpen, !isRetired else { return false }
-        context.cluster?.send(.all(model.session, model.ownMembers, model.register), of: name, to: node)
+        let news = ChannelNews.all(model.session, model.ownMembers, model.register, labels: data.labels)
+        context.cluster?.send(news, of: name, to: node)
         return true
     }
 
     // MARK: From other nodes
 
-    /// ``Rooms/received(_:of:from:)``
+    /// ``Rooms/received(_:of:from:)-(ChannelNews,_,_)``
     func received(_ news: ChannelNews, from node: NodeIncarnation) {
         guard isOpen, !isRetired, node != context.incarnation else { return }
         switch news {
-        case .all(let session, let records, let register):
+        case .all(let session, let records, let register, let labels):
             if let session { apply { $0.sessionFound(session) } }
             let present = Set(records.map(\.id))
             for id in model.members(of: node) where !present.contains(id) { left(id, .ended) }
             changed(records, of: node)
             found(register)
+            data.labelsFound(labels, of: node)
         case .changed(let records): changed(records, of: node)
         case .left(let departed):
             for member in departed where model.participants[member.id]?.location.node == node {
                 left(member.id, member.departure)
             }
         case .register(let register): found(register)
+        case .labels(let labels): data.labelsFound(labels, of: node)
         }
+    }
+
+    /// ``Rooms/received(_:of:from:)-(RelayedMessage,_,_)``
+    func received(_ message: RelayedMessage, from node: NodeIncarnation) {
+        guard let sender = model.participants[message.sender], sender.isRemote, sender.location.node == node else {
+            return
+        }
+        perform(data.received(message, from: sender))
     }
 
     private func changed(_ records: [MemberRecord], of node: NodeIncarnation) {
@@ -103,6 +121,7 @@ extension ChannelActor {
     /// ``Rooms/lost(_:of:)``
     func lost(_ node: NodeIncarnation) {
         for id in model.members(of: node) { left(id, .timedOut) }
+        data.labelsFound([], of: node)
     }
 
     /// ``Rooms/received(_:of:)``

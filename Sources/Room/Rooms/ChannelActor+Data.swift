@@ -9,8 +9,10 @@ extension ChannelActor {
             case .command(let command, let location): enqueue(.data(command), at: location)
             case .post(let event, let id): post(.data(event), to: id, &slowConsumers)
             case .drop(let reason): context.node.withModel { $0.messageDropped(reason) }
+            case .relay(let message, let nodes): context.cluster?.send(message, of: name, to: nodes)
             }
         }
+        tellLabels()
         for slowConsumer in slowConsumers { end(slowConsumer, reason: .tooSlow) }
     }
 

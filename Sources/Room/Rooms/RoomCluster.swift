@@ -16,6 +16,9 @@ public protocol RoomCluster: Sendable {
     /// Tells every other node that has the channel, or only one node, in the order of the calls.
     func send(_ news: ChannelNews, of channel: ChannelName, to node: NodeIncarnation?)
 
+    /// Sends a message of a participant to the participants of other nodes. It may be lost.
+    func send(_ message: RelayedMessage, of channel: ChannelName, to nodes: Set<NodeIncarnation>)
+
     /// Asks one node.
     func send(_ request: MemberRequest, of channel: ChannelName, to node: NodeIncarnation)
 }
@@ -25,6 +28,11 @@ extension Rooms {
     /// - Parameter node: the node that told it. What it says of members of other nodes is ignored.
     public func received(_ news: ChannelNews, of channel: ChannelName, from node: NodeIncarnation) async {
         await self.node.actor(of: channel)?.received(news, from: node)
+    }
+
+    /// A node sent a message of one of its participants. One of an unknown participant is dropped.
+    public func received(_ message: RelayedMessage, of channel: ChannelName, from node: NodeIncarnation) async {
+        await self.node.actor(of: channel)?.received(message, from: node)
     }
 
     /// A node asks for something about a member of this one. Does nothing for an unknown member.

@@ -77,13 +77,15 @@ extension MemberRecord {
 /// What the nodes of a cluster tell each other of a channel that they have. News of one node arrives in its order.
 public enum ChannelNews: Hashable, Sendable, Codable {
     /// All that a node has of the channel, in place of what it told before.
-    case all(ChannelSession?, [MemberRecord], ChannelRegister)
+    case all(ChannelSession?, [MemberRecord], ChannelRegister, labels: Set<String>)
     /// Members of the node that are new or changed.
     case changed([MemberRecord])
     /// Members of the node that left.
     case left([Departed])
     /// What holds for the whole channel.
     case register(ChannelRegister)
+    /// The labels of data channels that members of the node receive.
+    case labels(Set<String>)
 
     public struct Departed: Hashable, Sendable, Codable {
         let id: ParticipantID

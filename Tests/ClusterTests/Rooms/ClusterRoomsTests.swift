@@ -1,6 +1,7 @@
 import MediaTypes
 import Room
 import RoomTestSupport
+import TestSupport
 import Testing
 import Wire
 
@@ -103,9 +104,26 @@ struct ClusterRoomsTests {
     @Test func `bytes that are no message are counted and do nothing`() async throws {
         let nodes = TestNodes()
         let a = nodes.add("a", 1)
-        for bytes in [[], Array("{}".utf8), Array("{\"news\":{}}".utf8), [0xFF]] as [[UInt8]] {
-            a.cluster.received(bytes, from: NodeID(rawValue: "b")!)
+        let junk: [[UInt8]] = [
+            [], [0, 0, 0], [0, 0, 0, 9, 1], [0xFF, 0xFF, 0xFF, 0xFF], [0, 0, 0, 2] + Array("{}".utf8),
+            [0, 0, 0, 11] + Array("{\"news\":{}}".utf8),
+        ]
+        for bytes in junk { a.cluster.received(bytes, from: NodeID(rawValue: "b")!) }
+        #expect(a.cluster.counters.malformed == UInt64(junk.count))
+    }
+
+    @Test func `a message is decoded as it was encoded`() throws {
+        var generator = SeededGenerator(seed: 1)
+        let id = ParticipantID(using: &generator)
+        let messages: [(ChannelMessage, [UInt8])] = [
+            (.gone(Self.channel), []), (.want(Self.channel), []), (.keep([Self.channel]), []),
+            (.request(Self.channel, .end(id, .kicked)), []),
+            (.news(Self.channel, .labels(["#a"])), []),
+            (.data(Self.channel, sender: id, label: "#a", isText: true), [1, 2, 3]),
+        ]
+        for (message, attachment) in messages {
+            let decoded = try #require(ChannelMessage.decode(message.encoded(with: attachment)))
+            #expect(decoded.message == message && decoded.attachment == attachment)
         }
-        #expect(a.cluster.counters.malformed == 4)
     }
 }

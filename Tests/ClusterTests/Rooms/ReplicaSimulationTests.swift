@@ -170,11 +170,11 @@ private struct ReplicaWorld {
     private mutating func take(_ news: ChannelNews, _ channel: ChannelName, from media: NodeIncarnation, at id: NodeID)
     {
         switch news {
-        case .all(_, _, let register), .register(let register):
+        case .all(_, _, let register, _), .register(let register):
             let before = nodes[id]?.known[channel]?[media] ?? 0
             if case .register = news { #expect(register.version >= before, "news of one node is in order") }
             nodes[id]?.known[channel, default: [:]][media] = register.version
-        case .changed, .left: break
+        case .changed, .left, .labels: break
         }
     }
 
@@ -191,7 +191,7 @@ private struct ReplicaWorld {
             case .release(let other): nodes[id]?.wanted.remove(other)
             case .tellAll(let channel, let other):
                 guard nodes[id]?.versions[channel] != nil else { continue }
-                send(.news(channel, .all(nil, [], register(channel, id))), from: id, to: other)
+                send(.news(channel, .all(nil, [], register(channel, id), labels: [])), from: id, to: other)
             case .send(let message, let other): send(message, from: id, to: other)
             case .lost(let channel, let media): nodes[id]?.known[channel]?[media] = nil
             case .attach(let channel, _): schedule(.attached(channel, id))
