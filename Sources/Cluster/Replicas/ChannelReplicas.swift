@@ -79,9 +79,12 @@ package struct ChannelReplicas: Sendable {
         channels[channel].map { ($0.session, !$0.nodes.isEmpty) }
     }
 
-    /// Whether every other node of the channel has a link.
+    /// Whether every other node of the channel has told of it. Nobody waits for a node whose link is lost.
     package func isComplete(_ channel: ChannelName) -> Bool {
-        channels[channel]?.nodes.allSatisfy { neighbours[$0]?.channels.contains(channel) == true } ?? true
+        channels[channel]?.nodes.allSatisfy { node in
+            let neighbour = neighbours[node]
+            return neighbour?.channels.contains(channel) == true || neighbour?.downSince != nil
+        } ?? true
     }
 
     /// The store, or other nodes in its place, told which nodes have a channel.

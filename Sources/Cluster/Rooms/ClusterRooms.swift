@@ -1,4 +1,3 @@
-package import Logging
 package import MediaTypes
 package import Room
 import Synchronization
@@ -49,26 +48,27 @@ package final class ClusterRooms: RoomCluster {
     /// Messages of one node that may wait for its channels.
     private static let inboxMax = 65_536
     /// A newcomer waits at most so long for the other nodes' news of its channel.
-    private static let openTimeout = Duration.milliseconds(300)
+    package static let openTimeoutDefault = Duration.milliseconds(300)
 
     private let state: Mutex<State>
     private let links: any ChannelLinks
     private let directory: any ChannelDirectory
     private let clock: RoomClock
-    private let logger: Logger
+    private let openTimeout: Duration
 
+    /// - Parameter openTimeout: how long a newcomer waits at most for the other nodes' news of its channel.
     package init(
         own: NodeID,
         links: any ChannelLinks,
         directory: any ChannelDirectory,
         clock: RoomClock = .system,
-        logger: Logger
+        openTimeout: Duration = openTimeoutDefault
     ) {
         state = Mutex(State(replicas: ChannelReplicas(own: own)))
         self.links = links
         self.directory = directory
         self.clock = clock
-        self.logger = logger
+        self.openTimeout = openTimeout
     }
 
     /// Sets the rooms, before anything else is called.
@@ -288,7 +288,7 @@ package final class ClusterRooms: RoomCluster {
 
     // MARK: - Newcomers that wait
 
-    /// Returns when all other nodes of a channel have told of it, or after ``openTimeout``.
+    /// Returns when all other nodes of a channel have told of it, or after the timeout.
     private func awaitNews(of channel: ChannelName) async {
         let (news, continuation) = AsyncStream.makeStream(of: Void.self)
         let isComplete = state.withLock { state in
@@ -298,7 +298,7 @@ package final class ClusterRooms: RoomCluster {
         }
         guard !isComplete else { return }
         let timeout = Task {
-            try? await Task.sleep(for: Self.openTimeout)
+            try? await Task.sleep(for: openTimeout)
             continuation.finish()
         }
         for await _ in news {}

@@ -1,4 +1,3 @@
-import Logging
 import MediaTypes
 import Room
 import RoomTestSupport
@@ -39,7 +38,8 @@ final class TestNodes: Sendable {
     func add(_ name: String, _ number: UInt32) -> Node {
         let (id, media) = (NodeID(rawValue: name)!, NodeIncarnation(rawValue: number)!)
         let view = View(nodes: self, own: id, incarnation: media)
-        let cluster = ClusterRooms(own: id, links: view, directory: view, logger: Logger(label: "test"))
+        // On a busy machine the other nodes' news may take longer than newcomers wait.
+        let cluster = ClusterRooms(own: id, links: view, directory: view, openTimeout: .seconds(1_200))
         let plane = FakeMediaPlane(MediaLocation(node: media, loop: LoopIndex(rawValue: 0)))
         let rooms = Rooms(planes: [plane], node: media, cluster: cluster)
         cluster.attach(rooms)
