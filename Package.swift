@@ -188,7 +188,7 @@ let package = Package(
             name: "nagare",
             dependencies: [
                 "Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media",
-                "JSON", "Access", "Room", "Signaling", "Impairment", "ImpairmentProxy", "Load",
+                "JSON", "Access", "Room", "Cluster", "Signaling", "Impairment", "ImpairmentProxy", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),

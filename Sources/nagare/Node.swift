@@ -1,4 +1,5 @@
 import Access
+import Cluster
 import DTLS
 import EventLoop
 import Foundation
@@ -17,8 +18,10 @@ import Wire
 /// A node from start to shutdown: media loops, rooms and listeners.
 struct Node {
     let configuration: NodeConfiguration
-    /// Distinguishes this start of the node from every other one.
-    private let incarnation: NodeIncarnation
+    /// Distinguishes this start of the node from every other one. In a cluster the store assigns it.
+    private var incarnation: NodeIncarnation
+    /// `nil` for a node on its own.
+    private var cluster: ClusterNode?
     private let logger: Logger
 
     /// Sets up the process's logging, so there can be one node a process.
@@ -40,7 +43,20 @@ struct Node {
         let certificate = try NodeCertificate(configuration)
         let keys = try keys()
         let adminToken = try configuration.adminToken?.token()
+        let security = try configuration.cluster?.security()
         FileDescriptorLimit.raise()
+        var node = self
+        node.cluster = try await ClusterService.join(configuration.cluster, security: security, logger: logger)
+        if let cluster = node.cluster { node.incarnation = cluster.media }
+        try await node.run(signals, certificate, keys, adminToken)
+    }
+
+    private func run(
+        _ signals: Signals,
+        _ certificate: NodeCertificate?,
+        _ keys: AccessKeys,
+        _ adminToken: Token?
+    ) async throws(StartupError) {
         let relay = PeerEventRelay()
         let loops = try await startLoops(relay, certificate?.turn)
         for warning in configuration.warnings { logger.warning("\(warning)") }
@@ -216,7 +232,8 @@ struct Node {
             planes: loops.loops,
             node: incarnation,
             limits: configuration.limits.rooms,
-            controlLoops: controlLoops.executors
+            controlLoops: controlLoops.executors,
+            cluster: cluster?.rooms
         ) { notice in
             log(notice)
             operations.take(notice)
@@ -274,18 +291,17 @@ struct Node {
         // Hummingbird's log lines repeat ours.
         var quiet = Logger(label: "nagare.http")
         quiet.logLevel = max(configuration.logLevel, .notice)
-        let srtpBackend = configuration.srtpBackend
         let admin = AdminServer(
             host: configuration.admin.ip.description,
             port: Int(configuration.admin.port),
             api: operations.api(rooms) {
-                await Self.snapshot(loops, rooms, status, operations, srtpBackend).mediaTotals
+                await snapshot(loops, rooms, status, operations).mediaTotals
             },
             token: operations.adminToken?.secret,
             hostNames: configuration.adminHostNames,
             origins: configuration.adminOrigins,
             logger: quiet,
-            metrics: { await Self.snapshot(loops, rooms, status, operations, srtpBackend).page.text },
+            metrics: { await snapshot(loops, rooms, status, operations).page.text },
             isReady: { await Self.isReady(status, rooms) },
             stalledLoops: { watch.stalledLoops },
             onRunning: { port in
@@ -320,7 +336,20 @@ struct Node {
             }
         )
         // Services shut down in reverse order: the public listener first, the admin listener with its probes last.
-        var services: [any Service] = [admin, watch, operations.subscriptions]
+        var services: [any Service] = [admin, watch]
+        if let cluster, let settings = configuration.cluster {
+            services.append(
+                ClusterService(
+                    cluster: cluster,
+                    rooms: rooms,
+                    status: status,
+                    settings: settings,
+                    onLeft: { _ in },
+                    answer: { _, _ in nil }
+                )
+            )
+        }
+        services.append(operations.subscriptions)
         if let webhooks = operations.webhooks { services.append(webhooks) }
         services += [RoomsService(rooms), LoadSampler(rooms: rooms), server] as [any Service]
         var groupConfiguration = ServiceGroupConfiguration(
@@ -358,22 +387,22 @@ struct Node {
 
     // MARK: Metrics
 
-    private static func snapshot(
+    private func snapshot(
         _ loops: MediaLoops,
         _ rooms: Rooms,
         _ status: NodeStatus,
-        _ operations: Operations,
-        _ srtpBackend: SRTPBackend
+        _ operations: Operations
     ) async -> NodeSnapshot {
-        var snapshot = NodeSnapshot(srtpBackend: srtpBackend)
+        var snapshot = NodeSnapshot(srtpBackend: configuration.srtpBackend)
         snapshot.uptimeSeconds = status.uptimeSeconds
-        snapshot.isReady = await isReady(status, rooms)
+        snapshot.isReady = await Self.isReady(status, rooms)
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.rooms = await rooms.counts
         snapshot.admissions = await rooms.admissions
         snapshot.droppedMessages = await rooms.droppedMessages
         snapshot.signaling = operations.snapshot
         snapshot.process = ProcessMetrics.current()
+        snapshot.cluster = cluster.map(ClusterMetrics.init)
         return snapshot
     }
 }

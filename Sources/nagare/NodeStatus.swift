@@ -26,6 +26,8 @@ final class NodeStatus: Sendable {
 
     func startDraining() { state.withLock { $0.isDraining = true } }
 
+    var isDraining: Bool { state.withLock { $0.isDraining } }
+
     /// Whether the node accepts new clients.
     var isReady: Bool { state.withLock { $0.readySince != nil && !$0.isDraining } }
 

@@ -13,6 +13,7 @@ enum Preflight {
         }
         try checkTCP(configuration.http, setting: .http)
         try checkTCP(configuration.admin, setting: .admin)
+        if let cluster = configuration.cluster { try checkTCP(cluster.link, setting: .clusterLink) }
     }
 
     /// Binds and closes a socket with the listener's options.

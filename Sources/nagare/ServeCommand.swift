@@ -36,10 +36,14 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup(title: SettingDeclaration.Group.operation.title)
     var operation: SettingOptions<6>
 
+    @OptionGroup(title: SettingDeclaration.Group.cluster.title)
+    var cluster: SettingOptions<7>
+
     /// The settings that were given as flags, each with its values.
     var flags: [Setting: [String]] {
         let groups = [
             development.values, http.values, media.values, access.values, sora.values, admin.values, operation.values,
+            cluster.values,
         ]
         return groups.reduce(into: [:]) { flags, group in flags.merge(group) { $1 } }
     }

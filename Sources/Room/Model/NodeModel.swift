@@ -211,6 +211,12 @@ package struct NodeModel: Sendable {
         placement.measured(load, of: location)
     }
 
+    /// The share of the loops' time that is in use, 0…1; a stalled loop counts as busy.
+    package var load: Double {
+        let loads = placement.loads
+        return loads.map { min($0, 1) }.reduce(0, +) / Double(max(loads.count, 1))
+    }
+
     /// The loop at `location` has not reported its load for a whole period.
     package mutating func loadMissing(of location: MediaLocation) { placement.loadMissing(of: location) }
 }

@@ -5,6 +5,8 @@ extension Rooms {
     public var counts: RoomCounts {
         get async { node.withModel { $0.counts } }
     }
+    /// The share of the media loops' time that is in use, 0…1.
+    public var load: Double { node.withModel { $0.load } }
     /// Newcomers that were refused, or lost their place before they connected.
     public var admissions: AdmissionCounts {
         get async { node.withModel { $0.admissions } }

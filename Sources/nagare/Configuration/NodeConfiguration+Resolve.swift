@@ -52,6 +52,7 @@ extension NodeConfiguration {
             adminHostNames: try reader.hostNames(),
             adminToken: try reader.adminToken(),
             sora: try SoraSettings(reader, machine),
+            cluster: try ClusterSettings(reader, machine),
             limits: try reader.limits(),
             logLevel: try reader.logLevel() ?? .info,
             logFormat: try reader.logFormat() ?? .text,

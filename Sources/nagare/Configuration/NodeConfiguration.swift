@@ -72,6 +72,8 @@ struct NodeConfiguration: Equatable, Sendable {
     /// The Bearer token that the APIs of the admin listener require, if set.
     var adminToken: AdminTokenSource?
     var sora: SoraSettings
+    /// `nil` for a node on its own.
+    var cluster: ClusterSettings?
     /// The limits on what clients may use.
     var limits: NodeLimits
     var logLevel: Logger.Level

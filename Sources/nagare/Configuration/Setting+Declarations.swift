@@ -577,6 +577,104 @@ extension Setting {
                     """,
                 examples: ["ops.example.org"]
             )
+        case .clusterStore:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "url",
+                isSecret: true,
+                "Join a cluster whose directory is this Redis or Valkey server.",
+                notes: """
+                    redis://HOST:6379, rediss:// with TLS, or redis+sentinel://HOST:26379,HOST:26379/MASTER. \
+                    USER:PASSWORD@ may stand before the host. The server needs maxmemory-policy noeviction. No call depends on \
+                    it while it runs.
+                    """,
+                examples: ["redis://127.0.0.1:6379"]
+            )
+        case .clusterStoreCA:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "file",
+                default: .described("the system's authorities"),
+                "Trust these authorities, PEM, for a store with TLS.",
+                examples: ["/etc/nagare/store-ca.pem"]
+            )
+        case .clusterName:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "name",
+                default: .value("nagare"),
+                "The cluster's name: lower-case letters, digits and hyphens.",
+                notes: "Clusters of different names can share a store."
+            )
+        case .clusterLink:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "host:port",
+                "Accept links of other nodes here, over TCP.",
+                notes: """
+                    They are protected by TLS with the cluster-secret. Media between nodes goes over the media ports.
+                    """,
+                examples: ["10.0.0.5:7400"]
+            )
+        case .clusterAnnounce:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "host:port",
+                default: .described("cluster-link"),
+                "Tell other nodes this address of cluster-link.",
+                examples: ["node-a.internal:7400"]
+            )
+        case .clusterSecret:
+            SettingDeclaration(
+                .cluster,
+                .list,
+                "@file",
+                isSecret: true,
+                "The secret of the cluster's links: at least 32 characters, or @ and the file that has them.",
+                notes: """
+                    openssl rand -hex 32 makes one. To replace it, give all nodes the old one and then the new one, then the new \
+                    one and then the old one, then the new one alone.
+                    """,
+                examples: ["\"@/etc/nagare/cluster.secret\""]
+            )
+        case .region:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "name",
+                "The node's region. New channels prefer nodes of the region in which they begin.",
+                examples: ["eu-central"]
+            )
+        case .zone:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "name",
+                "The node's zone in its region.",
+                examples: ["eu-central-1a"]
+            )
+        case .publicURL:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "url",
+                "Where clients reach this node, for other nodes that send clients here.",
+                notes: "Without it, no client is sent here by another node.",
+                examples: ["https://node-a.example.com"]
+            )
+        case .stateDirectory:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "folder",
+                "Keep what the node knows of the cluster here, to find the other nodes at a start without the store.",
+                examples: ["/var/lib/nagare"]
+            )
         case .limit:
             SettingDeclaration(
                 .operation,

@@ -59,6 +59,16 @@ enum Setting: String, CaseIterable, Sendable {
     case adminToken = "admin-token"
     case adminOrigin = "admin-origin"
     case adminHostName = "admin-host-name"
+    case clusterStore = "cluster-store"
+    case clusterStoreCA = "cluster-store-ca"
+    case clusterName = "cluster-name"
+    case clusterLink = "cluster-link"
+    case clusterAnnounce = "cluster-announce"
+    case clusterSecret = "cluster-secret"
+    case region
+    case zone
+    case publicURL = "public-url"
+    case stateDirectory = "state-dir"
     case limit
     case logLevel = "log-level"
     case logFormat = "log-format"

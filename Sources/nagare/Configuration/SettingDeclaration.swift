@@ -20,7 +20,7 @@ struct SettingDeclaration: Sendable {
 
     /// A group of settings under one heading.
     enum Group: Int, CaseIterable, Sendable {
-        case development, http, media, access, sora, admin, operation
+        case development, http, media, access, sora, admin, operation, cluster
 
         var title: String {
             switch self {
@@ -31,16 +31,24 @@ struct SettingDeclaration: Sendable {
             case .sora: "Sora signaling"
             case .admin: "Admin API and metrics"
             case .operation: "Limits, logging and shutdown"
+            case .cluster: "Cluster"
             }
         }
 
         /// The introduction of the group in the example file.
         var introduction: String? {
-            self == .access
-                ? """
+            switch self {
+            case .access:
+                """
                 Set token, or auth-webhook-url, or any of jwt-key, app and url-key. Without any, all clients are admitted.
                 """
-                : nil
+            case .cluster:
+                """
+                Nodes with the same store and cluster-name share their channels. Each needs a node-name of its own, the same \
+                cluster-secret, and a link address that the others reach. Without cluster-store the node is on its own.
+                """
+            case .development, .http, .media, .sora, .admin, .operation: nil
+            }
         }
 
         /// In the order of their declaration.

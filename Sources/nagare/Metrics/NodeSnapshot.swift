@@ -17,6 +17,8 @@ struct NodeSnapshot: Sendable {
     var droppedMessages: [MessageDropReason: UInt64] = [:]
     var signaling = SignalingSnapshot()
     var process: ProcessMetrics?
+    /// `nil` for a node on its own.
+    var cluster: ClusterMetrics?
 
     init(srtpBackend: SRTPBackend) { self.srtpBackend = srtpBackend }
 
@@ -72,6 +74,7 @@ struct NodeSnapshot: Sendable {
             loop.add(to: &page, labels: [MetricLabel("loop", "\(index)")])
         }
         signaling.add(to: &page, media: mediaTotals)
+        cluster?.add(to: &page)
         process?.add(to: &page)
         return page
     }

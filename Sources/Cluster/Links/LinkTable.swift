@@ -1,0 +1,367 @@
+package import MediaTypes
+package import Wire
+
+/// The control links of a node: to whom there should be one, which connection carries it, and who is dead.
+///
+/// Without I/O and clock. Whoever needs a link dials; of two connections between the same runs of two nodes the one stays
+/// that the node with the lower name dialed, so that both keep the same one.
+///
+/// A lost or silent link does not mean that the other node is dead. A node is given up when its link is lost, it does not
+/// come back for ``deadAfter``, and none of the witnesses hears it. With a witness that does, the link is at fault: the other
+/// node's members stay until their own time is over.
+package struct LinkTable: Sendable {
+    /// A connection of this node, by a number that is never used again.
+    package struct ConnectionID: RawRepresentable, Hashable, Sendable {
+        package let rawValue: UInt64
+        package init(rawValue: UInt64) { self.rawValue = rawValue }
+    }
+
+    package enum Action: Hashable, Sendable {
+        case dial(NodeID, address: String)
+        /// Close a connection after saying why.
+        case close(ConnectionID, LinkClosing)
+        case ping(ConnectionID, UInt64)
+        /// The node can be reached over the connection from now on.
+        case up(LinkHello, ConnectionID)
+        /// The node's link is lost. Everything has to be told again with the next one.
+        case down(NodeID)
+        /// The node runs no more, or a later run of it was seen: its members leave.
+        case dead(NodeInstance)
+        /// Ask a node whether it hears another one.
+        case ask(NodeID, about: NodeInstance)
+    }
+
+    package enum LinkClosing: String, Hashable, Sendable {
+        case duplicate, incompatible, silent, replaced, unused, ownName
+    }
+
+    /// A link as operators see it.
+    package struct Status: Hashable, Sendable {
+        package enum State: String, CaseIterable, Hashable, Sendable { case connecting, up, suspect, down }
+        package var state: State
+        package var roundTrip: Interval?
+    }
+
+    private struct Link: Sendable {
+        let connection: ConnectionID
+        let hello: LinkHello
+        let isDialedHere: Bool
+        var heardAt: Instant
+        var pingedAt: Instant
+        /// The last ping that was not answered.
+        var ping: (number: UInt64, sentAt: Instant)?
+        var roundTrip: Interval?
+    }
+
+    private struct Peer: Sendable {
+        var wants = 0
+        var link: Link?
+        var isDialing = false
+        var dialAt: Instant?
+        var attempts = 0
+        /// The run that had the last link.
+        var last: NodeInstance?
+        /// Since when that run has no link, unless it was given up.
+        var lostAt: Instant?
+        /// Who was asked about it since ``lostAt``, and when.
+        var askedAt: Instant?
+        var witnesses: Set<NodeID> = []
+    }
+
+    /// A link without any frame for so long gets a ping.
+    package static let pingAfter = Interval.milliseconds(250)
+    /// A link that is silent for so long is reported as suspect.
+    package static let suspectAfter = Interval.seconds(1)
+    /// A link that is silent for so long is closed.
+    package static let silentAfter = Interval.seconds(3)
+    /// A node without a link for so long is given up, unless a witness hears it.
+    package static let deadAfter = Interval.milliseconds(1_500)
+    /// Witnesses have so long to answer.
+    static let witnessTime = Interval.milliseconds(500)
+    static let witnessesMax = 3
+    /// A node that stood still for so long accuses nobody: it would hear nobody either.
+    package static let stalledAfter = Interval.milliseconds(600)
+    /// The first dials come fast, because a link is wanted by somebody who waits.
+    private static let redials: [Interval] = [
+        .milliseconds(100), .milliseconds(200), .milliseconds(400), .milliseconds(800), .seconds(2),
+    ]
+    /// The most nodes with links.
+    package static let linksMax = 1_024
+
+    private let own: LinkHello
+    private var peers: [NodeID: Peer] = [:]
+    private var nodeOfConnection: [ConnectionID: NodeID] = [:]
+    private var addresses: [NodeID: (instance: NodeInstance, address: String)] = [:]
+    private var pingNext: UInt64 = 1
+    private var tickedAt: Instant?
+    /// Before this time nobody is accused.
+    private var accusesFrom: Instant
+
+    package init(own: LinkHello, at now: Instant) {
+        self.own = own
+        accusesFrom = now
+    }
+
+    // MARK: What is wanted
+
+    /// Keeps a link to a node from now on. Each call is undone by one of ``release(_:)``.
+    package mutating func want(_ node: NodeID, at now: Instant) -> [Action] {
+        guard node != own.instance.node, peers[node] != nil || peers.count < Self.linksMax else { return [] }
+        peers[node, default: Peer()].wants += 1
+        return dialIfNeeded(node, at: now)
+    }
+
+    /// The link is not needed here any more. It stays as long as the other side needs it.
+    package mutating func release(_ node: NodeID) {
+        guard let wants = peers[node]?.wants, wants > 0 else { return }
+        peers[node]?.wants = wants - 1
+        forgetIfUnused(node)
+    }
+
+    /// The other nodes with the addresses of their link listeners, as the store or a saved view tells.
+    package mutating func setAddresses(
+        _ known: [(instance: NodeInstance, address: String)],
+        at now: Instant
+    ) -> [Action] {
+        var actions: [Action] = []
+        let before = addresses
+        addresses = Dictionary(known.map { ($0.instance.node, $0) }, uniquingKeysWith: { $1 })
+        for (node, entry) in addresses.sorted(by: { $0.key < $1.key }) where peers[node] != nil {
+            guard before[node].map({ $0 != entry }) ?? true else { continue }
+            // A later run is known before its link: nothing of the earlier one is left.
+            if let last = peers[node]?.last, last.incarnation != entry.instance.incarnation, peers[node]?.link == nil,
+                peers[node]?.lostAt != nil, last.isBefore(entry.instance)
+            {
+                actions += giveUp(node)
+            }
+            peers[node]?.attempts = 0
+            actions += dialIfNeeded(node, at: now)
+        }
+        return actions
+    }
+
+    private mutating func dialIfNeeded(_ node: NodeID, at now: Instant) -> [Action] {
+        guard let peer = peers[node], peer.wants > 0, peer.link == nil, !peer.isDialing else { return [] }
+        guard let address = addresses[node]?.address, !address.isEmpty else { return [] }
+        if let dialAt = peer.dialAt, dialAt > now { return [] }
+        peers[node]?.isDialing = true
+        return [.dial(node, address: address)]
+    }
+
+    private mutating func forgetIfUnused(_ node: NodeID) {
+        guard let peer = peers[node], peer.wants == 0, peer.link == nil, !peer.isDialing, peer.lostAt == nil else {
+            return
+        }
+        peers[node] = nil
+    }
+
+    // MARK: Connections
+
+    /// A node could not be dialed, or did not say hello.
+    package mutating func dialFailed(_ node: NodeID, at now: Instant) {
+        guard peers[node] != nil else { return }
+        peers[node]?.isDialing = false
+        scheduleDial(node, at: now)
+        forgetIfUnused(node)
+    }
+
+    private mutating func scheduleDial(_ node: NodeID, at now: Instant) {
+        guard let attempts = peers[node]?.attempts else { return }
+        peers[node]?.attempts = min(attempts + 1, Self.redials.count - 1)
+        peers[node]?.dialAt = now + Self.redials[min(attempts, Self.redials.count - 1)]
+    }
+
+    /// Both sides of a connection said hello.
+    /// - Parameter isDialedHere: whether this node opened it.
+    package mutating func connected(
+        _ connection: ConnectionID,
+        to hello: LinkHello,
+        isDialedHere: Bool,
+        at now: Instant
+    ) -> [Action] {
+        let node = hello.instance.node
+        if isDialedHere { peers[node]?.isDialing = false }
+        if let refusal = refusal(of: hello) {
+            if isDialedHere { scheduleDial(node, at: now) }
+            return [.close(connection, refusal)]
+        }
+        var actions: [Action] = []
+        if let link = peers[node]?.link {
+            if link.hello.instance == hello.instance, link.hello.media == hello.media {
+                guard replaces(isDialedHere: isDialedHere, link, node) else { return [.close(connection, .duplicate)] }
+                actions += [.close(link.connection, .duplicate), .down(node)]
+            } else {
+                guard !hello.instance.isBefore(link.hello.instance) else { return [.close(connection, .replaced)] }
+                actions += [.close(link.connection, .replaced), .down(node)]
+            }
+            nodeOfConnection[link.connection] = nil
+        }
+        if let last = peers[node]?.last, last != hello.instance { actions.append(.dead(last)) }
+        var peer = peers[node] ?? Peer()
+        peer.link = Link(
+            connection: connection,
+            hello: hello,
+            isDialedHere: isDialedHere,
+            heardAt: now,
+            pingedAt: now
+        )
+        peer.last = hello.instance
+        peer.lostAt = nil
+        peer.askedAt = nil
+        peer.attempts = 0
+        peer.dialAt = nil
+        peers[node] = peer
+        nodeOfConnection[connection] = node
+        return actions + [.up(hello, connection)]
+    }
+
+    private func refusal(of hello: LinkHello) -> LinkClosing? {
+        let node = hello.instance.node
+        if hello.cluster != own.cluster || own.version(with: hello) == nil { return .incompatible }
+        // Two runs under one name, or two nodes whose identifiers would meet.
+        if node == own.instance.node || hello.media == own.media { return .ownName }
+        let isTaken = peers.contains { $0.key != node && $0.value.link?.hello.media == hello.media }
+        if isTaken { return .ownName }
+        return peers[node] == nil && peers.count >= Self.linksMax ? .unused : nil
+    }
+
+    /// Whether a new connection takes the place of one to the same run of a node.
+    private func replaces(isDialedHere: Bool, _ link: Link, _ node: NodeID) -> Bool {
+        // A node dials again when it lost the connection that it dialed before.
+        guard isDialedHere != link.isDialedHere else { return true }
+        return isDialedHere == (own.instance.node < node)
+    }
+
+    /// A connection ended, whoever closed it.
+    /// - Parameter isStopping: the other node said that it stops.
+    package mutating func disconnected(
+        _ connection: ConnectionID,
+        isStopping: Bool = false,
+        at now: Instant
+    ) -> [Action] {
+        guard let node = nodeOfConnection.removeValue(forKey: connection), let link = peers[node]?.link else {
+            return []
+        }
+        peers[node]?.link = nil
+        peers[node]?.dialAt = nil
+        guard !isStopping else {
+            peers[node]?.last = nil
+            scheduleDial(node, at: now)
+            forgetIfUnused(node)
+            return [.down(node), .dead(link.hello.instance)]
+        }
+        peers[node]?.lostAt = now
+        return [.down(node)] + dialIfNeeded(node, at: now)
+    }
+
+    /// A frame arrived.
+    package mutating func heard(_ connection: ConnectionID, at now: Instant) {
+        guard let node = nodeOfConnection[connection] else { return }
+        peers[node]?.link?.heardAt = now
+    }
+
+    package mutating func pong(_ number: UInt64, over connection: ConnectionID, at now: Instant) {
+        guard let node = nodeOfConnection[connection], let ping = peers[node]?.link?.ping, ping.number == number else {
+            return
+        }
+        peers[node]?.link?.ping = nil
+        peers[node]?.link?.roundTrip = now - ping.sentAt
+    }
+
+    package func connection(of node: NodeID) -> ConnectionID? { peers[node]?.link?.connection }
+    package func node(of connection: ConnectionID) -> NodeID? { nodeOfConnection[connection] }
+    package func hello(of node: NodeID) -> LinkHello? { peers[node]?.link?.hello }
+    /// The node of a link by the incarnation in the locations of its members.
+    package func node(ofMedia media: NodeIncarnation) -> NodeID? {
+        peers.first { $0.value.link?.hello.media == media }?.key
+    }
+
+    package func status(at now: Instant) -> [NodeID: Status] {
+        peers.mapValues { peer in
+            guard let link = peer.link else { return Status(state: peer.lostAt == nil ? .connecting : .down) }
+            let isSuspect = now - link.heardAt >= Self.suspectAfter
+            return Status(state: isSuspect ? .suspect : .up, roundTrip: link.roundTrip)
+        }
+    }
+
+    // MARK: Who is dead
+
+    /// Whether this node hears a run of another one, for one that asks.
+    package func hears(_ instance: NodeInstance, at now: Instant) -> Bool {
+        guard let link = peers[instance.node]?.link, link.hello.instance == instance else { return false }
+        return now - link.heardAt < Self.suspectAfter
+    }
+
+    /// A witness answered.
+    package mutating func witnessed(_ instance: NodeInstance, isHeard: Bool, at now: Instant) {
+        let node = instance.node
+        guard isHeard, peers[node]?.last == instance, peers[node]?.lostAt != nil else { return }
+        // The link is at fault. The question is asked again later.
+        peers[node]?.lostAt = now
+        peers[node]?.askedAt = nil
+    }
+
+    /// To be called each 100 ms.
+    package mutating func tick(at now: Instant) -> [Action] {
+        if let tickedAt, now - tickedAt > Self.stalledAfter { accusesFrom = now + .seconds(1) }
+        tickedAt = now
+        var actions: [Action] = []
+        for (node, peer) in peers.sorted(by: { $0.key < $1.key }) {
+            if let link = peer.link {
+                actions += check(link, of: node, at: now)
+            } else {
+                actions += dialIfNeeded(node, at: now)
+                actions += judge(peer, of: node, at: now)
+            }
+        }
+        return actions
+    }
+
+    private mutating func check(_ link: Link, of node: NodeID, at now: Instant) -> [Action] {
+        let silence = now - link.heardAt
+        if silence >= Self.silentAfter, now >= accusesFrom {
+            nodeOfConnection[link.connection] = nil
+            peers[node]?.link = nil
+            peers[node]?.lostAt = now
+            return [.close(link.connection, .silent), .down(node)] + dialIfNeeded(node, at: now)
+        }
+        guard silence >= Self.pingAfter, now - link.pingedAt >= Self.pingAfter else { return [] }
+        let number = pingNext
+        pingNext &+= 1
+        peers[node]?.link?.pingedAt = now
+        peers[node]?.link?.ping = (number, now)
+        return [.ping(link.connection, number)]
+    }
+
+    private mutating func judge(_ peer: Peer, of node: NodeID, at now: Instant) -> [Action] {
+        guard let lostAt = peer.lostAt, let last = peer.last, now >= accusesFrom, now - lostAt >= Self.deadAfter else {
+            return []
+        }
+        if let askedAt = peer.askedAt {
+            return now - askedAt >= Self.witnessTime ? giveUp(node) : []
+        }
+        let witnesses = peers.filter { other, peer in
+            guard other != node, let link = peer.link else { return false }
+            return now - link.heardAt < Self.suspectAfter
+        }
+        guard !witnesses.isEmpty else { return giveUp(node) }
+        peers[node]?.askedAt = now
+        return witnesses.keys.sorted().prefix(Self.witnessesMax).map { .ask($0, about: last) }
+    }
+
+    private mutating func giveUp(_ node: NodeID) -> [Action] {
+        guard let last = peers[node]?.last else { return [] }
+        peers[node]?.last = nil
+        peers[node]?.lostAt = nil
+        peers[node]?.askedAt = nil
+        forgetIfUnused(node)
+        return [.dead(last)]
+    }
+}
+
+extension NodeInstance {
+    /// Whether another run of the same node is later. A provisional incarnation tells no order.
+    func isBefore(_ other: Self) -> Bool {
+        incarnation.isAssigned && other.incarnation.isAssigned && incarnation.rawValue < other.incarnation.rawValue
+    }
+}

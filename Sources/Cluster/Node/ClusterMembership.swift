@@ -1,0 +1,282 @@
+package import Logging
+package import MediaTypes
+package import Room
+internal import Wire
+
+/// Runs a node's ``Membership`` against the store: heartbeats, and the attaching of rooms.
+package actor ClusterMembership {
+    /// What the owner acts upon.
+    package enum Event: Sendable {
+        case viewChanged(ClusterView)
+        /// The store told of a room that was attached later than it began here.
+        case found(RoomName, RoomEntry)
+        /// The store does not know the node's rooms.
+        case attachAll
+    }
+
+    private static let tickInterval = Duration.milliseconds(100)
+    /// Attaches that are under way at once.
+    private static let attachesMax = 64
+
+    private var membership: Membership
+    private let store: any ClusterStore
+    private let file: ViewFile?
+    private let clock: RoomClock
+    private let logger: Logger
+    private let onEvent: @Sendable (Event) -> Void
+    private var sessions: [RoomName: RoomSession] = [:]
+    private var savedView: SavedView?
+    private var attaching = 0
+
+    package init(
+        _ configuration: ClusterConfiguration,
+        store: any ClusterStore,
+        clock: RoomClock = .system,
+        logger: Logger,
+        onEvent: @escaping @Sendable (Event) -> Void
+    ) throws(RecordTooLong) {
+        file = configuration.stateDirectory.map {
+            ViewFile(directory: $0, cluster: configuration.cluster, node: configuration.node)
+        }
+        var record = NodeRecord(state: .starting)
+        record.region = configuration.region
+        record.zone = configuration.zone
+        record.publicURL = configuration.publicURL
+        record.linkAddress = configuration.linkAddress
+        record.build = configuration.build
+        let saved = file?.load()
+        savedView = saved
+        membership = try Membership(
+            node: configuration.node,
+            record: record,
+            saved: saved,
+            seed: UInt64.random(in: .min ... .max),
+            at: clock.now().instant
+        )
+        self.store = store
+        self.clock = clock
+        self.logger = logger
+        self.onEvent = onEvent
+    }
+
+    private var now: Instant { clock.now().instant }
+
+    package var instance: NodeInstance { membership.instance }
+    package var view: ClusterView { membership.view }
+    package var placement: Placement { membership.placement }
+    package var record: NodeRecord { membership.record }
+    package var isStoreUp: Bool { membership.isStoreUp }
+    package var isFenced: Bool { membership.isFenced }
+    package var takesNewRooms: Bool { membership.takesNewRooms }
+    package var roomsWaiting: Int { membership.roomsWaiting }
+
+    // MARK: Time
+
+    /// Sends heartbeats and attaches rooms until the task is cancelled.
+    package func run() async {
+        while !Task.isCancelled {
+            tick()
+            guard (try? await Task.sleep(for: Self.tickInterval)) != nil else { return }
+        }
+    }
+
+    /// Returns when the node knows enough of the cluster to take clients, or did not learn it in time.
+    package func settle() async {
+        while !membership.isSettled(at: now) {
+            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { return }
+        }
+    }
+
+    private func tick() {
+        if let request = membership.nextRequest(at: now) {
+            Task { await perform(request) }
+        }
+        for room in membership.nextRooms(at: now) {
+            guard let session = sessions[room] else { continue }
+            Task { await attachAgain(room, session) }
+        }
+    }
+
+    private func perform(_ request: Membership.Request) async {
+        switch request {
+        case .enlist(let request):
+            let result: Result<NodeIncarnation, StoreError>
+            do throws(StoreError) { result = .success(try await store.enlist(request)) } catch {
+                result = .failure(error)
+            }
+            handle(membership.receivedEnlistment(result, at: now))
+            // The first heartbeat follows at once.
+            tick()
+        case .beat(let request):
+            let result: Result<BeatAnswer, StoreError>
+            do throws(StoreError) { result = .success(try await store.beat(request)) } catch {
+                result = .failure(error)
+            }
+            handle(membership.receivedBeat(result, at: now))
+        }
+    }
+
+    private func handle(_ events: [Membership.Event]) {
+        for event in events {
+            switch event {
+            case .enlisted:
+                logger.info("enlisted in the cluster", metadata: ["node": "\(membership.instance)"])
+                attachAll()
+            case .fenced:
+                logger.error(
+                    "A later start of a node with this name is in the cluster. This one takes no new rooms. Give every node a --node-name of its own, and stop one of the two.",
+                    metadata: ["node": "\(membership.instance)"]
+                )
+            case .storeChanged:
+                logger.warning("the cluster's store lost data: this node's rooms are told again")
+                attachAll()
+            case .storeLost(let error):
+                logger.warning("the cluster's store is away: calls go on", metadata: ["error": "\(error)"])
+            case .storeReturned: logger.notice("the cluster's store is back")
+            case .viewChanged:
+                onEvent(.viewChanged(membership.view))
+                save()
+            }
+        }
+    }
+
+    private func attachAll() {
+        onEvent(.attachAll)
+        membership.attachLater(sessions.keys, at: now)
+    }
+
+    private func save() {
+        let view = membership.savedView
+        guard let file, view != savedView else { return }
+        savedView = view
+        do {
+            try file.save(view)
+        } catch {
+            logger.warning(
+                "The view of the cluster could not be saved. Without it this node cannot find the others when it starts while the store is away. Make --state-dir a folder that the node may write to.",
+                metadata: ["error": "\(error)"]
+            )
+        }
+    }
+
+    // MARK: The node's record
+
+    package func setState(_ state: NodeRecord.State) {
+        var record = membership.record
+        record.state = state
+        set(record)
+    }
+
+    package func measured(_ measurements: NodeMeasurements) {
+        var record = membership.record
+        record.setLoad(measurements.load)
+        record.members = min(max(measurements.members, 0), Int(Int32.max))
+        record.rooms = min(max(measurements.rooms, 0), Int(Int32.max))
+        set(record)
+    }
+
+    /// Sets what is known only when the listeners are up.
+    package func setAddresses(link: String, publicURL: String, media: [String]) {
+        var record = membership.record
+        record.linkAddress = link
+        record.publicURL = publicURL
+        record.mediaAddresses = media
+        set(record)
+    }
+
+    private func set(_ record: NodeRecord) {
+        do throws(RecordTooLong) {
+            try membership.setRecord(record)
+        } catch {
+            logger.error(
+                "What this node tells the others of itself is too long. Shorten --region, --zone, --public-url or --cluster-link."
+            )
+        }
+    }
+
+    // MARK: Rooms
+
+    /// Tells the store of a room.
+    /// - Returns: `nil` when it does not answer in time. It is told later then.
+    package func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
+        sessions[room] = session
+        return await attachNow(room, session)
+    }
+
+    private func attachAgain(_ room: RoomName, _ session: RoomSession) async {
+        if let entry = await attachNow(room, session) { onEvent(.found(room, entry)) }
+    }
+
+    private func attachNow(_ room: RoomName, _ session: RoomSession) async -> RoomEntry? {
+        guard membership.instance.incarnation.isAssigned, !membership.isFenced, membership.isStoreUp,
+            attaching < Self.attachesMax
+        else {
+            membership.attachLater([room], at: now)
+            return nil
+        }
+        attaching += 1
+        defer { attaching -= 1 }
+        do throws(StoreError) {
+            let entry = try await store.attach(Attach(room: room, instance: membership.instance, session: session))
+            guard sessions[room] != nil else {
+                // The room ended meanwhile.
+                await leave(room)
+                return nil
+            }
+            return current(entry)
+        } catch {
+            if sessions[room] != nil { membership.attachLater([room], at: now) }
+            return nil
+        }
+    }
+
+    /// Without nodes that are gone: a newcomer would wait for them.
+    private func current(_ entry: RoomEntry) -> RoomEntry {
+        var entry = entry
+        entry.nodes = entry.nodes.filter { node, attachment in
+            guard let known = membership.view[node] else { return true }
+            let attached = NodeInstance(node: node, incarnation: attachment.incarnation)
+            return !known.isAbsent && !attached.isBefore(known.instance)
+        }
+        return entry
+    }
+
+    package func detach(_ room: RoomName) async {
+        guard sessions.removeValue(forKey: room) != nil else { return }
+        membership.roomEnded(room)
+        await leave(room)
+    }
+
+    private func leave(_ room: RoomName) async {
+        guard membership.instance.incarnation.isAssigned, membership.isStoreUp else { return }
+        _ = try? await store.detach(Detach(room: room, instance: membership.instance))
+    }
+
+    /// Removes runs of nodes that are gone from the node's rooms, so that newcomers do not look for them.
+    package func sweep(_ gone: [NodeID: NodeIncarnation]) async {
+        guard !sessions.isEmpty, membership.isStoreUp else { return }
+        do {
+            _ = try await store.sweep(Sweep(rooms: Array(sessions.keys), gone: gone))
+        } catch {
+            logger.debug("rooms were not swept", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Says goodbye to the store: the node takes no rooms, and has none.
+    package func leaveStore() async {
+        setState(.stopping)
+        membership.attachLater(EmptyCollection<RoomName>(), at: now)
+        let rooms = Array(sessions.keys)
+        sessions = [:]
+        await withTaskGroup(of: Void.self) { group in
+            for (index, room) in rooms.enumerated() {
+                if index >= Self.attachesMax { await group.next() }
+                group.addTask { await self.leave(room) }
+            }
+        }
+        guard membership.instance.incarnation.isAssigned,
+            let request = membership.nextRequest(at: now + Membership.period)
+        else { return }
+        await perform(request)
+    }
+}

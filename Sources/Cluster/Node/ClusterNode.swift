@@ -1,0 +1,340 @@
+package import Logging
+package import MediaTypes
+package import Room
+import Synchronization
+internal import Wire
+
+/// A node of a cluster: its membership, its links, and its rooms' part in those of other nodes.
+///
+/// Start it in this order: ``init(_:store:security:clock:logger:)`` and ``settle()``, from which ``media`` is known; then the
+/// rooms, with ``rooms`` as their cluster; then ``start(_:answer:)``.
+package final class ClusterNode: Sendable {
+    /// Answers a question that is not about channels; `nil` when it cannot.
+    package typealias Answerer = @Sendable (LinkRequest, _ from: NodeIncarnation) async -> [UInt8]?
+
+    private struct State {
+        var view = ClusterView()
+        var isStoreUp = false
+        var instance: NodeInstance
+        var record = NodeRecord(state: .starting)
+        var answerer: Answerer?
+        /// Nodes that are told of this node's channels while the store is away.
+        var keepers: Set<NodeID> = []
+        var onLeft: (@Sendable (NodeIncarnation) -> Void)?
+        var mediaOfNode: [NodeID: NodeIncarnation] = [:]
+        var storeDownSeconds = 0
+        var seconds: UInt64 = 0
+    }
+
+    /// Another node as operators see it.
+    package struct Neighbour: Hashable, Sendable {
+        package var member: ClusterView.Member
+        /// `nil` without a common channel.
+        package var link: LinkTable.Status?
+    }
+
+    /// Without a link, one is awaited so long to ask a node for the holders of a channel.
+    private static let linkPatience = Duration.milliseconds(250)
+    private static let holdersTimeout = Duration.milliseconds(300)
+    /// The store counts as away for the rooms' directory after so long.
+    private static let storeDownSecondsMin = 2
+    /// How often others are told of channels while the store is away.
+    private static let keepSeconds = 5
+    private static let sweepSeconds: UInt64 = 3_600
+
+    package let configuration: ClusterConfiguration
+    private let membership: ClusterMembership
+    private let clusterRooms: ClusterRooms
+    private let links: NodeLinks
+    /// The incarnation of this start, in the locations and identifiers of its members.
+    package let media: NodeIncarnation
+    private let logger: Logger
+    private let state: Mutex<State>
+    private let tasks = Mutex<[Task<Void, Never>]>([])
+
+    /// Joins the cluster, as far as the store answers: an incarnation and the other nodes, or what is known of them from an
+    /// earlier run. It takes three seconds at most.
+    /// - Throws: ``RecordTooLong`` when the configuration's names and addresses are too long together.
+    package init(
+        _ configuration: ClusterConfiguration,
+        store: any ClusterStore,
+        security: LinkSecurity,
+        clock: RoomClock = .system,
+        logger: Logger
+    ) async throws(RecordTooLong) {
+        let (events, continuation) = AsyncStream.makeStream(
+            of: ClusterMembership.Event.self,
+            bufferingPolicy: .bufferingNewest(65_536)
+        )
+        let membership = try ClusterMembership(configuration, store: store, clock: clock, logger: logger) {
+            continuation.yield($0)
+        }
+        let run = Task { await membership.run() }
+        await membership.settle()
+        let instance = await membership.instance
+        self.configuration = configuration
+        self.membership = membership
+        media = instance.incarnation
+        let hello = LinkHello(cluster: configuration.cluster, instance: instance, media: media)
+        links = await NodeLinks(own: hello, security: security, clock: clock, logger: logger)
+        let directory = Directory()
+        clusterRooms = ClusterRooms(own: configuration.node, links: links, directory: directory, clock: clock)
+        self.logger = logger
+        state = Mutex(State(instance: instance))
+        directory.node.withLock { $0 = Weak(self) }
+        let follow = Task { [weak self] in
+            for await event in events { await self?.take(event) }
+        }
+        tasks.withLock { $0 = [run, follow] }
+        await take(.viewChanged(membership.view))
+    }
+
+    /// What rooms use.
+    package var rooms: any RoomCluster { clusterRooms }
+
+    // MARK: Life
+
+    /// Opens the link listener and begins to work with the other nodes.
+    /// - Parameters:
+    ///   - rooms: made with ``rooms``.
+    ///   - measure: called about once a second.
+    ///   - onLeft: a run of a node is gone, by its incarnation in locations.
+    ///   - answer: answers questions of other nodes.
+    /// - Throws: the system's error when the listener's address cannot be used.
+    package func start(
+        _ rooms: Rooms,
+        measure: @escaping @Sendable () async -> NodeMeasurements,
+        onLeft: @escaping @Sendable (NodeIncarnation) -> Void,
+        answer: @escaping Answerer
+    ) async throws {
+        clusterRooms.attach(rooms)
+        state.withLock {
+            $0.answerer = answer
+            $0.onLeft = onLeft
+        }
+        let port = try await links.start(host: configuration.linkHost, port: configuration.linkPort, delegate: self)
+        logger.info("link listener", metadata: ["address": "\(configuration.linkAddress)", "port": "\(port)"])
+        let ticks = Task { [weak self] in
+            while (try? await Task.sleep(for: .seconds(1))) != nil {
+                guard let self else { return }
+                await tick(await measure())
+            }
+        }
+        tasks.withLock { $0.append(ticks) }
+    }
+
+    /// Sets whether the node takes new rooms, for the other nodes.
+    package func setState(_ state: NodeRecord.State) async { await membership.setState(state) }
+
+    /// Sets the addresses that are known when the listeners are up.
+    package func setAddresses(publicURL: String, media: [String]) async {
+        await membership.setAddresses(link: configuration.linkAddress, publicURL: publicURL, media: media)
+    }
+
+    /// Tells the others that the node stops. Its rooms have ended before.
+    package func stop() async {
+        await membership.leaveStore()
+        clusterRooms.shutdown()
+        await links.stop()
+        for task in tasks.withLock({ $0 }) { task.cancel() }
+    }
+
+    private func tick(_ measurements: NodeMeasurements) async {
+        await membership.measured(measurements)
+        clusterRooms.tick()
+        let isStoreUp = await membership.isStoreUp
+        let (instance, record) = (await membership.instance, await membership.record)
+        let (downSeconds, seconds) = state.withLock { state in
+            state.isStoreUp = isStoreUp
+            state.instance = instance
+            state.record = record
+            state.storeDownSeconds = isStoreUp ? 0 : state.storeDownSeconds + 1
+            state.seconds &+= 1
+            return (state.storeDownSeconds, state.seconds)
+        }
+        if downSeconds >= Self.storeDownSecondsMin {
+            if (downSeconds - Self.storeDownSecondsMin) % Self.keepSeconds == 0 { await tellKeepers() }
+        } else {
+            releaseKeepers()
+        }
+        if seconds % Self.sweepSeconds == 0 { await sweepAbsent() }
+    }
+
+    private func sweepAbsent() async {
+        let gone = state.withLock { state in
+            state.view.members.filter(\.value.isAbsent).mapValues(\.instance.incarnation)
+        }
+        if !gone.isEmpty { await membership.sweep(gone) }
+    }
+
+    private func take(_ event: ClusterMembership.Event) async {
+        switch event {
+        case .viewChanged(let view):
+            state.withLock { $0.view = view }
+            links.setAddresses(view.members.values.map { ($0.instance, $0.record.linkAddress) })
+        case .found(let room, let entry):
+            if let channel = ChannelName(room.rawValue) { clusterRooms.found(channel, entry) }
+        case .attachAll: break
+        }
+    }
+
+    // MARK: Without the store
+
+    /// Tells the nodes that others ask of this node's channels.
+    private func tellKeepers() async {
+        let placement = await membership.placement
+        var channels: [NodeID: [ChannelName]] = [:]
+        for channel in clusterRooms.sessions.keys {
+            guard let room = RoomName(rawValue: channel.value) else { continue }
+            for node in placement.nodes(for: room) where node.node != configuration.node {
+                channels[node.node, default: []].append(channel)
+            }
+        }
+        let keepers = Set(channels.keys)
+        let added = state.withLock { state in
+            let added = keepers.subtracting(state.keepers)
+            state.keepers.formUnion(keepers)
+            return added
+        }
+        for node in added { links.want(node) }
+        for (node, kept) in channels { _ = links.send(ChannelMessage.keep(kept).encoded(), to: node) }
+    }
+
+    private func releaseKeepers() {
+        let keepers = state.withLock { state in
+            defer { state.keepers = [] }
+            return state.keepers
+        }
+        for node in keepers { links.release(node) }
+    }
+
+    fileprivate func holders(of channel: ChannelName) async -> Set<NodeID> {
+        guard let room = RoomName(rawValue: channel.value) else { return [] }
+        let asked = await membership.placement.nodes(for: room).map(\.node).filter { $0 != configuration.node }
+        let request = LinkRequest(kind: .holders, body: Array(channel.value.utf8))
+        return await withTaskGroup(of: Set<NodeID>.self) { group in
+            for node in asked {
+                group.addTask { [self] in await holders(request, node) }
+            }
+            return await group.reduce(into: []) { $0.formUnion($1) }
+        }
+    }
+
+    private func holders(_ request: LinkRequest, _ node: NodeID) async -> Set<NodeID> {
+        links.want(node)
+        defer { links.release(node) }
+        let end = ContinuousClock.now + Self.linkPatience
+        while true {
+            do throws(LinkRequestError) {
+                let answer = try await links.ask(request, of: node, within: Self.holdersTimeout)
+                let names = String(decoding: answer, as: UTF8.self).split(separator: "\n")
+                return Set(names.prefix(ClusterView.nodesMax).compactMap { NodeID(rawValue: String($0)) })
+            } catch {
+                guard error == .noLink, .now < end else { return [] }
+            }
+            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { return [] }
+        }
+    }
+
+    // MARK: Other nodes
+
+    /// Asks the node of a location.
+    package func ask(
+        _ request: LinkRequest,
+        of media: NodeIncarnation,
+        within duration: Duration
+    ) async throws(LinkRequestError) -> [UInt8] {
+        let node = state.withLock { state in state.mediaOfNode.first { $0.value == media }?.key }
+        guard let node else { throw .noLink }
+        return try await links.ask(request, of: node, within: duration)
+    }
+
+    /// The record of the node of a location, or of any node by name.
+    package func record(of media: NodeIncarnation) -> NodeRecord? {
+        state.withLock { state in
+            guard let node = state.mediaOfNode.first(where: { $0.value == media })?.key else {
+                return state.view.members.values.first { $0.instance.incarnation == media }?.record
+            }
+            return state.view[node]?.record
+        }
+    }
+
+    /// The nodes that are known to have a channel, this one included.
+    package func holders(ofKnown channel: ChannelName) -> [NodeID] { clusterRooms.holders(of: channel) }
+
+    package var own: ClusterView.Member {
+        state.withLock { ClusterView.Member(instance: $0.instance, record: $0.record) }
+    }
+    package var isStoreUp: Bool { state.withLock { $0.isStoreUp } }
+    package var linkCounters: LinkCounters { links.counters }
+    package var roomCounters: ClusterRoomsCounters { clusterRooms.counters }
+    package var channelCount: Int { clusterRooms.channelCount }
+
+    package var neighbours: [Neighbour] {
+        let status = links.status
+        return state.withLock { state in
+            state.view.members.values.sorted { $0.instance.node < $1.instance.node }
+                .map { Neighbour(member: $0, link: status[$0.instance.node]) }
+        }
+    }
+}
+
+// MARK: - Links
+
+extension ClusterNode: LinkDelegate {
+    package func linkUp(_ node: NodeID, hello: LinkHello) {
+        state.withLock { $0.mediaOfNode[node] = hello.media }
+        clusterRooms.linkUp(node, media: hello.media)
+    }
+
+    package func linkDown(_ node: NodeID) { clusterRooms.linkDown(node) }
+
+    package func linkDead(_ instance: NodeInstance) {
+        clusterRooms.left(instance.node)
+        let (media, onLeft) = state.withLock { ($0.mediaOfNode.removeValue(forKey: instance.node), $0.onLeft) }
+        if let media { onLeft?(media) }
+        Task { [membership] in await membership.sweep([instance.node: instance.incarnation]) }
+    }
+
+    package func received(_ message: [UInt8], from node: NodeID) { clusterRooms.received(message, from: node) }
+
+    package func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]? {
+        if request.kind == .holders {
+            guard let channel = ChannelName(String(decoding: request.body, as: UTF8.self)) else { return nil }
+            return Array(clusterRooms.holders(of: channel).map(\.rawValue).joined(separator: "\n").utf8)
+        }
+        let (answerer, media) = state.withLock { ($0.answerer, $0.mediaOfNode[node]) }
+        guard let answerer, let media else { return nil }
+        return await answerer(request, media)
+    }
+}
+
+// MARK: - The directory
+
+/// The directory of a node's rooms. It exists before the node is complete.
+private final class Directory: ChannelDirectory {
+    let node = Mutex<Weak?>(nil)
+
+    func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
+        await node.withLock { $0?.node }?.attach(room, session: session)
+    }
+
+    func detach(_ room: RoomName) async { await node.withLock { $0?.node }?.detach(room) }
+
+    func holders(of channel: ChannelName) async -> Set<NodeID> {
+        await node.withLock { $0?.node }?.holders(of: channel) ?? []
+    }
+}
+
+private struct Weak: Sendable {
+    weak let node: ClusterNode?
+    init(_ node: ClusterNode) { self.node = node }
+}
+
+extension ClusterNode {
+    fileprivate func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
+        await membership.attach(room, session: session)
+    }
+
+    fileprivate func detach(_ room: RoomName) async { await membership.detach(room) }
+}

@@ -1,0 +1,95 @@
+import Cluster
+import MediaTypes
+import Metrics
+import Wire
+
+/// The cluster in a scrape.
+struct ClusterMetrics: Sendable {
+    let isStoreUp: Bool
+    let own: ClusterView.Member
+    let neighbours: [ClusterNode.Neighbour]
+    let links: LinkCounters
+    let rooms: ClusterRoomsCounters
+    let channels: Int
+
+    init(_ cluster: ClusterNode) {
+        isStoreUp = cluster.isStoreUp
+        own = cluster.own
+        neighbours = cluster.neighbours
+        links = cluster.linkCounters
+        rooms = cluster.roomCounters
+        channels = cluster.channelCount
+    }
+
+    func add(to page: inout MetricsPage) {
+        page.addGauge(
+            "nagare_cluster_store_up",
+            help: "Whether the cluster's store answered the last heartbeat.",
+            isStoreUp ? 1 : 0
+        )
+        page.addGauge(
+            "nagare_cluster_incarnation",
+            help: "The number of this start of the node in the cluster.",
+            Int(own.instance.incarnation.rawValue)
+        )
+        page.addGauge("nagare_cluster_channels", help: "Channels of this node in the cluster.", channels)
+        for state in NodeRecord.State.allCases {
+            page.addGauge(
+                "nagare_cluster_nodes",
+                help: "The other nodes by what the store tells of them, without those that are absent.",
+                labels: [MetricLabel("state", state.rawValue)],
+                neighbours.filter { $0.member.record.state == state && !$0.member.isAbsent }.count
+            )
+        }
+        page.addGauge(
+            "nagare_cluster_nodes_absent",
+            help: "The other nodes without a heartbeat for six seconds.",
+            neighbours.filter(\.member.isAbsent).count
+        )
+        for state in LinkTable.Status.State.allCases {
+            page.addGauge(
+                "nagare_cluster_links",
+                help: "Control links to other nodes.",
+                labels: [MetricLabel("state", state.rawValue)],
+                neighbours.filter { $0.link?.state == state }.count
+            )
+        }
+        for neighbour in neighbours {
+            guard let roundTrip = neighbour.link?.roundTrip else { continue }
+            page.addGauge(
+                "nagare_cluster_link_rtt_seconds",
+                help: "The round trip of the control link, at its last ping.",
+                labels: [MetricLabel("node", neighbour.member.instance.node.rawValue)],
+                roundTrip.seconds
+            )
+        }
+        let counts: [(String, String, UInt64)] = [
+            ("nagare_cluster_link_frames_sent_total", "Frames sent over control links.", links.framesSent),
+            ("nagare_cluster_link_sent_bytes_total", "Bytes sent over control links.", links.bytesSent),
+            ("nagare_cluster_link_frames_received_total", "Frames received over control links.", links.framesReceived),
+            (
+                "nagare_cluster_link_strangers_total",
+                "Connections to the link listener or from it that ended before both nodes knew each other.",
+                links.strangers
+            ),
+            ("nagare_cluster_link_malformed_total", "Links closed for bytes that are no message.", links.malformed),
+            ("nagare_cluster_link_overflows_total", "Links closed because too much waited.", links.overflows),
+            ("nagare_cluster_links_up_total", "Links that came up.", links.linksUp),
+            ("nagare_cluster_links_down_total", "Links that were lost or closed.", links.linksDown),
+            (
+                "nagare_cluster_nodes_given_up_total", "Nodes that were given up with all their members.",
+                links.nodesDead
+            ),
+            ("nagare_cluster_messages_sent_total", "Messages about channels that were sent.", rooms.sent),
+            ("nagare_cluster_messages_unsent_total", "Messages about channels without a link.", rooms.unsent),
+            ("nagare_cluster_messages_received_total", "Messages about channels that were received.", rooms.received),
+            ("nagare_cluster_messages_malformed_total", "Messages that were not understood.", rooms.malformed),
+            (
+                "nagare_cluster_messages_overflowed_total",
+                "Messages that a channel did not take in time; the channel is told again.",
+                rooms.overflows
+            ),
+        ]
+        for (name, help, value) in counts { page.addCounter(name, help: help, value) }
+    }
+}

@@ -1,0 +1,79 @@
+import Cluster
+import Logging
+import MediaTypes
+import Room
+import ServiceLifecycle
+
+/// A node's part in its cluster, from the start of the listeners to the end of the rooms.
+struct ClusterService: Service {
+    let cluster: ClusterNode
+    let rooms: Rooms
+    let status: NodeStatus
+    let settings: ClusterSettings
+    /// A run of a node is gone.
+    let onLeft: @Sendable (NodeIncarnation) -> Void
+    let answer: ClusterNode.Answerer
+
+    /// Joins the cluster that the settings name; `nil` for a node on its own.
+    static func join(
+        _ settings: ClusterSettings?,
+        security: LinkSecurity?,
+        logger: Logger
+    ) async throws(StartupError) -> ClusterNode? {
+        guard let settings, let security else { return nil }
+        let store: RedisStore
+        do throws(RedisEndpointError) {
+            store = try RedisStore(
+                settings.store,
+                cluster: settings.name,
+                certificateAuthority: settings.storeAuthority,
+                logger: logger
+            )
+        } catch {
+            throw .system("\(error) Check --cluster-store-ca.")
+        }
+        do throws(RecordTooLong) {
+            return try await ClusterNode(
+                settings.configuration(build: BuildInformation.version),
+                store: store,
+                security: security,
+                logger: logger
+            )
+        } catch {
+            throw .usage("--region, --zone, --public-url and --cluster-announce are too long together: shorten them.")
+        }
+    }
+
+    func run() async throws {
+        do {
+            try await cluster.start(rooms, measure: measure, onLeft: onLeft, answer: answer)
+        } catch {
+            throw StartupError.system(
+                "The links of the cluster cannot listen at --cluster-link \(settings.link): \(error). Choose another port, or an "
+                    + "address of this machine."
+            )
+        }
+        try? await gracefulShutdown()
+        await cluster.stop()
+    }
+
+    private var measure: @Sendable () async -> NodeMeasurements {
+        { [cluster, rooms, status] in
+            await cluster.setState(status.clusterState)
+            let counts = await rooms.counts
+            return NodeMeasurements(
+                load: rooms.load,
+                members: counts.publishers + counts.viewers,
+                rooms: counts.channels
+            )
+        }
+    }
+}
+
+extension NodeStatus {
+    /// What the other nodes are told.
+    var clusterState: NodeRecord.State {
+        if isReady { return .ready }
+        return isDraining ? .draining : .starting
+    }
+}

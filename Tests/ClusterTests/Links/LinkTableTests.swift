@@ -1,0 +1,191 @@
+import MediaTypes
+import TestSupport
+import Testing
+import Wire
+
+@testable import Cluster
+
+@Suite(.timeLimit(.minutes(30)))
+struct LinkTableTests {
+    private let a = NodeID(rawValue: "a")!
+    private let b = NodeID(rawValue: "b")!
+    private let c = NodeID(rawValue: "c")!
+
+    /// Three nodes, each with a link to both others.
+    private func mesh(seed: UInt64 = 1) -> LinkWorld {
+        var world = LinkWorld(["a", "b", "c"], seed: seed)
+        for one in [a, b, c] { for other in [a, b, c] where other != one { world.want(one, other) } }
+        world.advance(by: .seconds(2))
+        return world
+    }
+
+    private func isWhole(_ world: LinkWorld) -> Bool {
+        world.nodes.values.allSatisfy { $0.up.count == world.nodes.count - 1 }
+    }
+
+    @Test(arguments: 0..<20) func `nodes that dial each other keep one connection`(_ seed: UInt64) {
+        let world = mesh(seed: seed)
+        #expect(isWhole(world))
+        for node in world.nodes.values { #expect(node.connections.count == 2 && node.dead.isEmpty) }
+    }
+
+    @Test func `a killed node is dead within three seconds, and its next run is linked at once`() {
+        var world = mesh()
+        let instance = world.nodes[b]!.hello.instance
+        world.kill(b)
+        world.advance(by: .seconds(3))
+        for node in [a, c] { #expect(world.nodes[node]!.dead == [instance]) }
+        world.start(b)
+        for other in [a, c] { world.want(b, other) }
+        world.advance(by: .seconds(1))
+        #expect(isWhole(world))
+        for node in [a, c] { #expect(world.nodes[node]!.dead == [instance]) }
+    }
+
+    @Test func `a node that restarts quickly is dead once, with its earlier run`() {
+        var world = mesh()
+        let instance = world.nodes[b]!.hello.instance
+        world.kill(b)
+        world.advance(by: .milliseconds(400))
+        world.start(b)
+        world.advance(by: .seconds(3))
+        for node in [a, c] { #expect(world.nodes[node]!.dead == [instance]) }
+        for node in [a, c] { #expect(world.nodes[node]!.up[b]?.instance == world.nodes[b]!.hello.instance) }
+    }
+
+    @Test(arguments: [false, true]) func `a cut link does not make a node dead that a third one hears`(_ isOneWay: Bool)
+    {
+        var world = mesh()
+        world.cut(a, b)
+        if !isOneWay { world.cut(b, a) }
+        world.advance(by: .seconds(20))
+        for node in [a, b, c] { #expect(world.nodes[node]!.dead.isEmpty) }
+        #expect(world.nodes[c]!.up.count == 2)
+        if !isOneWay { #expect(world.nodes[a]!.up[b] == nil && world.nodes[b]!.up[a] == nil) }
+        world.heal()
+        world.advance(by: .seconds(5))
+        #expect(isWhole(world))
+    }
+
+    @Test func `both sides of a split give each other up, and are linked again within five seconds of its end`() {
+        var world = mesh()
+        world.isolate([b])
+        world.advance(by: .seconds(8))
+        #expect(world.nodes[a]!.dead.map(\.node) == [b])
+        #expect(Set(world.nodes[b]!.dead.map(\.node)) == [a, c])
+        #expect(world.nodes[a]!.up[c] != nil)
+        world.heal()
+        world.advance(by: .seconds(5))
+        #expect(isWhole(world))
+    }
+
+    @Test func `a node that stood still accuses nobody when it goes on`() {
+        var world = mesh()
+        world.freeze(b, for: .seconds(10))
+        world.advance(by: .seconds(9))
+        for node in [a, c] { #expect(world.nodes[node]!.dead.map(\.node) == [b]) }
+        world.advance(by: .seconds(6))
+        #expect(world.nodes[b]!.dead.isEmpty)
+        #expect(isWhole(world))
+    }
+
+    @Test func `a link is silent for three seconds before it is closed`() {
+        var world = mesh()
+        world.freeze(b, for: .milliseconds(2_500))
+        world.advance(by: .seconds(5))
+        for node in [a, b, c] { #expect(world.nodes[node]!.dead.isEmpty) }
+        #expect(isWhole(world))
+    }
+
+    @Test func `a stranger, another cluster and a second node of the same name are refused`() {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        var other = hello("b", 2)
+        other.cluster = ClusterName(rawValue: "other")!
+        #expect(table.connected(id(1), to: other, isDialedHere: false, at: now) == [.close(id(1), .incompatible)])
+        other = hello("b", 2)
+        other.versions = 7...8
+        #expect(table.connected(id(2), to: other, isDialedHere: false, at: now) == [.close(id(2), .incompatible)])
+        #expect(table.connected(id(3), to: hello("a", 3), isDialedHere: false, at: now) == [.close(id(3), .ownName)])
+        #expect(table.connected(id(4), to: hello("b", 1), isDialedHere: false, at: now) == [.close(id(4), .ownName)])
+        #expect(table.connected(id(5), to: hello("b", 2), isDialedHere: false, at: now) == [.up(hello("b", 2), id(5))])
+        #expect(table.connected(id(6), to: hello("c", 2), isDialedHere: false, at: now) == [.close(id(6), .ownName)])
+    }
+
+    @Test func `an earlier run does not replace a later one`() {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        _ = table.connected(id(1), to: hello("b", 5), isDialedHere: false, at: now)
+        #expect(table.connected(id(2), to: hello("b", 4), isDialedHere: false, at: now) == [.close(id(2), .replaced)])
+        let later = table.connected(id(3), to: hello("b", 6), isDialedHere: false, at: now)
+        #expect(
+            later == [
+                .close(id(1), .replaced), .down(b), .dead(hello("b", 5).instance), .up(hello("b", 6), id(3)),
+            ]
+        )
+        // The end of the first connection is no news.
+        #expect(table.disconnected(id(1), at: now).isEmpty)
+    }
+
+    @Test func `a node that says that it stops is gone at once`() {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        _ = table.connected(id(1), to: hello("b", 5), isDialedHere: false, at: now)
+        let actions = table.disconnected(id(1), isStopping: true, at: now)
+        #expect(actions == [.down(b), .dead(hello("b", 5).instance)])
+        #expect(table.tick(at: now + .seconds(10)).isEmpty)
+    }
+
+    @Test func `what an unknown connection says does nothing`() {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        table.heard(id(9), at: now)
+        table.pong(1, over: id(9), at: now)
+        table.witnessed(hello("b", 1).instance, isHeard: true, at: now)
+        #expect(table.disconnected(id(9), at: now).isEmpty)
+        table.dialFailed(b, at: now)
+        table.release(b)
+        #expect(table.status(at: now).isEmpty)
+    }
+
+    private let now = Instant(nanoseconds: 1_000)
+    private func id(_ number: UInt64) -> LinkTable.ConnectionID { LinkTable.ConnectionID(rawValue: number) }
+    private func hello(_ name: String, _ number: UInt32) -> LinkHello {
+        let incarnation = NodeIncarnation(rawValue: number)!
+        return LinkHello(
+            cluster: ClusterName(rawValue: "t")!,
+            instance: NodeInstance(node: NodeID(rawValue: name)!, incarnation: incarnation),
+            media: incarnation
+        )
+    }
+
+    /// Nodes stop, restart, stand still and lose links. Ten seconds after everything is well again each has a link to every
+    /// other one, and nobody was given up that ran and was heard by somebody.
+    @Test(arguments: 0..<100) func `links are whole again after faults`(_ seed: UInt64) {
+        var world = LinkWorld(["a", "b", "c", "d", "e"], seed: seed)
+        let ids = world.nodes.keys.sorted()
+        for one in ids { for other in ids where other != one { world.want(one, other) } }
+        world.advance(by: .seconds(2))
+        for _ in 0..<25 {
+            let one = ids.randomElement(using: &world.generator)!
+            let other = ids.randomElement(using: &world.generator)!
+            switch Int.random(in: 0..<7, using: &world.generator) {
+            case 0: if world.nodes[one]!.isRunning { world.kill(one) }
+            case 1, 2:
+                guard !world.nodes[one]!.isRunning else { break }
+                world.start(one)
+                for peer in ids where peer != one { world.want(one, peer) }
+            case 3: world.freeze(one, for: .milliseconds(Int.random(in: 100...6_000, using: &world.generator)))
+            case 4, 5: if one != other { world.cut(one, other) }
+            default: world.heal()
+            }
+            world.advance(by: .milliseconds(Int.random(in: 0...3_000, using: &world.generator)))
+        }
+        world.heal()
+        for id in ids where !world.nodes[id]!.isRunning {
+            world.start(id)
+            for peer in ids where peer != id { world.want(id, peer) }
+        }
+        world.advance(by: .seconds(16))
+        for (id, node) in world.nodes {
+            #expect(node.up.count == ids.count - 1, "\(id)")
+            for (other, hello) in node.up { #expect(hello.instance == world.nodes[other]!.hello.instance) }
+        }
+    }
+}
