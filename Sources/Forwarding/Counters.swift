@@ -32,6 +32,11 @@ public enum DropReason: Int, Sendable, CaseIterable {
     case expiredInSendQueue
     /// A packet of data channels that is broken or of no association.
     case malformedSCTP
+    /// A datagram of a link between nodes that is broken, or has a broken message.
+    case malformedRelay
+    /// Of no link that there is, or not from the address of the link's other end.
+    case relayUnknownLink, relayAddress
+    case relayAuthentication, relayReplay
 
     /// The `reason` label in the metrics.
     public var label: String {

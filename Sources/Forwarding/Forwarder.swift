@@ -16,6 +16,7 @@ public final class Forwarder {
     /// Received streams of all peers and mirrors.
     var streams = StreamRegistry()
     let relays = RelayTable()
+    let nodeLinks: NodeLinkTable
     /// The memory of all peers' data channels.
     let dataBudget = DataBudget()
     /// What packets to all peers are made with.
@@ -42,6 +43,11 @@ public final class Forwarder {
             preconditionFailure("the backend \(configuration.srtpBackend.rawValue) is available")
         }
         sending = SendResources(engine: engine)
+        nodeLinks = NodeLinkTable(
+            engine: engine,
+            wallAtZero: configuration.unixNanosecondsAtZero,
+            random: configuration.random
+        )
     }
 
     var historyBytesMax: Int { configuration.historyBytesMax }
@@ -150,14 +156,16 @@ public final class Forwarder {
 
     /// When `handleTimeout` is due.
     public var nextDeadline: Instant? {
-        guard let turn else { return schedule.nextDeadline }
-        return earliest(schedule.nextDeadline, turn.nextDeadline)
+        let next = earliest(schedule.nextDeadline, nodeLinks.nextDeadline)
+        guard let turn else { return next }
+        return earliest(next, turn.nextDeadline)
     }
 
     /// Does everything that is due.
     public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
         fanOutAll(at: now, into: batch)
         turn?.handleTimeout(at: now)
+        nodeLinks.handleTimeout(at: now)
         while let id = schedule.firstSendDue(at: now) {
             guard let peer = peer(id) else {
                 schedule.setSendTime(of: id, to: nil)
@@ -180,6 +188,7 @@ public final class Forwarder {
     public func endTurn(at now: Instant, into batch: DatagramBatch) {
         fanOutAll(at: now, into: batch)
         schedule.serveDirty { service($0, at: now, into: batch) }
+        nodeLinks.endTurn(at: now)
         completeBatch()
     }
 

@@ -12,6 +12,9 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
     case tooManySlots(limit: Int)
     case unknownLocation(MediaLocation)
     case unknownLink(LinkID)
+    case tooManyNodeLinks(limit: Int)
+    /// The other end cannot be sent to: its version is not ours, or no address of it can be reached from here.
+    case linkFailed(MediaLocation)
     case tooManyPeers(limit: Int)
     case tooManyMirrors(limit: Int)
     case transportSetupFailed
@@ -28,6 +31,13 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
             "The peer's slots had \(limit) SSRCs out of order, which is the limit; it must join again."
         case .unknownLocation(let location): "There is no media loop \(location) here."
         case .unknownLink(let link): "There is no link \(link.rawValue) from this loop."
+        case .tooManyNodeLinks(let limit):
+            "This loop has links to \(limit) loops of other nodes, which is its limit; use fewer or larger nodes."
+        case .linkFailed(let location):
+            """
+            There is no media link to \(location): it must have an address of a family that this loop listens on, and run a \
+            version of the server that this one can talk to.
+            """
         case .tooManyPeers(let limit): "This loop carries \(limit) peers, which is its limit."
         case .tooManyMirrors(let limit): "This loop plays \(limit) tracks of other loops, which is its limit."
         case .transportSetupFailed: "The DTLS transport could not be set up; the machine may be out of memory."

@@ -197,7 +197,7 @@ struct PacketCipher: BitwiseCopyable {
 
     // MARK: - Primitives
 
-    private static let gcmTagBytes = 16
+    private static let gcmTagBytes = unsafe GCMKey.tagBytes
     /// A copy of the ten tag bytes, made before the packet changes.
     private typealias HMACTag = InlineArray<10, UInt8>
 
@@ -225,30 +225,16 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         var vector = initializationVector(ssrc: ssrc, index: index)
         return unsafe withUnsafeBytes(of: &vector) { nonce in
-            if let multiBuffer = unsafe multiBuffer {
-                unsafe nagare_imb_gcm_seal(
-                    multiBuffer.pointee.manager,
-                    context,
-                    nonce.baseAddress,
-                    associated,
-                    associatedLength,
-                    plain,
-                    cipher,
-                    length,
-                    tag
-                )
-                return true
-            }
-            return unsafe nagare_GCM_seal(
-                context,
-                nonce.baseAddress,
+            guard let nonce = nonce.baseAddress else { return false }
+            return unsafe GCMKey(context, multiBuffer).seal(
+                nonce,
                 associated,
-                Int32(truncatingIfNeeded: associatedLength),
+                associatedLength,
                 plain,
                 cipher,
-                Int32(truncatingIfNeeded: length),
-                tag
-            ) == 1
+                length,
+                tag: tag
+            )
         }
     }
 
@@ -263,29 +249,15 @@ struct PacketCipher: BitwiseCopyable {
     ) -> Bool {
         var vector = initializationVector(ssrc: ssrc, index: index)
         return unsafe withUnsafeBytes(of: &vector) { nonce in
-            if let multiBuffer = unsafe multiBuffer {
-                return unsafe nagare_imb_gcm_open(
-                    multiBuffer.pointee.manager,
-                    context,
-                    nonce.baseAddress,
-                    associated,
-                    associatedLength,
-                    bytes,
-                    bytes,
-                    length,
-                    tag
-                )
-            }
-            return unsafe nagare_GCM_open(
-                context,
-                nonce.baseAddress,
+            guard let nonce = nonce.baseAddress else { return false }
+            return unsafe GCMKey(context, multiBuffer).open(
+                nonce,
                 associated,
-                Int32(truncatingIfNeeded: associatedLength),
+                associatedLength,
                 bytes,
-                bytes,
-                Int32(truncatingIfNeeded: length),
-                tag
-            ) == 1
+                length,
+                tag: tag
+            )
         }
     }
 
@@ -358,30 +330,20 @@ struct PacketCipher: BitwiseCopyable {
         _ direction: Direction,
         _ multiBuffer: UnsafeMutablePointer<MultiBuffer>?
     ) -> OpaquePointer? {
+        guard profile == .aes128CMHMACSHA1 else {
+            return unsafe GCMKey(key, count: profile.keyLength, direction, multiBuffer)?.context
+        }
         if let manager = unsafe multiBuffer?.pointee.manager {
-            return unsafe profile == .aes128CMHMACSHA1
-                ? nagare_imb_create_ctr_key(manager, key, profile.keyLength)
-                : nagare_imb_create_gcm_key(manager, key, profile.keyLength)
+            return unsafe nagare_imb_create_ctr_key(manager, key, profile.keyLength)
         }
         guard let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
-        let cipher =
-            switch profile {
-            case .aes128CMHMACSHA1: unsafe EVP_aes_128_ctr()
-            case .aeadAES128GCM: unsafe EVP_aes_128_gcm()
-            case .aeadAES256GCM: unsafe EVP_aes_256_gcm()
-            }
         // In counter mode encryption and decryption are the same operation.
-        let isEncrypting: Int32 = direction == .sealing || profile == .aes128CMHMACSHA1 ? 1 : 0
-        if unsafe EVP_CipherInit_ex(context, cipher, nil, key, nil, isEncrypting) == 1 { return unsafe context }
+        if unsafe EVP_CipherInit_ex(context, EVP_aes_128_ctr(), nil, key, nil, 1) == 1 { return unsafe context }
         unsafe EVP_CIPHER_CTX_free(context)
         return nil
     }
 
     private static func free(_ context: OpaquePointer, _ multiBuffer: UnsafeMutablePointer<MultiBuffer>?) {
-        if unsafe multiBuffer != nil {
-            unsafe nagare_imb_destroy_key(context)
-        } else {
-            unsafe EVP_CIPHER_CTX_free(context)
-        }
+        unsafe GCMKey(context, multiBuffer).destroy()
     }
 }

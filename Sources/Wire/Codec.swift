@@ -58,8 +58,19 @@ public enum HeaderExtension: UInt8, Hashable, Sendable, CaseIterable {
 
 /// Which local identifier each header extension has toward one peer. A fixed table: a look-up is an index.
 public struct HeaderExtensionMap: Hashable, Sendable {
+    /// The extensions that there are.
+    public static let count = 10
     private var ids: [10 of UInt8] = .init(repeating: 0)
     public init() {}
+
+    /// - Parameter identifiers: in the order of the extensions' raw values, 0 for one that is not negotiated. Missing ones count
+    ///   as 0, and those beyond the last extension are left out.
+    public init(identifiers: [UInt8]) {
+        for (index, id) in identifiers.prefix(Self.count).enumerated() { ids[index] = id }
+    }
+
+    /// In the order of the extensions' raw values; 0 where one is not negotiated.
+    public var identifiers: [UInt8] { ids.indices.map { ids[$0] } }
 
     /// `nil` where the extension is not negotiated.
     public subscript(_ kind: HeaderExtension) -> HeaderExtensionID? {

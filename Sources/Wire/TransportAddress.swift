@@ -160,6 +160,12 @@ public struct TransportAddress: Hashable, Sendable, CustomStringConvertible {
     public var description: String { ip.isV4 ? "\(ip):\(port)" : "[\(ip)]:\(port)" }
 }
 
+/// As its text.
+extension TransportAddress: TextCodable {
+    public var value: String { description }
+    public init?(_ value: String) { self.init(value[...]) }
+}
+
 /// Which of a loop's UDP sockets a datagram came in on or leaves by: its index in the loop's list of sockets.
 public struct SocketIndex: RawRepresentable, Hashable, Sendable {
     public let rawValue: UInt16

@@ -5,7 +5,7 @@ struct TransportTests {
     @Test func `the first byte tells the protocol`() {
         let table: [(ClosedRange<UInt8>, PacketProtocol?)] = [
             (0...3, .stun), (4...15, nil), (16...19, .zrtp), (20...63, .dtls), (64...79, .turnChannel),
-            (80...127, .quic), (128...191, .rtp), (192...255, .quic),
+            (80...127, .quic), (128...191, .rtp), (192...207, .quic), (208...223, .relay), (224...255, .quic),
         ]
         #expect(table.reduce(0) { $0 + $1.0.count } == 256)
         for (bytes, expected) in table {

@@ -29,27 +29,13 @@ extension Forwarder {
         guard track.backlogCount > 0, let backlog = unsafe track.backlog else { return }
         let count = track.backlogCount
         for export in track.exports {
-            var packet = RelayMessage.Packet(
-                relay: export.relay,
-                stream: 0,
-                ssrc: SSRC(rawValue: 0),
-                layer: .max,
-                choices: 0,
-                exactChoices: track.resolution.exact.rawValue,
-                isRTXRecovered: false,
-                sequence: ExtendedSequenceNumber(rawValue: 0)
-            )
+            var packet = makePacket(for: export, of: track)
             var index = 0
             while index < count {
                 let pending = unsafe backlog + index
                 index += 1
                 if unsafe packet.stream != pending.pointee.streamID {
-                    packet.stream = unsafe pending.pointee.streamID
-                    packet.choices = track.resolution.choices(of: packet.stream).rawValue
-                    unsafe pending.pointee.stream.with {
-                        packet.ssrc = $0.ssrc
-                        packet.layer = $0.layer
-                    }
+                    unsafe pending.pointee.stream.with { setStream($0, of: track, in: &packet) }
                 }
                 guard needs(export, packet) else { continue }
                 packet.isRTXRecovered = unsafe pending.pointee.description.isRTXRecovered
@@ -60,6 +46,29 @@ extension Forwarder {
                 if isSent { counters.packetsRelayed &+= 1 } else { counters.packetsNotRelayed &+= 1 }
             }
         }
+    }
+
+    /// What all packets of a track to a mirror share.
+    @inline(__always)
+    func makePacket(for export: RelayExport, of track: ReceivedTrack) -> RelayMessage.Packet {
+        RelayMessage.Packet(
+            relay: export.relay,
+            stream: 0,
+            ssrc: SSRC(rawValue: 0),
+            layer: .max,
+            choices: 0,
+            exactChoices: track.resolution.exact.rawValue,
+            isRTXRecovered: false,
+            sequence: ExtendedSequenceNumber(rawValue: 0)
+        )
+    }
+
+    @inline(__always)
+    func setStream(_ stream: ReceivedStream, of track: ReceivedTrack, in packet: inout RelayMessage.Packet) {
+        packet.stream = stream.id.rawValue
+        packet.choices = track.resolution.choices(of: packet.stream).rawValue
+        packet.ssrc = stream.ssrc
+        packet.layer = stream.layer
     }
 
     /// Whether a mirror needs a packet: its stream answers a choice made there, or still plays there.
@@ -128,7 +137,7 @@ extension Forwarder {
             clockOffset: PeerClock(),
             origin: RelayOrigin(relay: relay, link: relays.links[link], at: now)
         )
-        relays.addMirror(mirror, as: relay, at: now)
+        relays.addMirror(mirror, as: relay, from: link, at: now)
     }
 
     /// A slot was detached, perhaps the mirror's last one.
@@ -169,8 +178,8 @@ extension Forwarder {
         switch record.message {
         case .packet(let packet):
             receivePacket(packet, record.description, bytes, from: link, at: now, into: batch)
-        case .clock(let clock): receiveClock(clock)
-        case .layers(let relay): receiveLayers(of: relay, bytes, at: now)
+        case .clock(let clock): receiveClock(clock, from: link)
+        case .layers(let relay): receiveLayers(of: relay, bytes, from: link, at: now)
         case .keyFrameRequest(let relay, let stream):
             guard let track = relays.exportedTrack(to: relay, over: link) else { return }
             if let stream {
@@ -209,6 +218,12 @@ extension Forwarder {
         track.exports[index].layers = subscription.layers
         track.exports[index].wanted = subscription.wanted
         noteWanted(subscription.wanted, of: track, at: now)
+        if !track.exports[index].isSubscribed {
+            // What was said before was lost when the mirror's loop did not know the link yet.
+            track.exports[index].isSubscribed = true
+            for stream in track.streams { relayClock(of: stream) }
+            relayLayers(of: track)
+        }
         guard !added.isEmpty else { return }
         track.wantKeyFrames(of: added, at: now)
         markDirty(track.id.peer)
@@ -225,7 +240,7 @@ extension Forwarder {
         into batch: DatagramBatch
     ) {
         let found = relays.place(of: packet.relay)
-        guard let place = found, let mirror = place.mirror else {
+        guard let place = found, let mirror = place.mirror, place.link == link else {
             // The mirror is gone and its unsubscription was lost, unless it is only about to be made.
             if found?.isExpected != true { _ = relays.links[link]?.send(.unsubscribe(packet.relay)) }
             return
@@ -330,8 +345,8 @@ extension Forwarder {
         return Unretained(stream)
     }
 
-    private func receiveClock(_ clock: RelayMessage.Clock) {
-        guard let mirror = relays.place(of: clock.relay)?.mirror else { return }
+    func receiveClock(_ clock: RelayMessage.Clock, from link: LinkID) {
+        guard let mirror = mirror(clock.relay, from: link) else { return }
         mirror.with { track in
             guard let stream = track.relayedStream(clock.stream) else { return }
             stream.with {
@@ -341,8 +356,14 @@ extension Forwarder {
         }
     }
 
-    private func receiveLayers(of relay: RelayID, _ bytes: RawSpan, at now: Instant) {
-        relays.place(of: relay)?.mirror?.with { track in
+    /// The mirror of a name, if it is one of the link's.
+    private func mirror(_ relay: RelayID, from link: LinkID) -> Unretained<ReceivedTrack>? {
+        guard let place = relays.place(of: relay), place.link == link else { return nil }
+        return place.mirror
+    }
+
+    private func receiveLayers(of relay: RelayID, _ bytes: RawSpan, from link: LinkID, at now: Instant) {
+        mirror(relay, from: link)?.with { track in
             track.receiveEncodings(bytes, at: now) { number, place in
                 track.relayedStream(number)
                     ?? addRelayedStream(

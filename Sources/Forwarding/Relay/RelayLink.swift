@@ -11,6 +11,11 @@ public struct LinkID: RawRepresentable, Hashable, Sendable {
 public struct RelayedTrack: Sendable {
     public let id: TrackID
     public let parameters: ReceiveTrackParameters
+
+    public init(id: TrackID, parameters: ReceiveTrackParameters) {
+        self.id = id
+        self.parameters = parameters
+    }
 }
 
 /// A relay message as loops of one node hand it over: a value of fixed size. The bytes of a packet or of a layer table go beside it.
@@ -38,7 +43,15 @@ public struct RelayRecord: BitwiseCopyable, Sendable {
 /// The way to another loop: a queue with a limit, which never waits. A class to derive from, so that a packet finds it
 /// without counting references.
 open class RelayLink {
+    /// Tracks that cross over the link, either way.
+    var users = 0 {
+        didSet { if oldValue == 0, users > 0 { becameUsed() } }
+    }
+
     public init() {}
+
+    /// The first track crosses.
+    func becameUsed() {}
 
     /// Queues one record and a copy of its bytes, of which only a packet and a layer table have any.
     /// - Returns: `false` when there is no room, which the link counts.

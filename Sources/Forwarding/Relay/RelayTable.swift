@@ -12,6 +12,8 @@ struct RelayExport {
     var layers: LayerSet = []
     /// The layers that the mirror's slots want; all until its first subscription.
     var wanted = LayerSet.all
+    /// The mirror has subscribed, so it is there.
+    var isSubscribed = false
 }
 
 /// What crosses between a core and other loops: its links, the tracks of its peers that go out over them, and the mirrors
@@ -29,6 +31,8 @@ final class RelayTable {
         /// The name was given out and its mirror is still to be made.
         var isExpected: Bool
         var mirror: Unretained<ReceivedTrack>?
+        /// The one that the mirror's packets come over.
+        var link = LinkID(rawValue: 0)
         var createdAt = Instant(nanoseconds: 0)
     }
 
@@ -44,6 +48,8 @@ final class RelayTable {
     var layerBytes: [UInt8] = []
 
     private(set) var links: [LinkID: RelayLink] = [:]
+    /// The links to loops of this node.
+    private var loopLinks: [RelayLink] = []
     private var exports: [ExportKey: ReceivedTrack] = [:]
     private(set) var mirrors: [TrackID: Mirror] = [:]
     private var places: ContiguousArray<Place> = []
@@ -55,22 +61,33 @@ final class RelayTable {
 
     // MARK: - Links
 
-    func setLink(_ link: RelayLink, as id: LinkID) { links[id] = link }
+    func setLink(_ link: RelayLink, as id: LinkID) {
+        links[id] = link
+        loopLinks.append(link)
+    }
 
-    /// Lets the other loops begin.
+    /// A link to a loop of another node flushes by itself at the end of a turn.
+    func setNodeLink(_ link: RelayLink, as id: LinkID) { links[id] = link }
+
+    /// Nothing may cross over the link any more.
+    func removeNodeLink(_ id: LinkID) { links[id] = nil }
+
+    /// Lets the other loops of the node begin.
     func flushLinks() {
-        for link in links.values { link.flush() }
+        for link in loopLinks { link.flush() }
     }
 
     // MARK: - Tracks that go out
 
-    /// Lets a track go to the mirror `relay` over a link; an earlier export over the same link ends.
+    /// Lets a track go to the mirror `relay` over a link; an earlier export over the same link, to another mirror, ends.
     func export(_ track: ReceivedTrack, as relay: RelayID, over id: LinkID) throws(ForwarderError) {
         guard let link = links[id] else { throw .unknownLink(id) }
-        for export in track.exports where export.linkID == id { exports[key(of: export)] = nil }
-        track.exports.removeAll { $0.linkID == id }
+        guard exportedTrack(to: relay, over: id) !== track else { return }
+        endExport(to: relay, over: id)
+        for export in track.exports where export.linkID == id { endExport(to: export.relay, over: id) }
         track.exports.append(RelayExport(relay: relay, linkID: id, link: Unretained(link)))
         exports[ExportKey(link: id, relay: relay)] = track
+        link.users += 1
     }
 
     /// The track that goes to a mirror.
@@ -81,14 +98,17 @@ final class RelayTable {
     func endExport(to relay: RelayID, over link: LinkID) {
         guard let track = exports.removeValue(forKey: ExportKey(link: link, relay: relay)) else { return }
         track.exports.removeAll { $0.linkID == link && $0.relay == relay }
+        links[link]?.users -= 1
     }
 
     func endExports(of track: ReceivedTrack) {
-        for export in track.exports { exports[key(of: export)] = nil }
-        track.exports.removeAll()
+        for export in track.exports { endExport(to: export.relay, over: export.linkID) }
     }
 
-    private func key(of export: RelayExport) -> ExportKey { ExportKey(link: export.linkID, relay: export.relay) }
+    /// Ends all exports over a link.
+    func endExports(over link: LinkID) {
+        for key in exports.keys where key.link == link { endExport(to: key.relay, over: link) }
+    }
 
     // MARK: - Mirrors
 
@@ -103,24 +123,32 @@ final class RelayTable {
         return RelayID(place: places.count - 1, generation: 0)
     }
 
+    /// The mirrors whose packets come over a link.
+    func mirrors(from link: LinkID) -> [ReceivedTrack] {
+        mirrors.values.filter { places[$0.relay.place].link == link }.map(\.track)
+    }
+
     func discard(_ relay: RelayID) {
         places[relay.place].isExpected = false
         places[relay.place].mirror = nil
         freePlaces.append(relay.place)
     }
 
-    func addMirror(_ track: ReceivedTrack, as relay: RelayID, at now: Instant) {
+    func addMirror(_ track: ReceivedTrack, as relay: RelayID, from link: LinkID, at now: Instant) {
         precondition(mirrors[track.id] == nil, "a track has one mirror on a loop")
         mirrors[track.id] = Mirror(track: track, relay: relay)
         places[relay.place].isExpected = false
         places[relay.place].mirror = Unretained(track)
+        places[relay.place].link = link
         places[relay.place].createdAt = now
+        links[link]?.users += 1
     }
 
     /// - Returns: whether the track was a mirror of this table.
     func removeMirror(_ track: ReceivedTrack) -> Bool {
         guard let mirror = mirrors[track.id], mirror.track === track else { return false }
         mirrors[track.id] = nil
+        links[places[mirror.relay.place].link]?.users -= 1
         discard(mirror.relay)
         return true
     }

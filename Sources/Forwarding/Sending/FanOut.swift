@@ -16,7 +16,7 @@ extension Forwarder {
 
     private func fanOutPending(at now: Instant, into batch: DatagramBatch) {
         let turn = makeTurn(at: now)
-        relayPending()
+        relayPending(at: now)
         var index = 0
         while index < pending.count {
             pending[index].with { sendBacklog(of: $0, turn, into: batch) }
@@ -40,6 +40,7 @@ extension Forwarder {
         else { return }
         pending.remove(at: place)
         if !track.exports.isEmpty {
+            nodeLinks.now = now
             relay(track)
             flushLinks()
         }
@@ -49,8 +50,9 @@ extension Forwarder {
     }
 
     /// Relays pending packets to other loops before anything is encrypted here, so that the loops work in parallel.
-    private func relayPending() {
+    private func relayPending(at now: Instant) {
         guard relays.hasExports else { return }
+        nodeLinks.now = now
         var isRelayed = false
         var index = 0
         while index < pending.count {

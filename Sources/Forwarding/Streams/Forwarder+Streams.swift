@@ -19,7 +19,7 @@ extension Forwarder {
         case .stun: receivedSTUN(packet.bytes, path: path, at: now, into: batch)
         case .dtls: receivedDTLS(packet.bytes, path: path, at: now, into: batch)
         case .rtp: receivedMedia(&packet, length: length, path: path, at: now, into: batch)
-        case .turnChannel, .zrtp, .quic, nil: counters.drop(.unknownProtocol)
+        case .turnChannel, .zrtp, .quic, .relay, nil: counters.drop(.unknownProtocol)
         }
         return isValidated(path)
     }

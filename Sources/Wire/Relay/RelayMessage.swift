@@ -1,6 +1,6 @@
 /// Identifies the mirror of a track on the loop that sends it to subscribers. That loop assigns the identifier and does
 /// not reuse it soon.
-public struct RelayID: RawRepresentable, Hashable, Sendable, BitwiseCopyable {
+public struct RelayID: RawRepresentable, Hashable, Sendable, Codable, BitwiseCopyable {
     /// The index in the low 16 bits, the generation in the high 16 bits.
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -66,6 +66,8 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
         public var exactChoices: UInt8
         /// Whether the packet was recovered by RTX, so that its delay is not reordering.
         public var isRTXRecovered: Bool
+        /// Whether the link lost the packet once before, and sends it again.
+        public var isRepair: Bool
         /// The packet's extended sequence number at the origin.
         public var sequence: ExtendedSequenceNumber
 
@@ -78,6 +80,7 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
             choices: UInt8,
             exactChoices: UInt8,
             isRTXRecovered: Bool,
+            isRepair: Bool = false,
             sequence: ExtendedSequenceNumber
         ) {
             self.relay = relay
@@ -87,6 +90,7 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
             self.choices = choices
             self.exactChoices = exactChoices
             self.isRTXRecovered = isRTXRecovered
+            self.isRepair = isRepair
             self.sequence = sequence
         }
     }
@@ -138,10 +142,8 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
 /// Why bytes are not a relay message.
 public enum RelayMessageError: Error, Hashable, Sendable {
     case truncated(needed: Int, available: Int)
-    /// The version is not supported.
-    case version(UInt8)
     case kind(UInt8)
-    /// A stream number is 0, or a reserved bit is set.
+    /// A stream number is 0.
     case value
     /// Bytes follow a message without a body.
     case trailingBytes(Int)

@@ -6,15 +6,18 @@ struct RelayMessageTests {
     static let packet = RelayMessage.packet(
         RelayMessage.Packet(
             relay: relay,
-            stream: 0x0102_0304_0506_0708,
+            stream: 0x01_0203_0405,
             ssrc: SSRC(rawValue: 0xDEAD_BEEF),
             layer: 2,
             choices: 0b1_0001,
             exactChoices: 0b0_0001,
             isRTXRecovered: true,
+            isRepair: true,
             sequence: ExtendedSequenceNumber(rawValue: -7)
         )
     )
+    /// The RTP header of ``packet``, whose SSRC and sequence number are read from it.
+    static let rtp: [UInt8] = [0x80, 96, 0xFF, 0xF9, 1, 2, 3, 4, 0xDE, 0xAD, 0xBE, 0xEF]
     static let layers = RelayMessage.layers(relay)
     static let messages: [RelayMessage] = [
         packet,
@@ -41,24 +44,29 @@ struct RelayMessageTests {
         .unsubscribe(relay),
     ]
 
+    private static func encoded(_ message: RelayMessage) -> [UInt8] {
+        message == packet ? message.encoded(unsafe rtp.span.bytes) : message.encoded()
+    }
+
     private func decode(_ bytes: [UInt8]) throws(RelayMessageError) -> (message: RelayMessage, bodyOffset: Int) {
         try RelayMessage.decode(unsafe bytes.span.bytes)
     }
 
     @Test(arguments: messages)
     func `a message is decoded as it was encoded`(message: RelayMessage) throws {
-        let bytes = message.encoded()
+        let bytes = Self.encoded(message)
         let decoded = try decode(bytes)
         #expect(decoded.message == message)
-        #expect(decoded.bodyOffset == bytes.count)
+        #expect(decoded.bodyOffset == bytes.count - (message == Self.packet ? Self.rtp.count : 0))
+        #expect(message.encodedBytes(bodyBytes: bytes.count - decoded.bodyOffset) == bytes.count)
         #expect(decoded.message.relay == Self.relay)
     }
 
     @Test(arguments: messages)
     func `a truncated message of any length is refused`(message: RelayMessage) {
-        let bytes = message.encoded()
+        let bytes = Self.encoded(message)
         for count in 0..<bytes.count {
-            let needed = count < 2 ? 2 : bytes.count
+            let needed = count < 1 ? 1 : bytes.count
             #expect(throws: RelayMessageError.truncated(needed: needed, available: count)) {
                 try decode(Array(bytes.prefix(count)))
             }
@@ -72,7 +80,7 @@ struct RelayMessageTests {
 
     @Test(arguments: [packet, layers])
     func `the body follows the message`(message: RelayMessage) throws {
-        let body: [UInt8] = [0x80, 96, 1, 2, 3]
+        let body = Self.rtp + [1, 2, 3]
         let bytes = message.encoded(unsafe body.span.bytes)
         let decoded = try decode(bytes)
         #expect(decoded.message == message)
@@ -80,43 +88,63 @@ struct RelayMessageTests {
     }
 
     @Test func `the layout is as documented`() {
-        let payload: [UInt8] = [0x80]
         #expect(
-            Self.packet.encoded(unsafe payload.span.bytes) == [
-                2, 1, 0xAB, 0xCD, 0x12, 0x34, 1, 2, 3, 4, 5, 6, 7, 8, 0xDE, 0xAD, 0xBE, 0xEF, 2, 0x11, 0x01, 1,
-                0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF9, 0x80,
-            ]
+            Self.encoded(Self.packet) == [
+                1, 0xAB, 0xCD, 0x12, 0x34, 0xCA, 0x21, 1, 2, 3, 4, 5, 0xFF, 0xFF, 0xFF,
+            ] + Self.rtp
         )
-        #expect(RelayMessage.unsubscribe(Self.relay).encoded() == [2, 8, 0xAB, 0xCD, 0x12, 0x34])
+        #expect(RelayMessage.unsubscribe(Self.relay).encoded() == [8, 0xAB, 0xCD, 0x12, 0x34])
     }
 
-    @Test func `other versions and kinds are refused`() {
+    @Test func `other kinds are refused`() {
         var bytes = RelayMessage.unsubscribe(Self.relay).encoded()
-        bytes[0] = 1
-        #expect(throws: RelayMessageError.version(1)) { try decode(bytes) }
-        bytes[0] = RelayMessage.version
         for kind: UInt8 in [0, 9, 255] {
-            bytes[1] = kind
+            bytes[0] = kind
             #expect(throws: RelayMessageError.kind(kind)) { try decode(bytes) }
         }
     }
 
-    @Test func `stream 0 and reserved bits are refused`() {
+    @Test func `stream 0 is refused`() {
         var bytes = RelayMessage.hold(Self.relay, stream: 1).encoded()
-        bytes[13] = 0
+        bytes[12] = 0
         #expect(throws: RelayMessageError.value) { try decode(bytes) }
-        var packet = Self.packet.encoded()
-        packet[21] = 2
+        var packet = Self.encoded(Self.packet)
+        for place in 7..<12 { packet[place] = 0 }
         #expect(throws: RelayMessageError.value) { try decode(packet) }
     }
 
-    @Test func `a message that does not fit is not written`() {
-        let payload: [UInt8] = [1]
-        var room = [UInt8](repeating: 0, count: 30)
+    /// The greatest numbers that a packet can name, and layers beyond the greatest that it can.
+    @Test(arguments: [
+        (RelayMessage.streamMax, 1 << 39 - 1, 14, 14), (1, -(1 << 39), 0, 0), (7, 0x1_0000, 15, 255), (7, 0, 255, 255),
+    ] as [(UInt64, Int64, UInt8, UInt8)])
+    func `numbers keep their value, and a layer beyond the last is none`(
+        stream: UInt64,
+        sequence: Int64,
+        layer: UInt8,
+        read: UInt8
+    ) throws {
+        guard case .packet(var packet) = Self.packet else { return }
+        packet.stream = stream
+        packet.sequence = ExtendedSequenceNumber(rawValue: sequence)
+        packet.layer = layer
+        var body = Self.rtp
+        body.store(bigEndian: packet.sequence.wire.rawValue, at: 2)
+        let decoded = try decode(RelayMessage.packet(packet).encoded(unsafe body.span.bytes))
+        packet.layer = read
+        #expect(decoded.message == .packet(packet))
+    }
+
+    @Test func `a message that does not fit is not written, nor a packet without a header`() {
+        var room = [UInt8](repeating: 0, count: 27)
         var span = room.mutableSpan
         var target = unsafe span.mutableBytes
-        #expect(Self.packet.encode(unsafe payload.span.bytes, into: &target) == nil)
-        #expect(Self.packet.encode(RawSpan(), into: &target) == 30)
+        let longer = Self.rtp + [1]
+        #expect(Self.packet.encode(unsafe longer.span.bytes, into: &target) == nil)
+        #expect(Self.packet.encode(unsafe Self.rtp.span.bytes, into: &target) == 27)
+        #expect(Self.packet.encode(RawSpan(), into: &target) == nil)
+        guard case .packet(var packet) = Self.packet else { return }
+        packet.stream = RelayMessage.streamMax + 1
+        #expect(RelayMessage.packet(packet).encode(unsafe Self.rtp.span.bytes, into: &target) == nil)
     }
 
     @Test(arguments: 0..<20)
@@ -128,7 +156,7 @@ struct RelayMessageTests {
         }
         for _ in 0..<2_000 {
             var bytes = (0..<Int(byte() % 48)).map { _ in byte() }
-            if bytes.count > 1 { (bytes[0], bytes[1]) = (RelayMessage.version, byte() % 10) }
+            if !bytes.isEmpty { bytes[0] = byte() % 10 }
             guard let decoded = try? decode(bytes) else { continue }
             #expect(decoded.message.encoded(unsafe bytes.span.bytes.extracting(decoded.bodyOffset...)) == bytes)
         }

@@ -1,0 +1,205 @@
+public import MediaTypes
+public import Wire
+
+/// Links to loops of other nodes.
+extension Forwarder {
+    /// A packet is not repaired when it would arrive later than this after it was received.
+    private static let repairAgeMax = Interval.milliseconds(250)
+    /// Datagrams of one report whose packets are sent again.
+    private static let repairsPerReportMax = 512
+
+    /// Lets tracks cross to and from loops of other nodes; once, before anything else of this.
+    /// - Parameters:
+    ///   - location: of this loop, unique among the loops of all nodes.
+    ///   - sockets: what each UDP socket of the loop is bound to, by its index.
+    ///   - addresses: what other nodes reach the loop at, most preferred first, and what its datagrams come from.
+    ///   - batch: the one that is passed to all calls.
+    public func startNodeLinks(
+        at location: MediaLocation,
+        sockets: [TransportAddress],
+        addresses: [TransportAddress],
+        into batch: DatagramBatch
+    ) {
+        nodeLinks.start(location, sockets: sockets, addresses: addresses, into: batch)
+    }
+
+    /// This loop's end of the link to a loop of another node, which is made if there is none.
+    /// - Throws: `unknownLocation` while links are not started, `tooManyNodeLinks`.
+    public func nodeLinkEnd(to location: MediaLocation, at now: Instant) throws(ForwarderError) -> NodeLinkEnd {
+        guard nodeLinks.isStarted, location.node != nodeLinks.location.node else { throw .unknownLocation(location) }
+        nodeLinks.now = now
+        if let link = nodeLinks.link(to: location) { return nodeLinks.end(of: link) }
+        let link = try nodeLinks.makeLink(to: location)
+        relays.setNodeLink(link, as: link.id)
+        return nodeLinks.end(of: link)
+    }
+
+    /// Tells a link of its other end. It may be told again, with the same end or another one.
+    /// - Returns: the link's name.
+    /// - Throws: `unknownLocation` when ``nodeLinkEnd(to:at:)`` was not called or the link has ended since, `linkFailed`
+    ///   when nothing can be sent to that end.
+    public func joinNodeLink(_ end: NodeLinkEnd, at now: Instant) throws(ForwarderError) -> LinkID {
+        guard let link = nodeLinks.link(to: end.location) else { throw .unknownLocation(end.location) }
+        nodeLinks.now = now
+        try link.join(end)
+        return link.id
+    }
+
+    /// Ends all links to loops of one run of a node, the exports over them, and the mirrors from there: their slots play
+    /// nothing from now on.
+    public func removeNodeLinks(to node: NodeIncarnation, at now: Instant) {
+        nodeLinks.now = now
+        for link in nodeLinks.all where link.location.node == node {
+            relays.endExports(over: link.id)
+            for mirror in relays.mirrors(from: link.id) {
+                for slot in Array(mirror.slots) { slot.connect(to: nil, at: now) }
+                removeUnusedMirror(of: mirror.id)
+            }
+            relays.removeNodeLink(link.id)
+            nodeLinks.remove(link)
+        }
+    }
+
+    /// The links as they are now.
+    public func nodeLinkStates(at now: Instant) -> [NodeLinkState] {
+        nodeLinks.now = now
+        return nodeLinks.all.map(\.state)
+    }
+
+    /// What the links have done.
+    public var nodeLinkCounters: NodeLinkCounters { nodeLinks.counters }
+
+    // MARK: - Datagrams
+
+    /// Takes a datagram of a link.
+    func receivedRelay(
+        _ datagram: inout MutableRawSpan,
+        length: Int,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        guard let header = RelayEnvelope.Header(datagram.bytes.extracting(0..<length)) else {
+            counters.drop(.malformedRelay)
+            return
+        }
+        guard let link = nodeLinks.link(header.link) else {
+            counters.drop(.relayUnknownLink)
+            return
+        }
+        nodeLinks.now = now
+        let range: Range<Int>
+        do {
+            range = try link.open(&datagram, length: length, header, path: path)
+        } catch {
+            switch error { case .drop(let reason): counters.drop(reason) }
+            return
+        }
+        let contents = datagram.bytes.extracting(range)
+        switch header.kind {
+        case .media: receivedRecords(contents, over: link, at: now, into: batch)
+        case .report: receivedReport(contents, over: link, at: now)
+        }
+    }
+
+    private func receivedRecords(
+        _ contents: RawSpan,
+        over link: NodeLink,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        var offset = 0
+        while offset < contents.byteCount {
+            guard let record = RelayEnvelope.record(at: offset, of: contents) else {
+                counters.drop(.malformedRelay)
+                return
+            }
+            offset = record.range.upperBound
+            let bytes = contents.extracting(record.range)
+            do throws(RelayMessageError) {
+                let (message, bodyOffset) = try RelayMessage.decode(bytes)
+                receive(message, bytes.extracting(bodyOffset...), record.age, over: link, at: now, into: batch)
+            } catch {
+                counters.drop(.malformedRelay)
+                return
+            }
+        }
+    }
+
+    @inline(__always)
+    private func receive(
+        _ message: RelayMessage,
+        _ body: RawSpan,
+        _ age: Int64,
+        over link: NodeLink,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
+        switch message {
+        case .packet(let packet):
+            if packet.isRepair {
+                nodeLinks.counters.received.repairs &+= 1
+            } else {
+                nodeLinks.counters.received.packets &+= 1
+                if let roundTrip = link.clock.roundTrip {
+                    nodeLinks.counters.hops &+= 1
+                    nodeLinks.counters.hopNanoseconds &+= UInt64(age + roundTrip.nanoseconds / 2)
+                }
+            }
+            receiveRelayed(RelayRecord(message), body, from: link.id, at: now, into: batch)
+        case .clock(let clock):
+            nodeLinks.counters.received.messages &+= 1
+            guard let shifted = link.shifted(clock) else { return }
+            receiveRelayed(RelayRecord(.clock(shifted)), body, from: link.id, at: now, into: batch)
+        case .layers, .keyFrameRequest, .repairRequest, .hold, .subscribe, .unsubscribe:
+            nodeLinks.counters.received.messages &+= 1
+            receiveRelayed(RelayRecord(message), body, from: link.id, at: now, into: batch)
+        }
+    }
+
+    private func receivedReport(_ contents: RawSpan, over link: NodeLink, at now: Instant) {
+        guard let report = RelayReport(contents) else {
+            counters.drop(.malformedRelay)
+            return
+        }
+        for clock in link.received(report, wall: nodeLinks.wall(at: now)) {
+            if let shifted = link.shifted(clock) { receiveClock(shifted, from: link.id) }
+        }
+        var budget = Self.repairsPerReportMax
+        for range in report.missing {
+            // Only the newest are remembered and young enough.
+            var counter = range.first + UInt64(range.count) - min(UInt64(range.count), UInt64(budget))
+            let end = range.first + UInt64(range.count)
+            while counter < end {
+                link.takeRepairs(of: counter) { repair($0, over: link, at: now) }
+                counter += 1
+                budget -= 1
+            }
+        }
+    }
+
+    /// Sends a packet again that the other end of a link misses.
+    private func repair(_ record: SentRecords.Record, over link: NodeLink, at now: Instant) {
+        guard let track = relays.exportedTrack(to: record.relay, over: link.id),
+            let stream = track.stream(StreamID(rawValue: record.stream)),
+            let export = track.exports.first(where: { $0.linkID == link.id })
+        else {
+            nodeLinks.counters.repairsMissed &+= 1
+            return
+        }
+        let roundTrip = link.clock.roundTrip ?? .zero
+        let isKept: Void? = stream.history.withPacket(record.sequence) { bytes, description in
+            let age = now - description.receivedAt
+            guard age + roundTrip < Self.repairAgeMax else {
+                nodeLinks.counters.repairsLate &+= 1
+                return
+            }
+            var packet = makePacket(for: export, of: track)
+            setStream(stream, of: track, in: &packet)
+            packet.isRTXRecovered = description.isRTXRecovered
+            packet.sequence = record.sequence
+            link.repair(packet, bytes, repairs: record.repairs, age: age.nanoseconds)
+        }
+        if isKept == nil { nodeLinks.counters.repairsMissed &+= 1 }
+    }
+}
