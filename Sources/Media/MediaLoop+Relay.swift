@@ -54,8 +54,9 @@ extension MediaLoop {
 
     /// Lets a track play into a slot of a peer of this loop from its next key frame on, or with `nil` nothing. With the
     /// track that plays there already only the preference changes.
-    /// - Throws: `ForwarderError` when a peer or a track is gone, or the location is none of the linked loops;
-    ///   `EventLoopError.stopped` when a loop was shut down.
+    /// A track of another node is asked of that node (``setRemoteOrigins(_:)``).
+    /// - Throws: `ForwarderError` when a peer or a track is gone, or the location is none of the linked loops nor of another
+    ///   node that can be asked; `EventLoopError.stopped` when a loop was shut down; what the other node answered.
     public func connect(
         slot: TrackID,
         to source: PlacedTrack?,
@@ -63,8 +64,8 @@ extension MediaLoop {
     ) async throws {
         if let source, source.location != location {
             try beginCall()
-            guard let origin = loops[source.location] else { throw ForwarderError.unknownLocation(source.location) }
-            try await connect(slot: slot, to: source.track, of: origin, preference: preference)
+            let origin = loops[source.location].map(TrackSource.loop) ?? .remote(source.location)
+            try await connect(slot: slot, to: source.track, from: origin, preference: preference)
         } else {
             try connect(slot: slot, to: source?.track, preference: preference)
         }
@@ -79,6 +80,23 @@ extension MediaLoop {
         of origin: MediaLoop,
         preference: LayerPreference = LayerPreference()
     ) async throws {
+        try await connect(slot: slot, to: track, from: .loop(origin), preference: preference)
+    }
+
+    /// Where a track of another loop is asked for.
+    enum TrackSource {
+        case loop(MediaLoop)
+        /// A loop of another node.
+        case remote(MediaLocation)
+    }
+
+    /// Connects a slot to the mirror of a track, which is made first unless it is here.
+    func connect(
+        slot: TrackID,
+        to track: TrackID,
+        from source: TrackSource,
+        preference: LayerPreference
+    ) async throws {
         // The first call for a track makes its mirror; the others wait for that.
         while true {
             try beginCall()
@@ -91,16 +109,16 @@ extension MediaLoop {
         }
         arriving[track] = []
         defer { for waiting in arriving.removeValue(forKey: track) ?? [] { waiting.resume() } }
-        guard let link = linkIDs[origin.location] else { throw ForwarderError.unknownLocation(origin.location) }
         let relay = try forwarder.makeRelayID()
         let relayed: RelayedTrack
+        let link: LinkID
         do {
-            relayed = try await origin.export(track, as: relay, to: location)
+            (relayed, link) = try await ask(source, for: track, as: relay)
+            try beginCall()
         } catch {
             forwarder.discardRelayID(relay)
             throw error
         }
-        try beginCall()
         let now = EventLoop.now()
         forwarder.addMirror(relayed, as: relay, from: link, at: now)
         do {
@@ -109,6 +127,20 @@ extension MediaLoop {
             // The slot went meanwhile. Those who waited for the track make a mirror of their own.
             forwarder.removeUnusedMirror(of: track)
             throw error
+        }
+    }
+
+    /// Lets a track be sent to a mirror of this loop.
+    private func ask(
+        _ source: TrackSource,
+        for track: TrackID,
+        as relay: RelayID
+    ) async throws -> (RelayedTrack, LinkID) {
+        switch source {
+        case .loop(let origin):
+            guard let link = linkIDs[origin.location] else { throw ForwarderError.unknownLocation(origin.location) }
+            return (try await origin.export(track, as: relay, to: location), link)
+        case .remote(let origin): return try await askRemote(origin, for: track, as: relay)
         }
     }
 

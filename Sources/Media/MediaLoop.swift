@@ -45,6 +45,7 @@ public actor MediaLoop: MediaPlane {
     private let turnSettings: TURNSettings?
     let turnTLS: TURNTLSSettings?
     private let candidates: @Sendable ([TransportAddress]) -> [TransportAddress]
+    private let relayAddresses: @Sendable ([TransportAddress]) -> [TransportAddress]
     private let onEvents: EventHandler
     private var peers: Set<PeerID> = []
     let turnCause = TurnCause()
@@ -66,6 +67,8 @@ public actor MediaLoop: MediaPlane {
     var relayedRecords: UInt64 = 0
     /// Tracks of other loops whose mirrors are being made here, with the calls that wait for that.
     var arriving: [TrackID: [CheckedContinuation<Void, Never>]] = [:]
+    /// Asks loops of other nodes for their tracks; `nil` for a node by itself.
+    var remoteOrigins: (any RemoteOrigins)?
     /// The loop's sockets as they were opened, the port of each included.
     public private(set) var sockets: [SocketDescription] = []
 
@@ -97,6 +100,7 @@ public actor MediaLoop: MediaPlane {
         fingerprint = configuration.certificate.fingerprint
         socketOptions = configuration.socketOptions
         candidates = configuration.candidates
+        relayAddresses = configuration.relayAddresses ?? configuration.candidates
         turnSettings = configuration.turn
         turnTLS = configuration.turn == nil ? nil : configuration.turnTLS
         tcpAdmission = configuration.tcp
@@ -142,6 +146,8 @@ public actor MediaLoop: MediaPlane {
         }
         if let admission = tcpAdmission ?? turnTLS?.admission { try startStreams(admission) }
         if let turnSettings { startTURN(turnSettings) }
+        let bound = sockets.map(\.local)
+        forwarder.startNodeLinks(at: location, sockets: bound, addresses: relayAddresses(bound), into: batch)
     }
 
     /// Ends everything: every peer gets close_notify and is reported as `closed(.requested)`, what is still to be sent
@@ -159,6 +165,7 @@ public actor MediaLoop: MediaPlane {
         streams?.removeAll()
         // The loops hold one another.
         loops = [:]
+        remoteOrigins = nil
     }
 
     // MARK: The turn
@@ -302,7 +309,11 @@ public actor MediaLoop: MediaPlane {
                 )
             },
             tcp: tcpMetrics,
-            relay: relayCounters
+            relay: relayCounters,
+            nodeLinks: NodeLinkMetrics(
+                counters: forwarder.nodeLinkCounters,
+                links: forwarder.nodeLinkStates(at: EventLoop.now())
+            )
         )
     }
 

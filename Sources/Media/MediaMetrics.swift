@@ -26,6 +26,20 @@ public struct MediaMetrics: Sendable {
     public var tcp: TCPMetrics?
     /// What went to and came from the node's other loops.
     public var relay: RelayCounters
+    /// What went to and came from loops of other nodes.
+    public var nodeLinks: NodeLinkMetrics
+}
+
+/// A snapshot of one loop's links to loops of other nodes.
+public struct NodeLinkMetrics: Sendable {
+    public var counters: NodeLinkCounters
+    /// The links that there are.
+    public var links: [NodeLinkState]
+
+    public init(counters: NodeLinkCounters = NodeLinkCounters(), links: [NodeLinkState] = []) {
+        self.counters = counters
+        self.links = links
+    }
 }
 
 /// A snapshot of one loop's TURN server.

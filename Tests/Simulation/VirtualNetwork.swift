@@ -38,6 +38,8 @@ struct VirtualNetwork {
     /// By the sending host's address, then the receiving one's; else `standard`.
     var conditions: [TransportAddress: LinkConditions] = [:]
     var standard = LinkConditions.perfect
+    /// Of the way from one address to another one; before all others.
+    var between: ((_ from: TransportAddress, _ to: TransportAddress) -> LinkConditions?)?
     /// When each bottleneck has sent what waits, by the host behind it and the direction.
     private var freeAt: [Bottleneck: Instant] = [:]
     private struct Bottleneck: Hashable {
@@ -60,7 +62,7 @@ struct VirtualNetwork {
     mutating func send(_ bytes: [UInt8], from: TransportAddress, to: TransportAddress, at now: Instant) {
         sent += 1
         let host = conditions[from] == nil ? to : from
-        let link = conditions[host] ?? standard
+        let link = between?(from, to) ?? conditions[host] ?? standard
         var departure = now
         if let rate = link.rate {
             let bottleneck = Bottleneck(host: host, isInbound: host == to)

@@ -86,13 +86,17 @@ final class World {
     ///   - encodesRelays: loops of one node exchange messages in their encoded form too.
     ///   - estimates: nodes estimate what the network to each client carries. Without it every viewer is sent what it asks for.
     ///   - sendRate: the settings of that.
+    ///   - sealsNodeLinks: loops of different nodes exchange sealed datagrams over the network.
+    ///   - clockStep: the wall clock of each node is ahead of that of the node before by this.
     init(
         seed: UInt64,
         nodes nodeCount: Int = 1,
         loops count: Int = 1,
         encodesRelays: Bool = false,
         estimates: Bool = false,
-        sendRate: SendRateSettings = SendRateSettings()
+        sendRate: SendRateSettings = SendRateSettings(),
+        sealsNodeLinks: Bool = false,
+        clockStep: Interval = .zero
     ) throws {
         self.seed = seed
         network = VirtualNetwork(seed: seed)
@@ -104,7 +108,12 @@ final class World {
         loops = (0..<nodeCount * count).map { index in
             Host(
                 address: Self.address(ofNode: index / count, loop: index % count),
-                core: Self.makeCore(certificate, seed: seed &+ 2 &+ UInt64(index) << 32, sendRate),
+                core: Self.makeCore(
+                    certificate,
+                    seed: seed &+ 2 &+ UInt64(index) << 32,
+                    sendRate,
+                    clockOffset: clockStep * (index / count)
+                ),
                 loop: index
             )
         }
@@ -113,7 +122,8 @@ final class World {
         for loop in loops { attach(loop) }
         links = loops.indices.map { from in
             loops.indices.map { to in
-                from == to ? nil : MemoryLink(isEncoded: encodesRelays || from / count != to / count)
+                from == to || (sealsNodeLinks && from / count != to / count)
+                    ? nil : MemoryLink(isEncoded: encodesRelays || from / count != to / count)
             }
         }
         for from in loops.indices {
@@ -121,6 +131,23 @@ final class World {
                 if let link = links[from][to] { loops[from].core.setLink(link, as: LinkID(rawValue: UInt32(to))) }
             }
         }
+        guard sealsNodeLinks else { return }
+        for (index, loop) in loops.enumerated() {
+            loop.core.startNodeLinks(
+                at: location(ofLoop: index),
+                sockets: [.anyV4, .anyV6].map { TransportAddress(ip: $0, port: loop.address.port) },
+                addresses: [loop.address],
+                into: loop.batch
+            )
+        }
+    }
+
+    func location(ofLoop index: Int) -> MediaLocation {
+        let node = nodes[index / nodes[0].loops.count]
+        return MediaLocation(
+            node: node.incarnation,
+            loop: LoopIndex(rawValue: UInt16(index - node.loops.lowerBound))
+        )
     }
 
     /// Every second node and its clients have IPv6 addresses.
@@ -132,13 +159,16 @@ final class World {
         return TransportAddress(ip: ip, port: 7000 + UInt16(loop))
     }
 
-    private static func makeCore(_ certificate: DTLSCertificate, seed: UInt64, _ sendRate: SendRateSettings)
-        -> Forwarder
-    {
+    private static func makeCore(
+        _ certificate: DTLSCertificate,
+        seed: UInt64,
+        _ sendRate: SendRateSettings,
+        clockOffset: Interval = .zero
+    ) -> Forwarder {
         var generator = SeededGenerator(seed: seed)
         var configuration = ForwarderConfiguration(
             certificate: certificate,
-            unixNanosecondsAtZero: 1_700_000_000_000_000_000
+            unixNanosecondsAtZero: 1_700_000_000_000_000_000 + clockOffset.nanoseconds
         ) {
             generator.next()
         }
@@ -372,6 +402,13 @@ final class World {
     func relay(_ track: TrackID, from origin: Int, to home: Int) throws {
         guard loops[home].core.mirror(of: track) == nil else { return }
         let relay = try loops[home].core.makeRelayID()
+        guard links[origin][home] != nil else {
+            let end = try loops[home].core.nodeLinkEnd(to: location(ofLoop: origin), at: now)
+            let answer = try loops[origin].core.exportTrack(track, as: relay, to: end, at: now)
+            let link = try loops[home].core.joinNodeLink(answer.origin, at: now)
+            loops[home].core.addMirror(answer.track, as: relay, from: link, at: now)
+            return
+        }
         let exported = try loops[origin].core.exportTrack(
             track,
             as: relay,

@@ -34,6 +34,9 @@ extension Forwarder {
         return nodeLinks.end(of: link)
     }
 
+    /// Whether the link of an end of this loop is there still.
+    public func hasNodeLink(_ end: NodeLinkEnd) -> Bool { nodeLinks.link(end.link)?.secret == end.secret }
+
     /// Tells a link of its other end. It may be told again, with the same end or another one.
     /// - Returns: the link's name.
     /// - Throws: `unknownLocation` when ``nodeLinkEnd(to:at:)`` was not called or the link has ended since, `linkFailed`
@@ -43,6 +46,25 @@ extension Forwarder {
         nodeLinks.now = now
         try link.join(end)
         return link.id
+    }
+
+    /// Lets a track's packets go to a mirror of a loop of another node too. It may be told again.
+    /// - Parameters:
+    ///   - relay: the mirror's name there.
+    ///   - receiver: that loop's end of the link.
+    /// - Returns: what the mirror is made with, and this loop's end of the link.
+    /// - Throws: `unknownTrack` when the track's peer has left; what ``nodeLinkEnd(to:at:)`` and ``joinNodeLink(_:at:)``
+    ///   throw.
+    public func exportTrack(
+        _ id: TrackID,
+        as relay: RelayID,
+        to receiver: NodeLinkEnd,
+        at now: Instant
+    ) throws(ForwarderError) -> (track: RelayedTrack, origin: NodeLinkEnd) {
+        guard peer(id.peer)?.track(id.mid) != nil else { throw .unknownTrack(id) }
+        let origin = try nodeLinkEnd(to: receiver.location, at: now)
+        let link = try joinNodeLink(receiver, at: now)
+        return (try exportTrack(id, as: relay, over: link, at: now), origin)
     }
 
     /// Ends all links to loops of one run of a node, the exports over them, and the mirrors from there: their slots play

@@ -18,6 +18,7 @@ extension Forwarder {
         at now: Instant
     ) throws(ForwarderError) -> RelayedTrack {
         guard let track = peer(id.peer)?.track(id.mid) else { throw .unknownTrack(id) }
+        nodeLinks.now = now
         try relays.export(track, as: relay, over: link)
         for stream in track.streams { relayClock(of: stream) }
         relayLayers(of: track)
@@ -137,6 +138,7 @@ extension Forwarder {
             clockOffset: PeerClock(),
             origin: RelayOrigin(relay: relay, link: relays.links[link], at: now)
         )
+        nodeLinks.now = now
         relays.addMirror(mirror, as: relay, from: link, at: now)
     }
 

@@ -55,7 +55,9 @@ struct MissingDatagrams {
                 remove(index)
             } else if counter > gap.first, counter + 1 < gap.end {
                 // The rest behind the counter is a gap of its own.
-                insert(Gap(first: counter + 1, end: gap.end, reports: gap.reports, reportedAt: gap.reportedAt), index + 1)
+                var rest = gap
+                rest.first = counter + 1
+                insert(rest, index + 1)
             }
             return true
         }

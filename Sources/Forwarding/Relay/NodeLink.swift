@@ -143,8 +143,12 @@ final class NodeLink: RelayLink {
         )
     }
 
-    /// The link begins to be used: silence counts from now on.
-    override func becameUsed() { receivedAt = max(receivedAt, now) }
+    /// Silence counts from now on.
+    override func becameUsed() {
+        receivedAt = max(receivedAt, now)
+        wantsReport = sender != nil
+        markDirty()
+    }
 
     private func markDirty() { table.with { $0.markDirty(self) } }
 
@@ -418,6 +422,7 @@ final class NodeLink: RelayLink {
 
     func handleTimeout(at now: Instant) {
         guard let due = nextDeadline, due <= now else { return }
+        if users > 0, now - receivedAt > Self.silenceMax { isProven = false }
         if !isProven, !paths.isEmpty, now - reportedAt >= Self.firstProbeInterval {
             // The next pair of addresses, until something comes.
             let index = path.flatMap { paths.firstIndex(of: $0) } ?? 0

@@ -67,7 +67,8 @@ final class NodeLinkTable {
         var paths: [NetworkPath] = []
         for address in addresses {
             let index = sockets.firstIndex { socket in
-                socket.ip.isV4 == address.ip.isV4 && (socket.ip.isUnspecified || socket.ip.isLoopback == address.ip.isLoopback)
+                socket.ip.isV4 == address.ip.isV4
+                    && (socket.ip.isUnspecified || socket.ip.isLoopback == address.ip.isLoopback)
             }
             guard let index, let number = UInt16(exactly: index) else { continue }
             paths.append(NetworkPath(socket: SocketIndex(rawValue: number), remote: address))
@@ -84,7 +85,6 @@ final class NodeLinkTable {
     @inline(__always)
     func link(_ number: UInt16) -> NodeLink? { Int(number) < links.count ? links[Int(number)] : nil }
 
-    /// - Returns: a new link, and the place for the caller to note it at.
     func makeLink(to location: MediaLocation) throws(ForwarderError) -> NodeLink {
         let number: Int
         if links.count < Self.linksMax {
@@ -143,9 +143,6 @@ final class NodeLinkTable {
         }
         serving.removeAll(keepingCapacity: true)
     }
-
-    /// A link's tracks changed, and with them perhaps its deadline.
-    func noteUse(of link: NodeLink) { nextDeadline = earliest(nextDeadline, link.nextDeadline) }
 
     func handleTimeout(at now: Instant) {
         guard let due = nextDeadline, due <= now else { return }
