@@ -238,6 +238,7 @@ struct Node {
             log(notice)
             operations.take(notice)
         }
+        if let cluster { await loops.setRemoteOrigins(ClusterMedia(cluster: cluster)) }
         operations.webhooks?.connect(to: rooms)
         relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
@@ -344,8 +345,10 @@ struct Node {
                     rooms: rooms,
                     status: status,
                     settings: settings,
-                    onLeft: { _ in },
-                    answer: { _, _ in nil }
+                    onLeft: { run in Task { await loops.remoteNodeLeft(run) } },
+                    answer: { request, run in
+                        request.kind == .export ? await ClusterMedia.answer(request.body, from: run, loops) : nil
+                    }
                 )
             )
         }
