@@ -13,6 +13,7 @@ struct NagareCommand: AsyncParsableCommand {
             LimitsCommand.self, ChannelsCommand.self, MembersCommand.self, KickCommand.self, BanCommand.self,
             UnbanCommand.self, BlockCommand.self, UnblockCommand.self, RoleCommand.self, MuteCommand.self,
             SubscriptionsCommand.self, SubscribeCommand.self, TerminateCommand.self, RelayCommand.self,
+            DrainCommand.self, UndrainCommand.self,
         ]
     )
 

@@ -242,20 +242,19 @@ struct Node {
         operations.webhooks?.connect(to: rooms)
         relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
+        let drain = NodeDrain(
+            rooms: rooms,
+            relayRooms: operations.relayRooms,
+            logger: logger,
+            hasStarted: { status.hasStarted }
+        )
         let watch = LoopWatch(media: loops.loops, control: controlLoops)
-        let group = serviceGroup(loops, rooms, status, operations, watch)
+        let group = serviceGroup(loops, rooms, status, drain, operations, watch)
         await shutdown.set(
             ShutdownTarget.Actions(
-                drain: {
-                    status.startDraining()
-                    await rooms.startDraining()
-                },
-                remaining: {
-                    let counts = await rooms.counts
-                    return counts.publishers + counts.viewers
-                },
+                drain: drain,
                 shutDown: {
-                    status.startDraining()
+                    drain.stop()
                     await group.triggerGracefulShutdown()
                 }
             )
@@ -275,6 +274,7 @@ struct Node {
         _ loops: MediaLoops,
         _ rooms: Rooms,
         _ status: NodeStatus,
+        _ drain: NodeDrain,
         _ operations: Operations,
         _ watch: LoopWatch
     ) -> ServiceGroup {
@@ -292,18 +292,19 @@ struct Node {
         // Hummingbird's log lines repeat ours.
         var quiet = Logger(label: "nagare.http")
         quiet.logLevel = max(configuration.logLevel, .notice)
+        let scrape: @Sendable () async -> NodeSnapshot = {
+            await snapshot(loops, rooms, status, drain, operations)
+        }
         let admin = AdminServer(
             host: configuration.admin.ip.description,
             port: Int(configuration.admin.port),
-            api: operations.api(rooms) {
-                await snapshot(loops, rooms, status, operations).mediaTotals
-            },
+            api: operations.api(rooms, drain: drain) { await scrape().mediaTotals },
             token: operations.adminToken?.secret,
             hostNames: configuration.adminHostNames,
             origins: configuration.adminOrigins,
             logger: quiet,
-            metrics: { await snapshot(loops, rooms, status, operations).page.text },
-            isReady: { await Self.isReady(status, rooms) },
+            metrics: { await scrape().page.text },
+            isReady: { await Self.isReady(drain, rooms) },
             stalledLoops: { watch.stalledLoops },
             onRunning: { port in
                 logger.info("admin", metadata: ["port": "\(port)"])
@@ -354,7 +355,7 @@ struct Node {
         }
         services.append(operations.subscriptions)
         if let webhooks = operations.webhooks { services.append(webhooks) }
-        services += [RoomsService(rooms), LoadSampler(rooms: rooms), server] as [any Service]
+        services += [RoomsService(rooms), LoadSampler(rooms: rooms, drain: drain), server] as [any Service]
         var groupConfiguration = ServiceGroupConfiguration(
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
             logger: quiet
@@ -383,8 +384,8 @@ struct Node {
 
     /// Whether a load balancer should send new clients. It should while existing sessions accept new members, even if no new
     /// session may begin, because those sessions are on this node only.
-    private static func isReady(_ status: NodeStatus, _ rooms: Rooms) async -> Bool {
-        guard status.isReady else { return false }
+    private static func isReady(_ drain: NodeDrain, _ rooms: Rooms) async -> Bool {
+        guard drain.state == .ready else { return false }
         return await rooms.mode != .blockNewConnections
     }
 
@@ -394,11 +395,13 @@ struct Node {
         _ loops: MediaLoops,
         _ rooms: Rooms,
         _ status: NodeStatus,
+        _ drain: NodeDrain,
         _ operations: Operations
     ) async -> NodeSnapshot {
         var snapshot = NodeSnapshot(srtpBackend: configuration.srtpBackend)
         snapshot.uptimeSeconds = status.uptimeSeconds
-        snapshot.isReady = await Self.isReady(status, rooms)
+        snapshot.isReady = await Self.isReady(drain, rooms)
+        snapshot.drain = await drain.report
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.rooms = await rooms.counts
         snapshot.admissions = await rooms.admissions

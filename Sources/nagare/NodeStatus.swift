@@ -1,13 +1,12 @@
 import Synchronization
 
-/// Where the node is between start and shutdown, for the readiness probe and the line that announces readiness.
+/// Which listeners are up, for the node's state and the line that announces readiness.
 final class NodeStatus: Sendable {
     private struct State {
         /// The number of listeners that do not accept yet.
         var awaited: Int
         var pagePort: Int?
         var readySince: ContinuousClock.Instant?
-        var isDraining = false
     }
     private let state: Mutex<State>
 
@@ -24,12 +23,8 @@ final class NodeStatus: Sendable {
         }
     }
 
-    func startDraining() { state.withLock { $0.isDraining = true } }
-
-    var isDraining: Bool { state.withLock { $0.isDraining } }
-
-    /// Whether the node accepts new clients.
-    var isReady: Bool { state.withLock { $0.readySince != nil && !$0.isDraining } }
+    /// Whether all listeners accept.
+    var hasStarted: Bool { state.withLock { $0.readySince != nil } }
 
     var uptimeSeconds: Double {
         state.withLock { state in state.readySince.map { $0.duration(to: .now) / .seconds(1) } ?? 0 }

@@ -92,6 +92,7 @@ struct Operations: Sendable {
     /// The admin API.
     func api(
         _ rooms: Rooms,
+        drain: NodeDrain,
         media: @escaping @Sendable () async -> AdminAPI.MediaTotals
     ) -> AdminAPI {
         AdminAPI(
@@ -104,6 +105,7 @@ struct Operations: Sendable {
             subscriptions: subscriptions,
             relayRooms: relayRooms,
             reload: reload,
+            drain: drain,
             media: media
         )
     }

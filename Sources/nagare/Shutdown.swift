@@ -1,7 +1,9 @@
 import Glibc
 import Logging
 import ServiceLifecycle
+import Signaling
 import UnixSignals
+import Wire
 
 /// Handles SIGTERM and SIGINT: the first starts a graceful shutdown, the second ends the process. With a time to drain the
 /// first starts the drain, and the second ends that. SIGHUP reloads files; a
@@ -37,9 +39,8 @@ struct Signals: Sendable {
                 }
                 signalCount += 1
                 if signalCount == 1, drainSeconds > 0 {
-                    logger.info("draining", metadata: ["signal": "\(signal)", "deadline_seconds": "\(drainSeconds)"])
                     group.addTask {
-                        await target.drain(for: .seconds(drainSeconds), logger: logger)
+                        await target.drain(for: .seconds(drainSeconds))
                         guard !Task.isCancelled, await begin(target, "drained") else { return }
                         await awaitGrace()
                     }
@@ -78,15 +79,9 @@ extension UnixSignal {
 /// soon as it is set.
 actor ShutdownTarget {
     struct Actions: Sendable {
-        /// Refuses new clients.
-        var drain: @Sendable () async -> Void
-        /// The clients that are still there.
-        var remaining: @Sendable () async -> Int
+        var drain: NodeDrain
         var shutDown: @Sendable () async -> Void
     }
-
-    /// The progress of a drain is logged once in this many seconds.
-    private static let logInterval = 10
 
     private var actions: Actions?
     private var hasBegun = false
@@ -97,16 +92,14 @@ actor ShutdownTarget {
     }
 
     /// Refuses new clients. Returns when all clients have left, at the deadline, and when the shutdown begins.
-    func drain(for duration: Duration, logger: Logger) async {
-        guard let actions, !hasBegun else { return }
-        await actions.drain()
-        let end = ContinuousClock.now + duration
-        var seconds = 0
-        while !hasBegun, .now < end {
-            let remaining = await actions.remaining()
-            if remaining == 0 { return }
-            if seconds % Self.logInterval == 0 { logger.info("draining", metadata: ["clients": "\(remaining)"]) }
-            seconds += 1
+    func drain(for time: Interval) async {
+        guard let drain = actions?.drain, !hasBegun else { return }
+        do throws(DrainFailure) {
+            try drain.start(DrainRequest(by: .shutdown, deadline: time, admission: .zero))
+        } catch { return }
+        while !hasBegun {
+            let report = await drain.report
+            guard report.clients > 0, report.remaining > .zero else { return }
             guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
         }
     }

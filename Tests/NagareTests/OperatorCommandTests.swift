@@ -70,6 +70,13 @@ import Testing
             )
         ),
         (["terminate", "c"], OperatorsClient.Call(.delete, ["channels", "c"])),
+        (["drain"], OperatorsClient.Call(.put, ["drain"], body: [:])),
+        (
+            ["drain", "--deadline", "60", "--admit", "0"],
+            OperatorsClient.Call(.put, ["drain"], body: ["deadline_seconds": 60, "admit_seconds": 0])
+        ),
+        (["drain", "--show"], OperatorsClient.Call(.get, ["drain"])),
+        (["undrain"], OperatorsClient.Call(.delete, ["drain"])),
         (["relay"], OperatorsClient.Call(.get, ["relay"], query: ["limit": "100"])),
         (["members", "c"], OperatorsClient.Call(.get, ["channels", "c", "members"], query: ["limit": "100"])),
     ])
@@ -142,5 +149,20 @@ import Testing
     func `an unusable token of operators is refused`(token: String) throws {
         let options = try OperatorOptions.parse([])
         #expect(throws: StartupError.self) { try options.client(environment: ["NAGARE_ADMIN_TOKEN": token]) }
+    }
+
+    @Test func `the progress of a drain is told in one line`() async throws {
+        let answers = Answers([
+            [
+                "state": "draining", "clients": 1, "phase": "newcomers", "elapsed_seconds": 3, "remaining_seconds": 57,
+                "shuts_down": false,
+            ],
+            ["state": "ready", "clients": 2],
+        ])
+        #expect(
+            try await run(["drain"], answers)
+                == "draining: 1 client, 57 s until the deadline; newcomers are refused\n"
+        )
+        #expect(try await run(["undrain"], answers) == "ready: 2 clients\n")
     }
 }

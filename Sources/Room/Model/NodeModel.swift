@@ -76,8 +76,10 @@ package struct NodeModel: Sendable {
     package let limits: RoomLimits
     /// Which newcomers the node admits.
     package var mode = NodeMode.normal
-    /// Whether newcomers are refused because the node shuts down.
-    package internal(set) var isDraining = false
+    /// Whom the node refuses because it drains.
+    package var drainStage = DrainStage.none
+    /// Whether the node shuts down, which is final.
+    private var isStopping = false
     package internal(set) var admissions = AdmissionCounts()
     /// Messages between participants that were dropped.
     package private(set) var droppedMessages: [MessageDropReason: UInt64] = [:]
@@ -135,8 +137,17 @@ package struct NodeModel: Sendable {
         }
     }
 
+    /// Whether all newcomers and listeners are refused, because the node drains or shuts down.
+    package var isDraining: Bool { isStopping || drainStage == .newcomers }
+
     /// Newcomers and listeners are refused from now on.
-    package mutating func drainingStarted() { isDraining = true }
+    package mutating func drainingStarted() { isStopping = true }
+
+    /// Whether the node refuses each newcomer of a channel, because it drains or because of its mode.
+    package func refusesNewcomers(of channel: ChannelName) -> Bool {
+        if isDraining || mode == .blockNewConnections { return true }
+        return (mode != .normal || drainStage != .none) && channels[channel]?.members.isEmpty ?? true
+    }
 
     /// A message between participants was dropped.
     package mutating func messageDropped(_ reason: MessageDropReason) { droppedMessages[reason, default: 0] &+= 1 }

@@ -20,6 +20,15 @@ extension Rooms {
     }
     public func setMode(_ mode: NodeMode) async { node.withModel { $0.mode = mode } }
 
+    /// Sets whom the node refuses because it drains. It never takes back a shutdown.
+    public func setDrainStage(_ stage: DrainStage) { node.withModel { $0.drainStage = stage } }
+    public var drainStage: DrainStage { node.withModel { $0.drainStage } }
+
+    /// Whether each newcomer of a channel is refused, because the node drains, shuts down, or has a mode that says so.
+    public func refusesNewcomers(of channel: ChannelName) -> Bool {
+        node.withModel { $0.refusesNewcomers(of: channel) }
+    }
+
     /// All sessions of channels, the oldest first.
     public var channelSessions: [ChannelSession] {
         get async { node.withModel { $0.channelSessions } }

@@ -260,13 +260,18 @@ public final class Rooms: Sendable {
 
     // MARK: - Shutdown
 
-    /// Refuses newcomers and listeners from now on. Present ones stay.
+    /// Refuses newcomers and listeners from now on, for good. Present ones stay.
     public func startDraining() async { node.withModel { $0.drainingStarted() } }
+
+    /// Ends every participant and listener with ``EndReason/shutdown``. It does not stop newcomers.
+    public func endAll() async {
+        for channel in node.actors { await channel.shutdown() }
+    }
 
     /// Ends every participant and listener. Returns when the media planes have removed all peers.
     public func shutdown() async {
         await startDraining()
-        for channel in node.actors { await channel.shutdown() }
+        await endAll()
         await settle()
         wake.finish()
     }

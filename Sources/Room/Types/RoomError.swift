@@ -32,7 +32,7 @@ public enum RoomError: Error, Hashable, Sendable {
     case restartUnderWay
     /// The ICE version that the caller expects is not the current one.
     case versionMismatch
-    /// The node is shutting down.
+    /// The node drains or shuts down.
     case draining
     /// The node accepts no new sessions (``NodeMode/blockNewSessions``).
     case sessionsBlocked
@@ -96,7 +96,7 @@ public enum NetworkShare: Hashable, Sendable {
 public enum EndReason: Hashable, Sendable {
     /// The client ended it: DELETE, or the end of its signaling.
     case left
-    /// The node shuts down.
+    /// The node shuts down, or drained until its deadline.
     case shutdown
     /// Setup failed.
     case setupFailed

@@ -96,3 +96,13 @@ public enum NodeMode: Hashable, Sendable {
     /// Nobody is admitted. Connected participants stay.
     case blockNewConnections
 }
+
+/// Whom a node that drains refuses, besides those that its ``NodeMode`` refuses.
+public enum DrainStage: Hashable, Sendable {
+    /// Nobody: the node does not drain.
+    case none
+    /// Newcomers of channels that no participant of this node is in.
+    case newChannels
+    /// All newcomers and listeners.
+    case newcomers
+}

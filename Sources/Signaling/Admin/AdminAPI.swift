@@ -1,5 +1,6 @@
 public import Access
 import JSON
+import Logging
 public import Room
 
 /// The admin API, compatible with Sora's: `POST /` with the operation in the header `x-sora-target`, and arguments and result
@@ -31,6 +32,7 @@ public struct AdminAPI: Sendable {
     ///   - subscriptions: Post events to the servers that operators subscribe.
     ///   - relayRooms: The rooms of the 1:1 relay.
     ///   - reload: Reads the node's files again.
+    ///   - drain: The node's drain; `nil` for one that nothing advances.
     public init(
         rooms: Rooms,
         statistics: SignalingStatistics,
@@ -41,6 +43,7 @@ public struct AdminAPI: Sendable {
         subscriptions: EventSubscriptions? = nil,
         relayRooms: AyameRooms = AyameRooms(),
         reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
+        drain: NodeDrain? = nil,
         media: @escaping @Sendable () async -> MediaTotals = { MediaTotals() }
     ) {
         self.rooms = rooms
@@ -53,6 +56,12 @@ public struct AdminAPI: Sendable {
             relayRooms: relayRooms,
             keys: keys,
             subscriptions: subscriptions,
+            drain: drain
+                ?? NodeDrain(
+                    rooms: rooms,
+                    relayRooms: relayRooms,
+                    logger: Logger(label: "nagare", factory: { _ in SwiftLogNoOpLogHandler() })
+                ),
             reload: reload
         )
         self.media = media

@@ -15,6 +15,7 @@ struct AyameAdmission: Sendable {
     let logger: Logger
 
     func decide(_ registration: AyameRegistration, from network: ClientNetwork) async -> AyameDecision {
+        if await rooms.isDraining { return .rejected(reason: AyameRefusal(.draining).reason) }
         let prospect = await rooms.joinContext(of: registration.room)
         let request = AccessRequest(
             channel: registration.room,

@@ -41,6 +41,14 @@ extension AyameRooms {
     /// `nil` when nobody is in the room.
     func listing(of room: ChannelName) -> Listing? { read { rooms in rooms[room].map { Listing(room, $0) } } }
 
+    /// The registrations of rooms whose media does not pass the node. The others are participants of channels, too.
+    var directRegistrationCount: Int {
+        read { rooms in rooms.values.reduce(0) { $0 + ($1.media == .direct ? $1.members.count : 0) } }
+    }
+
+    /// Ends all registrations as a shutdown does.
+    func endAll() { _ = end { _ in AyameClose(.shutdown) } }
+
     /// Ends the registrations that an operator's decision is about, and the rooms that they are in.
     /// - Returns: The connection identifiers of those registrations.
     func end(by decision: OperatorDecision) -> [String] {

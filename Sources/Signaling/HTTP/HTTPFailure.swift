@@ -58,7 +58,10 @@ struct HTTPFailure: Error {
                 "Your address has reached its limit of event streams; close some.",
                 headers: [.retryAfter: "5"]
             )
-        case .draining: self = .overloaded("The server is shutting down; connect again in a moment.")
+        case .draining:
+            self = .overloaded(
+                "The server takes no new clients, because it is about to stop; connect again in a moment."
+            )
         case .endedDuringSetup: self = .overloaded("The session ended while it was being set up; try again.")
         case .media(let sentence): self = .overloaded("The media loop refused the session: \(sentence)")
         case .sessionsBlocked, .connectionsBlocked:

@@ -14,6 +14,7 @@ struct OperatorsAPI: Sendable {
     let keys: AccessKeys
     /// `nil` where events are not posted; there are no subscriptions then.
     let subscriptions: EventSubscriptions?
+    let drain: NodeDrain
     /// Reads the node's files again.
     var reload: ReloadAction = { () throws(ReloadFailure) in ReloadReport() }
     /// A unique identifier for a new token.
@@ -25,7 +26,8 @@ struct OperatorsAPI: Sendable {
     /// All operations, in the order of the OpenAPI document.
     static let operations: [APIOperation] =
         channelOperations + memberOperations + memberSubscriptionOperations + banOperations + blockOperations
-        + relayOperations + subscriptionOperations + [tokenOperation, reloadOperation, documentOperation]
+        + relayOperations + subscriptionOperations + drainOperations
+        + [tokenOperation, reloadOperation, documentOperation]
 
     /// Finds the operation of a request.
     /// - Parameter segments: the path's, percent-encoded, without the first, `v1`.

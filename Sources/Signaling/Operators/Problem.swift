@@ -23,6 +23,7 @@ struct Problem: Error, Hashable {
         case blocksFull = "blocks-full"
         case subscriptionsFull = "subscriptions-full"
         case reloadFailed = "reload-failed"
+        case stopping
         case bodyTooLarge = "body-too-large"
         case mediaTypeUnsupported = "media-type-unsupported"
         case refusedValue = "refused-value"
@@ -37,7 +38,7 @@ struct Problem: Error, Hashable {
             case .forbidden: 403
             case .pathUnknown, .channelUnknown, .memberUnknown, .blockUnknown, .subscriptionUnknown: 404
             case .methodNotAllowed: 405
-            case .keyMissing, .roleUnavailable, .blocksFull, .subscriptionsFull, .reloadFailed: 409
+            case .keyMissing, .roleUnavailable, .blocksFull, .subscriptionsFull, .reloadFailed, .stopping: 409
             case .bodyTooLarge: 413
             case .mediaTypeUnsupported: 415
             case .refusedValue: 422
@@ -62,13 +63,14 @@ struct Problem: Error, Hashable {
             case .roleUnavailable: "The user cannot have this role"
             case .blocksFull: "There is no room for another ban or block"
             case .subscriptionsFull: "There is no room for another subscription"
+            case .stopping: "The node was told to stop"
             case .reloadFailed: "The files cannot be used, and nothing changed"
             case .bodyTooLarge: "The body is too large"
             case .mediaTypeUnsupported: "The body is not declared as JSON"
             case .refusedValue: "A value is not usable"
             case .tooManyRequests: "There were too many requests"
             case .failed: "The node failed to perform the operation"
-            case .draining: "The node is shutting down"
+            case .draining: "The node takes no new clients"
             }
         }
 
@@ -108,7 +110,7 @@ struct Problem: Error, Hashable {
         case RoomError.blocksFull:
             self.init(.blocksFull, "The node holds as many bans and blocks as it can; lift some of them.")
         case RoomError.subscriptionsFull: self.init(.subscriptionsFull, HTTPFailure(error).sentence)
-        case RoomError.draining: self.init(.draining, "The node is shutting down; use another one.")
+        case RoomError.draining: self.init(.draining, "The node drains or is shutting down; use another one.")
         default: self.init(.failed, "The node failed to perform the operation; its log says why.")
         }
     }

@@ -4,12 +4,14 @@ import Metrics
 import Room
 import SRTP
 import Signaling
+import Wire
 
 /// The values of one scrape.
 struct NodeSnapshot: Sendable {
     let srtpBackend: SRTPBackend
     var uptimeSeconds = 0.0
     var isReady = false
+    var drain = DrainReport(state: .starting, clients: 0)
     /// Indexed by loop.
     var loops: [MediaMetrics] = []
     var rooms = RoomCounts()
@@ -42,6 +44,24 @@ struct NodeSnapshot: Sendable {
         )
         page.addGauge("nagare_uptime_seconds", help: "Time since the node was ready.", uptimeSeconds)
         page.addGauge("nagare_ready", help: "Whether the node accepts new clients.", isReady ? 1 : 0)
+        for state in NodeState.allCases {
+            page.addGauge(
+                "nagare_state",
+                help: "Whether the node is in this state.",
+                labels: [MetricLabel("state", state.rawValue)],
+                drain.state == state ? 1 : 0
+            )
+        }
+        page.addGauge(
+            "nagare_drain_remaining_clients",
+            help: "Clients that have not left a draining node; 0 without a drain.",
+            drain.phase == nil ? 0 : drain.clients
+        )
+        page.addGauge(
+            "nagare_drain_remaining_seconds",
+            help: "Time until the deadline of the drain; 0 without one.",
+            drain.remaining.seconds
+        )
         page.addGauge("nagare_rooms", help: "Channels with participants.", rooms.channels)
         page.addGauge("nagare_publishers", help: "Participants that publish.", rooms.publishers)
         page.addGauge("nagare_viewers", help: "Participants that watch.", rooms.viewers)

@@ -6,9 +6,18 @@ import JSON
 import NIOCore
 import Room
 import RoomTestSupport
+import Synchronization
 import Testing
+import Wire
 
 @testable import Signaling
+
+/// A clock that only tests move.
+final class TestClock: Sendable {
+    private let instant = Mutex(Instant(nanoseconds: 0))
+    var now: Instant { instant.withLock { $0 } }
+    func advance(seconds: Int) { instant.withLock { $0 += .seconds(seconds) } }
+}
 
 /// An operators' listener over a node that requires signed tokens.
 struct OperatorsBench {
@@ -16,6 +25,10 @@ struct OperatorsBench {
     static let jwtSecret = "0123456789abcdef0123456789abcdef"
 
     let bench: SignalingBench
+    let admin: AdminAPI
+    let drain: NodeDrain
+    /// Of the drain.
+    let clock: TestClock
     /// The public listener.
     let clients: HTTPTester
     private let http: any TestClientProtocol
@@ -32,22 +45,31 @@ struct OperatorsBench {
         let authorizer: any Authorizer =
             keys.isEmpty ? OpenAuthorizer() : SignatureAuthorizer(keys: keys, logger: SignalingBench.quiet)
         let bench = try SignalingBench(limits: limits, authorizer: authorizer)
+        let clock = TestClock()
+        let drain = NodeDrain(
+            rooms: bench.rooms,
+            relayRooms: bench.relayRooms,
+            logger: SignalingBench.quiet,
+            now: { clock.now }
+        )
+        let admin = AdminAPI(
+            rooms: bench.rooms,
+            statistics: SignalingStatistics(),
+            clientStatistics: ClientStatistics(),
+            keys: keys,
+            subscriptions: EventSubscriptions(
+                transport: PostedEvents(),
+                counters: WebhookCounters(),
+                logger: SignalingBench.quiet
+            ),
+            relayRooms: bench.relayRooms,
+            reload: reload,
+            drain: drain
+        )
         let server = AdminServer(
             host: host,
             port: 0,
-            api: AdminAPI(
-                rooms: bench.rooms,
-                statistics: SignalingStatistics(),
-                clientStatistics: ClientStatistics(),
-                keys: keys,
-                subscriptions: EventSubscriptions(
-                    transport: PostedEvents(),
-                    counters: WebhookCounters(),
-                    logger: SignalingBench.quiet
-                ),
-                relayRooms: bench.relayRooms,
-                reload: reload
-            ),
+            api: admin,
             token: token,
             logger: SignalingBench.quiet,
             metrics: { "" },
@@ -55,7 +77,16 @@ struct OperatorsBench {
         )
         try await bench.test { clients in
             try await server.testable.test(.router) { client in
-                try await body(OperatorsBench(bench: bench, clients: clients, http: client))
+                try await body(
+                    OperatorsBench(
+                        bench: bench,
+                        admin: admin,
+                        drain: drain,
+                        clock: clock,
+                        clients: clients,
+                        http: client
+                    )
+                )
             }
         }
     }
