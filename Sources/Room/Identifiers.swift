@@ -1,3 +1,4 @@
+public import MediaTypes
 public import Wire
 
 /// A channel's name as its users chose it: 1…255 bytes of UTF-8 without control characters.
@@ -94,19 +95,35 @@ public struct ChannelSessionID: Hashable, Sendable, TextCodable, BitwiseCopyable
 /// The secret part of a WHIP or WHEP resource's URL (RFC 9725's WHIP session URL). It permits to change and end the
 /// participant, so it is never logged.
 public struct ResourceID: Hashable, Sendable, CustomStringConvertible {
-    /// 52 Crockford symbols.
-    public let value: String
+    /// The length of a secret, and of a node's tag before it, in symbols.
+    private static let (secretLength, tagLength) = (52, 5)
 
-    /// `nil` unless `value` is 52 upper-case Crockford symbols.
+    /// 52 Crockford symbols; in a cluster after 5 others, the tag of the node.
+    public let value: String
+    /// The run of the node that has the resource; `nil` outside of a cluster.
+    public let node: NodeIncarnation?
+
+    /// `nil` unless `value` is 52 upper-case Crockford symbols, or 57 that start with the tag of a node.
     public init?(_ value: some StringProtocol) {
-        guard value.utf8.count == 52, value.utf8.allSatisfy(Crockford.isSymbol) else { return nil }
+        guard value.utf8.allSatisfy(Crockford.isSymbol) else { return nil }
+        switch value.utf8.count {
+        case Self.secretLength: node = nil
+        case Self.secretLength + Self.tagLength:
+            let tag = Crockford.shortValue(value.prefix(Self.tagLength))
+            guard let node = tag.flatMap(NodeIncarnation.init(rawValue:)) else { return nil }
+            self.node = node
+        default: return nil
+        }
         self.value = String(value)
     }
 
     /// A new identifier of 256 random bits; `generator` must be cryptographically secure.
-    public init(using generator: inout some RandomNumberGenerator) {
+    /// - Parameter node: the run of this node; `nil` outside of a cluster.
+    public init(node: NodeIncarnation? = nil, using generator: inout some RandomNumberGenerator) {
+        self.node = node
         value =
-            Crockford.text(high: generator.next(), low: generator.next())
+            (node.map { Crockford.shortText($0.rawValue) } ?? "")
+            + Crockford.text(high: generator.next(), low: generator.next())
             + Crockford.text(high: generator.next(), low: generator.next())
     }
     public var description: String { "resource (hidden)" }

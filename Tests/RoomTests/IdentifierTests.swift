@@ -1,3 +1,4 @@
+import MediaTypes
 import TestSupport
 import Testing
 import Wire
@@ -14,6 +15,19 @@ struct IdentifierTests {
             #expect(ResourceID(session.value) == session)
             #expect(!"\(session)".contains(session.value))
         }
+    }
+
+    @Test(arguments: [(0, "00000"), (7, "00007"), (0x12_3456, "14D2P"), (0xFF_FFFF, "FZZZZ")] as [(UInt32, String)])
+    func `the identifier of a resource in a cluster starts with the tag of its node`(number: UInt32, tag: String) throws
+    {
+        var generator = SeededGenerator(seed: 7)
+        let node = try #require(NodeIncarnation(rawValue: number))
+        let id = ResourceID(node: node, using: &generator)
+        #expect(id.value.hasPrefix(tag) && id.value.utf8.count == 57 && id.node == node)
+        #expect(ResourceID(id.value) == id && ResourceID(id.value)?.node == node)
+        #expect(ResourceID(id.value.dropFirst(5))?.node == nil)
+        #expect(ResourceID(id.value.dropFirst()) == nil)
+        #expect(ResourceID("G0000" + id.value.dropFirst(5)) == nil, "more than 24 bits")
     }
 
     @Test(arguments: [

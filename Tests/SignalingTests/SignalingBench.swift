@@ -8,6 +8,7 @@ import NIOCore
 import Room
 import RoomTestSupport
 import Testing
+import Wire
 
 @testable import Signaling
 
@@ -30,10 +31,18 @@ struct SignalingBench {
         proxies: ProxyConfiguration = ProxyConfiguration(),
         ayame: AyameConfiguration = AyameConfiguration(),
         webhookClient: WebhookClient? = nil,
+        cluster: (any SignalingCluster)? = nil,
+        now: (@Sendable () -> Instant)? = nil,
+        rooms roomCluster: (any RoomCluster)? = nil,
         onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
-        rooms = Rooms(planes: [plane], limits: limits)
+        rooms = Rooms(
+            planes: [plane],
+            node: cluster?.incarnation ?? .standalone,
+            limits: limits,
+            cluster: roomCluster
+        )
         relayRooms = AyameRooms(onReport: onRelayReport)
         server = PublicServer(
             configuration: SignalingConfiguration(
@@ -47,6 +56,8 @@ struct SignalingBench {
             ),
             rooms: rooms,
             authorizer: authorizer,
+            cluster: cluster,
+            now: now,
             relayRooms: relayRooms,
             webhookClient: webhookClient,
             signalingStatistics: statistics,

@@ -29,7 +29,7 @@ extension ChannelActor {
         model.now = environment.clock.now()
         if let id = model.resumable(by: request) { return try await resume(id, request) }
         let id = request.id ?? environment.participantID()
-        let resource = environment.resourceID()
+        let resource = environment.resourceID(of: context.cluster == nil ? nil : context.incarnation)
         let place = try admit(request, id: id)
         let channelSession = nextSession
         do throws(RoomError) {
@@ -48,7 +48,7 @@ extension ChannelActor {
     /// A newcomer takes the place of a participant.
     private func resume(_ id: ParticipantID, _ request: JoinRequest) async throws(RoomError) -> Rooms.Reservation {
         let environment = context.environment
-        let resource = environment.resourceID()
+        let resource = environment.resourceID(of: context.cluster == nil ? nil : context.incarnation)
         var named = request
         // A client that does not choose a name again keeps it.
         named.clientID = model.participants[id]?.member.clientID

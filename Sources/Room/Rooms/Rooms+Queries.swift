@@ -29,6 +29,12 @@ extension Rooms {
         node.withModel { $0.refusesNewcomers(of: channel) }
     }
 
+    /// Whether a resume token names a participant of this node. The token may still be refused.
+    public func hasPlace(forResumeToken token: String) -> Bool {
+        guard let token = ResumeToken(token) else { return false }
+        return node.withModel { $0.members[token.participant] != nil }
+    }
+
     /// All sessions of channels, the oldest first.
     public var channelSessions: [ChannelSession] {
         get async { node.withModel { $0.channelSessions } }

@@ -33,7 +33,7 @@ public struct RoomEnvironment: Sendable {
 
     func participantID() -> ParticipantID { make { ParticipantID(using: &$0) } }
     func channelSessionID() -> ChannelSessionID { make { ChannelSessionID(using: &$0) } }
-    func resourceID() -> ResourceID { make { ResourceID(using: &$0) } }
+    func resourceID(of node: NodeIncarnation?) -> ResourceID { make { ResourceID(node: node, using: &$0) } }
     func iceCredentials() -> ICECredentials { make { ICECredentials(using: &$0) } }
     /// 128 random bits for a ``ResumeToken``.
     func resumeSecret() -> String { make { Crockford.text(high: $0.next(), low: $0.next()) } }

@@ -60,6 +60,10 @@ public final class SignalingStatistics: Sendable {
         case slowReader = "slow_reader"
         /// A connection of a proxy without a valid PROXY protocol header.
         case proxyHeader = "proxy_header"
+        /// A newcomer while more joined at once than the node serves beside its calls. Of a cluster only.
+        case joinRate = "join_rate"
+        /// A request for a session of another node, which did not answer.
+        case forwarding = "forwarding"
         /// A request with an unknown `Host` at the admin listener.
         case host = "host"
     }

@@ -18,6 +18,10 @@ final class PublicResponder: HTTPResponder {
     let configuration: SignalingConfiguration
     let statistics: SignalingStatistics
     let outbound: OutboundBudget
+    /// The other nodes; `nil` outside of a cluster.
+    let cluster: (any SignalingCluster)?
+    /// Limits newcomers; `nil` outside of a cluster.
+    let joins: JoinGate?
     private let limiter: AddressLimiter
     private let clients: ClientAddresses
 
@@ -27,6 +31,8 @@ final class PublicResponder: HTTPResponder {
         configuration: SignalingConfiguration,
         statistics: SignalingStatistics,
         outbound: OutboundBudget,
+        cluster: (any SignalingCluster)?,
+        joins: JoinGate?,
         limiter: AddressLimiter,
         clients: ClientAddresses
     ) {
@@ -35,6 +41,8 @@ final class PublicResponder: HTTPResponder {
         self.configuration = configuration
         self.statistics = statistics
         self.outbound = outbound
+        self.cluster = cluster
+        self.joins = joins
         self.limiter = limiter
         self.clients = clients
     }
@@ -73,12 +81,13 @@ final class PublicResponder: HTTPResponder {
         guard methods.contains(request.method) else { throw HTTPFailure.methodNotAllowed(methods) }
         // A preflight request has no token and must not need one.
         if request.method == .options { return options(for: route) }
-        if case .asset(let asset) = route { return asset.response(isHead: request.method == .head) }
+        if case .asset(let asset) = route { return page(asset, request) }
         // All other requests may present a token, and verifying it is the expensive part.
         try checkRate(request.method == .delete ? .ending : .request, context)
+        if let response = try await forwarded(request, target, route) { return response }
         switch route {
         case .asset(let asset):
-            return asset.response(isHead: request.method == .head)
+            return page(asset, request)
         case .whip(let channel):
             let endpoint = EndpointRequest.publish(displayName: try displayName(of: target))
             return try await authorizedEndpoint(endpoint, request, target, channel, context)
@@ -112,6 +121,11 @@ final class PublicResponder: HTTPResponder {
         }
     }
 
+    private func page(_ asset: PageAsset, _ request: Request) -> Response {
+        let nodes = cluster?.status.others.compactMap(\.address) ?? []
+        return asset.response(isHead: request.method == .head, nodes: nodes)
+    }
+
     /// Verifies the request's token, or without one the signature of its URL, once for both decisions of the authorizer.
     private func authorizedEndpoint(
         _ endpoint: EndpointRequest,
@@ -126,6 +140,7 @@ final class PublicResponder: HTTPResponder {
             credential = authorizer.verify(signature: signature, ofPath: String(target.path), for: action)
         }
         try await authorize(action, credential)
+        if request.method == .post, let response = await redirected(target, to: channel) { return response }
         return try await self.endpoint(
             endpoint,
             request,
@@ -312,7 +327,7 @@ extension PublicResponder {
         return text
     }
 
-    private func body(of request: Request) async throws -> ByteBuffer {
+    func body(of request: Request) async throws -> ByteBuffer {
         let limits = configuration.limits
         let tooLong = HTTPFailure(.contentTooLarge, "The body may have at most \(limits.bodyBytesMax) bytes.")
         // The HTTP server skips a body of moderate declared length, so that the client finishes sending and reads the

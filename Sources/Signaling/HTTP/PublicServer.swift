@@ -5,6 +5,7 @@ public import Logging
 import NIOCore
 public import Room
 public import ServiceLifecycle
+public import Wire
 
 /// Why a listener cannot start, as a sentence for the operator.
 public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendable {
@@ -20,8 +21,12 @@ public struct PublicServer: Service {
     private let application: Application<PublicResponder>
     private let configuration: SignalingConfiguration
     private let rooms: Rooms
+    private let responder: PublicResponder
 
     /// - Parameters:
+    ///   - cluster: The other nodes; `nil` outside of a cluster.
+    ///   - mediaLoops: The number of the node's media loops. In a cluster it decides on how many clients may join at once.
+    ///   - now: The clock for how many clients may join at once; by default the one of the listeners.
     ///   - relayRooms: The rooms of the 1:1 relay.
     ///   - webhookClient: Posts to the operator's server for the 1:1 relay; `nil` without one.
     ///   - clientStatistics: Stores the statistics that clients report.
@@ -33,6 +38,9 @@ public struct PublicServer: Service {
         configuration: SignalingConfiguration,
         rooms: Rooms,
         authorizer: any Authorizer,
+        cluster: (any SignalingCluster)? = nil,
+        mediaLoops: Int = 1,
+        now: (@Sendable () -> Instant)? = nil,
         relayRooms: AyameRooms = AyameRooms(),
         webhookClient: WebhookClient? = nil,
         clientStatistics: ClientStatistics = ClientStatistics(),
@@ -48,12 +56,17 @@ public struct PublicServer: Service {
         let clients = ClientAddresses(configuration.proxies)
         let shares = ConnectionShares(limits, statistics: signalingStatistics)
         let outbound = OutboundBudget(bytesMax: limits.waitingBytesMax, statistics: signalingStatistics)
-        let responder = PublicResponder(
+        let joins =
+            cluster == nil
+            ? nil : JoinGate(loops: mediaLoops, statistics: signalingStatistics, now: now ?? { DeadlineTimer.now })
+        responder = PublicResponder(
             rooms: rooms,
             authorizer: authorizer,
             configuration: configuration,
             statistics: signalingStatistics,
             outbound: outbound,
+            cluster: cluster,
+            joins: joins,
             limiter: limiter,
             clients: clients
         )
@@ -85,6 +98,8 @@ public struct PublicServer: Service {
                 clientStatistics: clientStatistics,
                 signalingStatistics: signalingStatistics,
                 logger: signalingLogger ?? logger,
+                cluster: cluster,
+                joins: joins,
                 limiter: limiter,
                 clients: clients,
                 work: work
@@ -111,6 +126,13 @@ public struct PublicServer: Service {
             onServerRunning: { channel in await onRunning(channel.localAddress?.port ?? configuration.port) },
             logger: logger
         )
+    }
+
+    /// Answers a request that another node of the cluster passed on. It is not passed on again.
+    ///
+    /// It needs no listener of its own: the link between the nodes brings the request and takes the response back.
+    public func respond(to request: ForwardedRequest) async -> ForwardedResponse {
+        await responder.respond(to: request)
     }
 
     /// The application, for tests without a bound port.

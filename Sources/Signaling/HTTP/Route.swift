@@ -91,6 +91,9 @@ struct RequestTarget: Hashable, Sendable {
             ? [] : (path.first == "/" ? path.dropFirst() : path).split(separator: "/", omittingEmptySubsequences: false)
     }
 
+    /// The path and query as sent.
+    var text: String { String(path) + (query.map { "?\($0)" } ?? "") }
+
     /// The first value of a query parameter; `nil` without one or when it is not valid UTF-8.
     func queryValue(_ name: String) -> String? {
         for pair in query?.split(separator: "&") ?? [] {

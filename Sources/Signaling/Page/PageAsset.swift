@@ -89,18 +89,27 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Restricts the page to its own files and this server, and forbids frames.
-    private static let policy = """
-        default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-        worker-src 'self'; media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
-        """
+    /// Restricts the page to its own files and this server, and forbids frames. In a cluster it may connect to the other nodes,
+    /// which serve a channel of theirs.
+    private static func policy(_ nodes: [NodeAddress]) -> String {
+        let others = nodes.prefix(nodesMax).map { " \($0.webSocketURL)" }.joined()
+        return """
+            default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'\(others); \
+            worker-src 'self'; media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
+            """
+    }
 
-    func response(isHead: Bool) -> Response {
+    /// The most nodes in the policy, so that it stays within what clients and proxies accept of a header. A page that may not connect to a node
+    /// stays at the one that sent it there.
+    private static let nodesMax = 64
+
+    /// - Parameter nodes: the other nodes of the cluster.
+    func response(isHead: Bool, nodes: [NodeAddress] = []) -> Response {
         let buffer = Self.buffers[self] ?? ByteBuffer()
         let headers: HTTPFields = [
             .contentType: contentType,
             .contentLength: String(buffer.readableBytes),
-            .contentSecurityPolicy: Self.policy,
+            .contentSecurityPolicy: Self.policy(nodes),
             .xContentTypeOptions: "nosniff",
             .referrerPolicy: "no-referrer",
             // The page is small and changes with the server's version only.

@@ -78,6 +78,12 @@ struct SoraClose: Error, Hashable, Sendable {
         WebSocketClose(1000, "TOKEN-EXPIRED"),
         "The client's token expired; it can join again with a new one."
     )
+    static let redirected = Self(WebSocketClose(1000, "REDIRECTED"), "Another node serves the client.")
+    /// 1013 is registered for servers that are temporarily overloaded.
+    static let overloaded = Self(
+        WebSocketClose(1013, "TRY-AGAIN-LATER"),
+        "More clients join at once than the node can serve; it can connect again in a moment."
+    )
     static let stopping = Self(WebSocketClose(1001, "SERVER-SHUTDOWN"), "The node is shutting down.")
 
     // MARK: Timeouts

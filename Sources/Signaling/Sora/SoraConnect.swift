@@ -31,6 +31,8 @@ struct SoraConnect: Hashable, Sendable {
     var bundleID: String?
     var metadata: JSONValue?
     var notifyMetadata: JSONValue?
+    /// Whether another node sent the client here.
+    var isRedirected = false
     var isSimulcast = false
     var requestedRID: RequestedRID?
     var spotlight = false
@@ -88,7 +90,7 @@ extension SoraConnect {
             ignoresWebSocketLoss = try message.bool("ignore_disconnect_websocket")
             dataChannels = try RequestedDataChannel.list(message) ?? []
             _ = try message.bool("multistream")
-            _ = try message.bool("redirect")
+            isRedirected = try message.bool("redirect") ?? false
             forwardingFilters = try ForwardingFilter.list(message) ?? []
             if let members = try message.object("nagare") {
                 options = try Self.options(JSONFields(members), role)

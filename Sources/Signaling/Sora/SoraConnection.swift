@@ -16,6 +16,10 @@ struct SoraContext: Sendable {
     let clientStatistics: ClientStatistics
     let signalingStatistics: SignalingStatistics
     let logger: Logger
+    /// The other nodes; `nil` outside of a cluster.
+    var cluster: (any SignalingCluster)?
+    /// Limits newcomers; `nil` outside of a cluster.
+    var joins: JoinGate?
     let limiter: AddressLimiter
     let clients: ClientAddresses
     /// Shared with the other protocols over WebSocket.
@@ -147,6 +151,11 @@ actor SoraConnection {
     // MARK: Rooms
 
     private func authorize(_ connect: SoraConnect) async {
+        switch await elsewhere(connect) {
+        case .redirect(let address): return perform(state.redirected(to: address))
+        case .overloaded: return perform(state.overloaded())
+        case nil: break
+        }
         let prospect = await context.rooms.joinContext(of: connect.channel)
         let decision = await context.authorizer.admit(
             AccessRequest(
@@ -223,6 +232,8 @@ actor SoraConnection {
     private func activate(_ outcome: OfferedDescription.Outcome) async {
         guard let reservation else { return }
         let mids = outcome.receive.map(\.mid) + outcome.added.map(\.parameters.mid)
+        context.joins?.began()
+        defer { context.joins?.ended() }
         do throws(RoomError) {
             _ = try await context.rooms.activate(
                 reservation,

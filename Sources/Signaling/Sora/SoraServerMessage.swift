@@ -83,6 +83,14 @@ enum SoraServerMessage {
         return [server.text]
     }
 
+    /// Some clients connect to the other node only after the WebSocket has closed.
+    static func redirect(to address: NodeAddress) -> String {
+        var message = JSONObjectWriter()
+        message.add("type", "redirect")
+        message.add("location", "\(address.webSocketURL)/signaling")
+        return message.text
+    }
+
     static func reoffer(sdp: String) -> String {
         var message = JSONObjectWriter()
         message.add("type", "re-offer")

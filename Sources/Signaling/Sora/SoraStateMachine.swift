@@ -271,6 +271,19 @@ extension SoraStateMachine {
 // MARK: - Results of actions
 
 extension SoraStateMachine {
+    /// Another node serves the client. It connects there with its first message and `redirect`.
+    mutating func redirected(to address: NodeAddress) -> [Action] {
+        guard case .authorizing = phase else { return [] }
+        phase = .ended
+        return [.send(SoraServerMessage.redirect(to: address)), .close(.redirected), .leave(.left)]
+    }
+
+    /// Too many clients join at once.
+    mutating func overloaded() -> [Action] {
+        guard case .authorizing = phase else { return [] }
+        return end(.overloaded)
+    }
+
     /// - Parameters:
     ///   - id: The client's participant identifier.
     ///   - decoders: The codecs that the channel's viewers can play.

@@ -21,6 +21,7 @@ extension PublicResponder {
     ) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try MediaOffer(parsing: try await text(of: request, as: .sdp), for: endpoint)
+        try limitJoins(to: channel)
         var (join, grants) = try await admit(
             request,
             credential,
@@ -39,6 +40,8 @@ extension PublicResponder {
         join.usesTURN = configuration.sora.embeddedTURN == .on
         let reservation = try await rooms.reserve(join)
         let answered = offer.answer(reservation, grants, acceptsData: configuration.sora.offersDataChannels)
+        joins?.began()
+        defer { joins?.ended() }
         do throws(RoomError) {
             let session = try await rooms.activate(
                 reservation,

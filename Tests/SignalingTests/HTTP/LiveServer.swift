@@ -17,6 +17,7 @@ func withLiveServer<Value: Sendable>(
     proxies: ProxyConfiguration = ProxyConfiguration(),
     ayame: AyameConfiguration = AyameConfiguration(),
     webhookClient: WebhookClient? = nil,
+    cluster: (any SignalingCluster)? = nil,
     onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
@@ -30,6 +31,7 @@ func withLiveServer<Value: Sendable>(
         proxies: proxies,
         ayame: ayame,
         webhookClient: webhookClient,
+        cluster: cluster,
         onRelayReport: onRelayReport
     ) { announce.yield($0) }
     let group = ServiceGroup(

@@ -1,0 +1,77 @@
+public import MediaTypes
+public import Wire
+
+/// A cluster as one of its nodes knows it, for operators.
+public struct ClusterStatus: Hashable, Sendable {
+    /// The link between this node and another one.
+    public enum LinkState: String, CaseIterable, Hashable, Sendable {
+        /// None, because nothing needs one.
+        case none
+        case connecting
+        case up
+        /// Nothing has arrived for a while.
+        case suspect
+        case down
+    }
+
+    /// One node.
+    public struct Node: Hashable, Sendable {
+        /// The same after a restart.
+        public var name: String
+        /// The run of the node.
+        public var incarnation: NodeIncarnation
+        public var state: NodeState
+        /// Where clients reach it; `nil` when it did not tell.
+        public var address: NodeAddress?
+        public var region = ""
+        public var zone = ""
+        /// The program's version.
+        public var version = ""
+        /// In per cent of what the node can carry.
+        public var load = 0
+        public var members = 0
+        public var rooms = 0
+        /// Whether the store has had no heartbeat of the node for a while. It gets no new rooms.
+        public var isAbsent = false
+        /// The link to it; `nil` for this node itself.
+        public var link: LinkState?
+        /// Of the link; `nil` before it is measured.
+        public var roundTrip: Interval?
+
+        public init(name: String, incarnation: NodeIncarnation, state: NodeState) {
+            self.name = name
+            self.incarnation = incarnation
+            self.state = state
+        }
+    }
+
+    /// The directory that the nodes share.
+    public enum StoreState: String, CaseIterable, Hashable, Sendable {
+        /// The cluster runs without one.
+        case none
+        case up
+        case down
+    }
+
+    /// The cluster's name.
+    public var name: String
+    /// This node.
+    public var own: Node
+    /// The others, in the order of their names.
+    public var others: [Node]
+    public var store: StoreState
+    /// The number of rooms that this node shares with so many nodes, itself included.
+    public var roomsByNodeCount: [Int: Int] = [:]
+
+    public init(name: String, own: Node, others: [Node], store: StoreState) {
+        self.name = name
+        self.own = own
+        self.others = others
+        self.store = store
+    }
+
+    /// Where clients reach a node; `nil` for an unknown one.
+    func address(of incarnation: NodeIncarnation) -> NodeAddress? {
+        others.first { $0.incarnation == incarnation }?.address
+    }
+}

@@ -1,0 +1,89 @@
+import MediaTypes
+import Room
+import Synchronization
+import Wire
+
+@testable import Signaling
+
+/// Other nodes that tests play.
+final class FakeSignalingCluster: SignalingCluster {
+    struct State: Sendable {
+        /// Where newcomers are sent for each reason.
+        var redirects: [RedirectReason: NodeAddress] = [:]
+        /// The asked channels and reasons.
+        var asked: [RedirectReason] = []
+        var forwarded: [(request: ForwardedRequest, node: NodeIncarnation)] = []
+        var result: Result<ForwardedResponse, ForwardFailure> = .failure(.nodeUnknown)
+        var status: ClusterStatus
+    }
+
+    static let own = NodeIncarnation(rawValue: 7)!
+    static let other = NodeIncarnation(rawValue: 0x12_3456)!
+    static let address = NodeAddress("https://b.example:8443")!
+
+    let incarnation: NodeIncarnation
+    private let state: Mutex<State>
+
+    init(incarnation: NodeIncarnation = FakeSignalingCluster.own) {
+        self.incarnation = incarnation
+        var own = ClusterStatus.Node(name: "a", incarnation: incarnation, state: .ready)
+        own.load = 35
+        var other = ClusterStatus.Node(name: "b<i>", incarnation: Self.other, state: .draining)
+        other.address = Self.address
+        other.link = .suspect
+        other.roundTrip = .microseconds(430)
+        other.region = "eu"
+        var status = ClusterStatus(name: "main", own: own, others: [other], store: .down)
+        status.roomsByNodeCount = [2: 3, 1: 9]
+        state = Mutex(State(status: status))
+    }
+
+    func change<Value: Sendable>(_ body: (inout State) -> Value) -> Value { state.withLock { body(&$0) } }
+
+    var status: ClusterStatus { state.withLock { $0.status } }
+    var asked: [RedirectReason] { state.withLock { $0.asked } }
+    var forwarded: [ForwardedRequest] { state.withLock { $0.forwarded.map(\.request) } }
+
+    func redirect(for channel: ChannelName, because reason: RedirectReason) async -> NodeAddress? {
+        state.withLock { state in
+            state.asked.append(reason)
+            return state.redirects[reason]
+        }
+    }
+
+    func forward(
+        _ request: ForwardedRequest,
+        to node: NodeIncarnation
+    ) async throws(ForwardFailure) -> ForwardedResponse {
+        let result = state.withLock { state in
+            state.forwarded.append((request, node))
+            return state.result
+        }
+        return try result.get()
+    }
+}
+
+/// Two public listeners of a cluster, where each passes requests on to the other.
+final class JoinedNodes: SignalingCluster {
+    let incarnation: NodeIncarnation
+    private let other = Mutex<PublicServer?>(nil)
+
+    init(_ incarnation: NodeIncarnation) { self.incarnation = incarnation }
+
+    func connect(to server: PublicServer) { other.withLock { $0 = server } }
+
+    func redirect(for channel: ChannelName, because reason: RedirectReason) async -> NodeAddress? { nil }
+
+    func forward(
+        _ request: ForwardedRequest,
+        to node: NodeIncarnation
+    ) async throws(ForwardFailure) -> ForwardedResponse {
+        guard let server = other.withLock({ $0 }) else { throw .unreachable }
+        return await server.respond(to: request)
+    }
+
+    var status: ClusterStatus {
+        let own = ClusterStatus.Node(name: "own", incarnation: incarnation, state: .ready)
+        return ClusterStatus(name: "main", own: own, others: [], store: .none)
+    }
+}
