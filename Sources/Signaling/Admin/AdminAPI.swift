@@ -33,6 +33,7 @@ public struct AdminAPI: Sendable {
     ///   - relayRooms: The rooms of the 1:1 relay.
     ///   - reload: Reads the node's files again.
     ///   - drain: The node's drain; `nil` for one that nothing advances.
+    ///   - cluster: The other nodes; `nil` outside of a cluster.
     public init(
         rooms: Rooms,
         statistics: SignalingStatistics,
@@ -44,6 +45,7 @@ public struct AdminAPI: Sendable {
         relayRooms: AyameRooms = AyameRooms(),
         reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
         drain: NodeDrain? = nil,
+        cluster: (any SignalingCluster)? = nil,
         media: @escaping @Sendable () async -> MediaTotals = { MediaTotals() }
     ) {
         self.rooms = rooms
@@ -62,6 +64,7 @@ public struct AdminAPI: Sendable {
                     relayRooms: relayRooms,
                     logger: Logger(label: "nagare", factory: { _ in SwiftLogNoOpLogHandler() })
                 ),
+            cluster: cluster,
             reload: reload
         )
         self.media = media

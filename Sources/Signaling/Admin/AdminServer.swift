@@ -8,7 +8,7 @@ import Room
 public import ServiceLifecycle
 import Wire
 
-/// The admin listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, the ``AdminAPI`` and the operators' API below `/v1`.
+/// The admin listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/clusterz`, the ``AdminAPI`` and the operators' API below `/v1`.
 ///
 /// With a token both APIs require it. Metrics and probes never do, so the listener belongs on loopback or a private network.
 public struct AdminServer: Service {
@@ -110,7 +110,7 @@ struct AdminResponder: HTTPResponder {
         if let api, path.count == 3, path[0] == "api", path[1] == "connections" {
             return await connection(path[2], request, api)
         }
-        guard path.count == 1, ["metrics", "healthz", "livez", "readyz"].contains(path[0]) else {
+        guard path.count == 1, ["metrics", "healthz", "livez", "readyz", "clusterz"].contains(path[0]) else {
             return HTTPFailure.unknownPath.response
         }
         guard request.method == .get || request.method == .head else {
@@ -120,6 +120,7 @@ struct AdminResponder: HTTPResponder {
         switch path[0] {
         case "metrics":
             response = Self.text(.ok, await metrics(), type: "text/plain; version=0.0.4; charset=utf-8")
+        case "clusterz": response = cluster(request)
         case "readyz" where !(await isReady()):
             response = Self.text(.serviceUnavailable, "takes no new clients\n")
         case "livez":

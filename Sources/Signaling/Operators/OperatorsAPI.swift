@@ -15,6 +15,8 @@ struct OperatorsAPI: Sendable {
     /// `nil` where events are not posted; there are no subscriptions then.
     let subscriptions: EventSubscriptions?
     let drain: NodeDrain
+    /// The other nodes; `nil` outside of a cluster.
+    var cluster: (any SignalingCluster)?
     /// Reads the node's files again.
     var reload: ReloadAction = { () throws(ReloadFailure) in ReloadReport() }
     /// A unique identifier for a new token.
@@ -27,7 +29,7 @@ struct OperatorsAPI: Sendable {
     static let operations: [APIOperation] =
         channelOperations + memberOperations + memberSubscriptionOperations + banOperations + blockOperations
         + relayOperations + subscriptionOperations + drainOperations
-        + [tokenOperation, reloadOperation, documentOperation]
+        + [clusterOperation, tokenOperation, reloadOperation, documentOperation]
 
     /// Finds the operation of a request.
     /// - Parameter segments: the path's, percent-encoded, without the first, `v1`.

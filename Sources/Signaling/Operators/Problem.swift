@@ -17,6 +17,7 @@ struct Problem: Error, Hashable {
         case memberUnknown = "member-unknown"
         case blockUnknown = "block-unknown"
         case subscriptionUnknown = "subscription-unknown"
+        case clusterMissing = "cluster-missing"
         case methodNotAllowed = "method-not-allowed"
         case keyMissing = "key-missing"
         case roleUnavailable = "role-unavailable"
@@ -36,7 +37,9 @@ struct Problem: Error, Hashable {
             case .invalidRequest: 400
             case .unauthenticated: 401
             case .forbidden: 403
-            case .pathUnknown, .channelUnknown, .memberUnknown, .blockUnknown, .subscriptionUnknown: 404
+            case .pathUnknown, .channelUnknown, .memberUnknown, .blockUnknown, .subscriptionUnknown,
+                .clusterMissing:
+                404
             case .methodNotAllowed: 405
             case .keyMissing, .roleUnavailable, .blocksFull, .subscriptionsFull, .reloadFailed, .stopping: 409
             case .bodyTooLarge: 413
@@ -58,6 +61,7 @@ struct Problem: Error, Hashable {
             case .memberUnknown: "The user is not in this channel"
             case .blockUnknown: "There is no such ban or block"
             case .subscriptionUnknown: "There is no such subscription"
+            case .clusterMissing: "The node is in no cluster"
             case .methodNotAllowed: "The method is not supported here"
             case .keyMissing: "The node has no key for this token"
             case .roleUnavailable: "The user cannot have this role"

@@ -38,6 +38,7 @@ struct OperatorsBench {
         token: String? = OperatorsBench.token,
         keys: AccessKeys? = nil,
         limits: RoomLimits = RoomLimits(),
+        cluster: (any SignalingCluster)? = nil,
         reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
         _ body: @Sendable @escaping (OperatorsBench) async throws -> Void
     ) async throws {
@@ -64,7 +65,8 @@ struct OperatorsBench {
             ),
             relayRooms: bench.relayRooms,
             reload: reload,
-            drain: drain
+            drain: drain,
+            cluster: cluster
         )
         let server = AdminServer(
             host: host,
@@ -106,11 +108,13 @@ struct OperatorsBench {
         _ body: JSONValue? = nil,
         token: String? = OperatorsBench.token,
         type: String? = "application/json",
-        origin: String? = nil
+        origin: String? = nil,
+        accept: String? = nil
     ) async throws -> TestResponse {
         var headers = HTTPFields()
         headers[.authorization] = token.map { "Bearer \($0)" }
         headers[.origin] = origin
+        headers[.accept] = accept
         if body != nil { headers[.contentType] = type }
         return try await http.execute(
             uri: path,

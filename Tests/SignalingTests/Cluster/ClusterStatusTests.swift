@@ -1,0 +1,63 @@
+import HTTPTypes
+import HummingbirdTesting
+import JSON
+import Testing
+
+@testable import Signaling
+
+@Suite(.timeLimit(.minutes(30)))
+struct ClusterStatusTests {
+    @Test func `the cluster is listed as JSON, with and without a token`() async throws {
+        try await OperatorsBench.run(cluster: FakeSignalingCluster()) { api in
+            let status = try await api.call(.get, "/v1/cluster")
+            #expect(status["cluster"] == "main" && status["node"] == "a" && status["incarnation"] == "000007")
+            #expect(status["store"] == "down")
+            #expect(status["rooms_by_nodes"] == [["nodes": 1, "rooms": 9], ["nodes": 2, "rooms": 3]])
+            let nodes = try #require(status["nodes"]?.array)
+            #expect(nodes.count == 2 && nodes[0]["link"] == nil && nodes[0]["load"] == 35)
+            #expect(nodes[1]["link"] == "suspect" && nodes[1]["round_trip_us"] == 430)
+            #expect(nodes[1]["address"] == "https://b.example:8443" && nodes[1]["state"] == "draining")
+            #expect(try api.problem(try await api.send(.get, "/v1/cluster", token: nil)) == .unauthenticated)
+            let probe = try await api.send(.get, "/clusterz", token: nil)
+            #expect(probe.status == .ok && probe.headers[.contentType] == "application/json")
+            #expect(try JSONValue(parsing: probe.text) == status)
+            #expect(try await api.send(.post, "/clusterz").status == .methodNotAllowed)
+        }
+    }
+
+    @Test func `a browser gets a page without markup from names, and with a strict policy`() async throws {
+        try await OperatorsBench.run(cluster: FakeSignalingCluster()) { api in
+            let response = try await api.send(.get, "/clusterz", token: nil, accept: "text/html,*/*;q=0.8")
+            #expect(response.headers[.contentType] == "text/html; charset=utf-8" && response.headers[.vary] == "Accept")
+            let page = response.text
+            #expect(page.contains("b&lt;i&gt;") && !page.contains("b<i>"))
+            #expect(page.contains("1 of 2 nodes ready") && page.contains("9 rooms on 1 node, 3 rooms on 2 nodes"))
+            #expect(page.contains("0.43 ms") && page.contains("store down"))
+            let policy = try #require(response.headers[.contentSecurityPolicy])
+            let nonce = try #require(page.firstMatch(of: /<style nonce="(\w+)">/)?.1)
+            #expect(policy.contains("default-src 'none'; style-src 'nonce-\(nonce)'") && !policy.contains("unsafe"))
+            #expect(!page.contains("<script") && !page.contains("style=\""))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([], false), (["*/*"], false), (["application/json"], false), (["text/html"], true),
+            (["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"], true),
+            (["text/html;q=0.5, application/json"], false), (["text/html", "application/json;q=0.9"], true),
+            (["TEXT/HTML ; q=0"], false), (["text/html;q=x"], true), ([",;,"], false),
+        ] as [([String], Bool)]
+    )
+    func `the page is for clients that prefer it`(accept: [String], isPreferred: Bool) {
+        #expect(AdminResponder.prefersHTML(accept) == isPreferred)
+    }
+
+    @Test func `a node without a cluster says so`() async throws {
+        try await OperatorsBench.run { api in
+            let probe = try await api.send(.get, "/clusterz", token: nil)
+            #expect(probe.status == .notFound)
+            let refused = try await api.send(.get, "/v1/cluster")
+            #expect(try api.problem(refused) == .clusterMissing)
+        }
+    }
+}
