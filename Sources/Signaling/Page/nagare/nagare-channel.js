@@ -39,7 +39,7 @@ export class Channel extends EventTarget {
       emit,
     });
     this.#screen = new ScreenShare({
-      url: this.#options.url,
+      addresses: this.#options.addresses,
       message: (nagare, rest) => this.#message(nagare, rest),
       role: () => (this.profile === 'interactive' ? 'host' : undefined),
       emit,
@@ -87,6 +87,7 @@ export class Channel extends EventTarget {
       open: () => this.#openMain(),
       ready: () => this.#settle(),
       changed: (status, failure, seconds) => this.#become(status, failure, seconds),
+      ended: (failure, wasReady) => this.#options.addresses.failed(failure, wasReady),
     });
     this.onpagehide = () => this.leave();
     addEventListener('pagehide', this.onpagehide);
@@ -125,7 +126,8 @@ export class Channel extends EventTarget {
     const subscribe = autoSubscribe ? undefined : 'manual';
     this.#others.restart();
     const link = new Link({
-      url: this.#options.url,
+      url: this.#options.addresses.current,
+      hasOthers: this.#options.addresses.hasOthers,
       connect: this.#message({ role, source: 'camera', subscribe, resume: this.#resume ?? undefined, messages }, {
         role: canPublish ? 'sendrecv' : 'recvonly', audio: true, simulcast: simulcast || undefined,
         video: codec || bitRate ? { codec_type: codec, bit_rate: bitRate } : true,

@@ -41,6 +41,7 @@ const sentences = {
   'ROLE-SET-BY-OPERATOR': 'An operator keeps you in the audience.',
   'UNKNOWN-CODEC-TYPE': 'The server does not support this codec. Choose another one.',
   'SERVER-SHUTDOWN': 'The server is restarting.',
+  'TRY-AGAIN-LATER': 'Too many clients join at once.',
   'CONNECTION-CREATED-WAIT-TIMEOUT-ERROR': noMediaPath,
   'ICE-CONNECTION-STATE-FAILED': 'The media connection was lost.',
   'CONNECTION-STATE-FAILED': 'The media connection could not be secured.',

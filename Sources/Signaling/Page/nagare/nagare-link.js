@@ -4,6 +4,8 @@ import { NagareError, failureOfClose, interrupted, leftByItself, silent, unreach
 import { Messages } from './nagare-messages.js';
 
 const connectMilliseconds = 15_000;
+/** The same where another node can be tried. */
+const connectMillisecondsOfSeveral = 4_000;
 const mediaMilliseconds = 15_000;
 const graceMilliseconds = 2_000;
 const probeMilliseconds = 3_000;
@@ -25,13 +27,15 @@ export class Link {
   #timers = {};
   #streams = new Map();
   #wasOpen = false;
+  /** The address that redirected to the present one; `null` without. */
+  #origin = null;
   #lastMessage = 0;
   #longestGap = 5_000;
   #resolve = {};
 
-  /** `track(kind)` is the local track; `notify`, `push`, `message`, `remote` and `faltering` are told of events. */
-  constructor({ url, connect, track, notify, push, message, remote, faltering }) {
-    Object.assign(this, { url, connect, track, notify, push, remote, faltering });
+  /** `hasOthers`: whether there are other nodes to try. `track(kind)` is the local track; `notify`, `push`, `message`, `remote` and `faltering` are told of events. */
+  constructor({ url, hasOthers, connect, track, notify, push, message, remote, faltering }) {
+    Object.assign(this, { url, hasOthers, connect, track, notify, push, remote, faltering });
     this.ready = new Promise((resolve) => { this.#resolve.ready = resolve; });
     this.ended = new Promise((resolve) => { this.#resolve.ended = resolve; });
     this.messages = new Messages((one) => message?.(one));
@@ -47,10 +51,11 @@ export class Link {
     try {
       this.#socket = new WebSocket(this.url);
     } catch {
-      this.finish(unreachable);
+      this.#fail(unreachable);
       return;
     }
-    this.#timers.connect = setTimeout(() => this.finish(unreachable), connectMilliseconds);
+    const milliseconds = this.hasOthers || this.#origin ? connectMillisecondsOfSeveral : connectMilliseconds;
+    this.#timers.connect = setTimeout(() => this.#fail(unreachable), milliseconds);
     this.#socket.onopen = () => {
       this.#wasOpen = true;
       this.#send(this.connect);
@@ -64,8 +69,38 @@ export class Link {
     this.#socket.onclose = (event) => {
       const hasToken = Boolean(this.connect.metadata?.access_token);
       const failure = failureOfClose(event, { host, wasOpen: this.#wasOpen, hasToken });
-      this.finish(failure);
+      this.#fail(failure);
     };
+  }
+
+  /** Another node of the cluster serves this client. */
+  #redirected(location) {
+    if (this.connect.redirect || !/^wss?:\/\/[^/]/.test(location)) return;
+    this.#origin = this.url;
+    this.#reopen(location);
+  }
+
+  #reopen(url) {
+    clearTimeout(this.#timers.connect);
+    const socket = this.#socket;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close();
+    this.#wasOpen = false;
+    this.url = url;
+    // A node does not redirect a client that says so.
+    this.connect = { ...this.connect, redirect: true };
+    this.#open();
+  }
+
+  /** Ends the connection. A client that cannot reach the node that it was sent to stays at the one that sent it. */
+  #fail(failure) {
+    const origin = this.#origin;
+    if (!origin || this.#wasOpen) {
+      this.finish(failure);
+      return;
+    }
+    this.#origin = null;
+    this.#reopen(origin);
   }
 
   #send(message) {
@@ -84,6 +119,7 @@ export class Link {
 
   async #received(message) {
     switch (message.type) {
+      case 'redirect': return this.#redirected(message.location);
       case 'offer': return this.#offered(message);
       case 're-offer': return this.#answer('re-answer', message.sdp);
       case 'update': return this.#answer('update', message.sdp);

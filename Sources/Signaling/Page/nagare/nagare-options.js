@@ -2,6 +2,7 @@
 
 import { badParameter } from './nagare-errors.js';
 import { chatLabel } from './nagare-messages.js';
+import { Addresses } from './nagare-reconnect.js';
 
 /** The fields of an app's token in its single-parameter form (base64 of JSON); `null` for any other token. */
 function appTokenOf(text) {
@@ -43,6 +44,16 @@ function signalingURL(given) {
   return url.href;
 }
 
+const addressesMax = 64;
+/** The addresses that `url` names: one, a list, or the default. */
+function addressesOf(given) {
+  const urls = Array.isArray(given) ? given : [given];
+  if (urls.length < 1 || urls.length > addressesMax || (urls.length > 1 && urls.includes(undefined))) {
+    throw badParameter(`“url” must be an address, or a list of 1 to ${addressesMax} addresses.`);
+  }
+  return new Addresses(urls.map(signalingURL));
+}
+
 const labelsMax = 64;
 const labelBytesMax = 64;
 /** The labels of messages that the server is asked for; `undefined` for none. */
@@ -75,6 +86,6 @@ export function normalized(given) {
   if (options.role === 'host' && options.canPublish === false) throw badParameter('A host needs “canPublish”.');
   return {
     autoPublish: true, autoSubscribe: true, canPublish: true, simulcast: false, joinTimeout: 30, ...options,
-    url: signalingURL(options.url), channel, user, accessToken: credential.accessToken, messages: labelsOf(options.messages),
+    addresses: addressesOf(options.url), channel, user, accessToken: credential.accessToken, messages: labelsOf(options.messages),
   };
 }

@@ -8,12 +8,37 @@ const backoffSecondsMax = 15;
 export const backoffSeconds = (attempt) =>
   Math.min(backoffSecondsMax, backoffSecondsMin * 2 ** (attempt - 1)) * (0.75 + Math.random() / 2);
 
-/** Opens links until one ends for good. `changed(status, failure, retrySeconds)` is told what happens. */
+/** The pause after a node refused because too many clients joined at once, in seconds: they are to return apart. */
+const crowdSeconds = () => 0.5 + Math.random() * 4.5;
+
+/** Failures that another node does not have. */
+const failuresOfNode = new Set(['SERVER-SHUTDOWN', 'TRY-AGAIN-LATER']);
+
+/** The addresses of the nodes that serve a channel, one of them in use. */
+export class Addresses {
+  #urls;
+  #index = 0;
+
+  constructor(urls) { this.#urls = urls; }
+
+  get current() { return this.#urls[this.#index]; }
+  get hasOthers() { return this.#urls.length > 1; }
+
+  /** A link to the present node ended. After one that worked, the first try is there again, where the client's place is. */
+  failed(failure, wasReady) {
+    if (!wasReady || failuresOfNode.has(failure.reason)) this.#index = (this.#index + 1) % this.#urls.length;
+  }
+}
+
+/**
+ * Opens links until one ends for good. `changed(status, failure, retrySeconds)` is told what happens, and `ended(failure,
+ * wasReady)` of each link that is opened again.
+ */
 export class Runner {
   #wake = () => {};
 
-  constructor({ open, ready, changed }) {
-    Object.assign(this, { open, ready, changed, link: null, isStopped: false, wasReady: false });
+  constructor({ open, ready, changed, ended }) {
+    Object.assign(this, { open, ready, changed, ended, link: null, isStopped: false, wasReady: false });
     const wake = () => this.wake();
     // This event also tells each new estimate of the network's speed.
     const network = globalThis.navigator?.connection;
@@ -50,7 +75,8 @@ export class Runner {
         return failure;
       }
       attempt += 1;
-      const pause = backoffSeconds(attempt);
+      const pause = failure.reason === 'TRY-AGAIN-LATER' ? crowdSeconds() : backoffSeconds(attempt);
+      this.ended?.(failure, Boolean(link.isReady));
       this.changed('disconnected', failure, pause);
       await new Promise((resolve) => {
         const timer = setTimeout(resolve, pause * 1000);

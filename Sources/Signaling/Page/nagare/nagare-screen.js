@@ -26,8 +26,8 @@ export class ScreenShare {
    * `message(nagare, rest)` makes the `connect` message, `role()` is the role for it, and `emit(type, detail)` tells the
    * application.
    */
-  constructor({ url, message, role, emit }) {
-    this.#owner = { url, message, role, emit };
+  constructor({ addresses, message, role, emit }) {
+    this.#owner = { addresses, message, role, emit };
   }
 
   get track() { return this.#current?.tracks.find((one) => one.kind === 'video') ?? null; }
@@ -50,7 +50,8 @@ export class ScreenShare {
     };
     screen.runner = new Runner({
       open: () => new Link({
-        url: this.#owner.url,
+        url: this.#owner.addresses.current,
+        hasOthers: this.#owner.addresses.hasOthers,
         connect: this.#owner.message({ source: 'screen', role: this.#owner.role(), resume: screen.resume ?? undefined }, media),
         track: find,
         notify: (message) => { if (message.event_type === 'channel.joined') screen.resume = message.resume_token; },

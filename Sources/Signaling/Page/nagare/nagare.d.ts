@@ -14,8 +14,11 @@ export type Quality = 0 | 1 | 2 | 3 | 4 | 5 | 6;
 export type Device = boolean | string | MediaTrackConstraints | MediaStreamTrack;
 
 export interface JoinOptions {
-  /** The node's signaling address. Default: `/signaling` of the server that the module came from. */
-  url?: string;
+  /**
+   * The node's signaling address, or those of several nodes, which are tried in turn. Default: `/signaling` of the server
+   * that the module came from.
+   */
+  url?: string | string[];
   /** The channel; may be absent if the token names it. */
   channel?: string;
   /** The user's identifier; default: that of the token, or a random one. */
