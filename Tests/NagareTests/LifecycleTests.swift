@@ -65,6 +65,24 @@ struct LifecycleTests {
         #expect(await node.exitStatus() == 0)
     }
 
+    @Test func `a draining node is not ready until the drain is taken back`() async throws {
+        let node = try RunningNode(["serve", "--dev"] + RunningNode.anyPorts)
+        let ports = try await node.ready()
+        for (method, body, status, state) in [("PUT", "{}", 503, "draining"), ("DELETE", "", 200, "ready")] {
+            let connection = try Connection(port: ports.admin)
+            connection.write(
+                "\(method) /v1/drain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    + "Content-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)"
+            )
+            #expect(connection.readAll().hasPrefix("HTTP/1.1 200"))
+            #expect(try Connection.get("/readyz", port: ports.admin).hasPrefix("HTTP/1.1 \(status)"), "\(state)")
+            let metrics = try Connection.get("/metrics", port: ports.admin)
+            #expect(metrics.contains("\nnagare_state{state=\"\(state)\"} 1\n"))
+        }
+        node.send(SIGTERM)
+        #expect(await node.exitStatus() == 0)
+    }
+
     struct Refusal: Sendable, CustomTestStringConvertible {
         let arguments: [String]
         var environment: [String: String] = [:]
