@@ -292,13 +292,16 @@ struct Node {
         // Hummingbird's log lines repeat ours.
         var quiet = Logger(label: "nagare.http")
         quiet.logLevel = max(configuration.logLevel, .notice)
+        let signaling = cluster.flatMap { cluster in
+            configuration.cluster.map { ClusterSignaling(cluster: cluster, rooms: rooms, settings: $0) }
+        }
         let scrape: @Sendable () async -> NodeSnapshot = {
             await snapshot(loops, rooms, status, drain, operations)
         }
         let admin = AdminServer(
             host: configuration.admin.ip.description,
             port: Int(configuration.admin.port),
-            api: operations.api(rooms, drain: drain) { await scrape().mediaTotals },
+            api: operations.api(rooms, drain: drain, cluster: signaling) { await scrape().mediaTotals },
             token: operations.adminToken?.secret,
             hostNames: configuration.adminHostNames,
             origins: configuration.adminOrigins,
@@ -327,6 +330,8 @@ struct Node {
             ),
             rooms: rooms,
             authorizer: operations.authorizer,
+            cluster: signaling,
+            mediaLoops: loops.loops.count,
             relayRooms: operations.relayRooms,
             webhookClient: operations.client,
             clientStatistics: operations.clientStatistics,
@@ -339,16 +344,20 @@ struct Node {
         )
         // Services shut down in reverse order: the public listener first, the admin listener with its probes last.
         var services: [any Service] = [admin, watch]
-        if let cluster, let settings = configuration.cluster {
+        if let signaling {
             services.append(
                 ClusterService(
-                    cluster: cluster,
+                    cluster: signaling.cluster,
                     rooms: rooms,
-                    status: status,
-                    settings: settings,
+                    settings: signaling.settings,
+                    state: { NodeRecord.State(drain.state) },
                     onLeft: { run in Task { await loops.remoteNodeLeft(run) } },
                     answer: { request, run in
-                        request.kind == .export ? await ClusterMedia.answer(request.body, from: run, loops) : nil
+                        switch request.kind {
+                        case .export: await ClusterMedia.answer(request.body, from: run, loops)
+                        case .forward: await ClusterSignaling.answer(request.body, server)
+                        case .holders, .hears, .unknown: nil
+                        }
                     }
                 )
             )

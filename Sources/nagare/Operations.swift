@@ -93,6 +93,7 @@ struct Operations: Sendable {
     func api(
         _ rooms: Rooms,
         drain: NodeDrain,
+        cluster: (any SignalingCluster)?,
         media: @escaping @Sendable () async -> AdminAPI.MediaTotals
     ) -> AdminAPI {
         AdminAPI(
@@ -106,6 +107,7 @@ struct Operations: Sendable {
             relayRooms: relayRooms,
             reload: reload,
             drain: drain,
+            cluster: cluster,
             media: media
         )
     }

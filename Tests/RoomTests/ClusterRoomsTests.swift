@@ -196,6 +196,41 @@ struct ClusterRoomsTests {
         #expect(await bench.members(at: 1).count == 1)
     }
 
+    @Test func `a node that shuts down ends its own members only`() async throws {
+        let bench = ClusterBench(2)
+        _ = try await bench.join(.sendonly, at: 0)
+        let viewer = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        await bench.nodes[0].rooms.shutdown()
+        await bench.settle()
+        #expect(await bench.members(at: 1) == [viewer.participant])
+    }
+
+    @Test func `a listener learns of members at other nodes`() async throws {
+        let bench = ClusterBench(2)
+        let listener = try await bench.nodes[1].rooms.listen(to: Self.channel)
+        let publisher = try await bench.join(.sendonly, at: 0)
+        await bench.settle()
+        #expect(await bench.members(at: 1) == [publisher.participant])
+        await bench.nodes[1].rooms.stopListening(listener.id)
+        #expect(await bench.nodes[1].rooms.isEmpty)
+    }
+
+    @Test func `a call about a channel of other nodes knows their members meanwhile`() async throws {
+        let bench = ClusterBench(2)
+        let publisher = try await bench.join(.sendonly, at: 0) { $0.clientID = "p" }
+        let rooms = bench.nodes[1].rooms
+        #expect(await bench.members(at: 1).isEmpty)
+        let ended = await rooms.knowing(Self.channel) {
+            await bench.settle()
+            return await rooms.kick("p", from: Self.channel)
+        }
+        #expect(ended == [publisher.participant])
+        await bench.settle()
+        #expect(await rooms.isEmpty)
+        #expect(await bench.nodes[0].rooms.isEmpty)
+    }
+
     @Test func `filters, the profile and holds are the same at all nodes`() async throws {
         let bench = ClusterBench(3)
         let publisher = try await bench.join(.sendonly, at: 0)
@@ -322,6 +357,29 @@ struct ClusterRoomsTests {
         #expect(got[plain.participant] == [message.bytes])
         #expect(got[headed.participant] == [Array(sender.participant.value.utf8) + message.bytes])
         #expect(got[companion.participant] == [] && got[sender.participant] == [])
+    }
+
+    @Test func `messages reach a client of another node that opened its channel itself`() async throws {
+        let bench = ClusterBench(2)
+        let sender = try await joinWithData(bench, at: 0, "#chat")
+        let one = bench.nodes[1].bench
+        let viewer = try await bench.join(.recvonly, at: 1)
+        let opened = DataEvent.opened(
+            DataChannelID(rawValue: 4),
+            DataChannelParameters(label: "#chat"),
+            isIncoming: true,
+            lease: nil
+        )
+        await one.report(.data(opened), from: viewer.peer)
+        await bench.settle()
+        let message = DataMessage(Array("hi".utf8), isText: true)
+        await bench.nodes[0].bench.report(.data(.message(DataChannelID(rawValue: 1), message)), from: sender.peer)
+        await bench.settle()
+        let address = DataAddress(peer: viewer.peer, channel: DataChannelID(rawValue: 4))
+        let got = await one.plane.dataCommands.contains { command in
+            if case .send(_, let to) = command { to.contains(address) } else { false }
+        }
+        #expect(got)
     }
 
     /// Members come and go at three nodes while links are cut and heal. In the end every node knows all members, and viewers

@@ -20,6 +20,8 @@ package protocol LinkDelegate: AnyObject, Sendable {
 
 /// Why a question to another node got no answer.
 package enum LinkRequestError: Error, Hashable, Sendable {
+    /// There is no such node.
+    case noNode
     /// There is no link to the node.
     case noLink
     case timedOut

@@ -29,6 +29,8 @@ package final class ClusterNode: Sendable {
     /// Another node as operators see it.
     package struct Neighbour: Hashable, Sendable {
         package var member: ClusterView.Member
+        /// The incarnation in the identifiers and locations of its members.
+        package var media: NodeIncarnation
         /// `nil` without a common channel.
         package var link: LinkTable.Status?
     }
@@ -221,46 +223,64 @@ package final class ClusterNode: Sendable {
     }
 
     private func holders(_ request: LinkRequest, _ node: NodeID) async -> Set<NodeID> {
-        links.want(node)
-        defer { links.release(node) }
-        let end = ContinuousClock.now + Self.linkPatience
-        while true {
-            do throws(LinkRequestError) {
-                let answer = try await links.ask(request, of: node, within: Self.holdersTimeout)
-                let names = String(decoding: answer, as: UTF8.self).split(separator: "\n")
-                return Set(names.prefix(ClusterView.nodesMax).compactMap { NodeID(rawValue: String($0)) })
-            } catch {
-                guard error == .noLink, .now < end else { return [] }
-            }
-            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { return [] }
-        }
+        guard let answer = try? await ask(request, of: node, within: Self.holdersTimeout) else { return [] }
+        let names = String(decoding: answer, as: UTF8.self).split(separator: "\n")
+        return Set(names.prefix(ClusterView.nodesMax).compactMap { NodeID(rawValue: String($0)) })
     }
 
     // MARK: Other nodes
 
-    /// Asks the node of a location.
+    /// Asks the node of a location. Without a link to it, one is opened.
     package func ask(
         _ request: LinkRequest,
         of media: NodeIncarnation,
         within duration: Duration
     ) async throws(LinkRequestError) -> [UInt8] {
-        let node = state.withLock { state in state.mediaOfNode.first { $0.value == media }?.key }
-        guard let node else { throw .noLink }
-        return try await links.ask(request, of: node, within: duration)
+        guard let node = node(of: media) else { throw .noNode }
+        return try await ask(request, of: node, within: duration)
     }
 
-    /// The record of the node of a location, or of any node by name.
-    package func record(of media: NodeIncarnation) -> NodeRecord? {
+    private func node(of media: NodeIncarnation) -> NodeID? {
         state.withLock { state in
-            guard let node = state.mediaOfNode.first(where: { $0.value == media })?.key else {
-                return state.view.members.values.first { $0.instance.incarnation == media }?.record
-            }
-            return state.view[node]?.record
+            state.mediaOfNode.first { $0.value == media }?.key
+                ?? state.view.members.first { $0.value.instance.incarnation == media }?.key
         }
     }
 
-    /// The nodes that are known to have a channel, this one included.
-    package func holders(ofKnown channel: ChannelName) -> [NodeID] { clusterRooms.holders(of: channel) }
+    private func ask(
+        _ request: LinkRequest,
+        of node: NodeID,
+        within duration: Duration
+    ) async throws(LinkRequestError) -> [UInt8] {
+        links.want(node)
+        defer { links.release(node) }
+        let end = ContinuousClock.now + Self.linkPatience
+        while true {
+            do throws(LinkRequestError) {
+                return try await links.ask(request, of: node, within: duration)
+            } catch {
+                guard error == .noLink, .now < end else { throw error }
+            }
+            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { throw .noLink }
+        }
+    }
+
+    /// What the node of a location tells of itself, as far as the store told it.
+    package func member(of media: NodeIncarnation) -> ClusterView.Member? {
+        guard let node = node(of: media) else { return nil }
+        return state.withLock { $0.view[node] }
+    }
+
+    /// A node for a newcomer that should not stay on this one.
+    package func place(region: String) async -> ClusterView.Member? {
+        var generator = SystemRandomNumberGenerator()
+        let placement = await membership.placement
+        guard let chosen = placement.node(region: region, using: &generator) else { return nil }
+        return state.withLock { $0.view[chosen.node] }
+    }
+
+    /// The number of channels of this node that so many nodes have, this one included.
+    package var channelsByNodeCount: [Int: Int] { clusterRooms.channelsByNodeCount }
 
     package var own: ClusterView.Member {
         state.withLock { ClusterView.Member(instance: $0.instance, record: $0.record) }
@@ -274,7 +294,11 @@ package final class ClusterNode: Sendable {
         let status = links.status
         return state.withLock { state in
             state.view.members.values.sorted { $0.instance.node < $1.instance.node }
-                .map { Neighbour(member: $0, link: status[$0.instance.node]) }
+                .map { member in
+                    let node = member.instance.node
+                    let media = state.mediaOfNode[node] ?? member.instance.incarnation
+                    return Neighbour(member: member, media: media, link: status[node])
+                }
         }
     }
 }

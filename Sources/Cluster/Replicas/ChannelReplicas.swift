@@ -59,6 +59,9 @@ package struct ChannelReplicas: Sendable {
     package init(own: NodeID) { self.own = own }
 
     package var channelCount: Int { channels.count }
+    package var channelsByNodeCount: [Int: Int] {
+        channels.values.reduce(into: [:]) { $0[$1.nodes.count + 1, default: 0] += 1 }
+    }
     /// The channels that this node has, and their sessions.
     package var sessions: [ChannelName: RoomSession] { channels.mapValues(\.session) }
 

@@ -76,6 +76,8 @@ package final class ClusterRooms: RoomCluster {
 
     package var counters: ClusterRoomsCounters { state.withLock { $0.counters } }
     package var channelCount: Int { state.withLock { $0.replicas.channelCount } }
+    /// The number of channels of this node that so many nodes have, this one included.
+    package var channelsByNodeCount: [Int: Int] { state.withLock { $0.replicas.channelsByNodeCount } }
 
     // MARK: - RoomCluster
 

@@ -189,6 +189,13 @@ extension ChannelModel {
         return effects.ofOtherNodes
     }
 
+    /// The members by their nodes.
+    package var memberCounts: [NodeIncarnation: Int] {
+        state.members.reduce(into: [:]) { counts, id in
+            if let participant = participants[id] { counts[participant.location.node, default: 0] += 1 }
+        }
+    }
+
     /// The members of other nodes.
     package var remoteMembers: Set<ParticipantID> { state.remote.members }
 
@@ -200,7 +207,9 @@ extension ChannelModel {
     /// Asks the node of a member to end it, instead of ending it here.
     func requestInstead(_ id: ParticipantID, reason: EndReason) -> [Effect]? {
         guard let participant = participants[id], participant.isRemote else { return nil }
-        return [.request(.end(id, MemberRequest.RemoteEnd(reason)), of: participant.location.node)]
+        // What ends the members of one node only, such as its shutdown, is nothing to the members of others.
+        guard let why = MemberRequest.RemoteEnd(reason) else { return [] }
+        return [.request(.end(id, why), of: participant.location.node)]
     }
 
     /// Puts a publisher among those that are live, in an order that all nodes have.
@@ -234,16 +243,17 @@ extension [ChannelModel.Effect] {
 }
 
 extension MemberRequest.RemoteEnd {
-    init(_ reason: EndReason) {
-        self =
-            switch reason {
-            case .kicked: .kicked
-            case .banned: .banned
-            case .channelTerminated: .channelTerminated
-            case .sessionTerminated: .sessionTerminated
-            case .madeAudience: .madeAudience
-            case .replaced: .replaced
-            default: .disconnectedByOperator
-            }
+    /// `nil` for a reason that one node does not ask another one for.
+    init?(_ reason: EndReason) {
+        switch reason {
+        case .kicked: self = .kicked
+        case .banned: self = .banned
+        case .channelTerminated: self = .channelTerminated
+        case .sessionTerminated: self = .sessionTerminated
+        case .madeAudience: self = .madeAudience
+        case .replaced: self = .replaced
+        case .disconnectedByOperator: self = .disconnectedByOperator
+        default: return nil
+        }
     }
 }

@@ -16,6 +16,17 @@ extension ChannelActor {
         await opening?.value
     }
 
+    /// Learns of the channel from other nodes, for a call that is about them; ``endLookUp()`` follows.
+    func beginLookUp() async {
+        beginCall()
+        await open()
+    }
+
+    func endLookUp() { endCall() }
+
+    /// The members by their nodes.
+    var memberCounts: [NodeIncarnation: Int] { model.memberCounts }
+
     private func opened(_ session: ChannelSession?) {
         opening = nil
         if let session { apply { $0.sessionFound(session) } }

@@ -2,6 +2,7 @@ import MediaTypes
 
 extension ChannelActor {
     func perform(_ effects: [DataRouter.Effect]) {
+        defer { tellLabels() }
         guard !effects.isEmpty else { return }
         var slowConsumers: [ParticipantID] = []
         for effect in effects {
@@ -12,7 +13,6 @@ extension ChannelActor {
             case .relay(let message, let nodes): context.cluster?.send(message, of: name, to: nodes)
             }
         }
-        tellLabels()
         for slowConsumer in slowConsumers { end(slowConsumer, reason: .tooSlow) }
     }
 

@@ -159,9 +159,11 @@ extension ChannelActor {
     func listen(
         from network: ClientNetwork,
         app: String?
-    ) throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>)? {
+    ) async throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>)? {
         guard !isRetired else { return nil }
-        defer { publish() }
+        beginCall()
+        defer { endCall() }
+        await open()
         guard !model.isAppMismatched(app) else { throw .appMismatch }
         let isFull = model.isFullOfListeners
         let id = try context.node.withModel { node throws(RoomError) in

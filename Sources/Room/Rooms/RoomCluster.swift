@@ -24,6 +24,29 @@ public protocol RoomCluster: Sendable {
 }
 
 extension Rooms {
+    /// Performs a call about a channel that perhaps only other nodes have. Their members are known here meanwhile.
+    public func knowing<Result: Sendable>(
+        _ channel: ChannelName,
+        _ call: () async throws -> Result
+    ) async rethrows -> Result {
+        guard hasCluster, node.actor(of: channel) == nil else { return try await call() }
+        let actor = actor(of: channel)
+        await actor.beginLookUp()
+        do {
+            let result = try await call()
+            await actor.endLookUp()
+            return result
+        } catch {
+            await actor.endLookUp()
+            throw error
+        }
+    }
+
+    /// The members of a channel by their nodes, those of other nodes too.
+    public func memberCounts(of channel: ChannelName) async -> [NodeIncarnation: Int] {
+        await knowing(channel) { await node.actor(of: channel)?.memberCounts ?? [:] }
+    }
+
     /// A node told of a channel. News of a channel that this node does not have is ignored.
     /// - Parameter node: the node that told it. What it says of members of other nodes is ignored.
     public func received(_ news: ChannelNews, of channel: ChannelName, from node: NodeIncarnation) async {

@@ -80,6 +80,7 @@ public final class Rooms: Sendable {
     let node: NodeDirectory
     private let context: ChannelActor.Context
     var environment: RoomEnvironment { context.environment }
+    var hasCluster: Bool { context.cluster != nil }
     /// Called for each decision: see ``onDecision(_:)``.
     let decisionObservers = Mutex<[@Sendable (OperatorDecision) -> [ParticipantID]]>([])
     private let inbox = PeerEventInbox()

@@ -138,7 +138,11 @@ public struct AdminAPI: Sendable {
             guard let value = isBlank ? .object([:]) : try? JSONValue(parsing: body) else {
                 throw APIFailure(400, "INVALID-JSON", "The body is not JSON.")
             }
-            return (200, try await operation(self, try JSONFields(value)))
+            let fields = try JSONFields(value)
+            guard let channel = value["channel_id"]?.string.flatMap({ ChannelName($0) }) else {
+                return (200, try await operation(self, fields))
+            }
+            return (200, try await rooms.knowing(channel) { try await operation(self, fields) })
         } catch {
             let failure = Self.failure(error)
             return (failure.status, failure.json)

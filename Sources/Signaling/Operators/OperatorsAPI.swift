@@ -82,7 +82,10 @@ struct OperatorsAPI: Sendable {
             query: try Self.query(query, operation.query),
             body: JSONFields(try Self.body(body, operation))
         )
-        return try await operation.handle(self, call)
+        guard let channel = path[.channel].flatMap({ ChannelName($0) }) else {
+            return try await operation.handle(self, call)
+        }
+        return try await rooms.knowing(channel) { try await operation.handle(self, call) }
     }
 
     private static func query(_ text: Substring?, _ properties: [APIProperty]) throws(Problem) -> [String: JSONValue] {

@@ -8,8 +8,9 @@ import ServiceLifecycle
 struct ClusterService: Service {
     let cluster: ClusterNode
     let rooms: Rooms
-    let status: NodeStatus
     let settings: ClusterSettings
+    /// What the other nodes are told.
+    let state: @Sendable () -> NodeRecord.State
     /// A run of a node is gone.
     let onLeft: @Sendable (NodeIncarnation) -> Void
     let answer: ClusterNode.Answerer
@@ -58,8 +59,8 @@ struct ClusterService: Service {
     }
 
     private var measure: @Sendable () async -> NodeMeasurements {
-        { [cluster, rooms, status] in
-            await cluster.setState(status.clusterState)
+        { [cluster, rooms, state] in
+            await cluster.setState(state())
             let counts = await rooms.counts
             return NodeMeasurements(
                 load: rooms.load,
@@ -67,13 +68,5 @@ struct ClusterService: Service {
                 rooms: counts.channels
             )
         }
-    }
-}
-
-extension NodeStatus {
-    /// What the other nodes are told.
-    var clusterState: NodeRecord.State {
-        if isReady { return .ready }
-        return isDraining ? .draining : .starting
     }
 }

@@ -1,0 +1,183 @@
+import Cluster
+import Foundation
+import MediaTypes
+import Room
+import Signaling
+import Wire
+
+/// The cluster as signaling uses it.
+struct ClusterSignaling: SignalingCluster {
+    let cluster: ClusterNode
+    let rooms: Rooms
+    let settings: ClusterSettings
+
+    /// A channel of so few members is best on one node.
+    private static let smallChannelMax = 8
+    /// In per cent. A node below it serves whoever asks it: a load balancer chose it.
+    private static let loadMax = 70
+
+    var incarnation: NodeIncarnation { cluster.media }
+
+    func redirect(for channel: ChannelName, because reason: RedirectReason) async -> NodeAddress? {
+        switch reason {
+        case .newcomer:
+            if let node = await smallChannelNode(channel) { return node }
+            return cluster.own.record.load < Self.loadMax ? nil : await lessLoaded()
+        case .draining, .overloaded: return await lessLoaded()
+        }
+    }
+
+    /// The node that has a small channel whole, if it is near and takes clients.
+    private func smallChannelNode(_ channel: ChannelName) async -> NodeAddress? {
+        // Most nodes have no address for clients: no look at the channel then.
+        guard cluster.neighbours.contains(where: { !$0.member.record.publicURL.isEmpty }) else { return nil }
+        let counts = await rooms.memberCounts(of: channel)
+        guard counts.count == 1, let (media, members) = counts.first, media != cluster.media,
+            members <= Self.smallChannelMax, let member = cluster.member(of: media)
+        else { return nil }
+        let record = member.record
+        guard record.state == .ready, !member.isAbsent, record.region == settings.region, record.load < Self.loadMax
+        else { return nil }
+        return NodeAddress(record.publicURL)
+    }
+
+    private func lessLoaded() async -> NodeAddress? {
+        guard let member = await cluster.place(region: settings.region), member.record.load < cluster.own.record.load
+        else { return nil }
+        return NodeAddress(member.record.publicURL)
+    }
+
+    // MARK: Sessions
+
+    /// A request or response between nodes.
+    private struct Message: Codable {
+        struct Field: Codable {
+            var name: String
+            var value: String
+        }
+        var method: String?
+        var target: String?
+        var status: Int?
+        var headers: [Field]
+        var body: Data
+    }
+
+    func forward(
+        _ request: ForwardedRequest,
+        to node: NodeIncarnation
+    ) async throws(ForwardFailure) -> ForwardedResponse {
+        let message = Message(
+            method: request.method,
+            target: request.target,
+            headers: request.headers.map { Message.Field(name: $0.name, value: $0.value) },
+            body: Data(request.body)
+        )
+        guard let body = try? JSONEncoder().encode(message) else { throw .unreachable }
+        let question = LinkRequest(kind: .forward, body: Array(body))
+        let answer: [UInt8]
+        do throws(LinkRequestError) {
+            answer = try await cluster.ask(question, of: node, within: ForwardedRequest.timeout)
+        } catch {
+            throw error == .noNode ? .nodeUnknown : .unreachable
+        }
+        guard let response = try? JSONDecoder().decode(Message.self, from: Data(answer)), let status = response.status
+        else { throw .unreachable }
+        return ForwardedResponse(
+            status: status,
+            headers: response.headers.map { ForwardedRequest.Field(name: $0.name, value: $0.value) },
+            body: Array(response.body)
+        )
+    }
+
+    /// Answers a request that another node passed on.
+    static func answer(_ body: [UInt8], _ server: PublicServer) async -> [UInt8]? {
+        guard let message = try? JSONDecoder().decode(Message.self, from: Data(body)), let method = message.method,
+            let target = message.target
+        else { return nil }
+        let request = ForwardedRequest(
+            method: method,
+            target: target,
+            headers: message.headers.map { ForwardedRequest.Field(name: $0.name, value: $0.value) },
+            body: Array(message.body)
+        )
+        let response = await server.respond(to: request)
+        let answer = Message(
+            status: response.status,
+            headers: response.headers.map { Message.Field(name: $0.name, value: $0.value) },
+            body: Data(response.body)
+        )
+        return (try? JSONEncoder().encode(answer)).map { Array($0) }
+    }
+
+    // MARK: Status
+
+    var status: ClusterStatus {
+        var status = ClusterStatus(
+            name: settings.name.rawValue,
+            own: Self.node(cluster.own, cluster.media),
+            others: cluster.neighbours.map { neighbour in
+                var node = Self.node(neighbour.member, neighbour.media)
+                node.isAbsent = neighbour.member.isAbsent
+                node.link = neighbour.link.map { ClusterStatus.LinkState($0.state) } ?? ClusterStatus.LinkState.none
+                node.roundTrip = neighbour.link?.roundTrip
+                return node
+            },
+            store: cluster.isStoreUp ? .up : .down
+        )
+        status.roomsByNodeCount = cluster.channelsByNodeCount
+        return status
+    }
+
+    private static func node(_ member: ClusterView.Member, _ media: NodeIncarnation) -> ClusterStatus.Node {
+        let record = member.record
+        var node = ClusterStatus.Node(
+            name: member.instance.node.rawValue,
+            incarnation: media,
+            state: NodeState(record.state)
+        )
+        node.address = NodeAddress(record.publicURL)
+        node.region = record.region
+        node.zone = record.zone
+        node.version = record.build
+        node.load = record.load
+        node.members = record.members
+        node.rooms = record.rooms
+        return node
+    }
+}
+
+extension NodeState {
+    fileprivate init(_ state: NodeRecord.State) {
+        self =
+            switch state {
+            case .starting: .starting
+            case .ready: .ready
+            case .draining: .draining
+            case .stopping: .stopping
+            }
+    }
+}
+
+extension NodeRecord.State {
+    init(_ state: NodeState) {
+        self =
+            switch state {
+            case .starting: .starting
+            case .ready: .ready
+            case .draining: .draining
+            case .stopping: .stopping
+            }
+    }
+}
+
+extension ClusterStatus.LinkState {
+    fileprivate init(_ state: LinkTable.Status.State) {
+        self =
+            switch state {
+            case .connecting: .connecting
+            case .up: .up
+            case .suspect: .suspect
+            case .down: .down
+            }
+    }
+}
