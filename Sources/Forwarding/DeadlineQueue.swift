@@ -3,8 +3,20 @@ package import Wire
 
 /// The peers' deadlines, least first: a binary heap that knows where each peer stands, so one can be moved.
 package struct DeadlineQueue {
-    private var heap: ContiguousArray<(deadline: Instant, peer: PeerID)> = []
-    private var places: [PeerID: Int] = [:]
+    /// A peer with a deadline.
+    private struct Entry {
+        var peer: PeerID
+        /// Where it stands in the heap.
+        var place: Int
+    }
+
+    /// Each with the index of its entry.
+    private var heap: ContiguousArray<(deadline: Instant, entry: Int)> = []
+    /// Entries do not move, so that moving a deadline in the heap looks no peer up.
+    private var entries: ContiguousArray<Entry> = []
+    /// Entries that are not in use.
+    private var free: ContiguousArray<Int> = []
+    private var indices: [PeerID: Int] = [:]
 
     package init() {}
 
@@ -17,13 +29,18 @@ package struct DeadlineQueue {
             remove(peer)
             return
         }
-        if let place = places[peer] {
+        if let index = indices[peer] {
+            let place = entries[index].place
             let old = heap[place].deadline
             guard deadline != old else { return }
             heap[place].deadline = deadline
             if deadline < old { siftUp(place) } else { siftDown(place) }
         } else {
-            heap.append((deadline, peer))
+            let entry = Entry(peer: peer, place: heap.count)
+            let index = free.popLast() ?? entries.count
+            if index == entries.count { entries.append(entry) } else { entries[index] = entry }
+            indices[peer] = index
+            heap.append((deadline, index))
             siftUp(heap.count - 1)
         }
     }
@@ -38,47 +55,49 @@ package struct DeadlineQueue {
     /// The peer whose deadline is least, if that has come. It stays, because to move it is cheaper than to add it again.
     package func firstDue(at now: Instant) -> PeerID? {
         guard let first = heap.first, first.deadline <= now else { return nil }
-        return first.peer
+        return entries[first.entry].peer
     }
 
     private mutating func remove(_ peer: PeerID) {
-        guard let place = places.removeValue(forKey: peer) else { return }
+        guard let index = indices.removeValue(forKey: peer) else { return }
+        let place = entries[index].place
+        free.append(index)
         let last = heap.removeLast()
         guard place < heap.count else { return }
         heap[place] = last
         if place > 0, last.deadline < heap[(place - 1) / 2].deadline { siftUp(place) } else { siftDown(place) }
     }
 
-    /// Moves an entry up to its place, and notes that.
+    /// Moves a deadline up to its place, and notes that.
     private mutating func siftUp(_ start: Int) {
-        let entry = heap[start]
+        let moved = heap[start]
         var place = start
         while place > 0 {
             let parent = (place - 1) / 2
-            guard entry.deadline < heap[parent].deadline else { break }
+            guard moved.deadline < heap[parent].deadline else { break }
             put(heap[parent], at: place)
             place = parent
         }
-        put(entry, at: place)
+        put(moved, at: place)
     }
 
-    /// Moves an entry down to its place, and notes that.
+    /// Moves a deadline down to its place, and notes that.
     private mutating func siftDown(_ start: Int) {
-        let entry = heap[start]
+        let moved = heap[start]
         var place = start
         while true {
             var child = 2 * place + 1
             guard child < heap.count else { break }
             if child + 1 < heap.count, heap[child + 1].deadline < heap[child].deadline { child += 1 }
-            guard heap[child].deadline < entry.deadline else { break }
+            guard heap[child].deadline < moved.deadline else { break }
             put(heap[child], at: place)
             place = child
         }
-        put(entry, at: place)
+        put(moved, at: place)
     }
 
-    private mutating func put(_ entry: (deadline: Instant, peer: PeerID), at place: Int) {
-        heap[place] = entry
-        places[entry.peer] = place
+    private mutating func put(_ moved: (deadline: Instant, entry: Int), at place: Int) {
+        heap[place] = moved
+        entries[moved.entry].place = place
     }
 }

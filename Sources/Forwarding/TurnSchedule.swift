@@ -42,6 +42,7 @@ final class TurnSchedule {
     /// The peer was served. What is still due could not be done now; waiting a moment keeps one peer from holding the loop.
     func noteServed(_ peer: Peer, at now: Instant) {
         let deadline = peer.nextDeadline.map { max($0, now + Self.spacing) }
+        guard peer.turn.wakesAt != deadline else { return }
         peer.turn.wakesAt = deadline
         unsafe deadlines.set(peer.id, to: deadline)
     }

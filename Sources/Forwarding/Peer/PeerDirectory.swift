@@ -5,22 +5,28 @@ import Wire
 /// The peers of one core, and what finds them: their identifiers, the user name fragments that checks name, and the
 /// address pairs that checks validated.
 final class PeerDirectory {
-    private struct Entry {
+    /// A class, because looking a peer up would copy and count all of a value's parts.
+    private final class Entry {
         let peer: Peer
         /// The current user name fragment and, after an ICE restart, the one before.
         var usernameFragments: [String]
         /// The validated pairs, the newest last.
         var paths: [(path: NetworkPath, checkedAt: Instant)] = []
 
+        init(peer: Peer, usernameFragments: [String]) {
+            self.peer = peer
+            self.usernameFragments = usernameFragments
+        }
+
         func lastCheck(over path: NetworkPath) -> Instant? { paths.first { $0.path == path }?.checkedAt }
 
-        mutating func noteCheck(over path: NetworkPath, at now: Instant) {
+        func noteCheck(over path: NetworkPath, at now: Instant) {
             for index in paths.indices where paths[index].path == path { paths[index].checkedAt = now }
         }
 
         /// Makes room for a new pair. The selected one stays, however old.
         /// - Returns: the removed pair; `nil` while there is room.
-        mutating func removeExcessPath() -> NetworkPath? {
+        func removeExcessPath() -> NetworkPath? {
             guard paths.count > PeerDirectory.pathsPerPeerMax else { return nil }
             let oldest = paths.firstIndex { $0.path != peer.transport.selectedPath } ?? 0
             return paths.remove(at: oldest).path
