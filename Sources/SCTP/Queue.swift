@@ -1,5 +1,8 @@
 /// A first-in first-out queue in one array. Removing is O(1) amortised; an emptied queue returns its memory.
 struct Queue<Element> {
+    /// The most room that an empty queue keeps, in elements.
+    private static var keptCapacity: Int { 16 }
+
     private var elements: [Element] = []
     private var head = 0
 
@@ -18,10 +21,12 @@ struct Queue<Element> {
 
     mutating func removeFirst() -> Element? {
         guard head < elements.count else { return nil }
+        // Most queues hold one element: it is moved out, not copied.
+        if head == 0, elements.count == 1, elements.capacity <= Self.keptCapacity { return elements.removeLast() }
         let element = elements[head]
         head += 1
         if head == elements.count {
-            elements.removeAll(keepingCapacity: elements.capacity <= 16)
+            elements.removeAll(keepingCapacity: elements.capacity <= Self.keptCapacity)
             head = 0
         } else if head >= 16, head * 2 >= elements.count {
             elements.removeFirst(head)

@@ -82,6 +82,35 @@ private final class Channels {
 }
 
 @Suite struct DataChannelTests {
+    @Test func `the status is what the properties say, after each step`() throws {
+        let link = Channels(seed: 3)
+        link.lossPercent = 20
+        func check() {
+            for end in link.ends {
+                let status = end.channels.status()
+                #expect(status.isEstablished == end.channels.isEstablished)
+                #expect(status.hasEnded == end.channels.hasEnded)
+                #expect(status.nextDeadline == end.channels.nextDeadline)
+                #expect(status.bufferedBytes == end.channels.bufferedBytes)
+                #expect(status.heldBytes == end.channels.heldBytes)
+                #expect(status.retransmissions == end.channels.retransmissions)
+                #expect(status.refusedChannels == end.channels.refusedChannels)
+            }
+        }
+        check()
+        let id = try #require(link.client.open(ChannelParameters(label: "x"), at: link.now))
+        for number in 0..<50 {
+            link.client.send([UInt8](repeating: UInt8(number), count: 3_000), on: id, at: link.now)
+            check()
+            link.run(for: .milliseconds(20))
+            check()
+        }
+        link.run(for: .seconds(20))
+        #expect(link.client.channels.status().retransmissions > 0 && link.server.messages.count == 50)
+        link.client.channels.abort()
+        check()
+    }
+
     @Test(arguments: [0, 20])
     func `channels opened by both have numbers of their own, and carry messages`(loss: Int) throws {
         let link = Channels()

@@ -42,6 +42,8 @@ extension Association {
     /// The longest packet that a peer may send: what fits into a DTLS record over Ethernet.
     private static var packetBytesMax: Int { 1_500 }
 
+    // Inlined, because a call of a function that only reads copies the association.
+    @inline(__always)
     private func hasValidChecksum(_ packet: RawSpan, _ first: ChunkType) -> Bool {
         let field = packet.bigEndianUInt32(at: 8)
         // Without a checksum only if we said so, and never at the start (RFC 9653 §5.3).
@@ -51,6 +53,7 @@ extension Association {
         return field == PacketLayout.checksum(packet)
     }
 
+    @inline(__always)
     private func checkTag(_ tag: UInt32, _ first: ChunkRange) throws(SCTPDropReason) {
         let isRight: Bool
         switch first.type {

@@ -153,6 +153,8 @@ extension Association {
         return offset
     }
 
+    // Inlined, because a call of a function that only reads copies the association.
+    @inline(__always)
     private func write(_ chunk: SentChunk, _ tsn: UInt32, at offset: Int, into buffer: inout MutableRawSpan) -> Int {
         let header = isInterleaved ? DataChunk.interleavedHeaderBytes : DataChunk.headerBytes
         var flags = chunk.flags

@@ -130,7 +130,11 @@ public struct Association: ~Copyable, Sendable {
     public var heldBytes: Int { receiver.chargedBytes }
 
     /// When to call ``handleTimeout(at:)`` next.
-    public var nextDeadline: Instant? {
+    public var nextDeadline: Instant? { deadline }
+
+    // Inlined, because a call of a function that only reads copies the association.
+    @inline(__always)
+    var deadline: Instant? {
         switch phase {
         case .ended, .closed: nil
         case .cookieWait, .cookieEchoed, .shutdownAckSent: stepDeadline
@@ -176,14 +180,15 @@ public struct Association: ~Copyable, Sendable {
         guard !payload.isEmpty else { throw .empty }
         guard payload.count <= settings.outgoingMessageBytesMax else { throw .tooLong }
         try openStream(stream)
-        let state = sender.streams[stream]
-        guard state?.state == .open else { throw .closing }
+        guard let place = sender.streams.index(of: stream), sender.streams.streams[place].state == .open else {
+            throw .closing
+        }
         // Messages of control are few and small, and always fit.
         if isCounted {
             let cost = payload.count + OutgoingStreams.messageOverhead
             let queuedBytesMax = settings.queuedBytesMax + (isUrgent ? settings.urgentBytesMax : 0)
             guard sender.streams.queuedBytes + cost <= queuedBytesMax,
-                (state?.queuedBytes ?? 0) + payload.count <= settings.queuedBytesPerStreamMax
+                sender.streams.streams[place].queuedBytes + payload.count <= settings.queuedBytesPerStreamMax
             else { throw .full }
         }
         var retransmissionsMax: Int?

@@ -15,6 +15,38 @@ public enum DataChannelEvent: Hashable, Sendable {
     case ended(AssociationEnd)
 }
 
+/// What ``DataChannels`` say of themselves; each part is the property of the same name.
+public struct DataChannelsStatus: Hashable, Sendable {
+    public fileprivate(set) var isEstablished = false
+    public fileprivate(set) var hasEnded = false
+    public fileprivate(set) var nextDeadline: Instant?
+    public fileprivate(set) var bufferedBytes = 0
+    public fileprivate(set) var heldBytes = 0
+    public fileprivate(set) var retransmissions: UInt64 = 0
+    public fileprivate(set) var refusedChannels: UInt64 = 0
+
+    /// Of channels of which nothing is known yet.
+    public init() {}
+
+    fileprivate init(
+        isEstablished: Bool,
+        hasEnded: Bool,
+        nextDeadline: Instant?,
+        bufferedBytes: Int,
+        heldBytes: Int,
+        retransmissions: UInt64,
+        refusedChannels: UInt64
+    ) {
+        self.isEstablished = isEstablished
+        self.hasEnded = hasEnded
+        self.nextDeadline = nextDeadline
+        self.bufferedBytes = bufferedBytes
+        self.heldBytes = heldBytes
+        self.retransmissions = retransmissions
+        self.refusedChannels = refusedChannels
+    }
+}
+
 /// The data channels of one peer (RFC 8831) on their association: opening (RFC 8832), messages, closing.
 public struct DataChannels: ~Copyable, Sendable {
     private enum State: Hashable, Sendable {
@@ -45,6 +77,7 @@ public struct DataChannels: ~Copyable, Sendable {
     }
 
     private struct Channel: Sendable {
+        let id: StreamID
         let parameters: ChannelParameters
         var state: State
     }
@@ -61,7 +94,8 @@ public struct DataChannels: ~Copyable, Sendable {
     private var association: Association
     /// 0 for the DTLS client, which opens even numbers, 1 for the server (RFC 8832 §6).
     private let parity: UInt16
-    private var channels: [StreamID: Channel] = [:]
+    /// Those that are not closed, in no order. There are few, and a search of them takes less time than hashing.
+    private var channels: [Channel] = []
     private var early: [Held] = []
     private var earlyBytes = 0
     private var events = Queue<DataChannelEvent>()
@@ -89,6 +123,21 @@ public struct DataChannels: ~Copyable, Sendable {
     /// Bytes of the peer's data that are held in the receive window.
     public var heldBytes: Int { association.heldBytes }
     public func bufferedBytes(on channel: StreamID) -> Int { association.bufferedBytes(on: channel) }
+
+    /// All that the owner looks at after each change.
+    ///
+    /// It changes nothing. It is mutating because another module would copy all of a value that is only read.
+    public mutating func status() -> DataChannelsStatus {
+        DataChannelsStatus(
+            isEstablished: association.isEstablished,
+            hasEnded: association.hasEnded,
+            nextDeadline: association.deadline,
+            bufferedBytes: association.bufferedBytes,
+            heldBytes: association.heldBytes,
+            retransmissions: association.retransmissions,
+            refusedChannels: refusedChannels
+        )
+    }
 
     /// Starts the handshake; called when DTLS is connected.
     public mutating func connect(at now: Instant) { association.connect(at: now) }
@@ -127,8 +176,19 @@ public struct DataChannels: ~Copyable, Sendable {
     // MARK: - Channels
 
     /// The parameters of a channel that is not closed.
-    public func parameters(of channel: StreamID) -> ChannelParameters? { channels[channel]?.parameters }
+    public func parameters(of channel: StreamID) -> ChannelParameters? {
+        index(of: channel).map { channels[$0].parameters }
+    }
     public var channelCount: Int { channels.count }
+
+    // These are inlined, because a call of a function that only reads copies the association.
+    @inline(__always)
+    private func index(of id: StreamID) -> Int? { channels.firstIndex { $0.id == id } }
+    @inline(__always)
+    private func state(of id: StreamID) -> State? { index(of: id).map { channels[$0].state } }
+    private mutating func setState(of id: StreamID, to state: State) {
+        if let index = index(of: id) { channels[index].state = state }
+    }
 
     /// Opens a channel. Messages may be sent at once.
     public mutating func open(_ parameters: ChannelParameters, at now: Instant) throws(SendError) -> StreamID {
@@ -136,21 +196,21 @@ public struct DataChannels: ~Copyable, Sendable {
         else { throw .tooLong }
         guard channels.count < Self.channelsMax else { throw .stream }
         let free = stride(from: parity, to: UInt16.max, by: 2).lazy.map(StreamID.init).first { id in
-            channels[id] == nil && !association.isSending(on: id)
+            index(of: id) == nil && !association.isSending(on: id)
         }
         guard let id = free else { throw .stream }
         try association.setWeight(Int(parameters.priority), of: id)
         try sendControl(.open(parameters), on: id, at: now)
-        channels[id] = Channel(parameters: parameters, state: .opening)
+        channels.append(Channel(id: id, parameters: parameters, state: .opening))
         return id
     }
 
     /// Sends a message on a channel.
     /// - Parameter bytes: never copied; may be empty.
     public mutating func send(_ bytes: [UInt8], isText: Bool, on id: StreamID, at now: Instant) throws(SendError) {
-        guard let channel = channels[id] else { throw .stream }
-        var policy = channel.parameters.policy
-        switch channel.state {
+        guard let index = index(of: id) else { throw .stream }
+        var policy = channels[index].parameters.policy
+        switch channels[index].state {
         case .opening: policy.isOrdered = true
         case .open: break
         case .closing: throw .closing
@@ -167,7 +227,7 @@ public struct DataChannels: ~Copyable, Sendable {
             as: kind,
             on: id,
             policy: policy,
-            isUrgent: channel.parameters.priority >= ChannelParameters.urgentPriority,
+            isUrgent: channels[index].parameters.priority >= ChannelParameters.urgentPriority,
             at: now
         )
     }
@@ -180,9 +240,9 @@ public struct DataChannels: ~Copyable, Sendable {
 
     /// Closes a channel after its queued messages. ``DataChannelEvent/closed(_:)`` follows when the peer has closed it too.
     public mutating func close(_ id: StreamID, at now: Instant) {
-        guard let channel = channels[id] else { return }
-        if case .closing = channel.state { return }
-        channels[id]?.state = .closing(isOwnReset: false, isPeerReset: false)
+        guard let index = index(of: id) else { return }
+        if case .closing = channels[index].state { return }
+        channels[index].state = .closing(isOwnReset: false, isPeerReset: false)
         association.reset(id, at: now)
     }
 
@@ -200,11 +260,11 @@ public struct DataChannels: ~Copyable, Sendable {
         switch event {
         case .established: events.append(.established)
         case .message(let message): receive(message, at: now)
-        case .incomingReset(let streams): peerReset(streams ?? channels.keys.sorted(), at: now)
+        case .incomingReset(let streams): peerReset(streams ?? channels.map(\.id).sorted(), at: now)
         case .outgoingReset(let streams): for id in streams { ownReset(id, isRefused: false, at: now) }
         case .outgoingResetRefused(let streams): for id in streams { ownReset(id, isRefused: true, at: now) }
         case .ended(let reason):
-            channels = [:]
+            channels = []
             early = []
             earlyBytes = 0
             events.append(.ended(reason))
@@ -214,11 +274,11 @@ public struct DataChannels: ~Copyable, Sendable {
     private mutating func receive(_ message: IncomingMessage, at now: Instant) {
         let id = message.stream
         // The peer closed the channel and opens the next one of this number, before we know that our direction is closed.
-        if case .closing(_, isPeerReset: true) = channels[id]?.state { return keepEarly(.message(message)) }
+        if case .closing(_, isPeerReset: true) = state(of: id) { return keepEarly(.message(message)) }
         switch message.payloadProtocol {
         case .control: receiveControl(message, at: now)
         case .string, .binary, .emptyString, .emptyBinary:
-            guard channels[id] != nil else { return keepEarly(.message(message)) }
+            guard index(of: id) != nil else { return keepEarly(.message(message)) }
             deliver(message)
         default: droppedMessages &+= 1
         }
@@ -245,17 +305,17 @@ public struct DataChannels: ~Copyable, Sendable {
         let parsed = EstablishmentMessage.parse(unsafe message.bytes.span.bytes, textBytesMax: Self.textBytesMax)
         switch parsed {
         case .ack:
-            guard channels[id]?.state == .opening else { return }
-            channels[id]?.state = .open
+            guard state(of: id) == .opening else { return }
+            setState(of: id, to: .open)
             events.append(.opened(id))
         case .open(let parameters):
             // A second OPEN on a stream is an error of the peer (RFC 8832 §6).
-            guard channels[id] == nil, channels.count < Self.channelsMax else { return refuse(id, at: now) }
+            guard index(of: id) == nil, channels.count < Self.channelsMax else { return refuse(id, at: now) }
             do {
                 try association.setWeight(Int(parameters.priority), of: id)
                 try sendControl(.ack, on: id, at: now)
             } catch { return refuse(id, at: now) }
-            channels[id] = Channel(parameters: parameters, state: .open)
+            channels.append(Channel(id: id, parameters: parameters, state: .open))
             events.append(.incoming(id, parameters))
             releaseEarly(of: id, at: now)
         case nil: refuse(id, at: now)
@@ -281,24 +341,24 @@ public struct DataChannels: ~Copyable, Sendable {
 
     private mutating func refuse(_ id: StreamID, at now: Instant) {
         refusedChannels &+= 1
-        if channels[id] == nil { association.reset(id, at: now) } else { close(id, at: now) }
+        if index(of: id) == nil { association.reset(id, at: now) } else { close(id, at: now) }
     }
 
     /// The peer closed its direction: ours follows (RFC 8831 §6.7).
     private mutating func peerReset(_ streams: [StreamID], at now: Instant) {
         for id in streams {
-            if case .closing(isOwnReset: false, isPeerReset: true) = channels[id]?.state {
+            if case .closing(isOwnReset: false, isPeerReset: true) = state(of: id) {
                 keepEarly(.reset(id))
                 continue
             }
             droppedMessages &+= UInt64(takeEarly(of: id).count)
-            switch channels[id]?.state {
+            switch state(of: id) {
             case nil: break
             case .opening, .open:
-                channels[id]?.state = .closing(isOwnReset: false, isPeerReset: true)
+                setState(of: id, to: .closing(isOwnReset: false, isPeerReset: true))
                 association.reset(id, at: now)
             case .closing(let isOwnReset, _):
-                channels[id]?.state = .closing(isOwnReset: isOwnReset, isPeerReset: true)
+                setState(of: id, to: .closing(isOwnReset: isOwnReset, isPeerReset: true))
                 if isOwnReset { remove(id, at: now) }
             }
         }
@@ -306,13 +366,13 @@ public struct DataChannels: ~Copyable, Sendable {
 
     /// Our direction is closed, or stays unusable.
     private mutating func ownReset(_ id: StreamID, isRefused: Bool, at now: Instant) {
-        guard case .closing(_, let isPeerReset) = channels[id]?.state else { return }
-        channels[id]?.state = .closing(isOwnReset: true, isPeerReset: isPeerReset)
+        guard case .closing(_, let isPeerReset) = state(of: id) else { return }
+        setState(of: id, to: .closing(isOwnReset: true, isPeerReset: isPeerReset))
         if isPeerReset || isRefused { remove(id, at: now) }
     }
 
     private mutating func remove(_ id: StreamID, at now: Instant) {
-        channels[id] = nil
+        if let index = index(of: id) { channels.remove(at: index) }
         events.append(.closed(id))
         releaseEarly(of: id, at: now)
     }

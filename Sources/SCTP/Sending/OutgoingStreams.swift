@@ -55,7 +55,7 @@ struct OutgoingStreams: Sendable {
             - (isInterleaved ? DataChunk.interleavedHeaderBytes : DataChunk.headerBytes)
     }
 
-    private func index(of id: StreamID) -> Int? { streams.firstIndex { $0.id == id } }
+    func index(of id: StreamID) -> Int? { streams.firstIndex { $0.id == id } }
     subscript(_ id: StreamID) -> Stream? { index(of: id).map { streams[$0] } }
 
     /// - Returns: `false` when there are too many streams.

@@ -44,6 +44,7 @@ struct Sender: Sendable {
         chunks.isInterleaved = isInterleaved
     }
 
+    @inline(__always)
     var nextDeadline: Instant? {
         earliest(earliest(retransmissionDeadline, burstDeadline), earliest(probeDeadline, forwardDueAt))
     }
