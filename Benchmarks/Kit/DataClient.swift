@@ -89,7 +89,7 @@ final class DataClient {
     func takeDatagrams(at now: Instant) -> [[UInt8]] {
         if let deadline = channels.nextDeadline, deadline <= now { channels.handleTimeout(at: now) }
         while let length = nextPacket(at: now) {
-            _ = connection.send(unsafe packet.span.bytes.extracting(0..<length))
+            _ = connection.send(unsafe packet.span.bytes.extracting(0..<length), at: now)
         }
         return takeOutput()
     }

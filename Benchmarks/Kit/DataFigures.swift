@@ -7,6 +7,7 @@ package enum DataFigures {
     private static let smallBytes = 100
     private static let bulkMessage = [UInt8](repeating: 3, count: 65_536)
     private static let bulkBytes = 64 << 20
+    private static let idleTurns = 1_500
     private static let lossSeeds: [UInt64] = [1, 2, 3, 4, 5]
     private static let lossSeconds = 60
 
@@ -72,6 +73,8 @@ package enum DataFigures {
         func measure(_ hasData: Bool) throws -> Double {
             let before = nagare_heap_bytes()
             let call = try DataCall(clients: receivers, hasData: hasData)
+            // A connection without data for a second has no record buffers.
+            for _ in 0..<idleTurns { call.turn() }
             call.removeClients()
             return withExtendedLifetime(call) { Double(nagare_heap_bytes()) - Double(before) }
         }

@@ -67,6 +67,9 @@ static inline void nagare_SSL_CTX_set_hello_cb(SSL_CTX *context, int (*callback)
     SSL_CTX_set_tlsext_servername_callback(context, callback);
 }
 
+/// The longest fragment that is sent, 512 to 16384 bytes.
+static inline long nagare_SSL_set_max_fragment(SSL *ssl, long bytes) { return SSL_set_max_send_fragment(ssl, bytes); }
+
 static inline long nagare_SSL_set_mtu(SSL *ssl, long bytes) { return SSL_set_mtu(ssl, bytes); }
 
 static inline int nagare_DTLS_timer_is_running(SSL *ssl) {

@@ -36,6 +36,9 @@ public final class DTLSConnection {
     /// The same for records of application data: 20,000 a second are 190 Mbit/s in full packets.
     private static let dataRecordsMax = 4_096
     private static let dataRecordInterval = Interval.microseconds(50)
+    /// How long the record buffers stay allocated without a record of data. Allocating them for each record would take as long
+    /// as encrypting a short one, and they are more than half of the memory of a connection that has them.
+    static let buffersKept = Interval.seconds(1)
     /// When OpenSSL uses its own clock: the delay before another attempt when its timer is not due yet.
     private static let recheckInterval = Interval.milliseconds(20)
 
@@ -60,6 +63,9 @@ public final class DTLSConnection {
     private var refusedHellos = 0
     private var earlyRecords = 0
     private var closedAt: Instant?
+    private var dataAt = Instant(nanoseconds: .min)
+    /// When to look whether the record buffers are still needed; `nil` while they are not allocated.
+    private var buffersCheckAt: Instant?
     private var recordTokens = RecordTokenBucket(
         max: DTLSConnection.establishedRecordsMax,
         interval: DTLSConnection.establishedRecordInterval
@@ -126,8 +132,12 @@ public final class DTLSConnection {
 
     /// When to call ``handleTimeout(at:)`` next; `nil` when no timer is needed.
     public var nextDeadline: Instant? {
-        earliest(earliest(handshakeDeadline, pendingFailure?.at), earliest(retransmitAt, closedAt))
+        let handshake = earliest(earliest(handshakeDeadline, pendingFailure?.at), retransmitAt)
+        return earliest(earliest(handshake, closedAt), buffersCheckAt)
     }
+
+    /// Whether ``drainOutput(_:)`` has something to pass.
+    public var hasOutput: Bool { openSSL.buffer.outputCount > 0 || !pendingOutput.isEmpty }
 
     /// Starts the handshake timeout; a client writes its ClientHello. Later calls do nothing.
     public func start(at now: Instant) {
@@ -165,8 +175,9 @@ public final class DTLSConnection {
         return event
     }
 
-    /// Retransmits a flight that is due, or fails the handshake on a timeout.
+    /// Retransmits a flight that is due, fails the handshake on a timeout, or frees memory that is not used any more.
     public func handleTimeout(at now: Instant) -> DTLSEvent? {
+        if let buffersCheckAt, now >= buffersCheckAt { checkBuffers(at: now) }
         if let closedAt, now >= closedAt {
             self.closedAt = nil
             return .closed
@@ -188,9 +199,11 @@ public final class DTLSConnection {
 
     /// Passes every datagram to send to `body`, in order. A span is valid during its call only.
     public func drainOutput(_ body: (RawSpan) -> Void) {
-        let first = pendingOutput
-        pendingOutput = []
-        for datagram in first { body(unsafe datagram.span.bytes) }
+        if !pendingOutput.isEmpty {
+            let first = pendingOutput
+            pendingOutput = []
+            for datagram in first { body(unsafe datagram.span.bytes) }
+        }
         openSSL.buffer.drain(body)
     }
 
@@ -202,9 +215,26 @@ public final class DTLSConnection {
 
     /// Encrypts application data of 1...``dataBytesMax`` bytes as one record, which is the next datagram of the output.
     /// - Returns: whether it was encrypted: the connection is established and accepts data.
-    public func send(_ data: RawSpan) -> Bool {
+    public func send(_ data: RawSpan, at now: Instant) -> Bool {
         guard phase == .established, acceptsData, (1...Self.dataBytesMax).contains(data.byteCount) else { return false }
+        usesBuffers(at: now)
         return openSSL.write(data)
+    }
+
+    private func usesBuffers(at now: Instant) {
+        dataAt = now
+        if buffersCheckAt == nil { buffersCheckAt = now + Self.buffersKept }
+    }
+
+    /// Frees the record buffers when there was no data for a while.
+    private func checkBuffers(at now: Instant) {
+        let until = dataAt + Self.buffersKept
+        if until > now {
+            buffersCheckAt = until
+        } else {
+            buffersCheckAt = nil
+            openSSL.releaseBuffers()
+        }
     }
 
     private func process(
@@ -271,6 +301,8 @@ public final class DTLSConnection {
             recordsDropped &+= 1
             return nil
         }
+        if isData { usesBuffers(at: now) }
+        defer { if buffersCheckAt == nil { openSSL.releaseBuffers() } }
         let waiting = openSSL.buffer.outputCount
         var isUsed = false
         let step = openSSL.read(record) { bytes in
@@ -338,6 +370,8 @@ public final class DTLSConnection {
         pendingFailure = nil
         retransmitAt = nil
         closedAt = nil
+        buffersCheckAt = nil
+        openSSL.releaseBuffers()
     }
 }
 

@@ -12,10 +12,12 @@ final class DatagramBuffer {
     private static let outputBytesMax = 65_536
 
     /// The record that OpenSSL reads next; empty when there is none.
-    private var input: [UInt8] = []
+    ///
+    /// This and the output are accessed in one step at a time, several times for each record, so accesses are not checked.
+    @exclusivity(unchecked) private var input: [UInt8] = []
     private var unprotectedRecords: UInt32 = 0
-    private var output: [UInt8] = []
-    private var outputLengths: [Int] = []
+    @exclusivity(unchecked) private var output: [UInt8] = []
+    @exclusivity(unchecked) private var outputLengths: [Int] = []
     /// The address of OpenSSL's own deadline, valid as long as the connection; `nil` when this version does not expose
     /// it.
     private var deadline: UnsafeMutableRawPointer?
@@ -32,7 +34,9 @@ final class DatagramBuffer {
 
     init(remoteFingerprints: [Fingerprint]) { self.remoteFingerprints = remoteFingerprints }
 
-    var outputCount: Int { outputLengths.count }
+    var outputCount: Int { unsafe outputLengths.count }
+    /// Whether OpenSSL has not read the record yet.
+    var hasInput: Bool { unsafe !input.isEmpty }
 
     /// Sets the record that OpenSSL reads next.
     ///
@@ -40,31 +44,36 @@ final class DatagramBuffer {
     /// OpenSSL moves its replay window by them: one forged record with a high number would make it drop the rest of the
     /// peer's flight. Duplicates are still detected by the message_seq of the handshake messages.
     func setInput(_ record: RawSpan) {
-        input.removeAll(keepingCapacity: true)
+        unsafe input.removeAll(keepingCapacity: true)
         unsafe record.withUnsafeBytes { unsafe input.append(contentsOf: $0) }
-        guard input.count >= RecordHeader.byteCount, input[3] == 0, input[4] == 0 else { return }
+        guard unsafe input.count >= RecordHeader.byteCount, unsafe input[3] == 0, unsafe input[4] == 0 else { return }
         unprotectedRecords &+= 1
-        input.store(bigEndian: 0, at: 5)
-        input.store(bigEndian: UInt16(truncatingIfNeeded: unprotectedRecords >> 16), at: 7)
-        input.store(bigEndian: UInt16(truncatingIfNeeded: unprotectedRecords), at: 9)
+        unsafe input.store(bigEndian: 0, at: 5)
+        unsafe input.store(bigEndian: UInt16(truncatingIfNeeded: unprotectedRecords >> 16), at: 7)
+        unsafe input.store(bigEndian: UInt16(truncatingIfNeeded: unprotectedRecords), at: 9)
     }
-    func clearInput() { input.removeAll(keepingCapacity: true) }
+    func clearInput() {
+        if hasInput { unsafe input.removeAll(keepingCapacity: true) }
+    }
 
     /// Passes every datagram of the output to `body`, in order, and empties the output.
     func drain(_ body: (RawSpan) -> Void) {
-        let bytes = output
-        let lengths = outputLengths
-        output.removeAll(keepingCapacity: true)
-        outputLengths.removeAll(keepingCapacity: true)
+        guard outputCount > 0 else { return }
+        // Taken out, so that `body` may add datagrams, and put back for its memory.
+        var bytes: [UInt8] = []
+        var lengths: [Int] = []
+        unsafe swap(&bytes, &output)
+        unsafe swap(&lengths, &outputLengths)
         var start = 0
         for length in lengths {
-            let end = start + length
-            unsafe bytes.withUnsafeBytes { all in
-                let datagram = unsafe UnsafeRawBufferPointer(rebasing: all[start..<end])
-                body(unsafe datagram.bytes)
-            }
-            start = end
+            body(unsafe bytes.span.bytes.extracting(start..<start + length))
+            start += length
         }
+        guard outputCount == 0 else { return }
+        bytes.removeAll(keepingCapacity: true)
+        lengths.removeAll(keepingCapacity: true)
+        unsafe swap(&bytes, &output)
+        unsafe swap(&lengths, &outputLengths)
     }
 
     /// Makes OpenSSL's timer due now, if it runs. Without a shared deadline the timer follows the real clock.
@@ -83,23 +92,22 @@ final class DatagramBuffer {
     }
 
     fileprivate func read(_ buffer: UnsafeMutablePointer<CChar>, _ count: Int) -> Int {
-        let length = min(count, input.count)
+        let length = unsafe min(count, input.count)
         guard length > 0 else { return 0 }
         unsafe input.withUnsafeBytes { bytes in
             guard let from = bytes.baseAddress else { return }
             unsafe UnsafeMutableRawPointer(buffer).copyMemory(from: from, byteCount: length)
         }
         // As with a socket, the bytes that do not fit in the caller's buffer are lost.
-        input.removeAll(keepingCapacity: true)
+        unsafe input.removeAll(keepingCapacity: true)
         return length
     }
 
     fileprivate func write(_ bytes: UnsafePointer<CChar>, _ count: Int) {
-        guard count > 0, outputLengths.count < Self.outputDatagramsMax,
-            output.count + count <= Self.outputBytesMax
+        guard count > 0, outputCount < Self.outputDatagramsMax, unsafe output.count + count <= Self.outputBytesMax
         else { return }
         unsafe output.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: count))
-        outputLengths.append(count)
+        unsafe outputLengths.append(count)
     }
 
     fileprivate func control(_ command: Int32, _ pointer: UnsafeMutableRawPointer?) -> Int {

@@ -17,7 +17,13 @@ final class OpenSSLConnection {
 
     let buffer: DatagramBuffer
     private let ssl: OpaquePointer
+    /// Takes the plaintext of a record; as long as OpenSSL's record buffers are allocated.
+    ///
+    /// Only ``read(_:data:)`` uses it, which does not run twice at a time, so accesses are not checked.
+    @exclusivity(unchecked) private var plaintext: [UInt8] = []
 
+    /// The longest record that is sent, in bytes: one datagram. OpenSSL's buffer for writing is as long.
+    private static let fragmentBytesMax = 2_048
     /// Messages that are read for one record after the handshake; the others wait for the next record.
     private static let readsMax = 8
 
@@ -40,7 +46,8 @@ final class OpenSSLConnection {
         guard unsafe SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(buffer).toOpaque()) == 1,
             // Unlike most functions of OpenSSL, this one returns 0 on success.
             unsafe SSL_set_tlsext_use_srtp(ssl, names) == 0,
-            unsafe nagare_SSL_set_mtu(ssl, mtuBytes) == mtuBytes
+            unsafe nagare_SSL_set_mtu(ssl, mtuBytes) == mtuBytes,
+            unsafe nagare_SSL_set_max_fragment(ssl, Self.fragmentBytesMax) == 1
         else { throw .setup }
         unsafe DTLS_set_timer_cb(ssl, setLibraryTimer)
         switch role {
@@ -68,25 +75,25 @@ final class OpenSSLConnection {
     }
 
     /// Processes one record after the handshake: application data, an alert, or the peer's retransmitted last flight, which is
-    /// answered.
+    /// answered. The record buffers stay allocated until ``releaseBuffers()``.
     /// - Parameter body: takes the application data of the record.
     func read(_ record: RawSpan, data body: (RawSpan) -> Void) -> Step {
         guard allocateBuffers() else { return .waiting }
         buffer.setInput(record)
-        ERR_clear_error()
-        defer {
-            ERR_clear_error()
-            buffer.clearInput()
-            releaseBuffers()
-        }
-        var scratch = [UInt8](repeating: 0, count: RecordFilter.dataBytesMax)
+        // SSL_get_error reads the queue of this thread, where other users of OpenSSL may have left errors.
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+        defer { buffer.clearInput() }
         for _ in 0..<Self.readsMax {
-            let result = unsafe SSL_read(ssl, &scratch, Int32(scratch.count))
+            let result = unsafe SSL_read(ssl, &plaintext, Int32(plaintext.count))
             if result > 0 {
-                body(unsafe scratch.span.bytes.extracting(0..<Int(result)))
+                body(unsafe plaintext.span.bytes.extracting(0..<Int(result)))
+                // Records that OpenSSL has kept come before the one of the input, so nothing is left after it.
+                if !buffer.hasInput, unsafe SSL_has_pending(ssl) == 0 { return .waiting }
                 continue
             }
-            switch unsafe SSL_get_error(ssl, result) {
+            let error = unsafe SSL_get_error(ssl, result)
+            ERR_clear_error()
+            switch error {
             case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .waiting
             case SSL_ERROR_ZERO_RETURN: return .closed
             default: return .failed
@@ -95,19 +102,19 @@ final class OpenSSLConnection {
         return .waiting
     }
 
-    /// Encrypts application data as one record, which is one datagram of the output.
+    /// Encrypts application data as one record, which is one datagram of the output. The record buffers stay allocated until
+    /// ``releaseBuffers()``.
     /// - Returns: whether it was encrypted.
     func write(_ data: RawSpan) -> Bool {
         guard allocateBuffers() else { return false }
-        ERR_clear_error()
-        defer {
-            ERR_clear_error()
-            releaseBuffers()
-        }
         let result = unsafe data.withUnsafeBytes { bytes in
             unsafe SSL_write(ssl, bytes.baseAddress, Int32(bytes.count))
         }
-        return Int(result) == data.byteCount
+        guard Int(result) == data.byteCount else {
+            ERR_clear_error()
+            return false
+        }
+        return true
     }
 
     /// Queues close_notify.
@@ -118,13 +125,21 @@ final class OpenSSLConnection {
         ERR_clear_error()
     }
 
-    /// Frees the record buffers, which are two thirds of a connection's memory: there are hardly any records after the
-    /// handshake. OpenSSL writes to them without a check, so they must be allocated before every use.
-    private func releaseBuffers() { _ = unsafe SSL_free_buffers(ssl) }
+    /// Frees the record buffers, which are more than half of a connection's memory. OpenSSL writes to them without a check, so
+    /// they must be allocated before every use.
+    func releaseBuffers() {
+        unsafe plaintext = []
+        _ = unsafe SSL_free_buffers(ssl)
+    }
 
     /// Allocates the record buffers. When this returns `false`, the caller drops the record, as if the network had lost
     /// it.
-    private func allocateBuffers() -> Bool { unsafe SSL_alloc_buffers(ssl) == 1 }
+    private func allocateBuffers() -> Bool {
+        guard unsafe plaintext.isEmpty else { return true }
+        guard unsafe SSL_alloc_buffers(ssl) == 1 else { return false }
+        unsafe plaintext = [UInt8](repeating: 0, count: RecordFilter.dataBytesMax)
+        return true
+    }
 
     /// Whether a flight waits for its answer, and so its retransmission timer runs.
     var hasOutstandingFlight: Bool { unsafe nagare_DTLS_timer_is_running(ssl) == 1 }

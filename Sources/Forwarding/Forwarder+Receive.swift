@@ -151,7 +151,7 @@ extension Forwarder {
         case .pathChanged:
             counters.pathChanges &+= 1
             peer.sendPathChanged(at: now)
-            peer.transport.data?.pathChanged()
+            peer.transport.data?.value.pathChanged()
             reportTransport(of: peer, at: now)
             schedule.markDirty(peer)
         case nil: if !peer.transport.isConnected { schedule.markDirty(peer) }

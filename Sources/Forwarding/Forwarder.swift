@@ -79,8 +79,9 @@ public final class Forwarder {
         guard peerCount < configuration.peersMax else { throw .tooManyPeers(limit: configuration.peersMax) }
         let transport: PeerTransport
         var generator = configuration.generator
+        let isClient = parameters.remote.localRole == .client
         let data = parameters.data.map {
-            PeerData($0, isClient: parameters.remote.localRole == .client, budget: dataBudget, using: &generator)
+            PeerDataBox(PeerData($0, isClient: isClient, budget: dataBudget, using: &generator))
         }
         do {
             transport = try PeerTransport(
@@ -204,10 +205,7 @@ public final class Forwarder {
             guard directory.peer(peer.id) != nil else { return }
         }
         peer.handleTimeout(at: now, into: batch)
-        if peer.transport.data != nil {
-            serveData(of: peer, at: now, into: batch)
-            guard directory.peer(peer.id) != nil else { return }
-        }
+        guard serveData(of: peer, at: now, into: batch) else { return }
         schedule.noteServed(peer, at: now)
     }
 

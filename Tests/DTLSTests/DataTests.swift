@@ -87,6 +87,37 @@ import Wire
         #expect(link.server.recordsDropped >= 10_000)
     }
 
+    @Test func `record buffers are freed a second after the last data, and allocated again for the next`() throws {
+        let link = try Self.connected()
+        link.run(until: link.now + .seconds(1))
+        #expect(link.client.nextDeadline == nil && link.server.nextDeadline == nil)
+        let first = link.now
+        link.send([1], from: .client)
+        #expect(link.client.nextDeadline == first + .seconds(1))
+        link.run(until: first + .milliseconds(900))
+        let second = link.now
+        #expect(second > first && link.server.nextDeadline == second + .seconds(1), "it read at the time of arrival")
+        link.send([2], from: .client)
+        link.run(until: first + .seconds(1))
+        #expect(link.client.nextDeadline == second + .seconds(1), "later data puts it off")
+        link.run(until: second + .seconds(3))
+        #expect(link.client.nextDeadline == nil && link.server.nextDeadline == nil)
+        link.send([3], from: .client)
+        link.send([4], from: .server)
+        link.run(until: link.now + .seconds(3))
+        #expect(link.data == [.server: [[1], [2], [3]], .client: [[4]]])
+        #expect(link.server.recordsDropped == 0 && link.client.recordsDropped == 0)
+    }
+
+    @Test func `a closed connection waits for nothing`() throws {
+        let link = try Self.connected()
+        link.send([1], from: .client)
+        link.client.close()
+        #expect(link.client.nextDeadline == nil && link.client.hasOutput)
+        link.collect()
+        #expect(!link.client.hasOutput)
+    }
+
     @Test func `a close_notify ends a connection with data`() throws {
         let link = try Self.connected()
         link.send([1], from: .client)

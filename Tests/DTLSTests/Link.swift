@@ -114,7 +114,7 @@ final class Link {
     @discardableResult
     func send(_ bytes: [UInt8], from side: Side) -> Bool {
         defer { collect() }
-        return self[side].send(unsafe bytes.span.bytes)
+        return self[side].send(unsafe bytes.span.bytes, at: now)
     }
 
     /// Sends the output of both sides.

@@ -177,7 +177,7 @@ import Wire
         let transport = try #require(scene.host.core.peer(scene.client)?.transport)
         for count in [1, 11, 12, 16, 100, 1_188] {
             let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
-            transport.sendRecord(bytes, into: scene.host.batch)
+            transport.sendRecord(bytes, at: scene.world.now, into: scene.host.batch)
         }
         scene.world.settle(scene.host)
         scene.world.run(for: .seconds(1))

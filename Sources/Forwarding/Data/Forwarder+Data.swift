@@ -25,19 +25,22 @@ extension Forwarder {
         }
     }
 
-    private func withData(of id: PeerID, _ body: (PeerData) -> Void) {
+    private func withData(of id: PeerID, _ body: (inout PeerData) -> Void) {
         guard let peer = peer(id), let data = peer.transport.data else { return }
-        body(data)
+        body(&data.value)
         schedule.markDirty(peer)
     }
 
     /// Hands out what happened on a peer's data channels, and sends what they have to send.
-    func serveData(of peer: Peer, at now: Instant, into batch: DatagramBatch) {
-        guard let data = peer.transport.data, peer.isConnected else { return }
+    /// - Returns: whether the peer is still here: all its channels may have been closed, and it with them.
+    func serveData(of peer: Peer, at now: Instant, into batch: DatagramBatch) -> Bool {
+        guard let data = peer.transport.data, peer.isConnected else { return true }
         let id = peer.id
-        data.takeEvents(&counters, at: now) { emit(.data($0), of: id) }
+        data.value.takeEvents(&counters, at: now) { emit(.data($0), of: id) }
         peer.transport.flushData(rate: peer.dataRate, &counters, at: now, into: batch)
-        if data.isClosed(at: now) { removePeer(id, at: now, into: batch) }
+        guard data.value.isClosed(at: now) else { return true }
+        removePeer(id, at: now, into: batch)
+        return false
     }
 }
 

@@ -6,7 +6,7 @@ import Wire
 ///
 /// Received messages are handed out as events while the peer's credit lasts; others stay in the receive window. Messages to
 /// send wait in bounded queues, and a receiver that is slow delays neither their senders nor other receivers.
-final class PeerData {
+struct PeerData: ~Copyable {
     /// Bytes of one peer's messages that are on their way to their readers.
     static let creditBytesMax = 512 << 10
     /// When the credit of a peer is looked at again.
@@ -24,6 +24,7 @@ final class PeerData {
     private static let closingTime = Interval.milliseconds(500)
 
     private struct Channel {
+        let id: DataChannelID
         let stream: SCTP.StreamID
         let parameters: DataChannelParameters
         /// Whether the peer opened it.
@@ -39,14 +40,17 @@ final class PeerData {
     }
 
     private var channels: DataChannels
-    private var known: [DataChannelID: Channel] = [:]
-    private var identifiers: [SCTP.StreamID: DataChannelID] = [:]
+    /// What ``channels`` says of itself, noted after each change.
+    private var status = DataChannelsStatus()
+    /// Those that are not closed, by rising identifier. A peer has a few; a search of them takes less time than hashing.
+    private var known: [Channel] = []
     private var identifierNext: UInt64 = 1
     /// Events that do not come from the association.
     private var events: [DataEvent] = []
     private let budget: DataBudget
     private let credit: DataCredit
-    private var counted = (held: 0, queued: 0, retransmissions: UInt64(0), refused: UInt64(0))
+    /// The status that the budget and the counters have.
+    private var counted = DataChannelsStatus()
     /// Limits data to what media leaves of the path.
     private var pacer = Pacer()
     /// Data waits for the pacer, or events for credit, until then.
@@ -74,20 +78,22 @@ final class PeerData {
 
     deinit {
         budget.peerCount -= 1
-        budget.heldBytes -= counted.held
-        budget.queuedBytes -= counted.queued
+        budget.heldBytes -= counted.heldBytes
+        budget.queuedBytes -= counted.bufferedBytes
     }
 
     /// Whether messages arrive and leave.
-    var isEstablished: Bool { channels.isEstablished }
+    var isEstablished: Bool { status.isEstablished }
     /// Channels that are not closed.
     var channelCount: Int { known.count }
 
     /// When there is something to do by itself.
+    // Inlined, like `isClosed`, because a call of a function that only reads copies the value.
+    @inline(__always)
     var nextDeadline: Instant? {
         guard isStarted else { return nil }
         return earliest(
-            earliest(channels.nextDeadline, retryAt),
+            earliest(status.nextDeadline, retryAt),
             events.isEmpty ? closesAt : Instant(nanoseconds: .min)
         )
     }
@@ -95,149 +101,158 @@ final class PeerData {
     // MARK: - The association
 
     /// The DTLS connection is established.
-    func start(at now: Instant) {
+    mutating func start(at now: Instant) {
         guard !isStarted else { return }
         isStarted = true
         channels.connect(at: now)
+        status = channels.status()
     }
 
     /// Takes the application data of one record.
-    func receive(_ packet: RawSpan, _ counters: inout ForwarderCounters, at now: Instant) {
+    mutating func receive(_ packet: RawSpan, _ counters: inout ForwarderCounters, at now: Instant) {
         do {
             try channels.receive(packet, at: now)
             counters.data.packetsReceived &+= 1
         } catch {
             counters.drop(.malformedSCTP)
         }
-        noteHeld(&counters)
+        noteStatus(&counters)
     }
 
-    func handleTimeout(at now: Instant) {
+    mutating func handleTimeout(at now: Instant) {
         if let retryAt, retryAt <= now { self.retryAt = nil }
-        if let deadline = channels.nextDeadline, deadline <= now { channels.handleTimeout(at: now) }
+        guard let deadline = status.nextDeadline, deadline <= now else { return }
+        channels.handleTimeout(at: now)
+        status = channels.status()
     }
 
-    func pathChanged() { channels.pathChanged() }
+    mutating func pathChanged() {
+        channels.pathChanged()
+        status = channels.status()
+    }
 
-    private func noteHeld(_ counters: inout ForwarderCounters) {
-        let held = channels.heldBytes
-        budget.heldBytes += held - counted.held
-        counted.held = held
-        guard budget.exceedsHeld(held), !channels.hasEnded else { return }
+    /// Counts what the association holds now, and ends it when all together hold too much.
+    private mutating func noteStatus(_ counters: inout ForwarderCounters) {
+        status = channels.status()
+        budget.heldBytes += status.heldBytes - counted.heldBytes
+        budget.queuedBytes += status.bufferedBytes - counted.bufferedBytes
+        counters.data.retransmissions &+= status.retransmissions &- counted.retransmissions
+        counters.data.channelsRefused &+= status.refusedChannels &- counted.refusedChannels
+        counted = status
+        guard budget.exceedsHeld(status.heldBytes), !status.hasEnded else { return }
         counters.data.associationsAborted &+= 1
         channels.abort()
-    }
-
-    private func noteQueued(_ counters: inout ForwarderCounters) {
-        let queued = channels.bufferedBytes
-        budget.queuedBytes += queued - counted.queued
-        counted.queued = queued
-        counters.data.retransmissions &+= channels.retransmissions &- counted.retransmissions
-        counted.retransmissions = channels.retransmissions
-        counters.data.channelsRefused &+= channels.refusedChannels &- counted.refused
-        counted.refused = channels.refusedChannels
+        status = channels.status()
     }
 
     // MARK: - Events
 
     /// Hands out what happened, as far as there is credit.
-    func takeEvents(_ counters: inout ForwarderCounters, at now: Instant, _ body: (DataEvent) -> Void) {
-        for event in events { body(event) }
-        events.removeAll()
+    mutating func takeEvents(_ counters: inout ForwarderCounters, at now: Instant, _ body: (DataEvent) -> Void) {
+        if !events.isEmpty {
+            for event in events { body(event) }
+            events.removeAll()
+        }
+        var hasTaken = false
+        defer { if hasTaken { noteStatus(&counters) } }
         while credit.hasRoom {
-            guard let event = channels.nextEvent(at: now) else {
-                noteHeld(&counters)
-                return
-            }
+            guard let event = channels.nextEvent(at: now) else { return }
+            hasTaken = true
             if let event = translate(event, &counters) { body(event) }
         }
-        noteHeld(&counters)
         retryAt = earliest(retryAt, now + Self.creditRetry)
     }
 
-    private func translate(_ event: DataChannelEvent, _ counters: inout ForwarderCounters) -> DataEvent? {
+    private mutating func translate(_ event: DataChannelEvent, _ counters: inout ForwarderCounters) -> DataEvent? {
         switch event {
         case .established:
             counters.data.associations &+= 1
             return nil
         case .opened(let stream):
-            guard let id = identifiers[stream], let channel = known[id], !channel.isOpen else { return nil }
-            known[id]?.isOpen = true
-            return .opened(id, channel.parameters, isIncoming: false, lease: credit.lease(bytes: 0))
+            guard let index = index(of: stream), !known[index].isOpen else { return nil }
+            known[index].isOpen = true
+            let lease = credit.lease(bytes: 0)
+            return .opened(known[index].id, known[index].parameters, isIncoming: false, lease: lease)
         case .incoming(let stream, let parameters):
-            let channel = Channel(
-                stream: stream,
-                parameters: DataChannelParameters(parameters),
-                isIncoming: true,
-                isOpen: true
-            )
-            let id = add(channel)
-            return .opened(id, channel.parameters, isIncoming: true, lease: credit.lease(bytes: 0))
+            let parameters = DataChannelParameters(parameters)
+            let id = add(stream, parameters, isIncoming: true)
+            return .opened(id, parameters, isIncoming: true, lease: credit.lease(bytes: 0))
         case .message(let stream, let isText, let bytes):
-            guard let id = identifiers[stream] else { return nil }
+            guard let index = index(of: stream) else { return nil }
             counters.data.messagesReceived &+= 1
             counters.data.bytesReceived &+= UInt64(bytes.count)
-            return .message(id, DataMessage(bytes, isText: isText, lease: credit.lease(bytes: bytes.count)))
+            let lease = credit.lease(bytes: bytes.count)
+            return .message(known[index].id, DataMessage(bytes, isText: isText, lease: lease))
         case .closed(let stream):
-            guard let id = identifiers[stream] else { return nil }
-            return remove(id).map { .closed(id, label: $0.parameters.label, .closed) }
+            guard let index = index(of: stream) else { return nil }
+            let channel = known.remove(at: index)
+            return .closed(channel.id, label: channel.parameters.label, .closed)
         case .ended:
-            let ended = known.sorted { $0.key.rawValue < $1.key.rawValue }
-            (known, identifiers) = ([:], [:])
-            events += ended.map { .closed($0.key, label: $0.value.parameters.label, .associationEnded) }
+            events += known.map { .closed($0.id, label: $0.parameters.label, .associationEnded) }
+            known = []
             return nil
         }
     }
 
-    private func add(_ channel: Channel) -> DataChannelID {
+    private mutating func add(
+        _ stream: SCTP.StreamID,
+        _ parameters: DataChannelParameters,
+        isIncoming: Bool
+    ) -> DataChannelID {
         let id = DataChannelID(rawValue: identifierNext)
         identifierNext += 1
-        known[id] = channel
-        identifiers[channel.stream] = id
+        known.append(
+            Channel(id: id, stream: stream, parameters: parameters, isIncoming: isIncoming, isOpen: isIncoming)
+        )
         return id
     }
 
-    private func remove(_ id: DataChannelID) -> Channel? {
-        guard let channel = known.removeValue(forKey: id) else { return nil }
-        if identifiers[channel.stream] == id { identifiers[channel.stream] = nil }
-        return channel
-    }
+    private func index(of id: DataChannelID) -> Int? { known.firstIndex { $0.id == id } }
+    private func index(of stream: SCTP.StreamID) -> Int? { known.firstIndex { $0.stream == stream } }
 
     // MARK: - Commands
 
     /// Opens a channel. When that is not possible, it counts as closed.
-    func open(_ parameters: DataChannelParameters, at now: Instant) {
+    mutating func open(_ parameters: DataChannelParameters, at now: Instant) {
         guard closesAt == nil, let stream = try? channels.open(ChannelParameters(parameters), at: now) else {
             let id = DataChannelID(rawValue: identifierNext)
             identifierNext += 1
             events.append(.closed(id, label: parameters.label, .refused))
             return
         }
-        _ = add(Channel(stream: stream, parameters: parameters, isIncoming: false, isOpen: false))
+        status = channels.status()
+        _ = add(stream, parameters, isIncoming: false)
     }
 
     /// Queues a message. When there is no room for it, a channel with limited reliability drops its oldest messages, and a
     /// reliable one closes or drops this message.
-    func send(_ message: DataMessage, on id: DataChannelID, _ counters: inout ForwarderCounters, at now: Instant) {
-        guard let channel = known[id], closesAt == nil else { return }
-        defer { noteQueued(&counters) }
-        if channel.parameters.reliability != .reliable {
-            makeRoom(for: message.bytes.count, on: channel.stream, &counters)
+    mutating func send(
+        _ message: DataMessage,
+        on id: DataChannelID,
+        _ counters: inout ForwarderCounters,
+        at now: Instant
+    ) {
+        guard closesAt == nil, let index = index(of: id) else { return }
+        defer { noteStatus(&counters) }
+        let stream = known[index].stream
+        if known[index].parameters.reliability != .reliable {
+            makeRoom(for: message.bytes.count, on: stream, &counters)
         }
         do throws(SendError) {
-            if budget.exceedsQueued(counted.queued), !isNeeded(channel) { throw .full }
-            try channels.send(message.bytes, isText: message.isText, on: channel.stream, at: now)
+            if budget.exceedsQueued(counted.bufferedBytes), !isNeeded(known[index]) { throw .full }
+            try channels.send(message.bytes, isText: message.isText, on: stream, at: now)
             counters.data.messagesSent &+= 1
             counters.data.bytesSent &+= UInt64(message.bytes.count)
         } catch {
-            guard error == .full, channel.closesOnOverflow else {
+            guard error == .full, known[index].closesOnOverflow else {
                 counters.data.messagesDropped &+= 1
                 return
             }
             counters.data.channelsOverflowed &+= 1
-            _ = channels.discardUnsent(on: channel.stream, downTo: 0)
-            channels.close(channel.stream, at: now)
-            if remove(id) != nil { events.append(.closed(id, label: channel.parameters.label, .overflow)) }
+            _ = channels.discardUnsent(on: stream, downTo: 0)
+            channels.close(stream, at: now)
+            let channel = known.remove(at: index)
+            events.append(.closed(id, label: channel.parameters.label, .overflow))
         }
     }
 
@@ -246,7 +261,7 @@ final class PeerData {
         channel.isUrgent && channels.bufferedBytes(on: channel.stream) < Self.urgentQueueMin
     }
 
-    private func makeRoom(for bytes: Int, on stream: SCTP.StreamID, _ counters: inout ForwarderCounters) {
+    private mutating func makeRoom(for bytes: Int, on stream: SCTP.StreamID, _ counters: inout ForwarderCounters) {
         var limit = Self.lossyQueueMin
         if let roundTrip = channels.roundTripTime, roundTrip > .zero {
             let rounds = Self.lossyQueueTime.seconds / roundTrip.seconds
@@ -257,19 +272,22 @@ final class PeerData {
         counters.data.messagesDropped &+= UInt64(dropped)
     }
 
-    func close(_ id: DataChannelID, at now: Instant) {
-        guard let channel = known[id] else { return }
-        channels.close(channel.stream, at: now)
+    mutating func close(_ id: DataChannelID, at now: Instant) {
+        guard let index = index(of: id) else { return }
+        channels.close(known[index].stream, at: now)
+        status = channels.status()
     }
 
     /// Closes all channels, and lets the connection end when they are closed, or half a second later.
-    func closeAll(at now: Instant) {
+    mutating func closeAll(at now: Instant) {
         guard closesAt == nil else { return }
-        for channel in known.values { channels.close(channel.stream, at: now) }
-        closesAt = known.isEmpty || !channels.isEstablished ? now : now + Self.closingTime
+        for channel in known { channels.close(channel.stream, at: now) }
+        status = channels.status()
+        closesAt = known.isEmpty || !status.isEstablished ? now : now + Self.closingTime
     }
 
     /// Whether the closing of all channels is over.
+    @inline(__always)
     func isClosed(at now: Instant) -> Bool {
         guard let closesAt else { return false }
         return known.isEmpty || closesAt <= now
@@ -282,7 +300,7 @@ final class PeerData {
     /// - Parameters:
     ///   - rate: bit/s of data; `nil` for no limit but the association's own.
     ///   - send: sends one packet. What it cannot send counts as lost.
-    func flush(
+    mutating func flush(
         rate: Int?,
         _ counters: inout ForwarderCounters,
         at now: Instant,
@@ -310,15 +328,27 @@ final class PeerData {
                 send(unsafe UnsafeRawBufferPointer(rebasing: bytes[..<packet.byteCount]).bytes)
             }
         }
-        noteQueued(&counters)
+        noteStatus(&counters)
     }
 
-    private func nextPacket(mayLeave: Bool, at now: Instant) -> OutgoingPacket? {
+    private mutating func nextPacket(mayLeave: Bool, at now: Instant) -> OutgoingPacket? {
         unsafe budget.packet.withUnsafeMutableBytes { bytes in
             var span = unsafe bytes.mutableBytes
             return channels.nextPacket(into: &span, dataBudget: mayLeave ? .max : 0, at: now)
         }
     }
+}
+
+/// The data channels of a peer in memory of their own, so that a peer without any does not have room for them.
+final class PeerDataBox {
+    var value: PeerData {
+        _read { yield unsafe storage }
+        _modify { yield unsafe &storage }
+    }
+    /// Every record goes through it, in one step at a time, so accesses are not checked.
+    @exclusivity(unchecked) private var storage: PeerData
+
+    init(_ value: consuming PeerData) { unsafe storage = value }
 }
 
 extension DataChannelParameters {

@@ -22,16 +22,21 @@ package final class PeerTransport {
 
     private var agent: ICEAgent {
         didSet {
-            selectedPath = agent.selectedPath
-            egress.setPath(selectedPath)
+            agentDeadline = agent.nextDeadline
+            pathNow = agent.selectedPath
+            egress.setPath(pathNow)
         }
     }
+    /// Kept beside the agent because every turn of the peer reads it.
+    private var agentDeadline: Instant?
     /// Everything that is sent leaves through it.
     package let egress: Egress
     private let engine: SRTPEngine
     private var handshake: DTLSHandshake
+    /// The handshake's connection.
+    private let connection: DTLSConnection
     /// The data channels; `nil` when none were negotiated.
-    let data: PeerData?
+    let data: PeerDataBox?
     private var srtp: (any SRTPTransform)? { didSet { receiver = srtp?.receiver } }
     /// The way in of every packet, without reference counts; `nil` where the backend has no such.
     private var receiver: SRTPReceiver?
@@ -39,8 +44,10 @@ package final class PeerTransport {
     let retransmitsWithoutRTX: Bool
     private let setupDeadline: Instant
     private var countersBefore = ICECounters()
-    package private(set) var state = State.connecting {
-        didSet { isConnected = state == .connected }
+    package var state: State { stateNow }
+    // What every turn reads is stored privately: the compiler then proves that no access overlaps, and does not check.
+    private var stateNow = State.connecting {
+        didSet { isConnectedNow = stateNow == .connected }
     }
 
     /// ICE and DTLS together must be done by then; a browser gives up after about as long.
@@ -54,7 +61,7 @@ package final class PeerTransport {
         remote: RemoteTransport,
         engine: SRTPEngine,
         egress: Egress,
-        data: PeerData?,
+        data: PeerDataBox?,
         retransmitsWithoutRTX: Bool,
         at now: Instant
     ) throws(DTLSError) {
@@ -69,15 +76,19 @@ package final class PeerTransport {
             profiles: profiles,
             acceptsData: data != nil
         )
+        connection = handshake.connection
         setupDeadline = now + Self.setupTimeout
+        agentDeadline = agent.nextDeadline
     }
 
-    package private(set) var isConnected = false
+    package var isConnected: Bool { isConnectedNow }
+    private var isConnectedNow = false
     /// The peer has the client's role, so this side is the server.
     var isServer: Bool { if case .lite = agent { true } else { false } }
 
     /// The pair that ICE selected: where media and RTCP are sent. Kept beside the agent because every packet reads it.
-    package private(set) var selectedPath: NetworkPath?
+    package var selectedPath: NetworkPath? { pathNow }
+    private var pathNow: NetworkPath?
 
     /// When the last authenticated connectivity check arrived on the selected pair; `nil` without such a pair, and in the
     /// client's role.
@@ -112,8 +123,8 @@ package final class PeerTransport {
 
     package var nextDeadline: Instant? {
         guard !isClosed else { return nil }
-        var deadline = earliest(agent.nextDeadline, handshake.connection.nextDeadline)
-        if let data { deadline = earliest(deadline, data.nextDeadline) }
+        var deadline = earliest(agentDeadline, connection.nextDeadline)
+        if let data { deadline = earliest(deadline, data.value.nextDeadline) }
         return earliest(deadline, isConnected ? nil : setupDeadline)
     }
 
@@ -168,8 +179,8 @@ package final class PeerTransport {
     ) -> Change? {
         guard !isClosed else { return nil }
         if !isConnected { handshake.received(datagram.byteCount, over: path) }
-        let event = handshake.connection.receive(datagram, at: now) { packet in
-            data?.receive(packet, &counters, at: now)
+        let event = connection.receive(datagram, at: now) { packet in
+            data?.value.receive(packet, &counters, at: now)
         }
         // A client that repeats its last flight over a new pair needs the answer there.
         flushDTLS(over: isConnected ? path : dtlsPath, into: batch)
@@ -194,9 +205,9 @@ package final class PeerTransport {
                 return close(.handshakeFailed)
             }
             srtp = transform
-            state = .connected
+            stateNow = .connected
             egress.open(transform, path: selectedPath)
-            data?.start(at: now)
+            data?.value.start(at: now)
             return .connected
         case .closed: return close(.closedByPeer)
         case .failed(.fingerprintMismatch): return close(.fingerprintMismatch)
@@ -208,7 +219,7 @@ package final class PeerTransport {
 
     private func close(_ reason: PeerCloseReason) -> Change? {
         guard !isClosed else { return nil }
-        state = .closed(reason)
+        stateNow = .closed(reason)
         egress.close()
         srtp = nil
         return .closed(reason)
@@ -217,7 +228,7 @@ package final class PeerTransport {
     /// Ends the connection from this side with a close_notify.
     package func close(into batch: DatagramBatch) {
         guard !isClosed else { return }
-        handshake.connection.close()
+        connection.close()
         flushDTLS(into: batch)
         _ = close(.requested)
     }
@@ -228,9 +239,9 @@ package final class PeerTransport {
         let before = selectedPath
         let event = agent.handleTimeout(at: now, into: batch)
         if let change = iceEvent(event, before: before, at: now, into: batch) { return change }
-        data?.handleTimeout(at: now)
-        guard let deadline = handshake.connection.nextDeadline, deadline <= now else { return nil }
-        let handshakeEvent = handshake.connection.handleTimeout(at: now)
+        data?.value.handleTimeout(at: now)
+        guard let deadline = connection.nextDeadline, deadline <= now else { return nil }
+        let handshakeEvent = connection.handleTimeout(at: now)
         flushDTLS(into: batch)
         return dtlsEvent(handshakeEvent, at: now)
     }
@@ -238,7 +249,7 @@ package final class PeerTransport {
     private func flushDTLS(into batch: DatagramBatch) { flushDTLS(over: dtlsPath, into: batch) }
 
     private func flushDTLS(over path: NetworkPath?, into batch: DatagramBatch) {
-        guard let path else { return }
+        guard let path, connection.hasOutput else { return }
         handshake.flush(
             over: path,
             isConnected: isConnected,
@@ -252,16 +263,16 @@ package final class PeerTransport {
     /// - Parameter rate: bit/s; `nil` for no limit.
     func flushData(rate: Int?, _ counters: inout ForwarderCounters, at now: Instant, into batch: DatagramBatch) {
         guard let data, isConnected, let path = selectedPath else { return }
-        data.flush(rate: rate, &counters, at: now) { packet in
-            guard handshake.connection.send(packet) else { return }
-            handshake.connection.drainOutput { egress.sendDTLS($0, over: path, into: batch) }
+        data.value.flush(rate: rate, &counters, at: now) { packet in
+            guard connection.send(packet, at: now) else { return }
+            connection.drainOutput { egress.sendDTLS($0, over: path, into: batch) }
         }
     }
 
     /// Sends one record of application data as it is: what tests of hostile clients send.
-    package func sendRecord(_ bytes: [UInt8], into batch: DatagramBatch) {
-        guard let path = selectedPath, handshake.connection.send(unsafe bytes.span.bytes) else { return }
-        handshake.connection.drainOutput { egress.sendDTLS($0, over: path, into: batch) }
+    package func sendRecord(_ bytes: [UInt8], at now: Instant, into batch: DatagramBatch) {
+        guard let path = selectedPath, connection.send(unsafe bytes.span.bytes, at: now) else { return }
+        connection.drainOutput { egress.sendDTLS($0, over: path, into: batch) }
     }
 
     // MARK: - SRTP
