@@ -162,7 +162,7 @@ def test_messages_reach_members_of_other_nodes(
     cluster.await_members(channel, 3)
     first.send_command("send #chat hello")
     second.gets("#chat", ["hello"])
-    wait_until(lambda: messages(page) == ["text hello"], "the message in Chromium", 10, lambda: messages(page))
+    wait_until(lambda: messages(page) == ["binary 5"], "the message in Chromium", 10, lambda: messages(page))
     second.send_command("send #chat back")
     first.gets("#chat", ["back"])
 

@@ -27,7 +27,8 @@ import Wire
                     queuedDatagrams: 3,
                     batchOverflows: 0,
                     tcp: TCPMetrics(),
-                    relay: RelayCounters()
+                    relay: RelayCounters(),
+                    nodeLinks: NodeLinkMetrics()
                 )
             )
         }

@@ -206,9 +206,12 @@ struct ClusterRoomsTests {
         #expect(await bench.members(at: 1) == [viewer.participant])
     }
 
-    @Test func `a listener learns of members at other nodes`() async throws {
+    @Test(arguments: [false, true])
+    func `a listener learns of members at other nodes`(_ listensThereToo: Bool) async throws {
         let bench = ClusterBench(2)
         let listener = try await bench.nodes[1].rooms.listen(to: Self.channel)
+        if listensThereToo { _ = try await bench.nodes[0].rooms.listen(to: Self.channel) }
+        await bench.settle()
         let publisher = try await bench.join(.sendonly, at: 0)
         await bench.settle()
         #expect(await bench.members(at: 1) == [publisher.participant])
@@ -363,7 +366,15 @@ struct ClusterRoomsTests {
         let bench = ClusterBench(2)
         let sender = try await joinWithData(bench, at: 0, "#chat")
         let one = bench.nodes[1].bench
-        let viewer = try await bench.join(.recvonly, at: 1)
+        let request = JoinRequest(channel: Self.channel, role: .recvonly, following: .currentPublisher)
+        let viewer = try await one.rooms.reserve(request)
+        _ = try await one.rooms.activate(
+            viewer,
+            remote: RoomsBench.remote,
+            data: DataTransportParameters(),
+            firstMediaKind: .video,
+            mids: []
+        )
         let opened = DataEvent.opened(
             DataChannelID(rawValue: 4),
             DataChannelParameters(label: "#chat"),

@@ -47,20 +47,26 @@ extension ChannelActor {
         defer { departures = [:] }
         guard isOpen, let cluster = context.cluster else { return }
         let (records, gone) = model.takeChanges()
-        let changed = records.filter { told[$0.id] != $0 }
-        if !changed.isEmpty {
-            for record in changed { told[record.id] = record }
-            cluster.send(.changed(changed), of: name, to: nil)
-        }
         let left = gone.filter { told.removeValue(forKey: $0) != nil }
         if !left.isEmpty {
             let departed = left.map { ChannelNews.Departed(id: $0, departure: departures[$0] ?? .ended) }
             cluster.send(.left(departed), of: name, to: nil)
         }
-        guard toldRegister != model.registerVersion else { return }
-        toldRegister = model.registerVersion
-        model.signRegister(as: context.incarnation)
-        cluster.send(.register(model.register), of: name, to: nil)
+        let changed = records.filter { told[$0.id] != $0 }
+        for record in changed { told[record.id] = record }
+        let isRegisterChanged = toldRegister != model.registerVersion
+        if isRegisterChanged {
+            toldRegister = model.registerVersion
+            model.signRegister(as: context.incarnation)
+        }
+        // A node that knows the channel without members does not know the session that began since.
+        if let session = model.session, session.id != toldSession {
+            toldSession = session.id
+            cluster.send(.all(session, model.ownMembers, model.register, labels: data.labels), of: name, to: nil)
+            return
+        }
+        if !changed.isEmpty { cluster.send(.changed(changed), of: name, to: nil) }
+        if isRegisterChanged { cluster.send(.register(model.register), of: name, to: nil) }
     }
 
     /// Tells other nodes which messages members of this one receive, if that has changed.

@@ -60,6 +60,8 @@ actor ChannelActor {
     /// What other nodes know of the members of this one, and of what holds for the channel.
     var told: [ParticipantID: MemberRecord] = [:]
     var toldRegister: UInt64 = 0
+    /// The session that other nodes know.
+    var toldSession: ChannelSessionID?
     /// How members that left since other nodes were told did so.
     var departures: [ParticipantID: Departure] = [:]
     var opening: Task<Void, Never>?

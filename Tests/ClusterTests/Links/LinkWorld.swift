@@ -81,7 +81,7 @@ struct LinkWorld {
     /// Every connection of a process that ends is reset.
     mutating func kill(_ id: NodeID) {
         nodes[id]!.isRunning = false
-        for wire in nodes[id]!.connections.values { close(wire, by: id, isReset: true) }
+        for wire in nodes[id]!.connections.values.sorted() { close(wire, by: id, isReset: true) }
         nodes[id]!.connections = [:]
     }
 

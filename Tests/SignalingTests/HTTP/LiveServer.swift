@@ -18,7 +18,7 @@ func withLiveServer<Value: Sendable>(
     ayame: AyameConfiguration = AyameConfiguration(),
     webhookClient: WebhookClient? = nil,
     cluster: (any SignalingCluster)? = nil,
-    onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
+    onRelayReport: @escaping @Sendable (Signaling.RelayReport) -> Void = { _ in },
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
