@@ -27,7 +27,7 @@ public struct MediaMetrics: Sendable {
     /// What went to and came from the node's other loops.
     public var relay: RelayCounters
     /// What went to and came from loops of other nodes.
-    public var nodeLinks: NodeLinkMetrics
+    public var nodeLinks = NodeLinkMetrics()
 }
 
 /// A snapshot of one loop's links to loops of other nodes.

@@ -15,6 +15,7 @@ extension MediaMetrics {
         addSending(to: &page, labels)
         addData(to: &page, labels)
         addRelay(to: &page, labels)
+        nodeLinks.add(to: &page, labels: labels)
         tcp?.add(to: &page, labels: labels)
         turn?.add(to: &page, labels: labels)
         addTurns(to: &page, labels)

@@ -28,6 +28,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "srtp", lengthMax: 1_500, run: fuzzSRTP, seeds: seedsSRTP),
         FuzzTarget(name: "sctp", lengthMax: 2_000, run: fuzzSCTP, seeds: seedsSCTP),
         FuzzTarget(name: "relay", lengthMax: 4_000, run: fuzzRelay, seeds: seedsRelay),
+        FuzzTarget(name: "relay-link", lengthMax: 4_000, run: fuzzRelayLink, seeds: seedsRelayLink),
         FuzzTarget(name: "unconnected", lengthMax: 3_000, run: fuzzUnconnected, seeds: seedsUnconnected),
         FuzzTarget(name: "connected", lengthMax: 4_000, run: fuzzConnected, seeds: seedsConnected),
     ]

@@ -1,0 +1,160 @@
+import Testing
+import Wire
+
+@testable import SRTP
+
+/// Datagrams of links between nodes: sealed, opened, and refused.
+@Suite struct RelayKeysTests {
+    private static let start = Instant(nanoseconds: 0)
+
+    private static func schedule(_ context: [UInt8] = [1, 2], sender: UInt8 = 0x22) -> RelayKeySchedule {
+        RelayKeySchedule(
+            receiverSecret: [UInt8](repeating: 0x11, count: 32),
+            senderSecret: [UInt8](repeating: sender, count: 32),
+            context: context
+        )
+    }
+
+    private static func sender(_ engine: SRTPEngine, datagramsMax: UInt64 = RelaySender.phaseDatagramsMax) throws
+        -> RelaySender
+    {
+        try RelaySender(schedule(), engine: engine, at: start, datagramsMax: datagramsMax)
+    }
+
+    private static func seal(_ sender: RelaySender, _ contents: [UInt8]) -> [UInt8]? {
+        var datagram = [UInt8](repeating: 0, count: 12) + contents + [UInt8](repeating: 0, count: 16)
+        let length = unsafe datagram.withUnsafeMutableBytes { bytes in
+            unsafe bytes.baseAddress.flatMap {
+                unsafe sender.seal($0, .media, link: 7, length: 12 + contents.count)
+            }
+        }
+        return length == datagram.count ? datagram : nil
+    }
+
+    private static func sealed(_ sender: RelaySender, _ contents: [UInt8]) throws -> [UInt8] {
+        try #require(seal(sender, contents))
+    }
+
+    private static func open(_ receiver: RelayReceiver, _ datagram: [UInt8]) throws(RelayOpenError) -> [UInt8] {
+        var bytes = datagram
+        var span = bytes.mutableSpan
+        var target = unsafe span.mutableBytes
+        guard let header = RelayEnvelope.Header(target.bytes) else { throw .authentication }
+        let range = try receiver.open(&target, length: datagram.count, header: header)
+        return target.bytes.extracting(range).array()
+    }
+
+    @Test func `every backend makes the same bytes, and opens those of the others`() throws {
+        let engines = try SRTPBackend.available.map { try SRTPEngine($0) }
+        for count in [1, 15, 16, 17, 40, 1_200, 1_480] {
+            let contents = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 13) }
+            let sealed = try engines.map { try Self.sealed(Self.sender($0), contents) }
+            #expect(Set(sealed).count == 1)
+            #expect(sealed[0].prefix(12) == [0xD0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1])
+            for engine in engines {
+                let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+                #expect(try Self.open(receiver, sealed[0]) == contents)
+                #expect(receiver.newest == 1)
+            }
+        }
+    }
+
+    /// RFC 5869 and AES-GCM by an independent implementation.
+    @Test func `the bytes are those of HKDF-SHA256 and AES-128-GCM`() throws {
+        let sealed = try Self.seal(Self.sender(SRTPEngine(.openssl)), Array("nagare".utf8))
+        #expect(sealed == Self.vector)
+    }
+
+    @Test(arguments: SRTPBackend.available)
+    func `any changed bit is refused, and changes nothing`(backend: SRTPBackend) throws {
+        let engine = try SRTPEngine(backend)
+        let sealed = try #require(Self.seal(Self.sender(engine), [1, 2, 3, 4]))
+        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        for bit in 8..<sealed.count * 8 {
+            var changed = sealed
+            changed[bit / 8] ^= 1 << UInt8(bit % 8)
+            #expect(throws: RelayOpenError.authentication) { try Self.open(receiver, changed) }
+        }
+        #expect(throws: RelayOpenError.authentication) { try Self.open(receiver, Array(sealed.dropLast())) }
+        #expect(receiver.newest == 0)
+        #expect(try Self.open(receiver, sealed) == [1, 2, 3, 4])
+    }
+
+    @Test(arguments: SRTPBackend.available)
+    func `another secret, direction or context opens nothing`(backend: SRTPBackend) throws {
+        let engine = try SRTPEngine(backend)
+        let sealed = try #require(Self.seal(Self.sender(engine), [1, 2, 3, 4]))
+        for schedule in [Self.schedule([2, 1]), Self.schedule(sender: 0x23)] {
+            let receiver = try RelayReceiver(schedule, engine: engine)
+            #expect(throws: RelayOpenError.authentication) { try Self.open(receiver, sealed) }
+        }
+    }
+
+    @Test(arguments: SRTPBackend.available)
+    func `a datagram is opened once, in any order within the window`(backend: SRTPBackend) throws {
+        let engine = try SRTPEngine(backend)
+        let sender = try Self.sender(engine)
+        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        let sealed = try (0..<5_000).map { try Self.sealed(sender, [UInt8($0 & 0xFF)]) }
+        #expect(Set(sealed.map { Array($0.prefix(12)) }).count == sealed.count, "each has a nonce of its own")
+        #expect(try Self.open(receiver, sealed[4_999]) == [UInt8(4_999 & 0xFF)])
+        #expect(throws: RelayOpenError.tooOld) { try Self.open(receiver, sealed[4_999 - 4_096]) }
+        for index in [4_999 - 4_095, 4_000, 3_000, 4_998] {
+            #expect(try Self.open(receiver, sealed[index]) == [UInt8(index & 0xFF)])
+            #expect(throws: RelayOpenError.replayed) { try Self.open(receiver, sealed[index]) }
+        }
+    }
+
+    @Test(arguments: SRTPBackend.available)
+    func `a new phase begins after an hour, and the one before is opened still`(backend: SRTPBackend) throws {
+        let engine = try SRTPEngine(backend)
+        let sender = try Self.sender(engine)
+        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        var late: [[UInt8]] = []
+        var now = Self.start
+        for phase: UInt32 in 0..<300 {
+            #expect(sender.phase == phase)
+            late.append(try #require(Self.seal(sender, [1])))
+            #expect(try Self.open(receiver, Self.sealed(sender, [2])) == [2])
+            #expect(receiver.phase == phase)
+            now += RelaySender.phaseLife
+            sender.confirm(receiver.newest, at: now - .seconds(1))
+            #expect(sender.phase == phase)
+            // What the receiver did not get does not count.
+            sender.confirm(sender.counter + 1, at: now)
+            #expect(sender.phase == phase)
+            sender.confirm(receiver.newest, at: now)
+        }
+        #expect(try Self.open(receiver, late[299]) == [1])
+        #expect(try Self.open(receiver, late[298]) == [1])
+        #expect(throws: RelayOpenError.authentication) { try Self.open(receiver, late[297]) }
+    }
+
+    @Test func `a new phase begins after its datagrams, and nothing is sealed without a confirmation`() throws {
+        let engine = try SRTPEngine()
+        let sender = try Self.sender(engine, datagramsMax: 4)
+        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        for _ in 0..<4 { #expect(Self.seal(sender, [1]) != nil) }
+        for _ in 0..<3 { _ = try Self.open(receiver, Self.sealed(sender, [1])) }
+        #expect(Self.seal(sender, [1]) == nil, "twice the datagrams of a phase")
+        #expect(sender.phase == 0)
+        sender.confirm(receiver.newest, at: Self.start)
+        #expect(sender.phase == 1)
+        #expect(try Self.open(receiver, Self.sealed(sender, [3])) == [3])
+        #expect(receiver.phase == 1)
+    }
+
+    @Test func `a sender goes on with the counter of the one before`() throws {
+        let engine = try SRTPEngine()
+        let sender = try RelaySender(Self.schedule(), engine: engine, after: 99, at: Self.start)
+        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        _ = try Self.open(receiver, Self.sealed(sender, [1]))
+        #expect(sender.counter == 100 && receiver.newest == 100)
+    }
+
+    private static let vector: [UInt8] = [
+        0xD0, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01,
+        0x0A, 0x90, 0x57, 0x12, 0xCC, 0x4C, 0xE0, 0x4F, 0xFF, 0xE9, 0x13, 0x06,
+        0xCA, 0x5A, 0x8B, 0x74, 0xA0, 0x8F, 0xC2, 0x9A, 0x24, 0xC0,
+    ]
+}

@@ -1,0 +1,375 @@
+import Client
+import MediaTypes
+import Testing
+import Wire
+
+@testable import Forwarding
+
+/// Calls whose members are on different nodes, over sealed links.
+@Suite struct NodeLinkTests {
+    private struct Call {
+        let world: World
+        let publisher: World.Host
+        /// By node.
+        let viewers: [World.Host]
+        var origin: Forwarder { world.loops[0].core }
+        var edge: Forwarder { world.loops[1].core }
+        var addresses: (origin: TransportAddress, edge: TransportAddress) {
+            (world.loops[0].address, world.loops[1].address)
+        }
+
+        /// Sets how the network between the nodes is, both ways.
+        func setLink(_ conditions: LinkConditions) {
+            let ends = [addresses.origin, addresses.edge]
+            world.network.between = { ends.contains($0) && ends.contains($1) ? conditions : nil }
+        }
+    }
+
+    /// A publisher on the first node, and a viewer on each.
+    private func startCall(
+        seed: UInt64,
+        rids: [RID] = [],
+        clockStep: Interval = .zero,
+        link: LinkConditions? = nil
+    ) throws -> Call {
+        let world = try World(seed: seed, nodes: 2, sealsNodeLinks: true, clockStep: clockStep)
+        let publisher = try world.publish(rids: rids)
+        let viewers = try (0..<2).map { try world.watch(loop: $0) }
+        let call = Call(world: world, publisher: publisher, viewers: viewers)
+        if let link { call.setLink(link) }
+        for viewer in viewers { try world.connect(viewer, to: publisher) }
+        let started = world.run(for: .seconds(10)) {
+            viewers.allSatisfy { $0.client?.video?.framesDecoded ?? 0 > 0 }
+        }
+        #expect(started, "seed \(seed): every viewer sees a frame")
+        return call
+    }
+
+    private func drops(_ core: Forwarder) -> [DropReason: UInt64] {
+        let reasons: [DropReason] = [
+            .malformedRelay, .relayUnknownLink, .relayAddress, .relayAuthentication, .relayReplay,
+        ]
+        return Dictionary(uniqueKeysWithValues: reasons.map { ($0, core.counters[$0]) })
+    }
+
+    @Test func `a viewer on another node gets every packet, each sent there once`() throws {
+        let call = try startCall(seed: 1_001)
+        let more = try (0..<5).map { _ in try call.world.watch(loop: 1) }
+        for viewer in more { try call.world.connect(viewer, to: call.publisher) }
+        call.world.run(for: .seconds(10))
+        for viewer in call.viewers + more {
+            #expect(viewer.client?.video?.lost == 0 && viewer.client?.video?.duplicates == 0)
+            #expect(viewer.client?.audioReceived?.lost == 0)
+            #expect(viewer.client?.video?.framesDecoded ?? 0 > 280)
+        }
+        let (sent, received) = (call.origin.nodeLinkCounters.sent, call.edge.nodeLinkCounters.received)
+        #expect(sent.packets <= call.origin.counters.rtpReceived, "six viewers cost one copy")
+        #expect(sent.packets - received.packets < 100, "what came before the mirror was made is lost, and no more")
+        #expect(sent.repairs == 0 && received.repairs == 0)
+        #expect(call.origin.nodeLinkCounters.notSent == 0)
+        #expect(drops(call.edge)[.relayAuthentication] == 0 && drops(call.edge)[.relayReplay] == 0)
+        #expect(drops(call.origin).values.allSatisfy { $0 == 0 })
+        for (core, other) in [(call.origin, 1), (call.edge, 0)] {
+            let state = try #require(core.nodeLinkStates(at: call.world.now).first)
+            #expect(state.location == call.world.location(ofLoop: other))
+            #expect(state.isUsed && !state.isDown)
+            #expect(state.roundTrip.map { abs(($0 - .milliseconds(40)).nanoseconds) < 1_000_000 } == true)
+        }
+        let hops = call.edge.nodeLinkCounters
+        #expect(hops.hops > 0 && hops.hopNanoseconds / hops.hops / 1_000_000 == 20)
+    }
+
+    @Test(arguments: [1_011, 1_012, 1_013] as [UInt64])
+    func `the link repairs what it loses before a viewer misses it`(seed: UInt64) throws {
+        let call = try startCall(
+            seed: seed,
+            link: LinkConditions(delay: .milliseconds(20), jitter: .milliseconds(1), loss: 0.01)
+        )
+        call.world.run(for: .seconds(2))
+        let keyFrames = call.edge.counters.keyFrameRequestsReceived + call.viewers[1].core.counters.pliSent
+        let made = call.publisher.client?.keyFramesMade
+        call.viewers[1].client?.beginWindow()
+        call.world.run(for: .seconds(60))
+        call.publisher.client?.setSending(false)
+        call.world.run(for: .seconds(2))
+        let viewer = try #require(call.viewers[1].client)
+        let (video, audio) = (try #require(viewer.video), try #require(viewer.audioReceived))
+        #expect(video.packets > 2_000 && audio.packets > 2_000)
+        let counters = call.edge.nodeLinkCounters
+        #expect(counters.missing > 20)
+        let lost = video.lost + audio.lost
+        #expect(lost * 10_000 <= video.packets + audio.packets, "lost \(lost), \(counters)")
+        #expect(video.duplicates == 0 && audio.duplicates == 0)
+        #expect(call.edge.counters.keyFrameRequestsReceived + call.viewers[1].core.counters.pliSent == keyFrames)
+        #expect(call.publisher.client?.keyFramesMade == made, "nobody asked for a key frame")
+        #expect(counters.received.repairs <= counters.missing * 2)
+        #expect(call.viewers[0].client?.video?.lost == 0)
+    }
+
+    @Test func `a link that duplicates and reorders gives each packet once`() throws {
+        let call = try startCall(
+            seed: 1_021,
+            link: LinkConditions(
+                delay: .milliseconds(20),
+                jitter: .milliseconds(12),
+                loss: 0.02,
+                duplication: 0.2,
+                reordering: 0.05
+            )
+        )
+        call.world.run(for: .seconds(20))
+        call.publisher.client?.setSending(false)
+        call.world.run(for: .seconds(2))
+        let video = try #require(call.viewers[1].client?.video)
+        #expect(video.duplicates == 0 && video.lost <= 1, "lost \(video.missing)")
+        #expect(call.edge.nodeLinkCounters.late > 0)
+        #expect(drops(call.edge)[.relayReplay] ?? 0 > 0)
+    }
+
+    @Test func `only the layers that are wanted cross, and a viewer changes between them`() throws {
+        let rids = ["q", "h", "f"].compactMap { RID($0) }
+        let call = try startCall(seed: 1_031, rids: rids)
+        let recording = Recording(call.viewers[1], .video)
+        func layer() -> UInt32? { recording.packets.last?.stamp.map { ($0.source - 1) / 0x10000 } }
+        var rates: [UInt64] = []
+        for level in [2, 0, 1] {
+            try call.world.connect(call.viewers[1], to: call.publisher, .video, layer: .level(level))
+            call.world.run(for: .seconds(4))
+            #expect(layer() == UInt32(level))
+            let before = call.origin.nodeLinkCounters.sent.bytes
+            call.world.run(for: .seconds(3))
+            rates.append(call.origin.nodeLinkCounters.sent.bytes - before)
+        }
+        #expect(rates[1] < rates[2] && rates[2] < rates[0], "\(rates)")
+        #expect(recording.flaws == [])
+    }
+
+    @Test func `a link that was cut goes on when it heals`() throws {
+        let call = try startCall(seed: 1_041)
+        call.world.run(for: .seconds(2))
+        let cutAt = call.world.now
+        var conditions = LinkConditions.perfect
+        conditions.outages = [cutAt..<cutAt + .seconds(5)]
+        call.setLink(conditions)
+        call.world.run(for: .milliseconds(4_900))
+        for core in [call.origin, call.edge] {
+            #expect(core.nodeLinkStates(at: call.world.now).allSatisfy(\.isDown))
+        }
+        #expect(call.viewers[0].client?.video?.lost == 0)
+        let before = call.viewers[1].client?.video?.framesDecoded ?? 0
+        call.world.run(for: .seconds(3))
+        #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 > before + 50)
+        for core in [call.origin, call.edge] {
+            #expect(core.nodeLinkStates(at: call.world.now).allSatisfy { !$0.isDown && $0.isUsed })
+        }
+    }
+
+    @Test func `what is forged, replayed, or from elsewhere is counted and does nothing else`() throws {
+        let call = try startCall(seed: 1_051)
+        var seen: [[UInt8]] = []
+        let (from, to) = call.addresses
+        call.world.onTransmit = { if $0 == from, $1 == to { seen.append($2) } }
+        call.world.run(for: .seconds(1))
+        call.world.onTransmit = nil
+        // What is under way arrives before its copies do.
+        call.world.run(for: .milliseconds(100))
+        let before = drops(call.edge)
+        let received = call.edge.nodeLinkCounters.received.datagrams
+        var forged: [[UInt8]] = []
+        for (index, datagram) in seen.prefix(100).enumerated() {
+            var changed = datagram
+            changed[4] = 1
+            changed[datagram.count - 1 - index % 16] ^= 1
+            forged.append(changed)
+        }
+        let edge = call.world.loops[1]
+        let elsewhere = TransportAddress(ip: IPAddress(v4: 0x0101_0101), port: 7_000)
+        for datagram in seen.prefix(50) {
+            call.world.deliver(datagram, from: from, to: edge)
+            call.world.deliver(datagram, from: elsewhere, to: edge)
+        }
+        for datagram in forged { call.world.deliver(datagram, from: from, to: edge) }
+        var unknown = seen[0]
+        unknown[3] ^= 0xFF
+        call.world.deliver(unknown, from: from, to: edge)
+        for bytes in [[0xD0], [0xDF] + [UInt8](repeating: 1, count: 60), [UInt8](repeating: 0xD1, count: 28)] {
+            call.world.deliver(bytes, from: from, to: edge)
+        }
+        let after = drops(call.edge)
+        #expect(after[.relayReplay] == (before[.relayReplay] ?? 0) + 50)
+        #expect(after[.relayAddress] == (before[.relayAddress] ?? 0) + 50)
+        #expect(after[.relayAuthentication] == (before[.relayAuthentication] ?? 0) + 100)
+        #expect(after[.relayUnknownLink] == (before[.relayUnknownLink] ?? 0) + 1)
+        #expect(after[.malformedRelay] == (before[.malformedRelay] ?? 0) + 3)
+        #expect(call.edge.nodeLinkCounters.received.datagrams == received)
+        call.world.run(for: .seconds(3))
+        let video = try #require(call.viewers[1].client?.video)
+        #expect(video.lost == 0 && video.duplicates == 0)
+    }
+
+    @Test func `an end with another secret opens nothing`() throws {
+        let call = try startCall(seed: 1_061)
+        let origin = call.world.location(ofLoop: 0)
+        let wrong = NodeLinkEnd(
+            location: origin,
+            addresses: [call.addresses.origin],
+            link: 0,
+            secret: LinkSecret { 7 }
+        )
+        _ = try call.edge.joinNodeLink(wrong, at: call.world.now)
+        let before = call.edge.nodeLinkCounters.received.datagrams
+        call.world.run(for: .seconds(1))
+        #expect(call.edge.nodeLinkCounters.received.datagrams == before)
+        #expect(drops(call.edge)[.relayAuthentication] ?? 0 > 10)
+        #expect(drops(call.origin)[.relayAuthentication] ?? 0 > 0)
+        // The right one is told again.
+        let right = try call.origin.nodeLinkEnd(to: call.world.location(ofLoop: 1), at: call.world.now)
+        _ = try call.edge.joinNodeLink(right, at: call.world.now)
+        let decoded = call.viewers[1].client?.video?.framesDecoded ?? 0
+        call.world.run(for: .seconds(4))
+        #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 > decoded + 60)
+    }
+
+    @Test func `clocks that differ by an hour keep audio and video together`() throws {
+        let call = try startCall(seed: 1_071, clockStep: .seconds(3_600))
+        call.world.run(for: .seconds(10))
+        let state = try #require(call.edge.nodeLinkStates(at: call.world.now).first)
+        let hour: Int64 = 3_600_000_000_000
+        #expect(state.clockOffset.map { abs($0 + hour) < 1_000_000 } == true)
+        let offsets = call.viewers.map { viewer in
+            viewer.client.flatMap { call.world.home(of: viewer).core.peer($0.id) }?
+                .slots.compactMap { $0.source?.clockOffset.nanoseconds } ?? []
+        }
+        #expect(offsets.map(\.count) == [2, 2])
+        for (here, there) in zip(offsets[0], offsets[1]) {
+            #expect(abs(there - here - hour) < 2_000_000, "nanoseconds: \(offsets)")
+        }
+    }
+
+    @Test func `the last viewer of a node ends the export, and silence follows`() throws {
+        let call = try startCall(seed: 1_081)
+        call.world.remove(call.viewers[1])
+        call.world.run(for: .milliseconds(200))
+        #expect(call.edge.isEmpty)
+        let sent = call.origin.nodeLinkCounters.sent
+        call.world.run(for: .seconds(5))
+        #expect(call.origin.nodeLinkCounters.sent.packets == sent.packets)
+        #expect(call.origin.nodeLinkCounters.sent.datagrams <= sent.datagrams + 1)
+        #expect(call.origin.nodeLinkStates(at: call.world.now).allSatisfy { !$0.isUsed && !$0.isDown })
+        let again = try call.world.watch(loop: 1)
+        try call.world.connect(again, to: call.publisher)
+        #expect(call.world.run(for: .seconds(2)) { again.client?.video?.framesDecoded ?? 0 > 0 })
+        #expect(call.edge.nodeLinkStates(at: call.world.now).count == 1, "the same link")
+    }
+
+    @Test func `a lost end of a subscription is said again`() throws {
+        let call = try startCall(seed: 1_091)
+        var conditions = LinkConditions.perfect
+        conditions.outages = [call.world.now..<call.world.now + .milliseconds(300)]
+        call.setLink(conditions)
+        call.world.remove(call.viewers[1])
+        call.world.run(for: .seconds(1))
+        let sent = call.origin.nodeLinkCounters.sent.packets
+        call.world.run(for: .seconds(1))
+        #expect(call.origin.nodeLinkCounters.sent.packets == sent)
+    }
+
+    @Test func `nodes that play each other's tracks share one pair of ends`() throws {
+        let call = try startCall(seed: 1_101)
+        let other = try call.world.publish(loop: 1)
+        let viewer = try call.world.watch(loop: 0)
+        try call.world.connect(viewer, to: other)
+        call.world.run(for: .seconds(5))
+        #expect(viewer.client?.video?.framesDecoded ?? 0 > 100)
+        #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 > 100)
+        #expect(viewer.client?.video?.lost == 0 && call.viewers[1].client?.video?.lost == 0)
+        for core in [call.origin, call.edge] {
+            #expect(core.nodeLinkStates(at: call.world.now).count == 1)
+            #expect(core.gauges.mirroredTracks == 2)
+        }
+    }
+
+    @Test func `a node that left takes links, exports and mirrors along`() throws {
+        let call = try startCall(seed: 1_111)
+        call.edge.removeNodeLinks(to: call.world.location(ofLoop: 0).node, at: call.world.now)
+        #expect(call.edge.nodeLinkStates(at: call.world.now) == [])
+        #expect(call.edge.gauges.mirroredTracks == 0 && call.edge.gauges.connectedSlots == 0)
+        call.world.run(for: .seconds(1))
+        #expect(drops(call.edge)[.relayUnknownLink] ?? 0 > 0)
+        call.origin.removeNodeLinks(to: call.world.location(ofLoop: 1).node, at: call.world.now)
+        #expect(call.origin.nodeLinkStates(at: call.world.now) == [])
+        call.world.run(for: .seconds(1))
+        #expect(call.viewers[0].client?.video?.lost == 0)
+        // They find each other again.
+        let before = call.viewers[1].client?.video?.framesDecoded ?? 0
+        try call.world.connect(call.viewers[1], to: call.publisher)
+        #expect(call.world.run(for: .seconds(3)) { call.viewers[1].client?.video?.framesDecoded ?? 0 > before + 10 })
+        for viewer in call.viewers { call.world.remove(viewer) }
+        call.world.remove(call.publisher)
+        call.world.run(for: .seconds(1))
+        for core in [call.origin, call.edge] { #expect(core.isEmpty) }
+    }
+
+    @Test func `one side's loss of a link does not bring a nonce back`() throws {
+        let call = try startCall(seed: 1_121)
+        var keys: [[UInt8]] = []
+        var count = 0
+        let (from, to) = (call.addresses.edge, call.addresses.origin)
+        call.world.onTransmit = {
+            guard $0 == from, $1 == to else { return }
+            count += 1
+            keys.append(Array($2.prefix(12)))
+        }
+        call.world.run(for: .seconds(1))
+        // The edge forgets, the origin does not.
+        call.edge.removeNodeLinks(to: call.world.location(ofLoop: 0).node, at: call.world.now)
+        try call.world.connect(call.viewers[1], to: call.publisher)
+        let before = call.viewers[1].client?.video?.framesDecoded ?? 0
+        call.world.run(for: .seconds(3))
+        #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 > before + 10)
+        #expect(count > 20 && drops(call.origin)[.relayReplay] == 0)
+    }
+
+    @Test func `there is a limit to links, and their numbers are used again`() throws {
+        let call = try startCall(seed: 1_131)
+        var made = 1
+        var next: UInt16 = 1
+        let node = call.world.location(ofLoop: 1).node
+        while made < NodeLinkTable.linksMax {
+            _ = try call.origin.nodeLinkEnd(to: MediaLocation(node: node, loop: LoopIndex(rawValue: next)), at: call.world.now)
+            next += 1
+            made += 1
+        }
+        let beyond = MediaLocation(node: node, loop: LoopIndex(rawValue: next))
+        #expect(throws: ForwarderError.tooManyNodeLinks(limit: NodeLinkTable.linksMax)) {
+            try call.origin.nodeLinkEnd(to: beyond, at: call.world.now)
+        }
+        call.origin.removeNodeLinks(to: node, at: call.world.now)
+        _ = try call.origin.nodeLinkEnd(to: beyond, at: call.world.now)
+    }
+
+    @Test func `ends that cannot be sent to are refused`() throws {
+        let call = try startCall(seed: 1_141)
+        let origin = call.world.location(ofLoop: 0)
+        func end(version: UInt8 = RelayMessage.version, at location: MediaLocation) -> NodeLinkEnd {
+            NodeLinkEnd(
+                location: location,
+                addresses: [call.addresses.origin],
+                link: 0,
+                version: version,
+                secret: LinkSecret { 1 }
+            )
+        }
+        #expect(throws: ForwarderError.linkFailed(origin)) {
+            try call.edge.joinNodeLink(end(version: RelayMessage.version &+ 1, at: origin), at: call.world.now)
+        }
+        let other = MediaLocation(node: origin.node, loop: LoopIndex(rawValue: 9))
+        #expect(throws: ForwarderError.unknownLocation(other)) {
+            try call.edge.joinNodeLink(end(at: other), at: call.world.now)
+        }
+        let own = call.world.location(ofLoop: 1)
+        #expect(throws: ForwarderError.unknownLocation(own)) { try call.edge.nodeLinkEnd(to: own, at: call.world.now) }
+        call.world.run(for: .seconds(1))
+        #expect(call.viewers[1].client?.video?.lost == 0)
+    }
+}
