@@ -135,7 +135,7 @@ import Wire
         let sender = try Self.sender(engine, datagramsMax: 4)
         let receiver = try RelayReceiver(Self.schedule(), engine: engine)
         for _ in 0..<4 { #expect(Self.seal(sender, [1]) != nil) }
-        for _ in 0..<3 { _ = try Self.open(receiver, Self.sealed(sender, [1])) }
+        for _ in 0..<4 { _ = try Self.open(receiver, Self.sealed(sender, [1])) }
         #expect(Self.seal(sender, [1]) == nil, "twice the datagrams of a phase")
         #expect(sender.phase == 0)
         sender.confirm(receiver.newest, at: Self.start)

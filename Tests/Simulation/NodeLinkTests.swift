@@ -153,7 +153,7 @@ import Wire
         call.setLink(conditions)
         call.world.run(for: .milliseconds(4_900))
         for core in [call.origin, call.edge] {
-            #expect(core.nodeLinkStates(at: call.world.now).allSatisfy(\.isDown))
+            #expect(core.nodeLinkStates(at: call.world.now).allSatisfy { $0.isDown })
         }
         #expect(call.viewers[0].client?.video?.lost == 0)
         let before = call.viewers[1].client?.video?.framesDecoded ?? 0

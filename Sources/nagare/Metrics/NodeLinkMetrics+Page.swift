@@ -1,6 +1,7 @@
 import Forwarding
 import Media
 import Metrics
+import Wire
 
 /// The relay between media loops of different nodes, as metrics.
 extension NodeLinkMetrics {
