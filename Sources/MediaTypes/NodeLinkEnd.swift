@@ -36,11 +36,13 @@ extension LinkSecret: Codable {
         let container = try decoder.singleValueContainer()
         let digits = Array(try container.decode(String.self).utf8.prefix(65))
         var words: [4 of UInt64] = [0, 0, 0, 0]
-        let isSecret = digits.count == 64 && digits.indices.allSatisfy { index in
-            guard let value = Self.value(of: digits[index]) else { return false }
-            words[index / 16] = words[index / 16] << 4 | value
-            return true
-        }
+        let isSecret =
+            digits.count == 64
+            && digits.indices.allSatisfy { index in
+                guard let value = Self.value(of: digits[index]) else { return false }
+                words[index / 16] = words[index / 16] << 4 | value
+                return true
+            }
         guard isSecret else {
             throw DecodingError.dataCorruptedError(
                 in: container,

@@ -22,7 +22,11 @@ extension ReceiveTrackParameters: Codable {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let kind = try container.decode(MediaKind.self, forKey: .kind)
         let codecs = try container.decodeBounded(CodecParameters.self, 1...Self.codecsMax, forKey: .codecs)
-        guard codecs.allSatisfy({ $0.name.kind == kind && $0.clockRate == $0.name.clockRate && $0.format.count <= Self.formatMax }) else {
+        guard
+            codecs.allSatisfy({
+                $0.name.kind == kind && $0.clockRate == $0.name.clockRate && $0.format.count <= Self.formatMax
+            })
+        else {
             throw DecodingError.dataCorruptedError(
                 forKey: .codecs,
                 in: container,

@@ -233,8 +233,10 @@ struct NodeLinkEndTests {
 
     @Test(arguments: [
         (#""codecs":\[.*?\],"#, #""codecs":[],"#), (#""kind":"video""#, #""kind":"audio""#),
-        (#""mid":"0""#, #""mid":"""#), (#""rids":\[\]"#, #""rids":["a b"]"#), (#""clockRate":90000"#, #""clockRate":0"#),
-        (#""ssrcs":\[5\]"#, #""ssrcs":[-1]"#), (#""ssrcs":\[5\]"#, #""ssrcs":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]"#),
+        (#""mid":"0""#, #""mid":"""#), (#""rids":\[\]"#, #""rids":["a b"]"#),
+        (#""clockRate":90000"#, #""clockRate":0"#),
+        (#""ssrcs":\[5\]"#, #""ssrcs":[-1]"#),
+        (#""ssrcs":\[5\]"#, #""ssrcs":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]"#),
     ])
     func `parameters that cannot be are refused`(pattern: String, replacement: String) throws {
         let video = MediaBench.track(mid: NodesBench.mid, ssrc: SSRC(rawValue: 5), kind: .video)

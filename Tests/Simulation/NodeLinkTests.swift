@@ -336,7 +336,10 @@ import Wire
         var next: UInt16 = 1
         let node = call.world.location(ofLoop: 1).node
         while made < NodeLinkTable.linksMax {
-            _ = try call.origin.nodeLinkEnd(to: MediaLocation(node: node, loop: LoopIndex(rawValue: next)), at: call.world.now)
+            _ = try call.origin.nodeLinkEnd(
+                to: MediaLocation(node: node, loop: LoopIndex(rawValue: next)),
+                at: call.world.now
+            )
             next += 1
             made += 1
         }

@@ -114,7 +114,9 @@ extension Forwarder {
         do {
             range = try link.open(&datagram, length: length, header, path: path)
         } catch {
-            switch error { case .drop(let reason): counters.drop(reason) }
+            switch error {
+            case .drop(let reason): counters.drop(reason)
+            }
             return
         }
         let contents = datagram.bytes.extracting(range)

@@ -69,7 +69,9 @@ struct MissingDatagrams {
         var index = count - 1
         while index >= 0 {
             let gap = gaps[index]
-            if gap.reports == 0, gap.end - gap.first >= 2 || newest - (gap.end - 1) >= Self.reorderingMax { return true }
+            if gap.reports == 0, gap.end - gap.first >= 2 || newest - (gap.end - 1) >= Self.reorderingMax {
+                return true
+            }
             index -= 1
         }
         return false

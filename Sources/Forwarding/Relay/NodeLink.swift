@@ -8,12 +8,6 @@ import Wire
 /// turn's end. What a datagram carried is remembered until it may not be repaired any more.
 @safe
 final class NodeLink: RelayLink {
-    /// Longer records leave in datagrams of their own.
-    private static let bundledRecordMax = 300
-    /// Bytes of the contents of a datagram of several records.
-    private static let bundleMax = 1_200
-    /// Packets of one datagram: each has a header and some payload.
-    private static let bundledPacketsMax = 64
     /// Between two reports while anything comes, while tracks cross, and until the first answer.
     private static let reportInterval = Interval.milliseconds(50)
     private static let probeInterval = Interval.seconds(1)
@@ -44,13 +38,7 @@ final class NodeLink: RelayLink {
     private var isProven = false
 
     private var sentRecords = SentRecords()
-    private var bundle: UnsafeMutableRawPointer?
-    /// Bytes in the bundle, the header's included; 0 while there is none.
-    private var bundleLength = 0
-    private var bundleReferences: [64 of SentRecords.Record]
-    private var bundleReferenceCount = 0
-    /// The mirrors that the bundle has packets for, by their places modulo 64.
-    private var bundledRelays: UInt64 = 0
+    private var bundle = RelayBundle()
 
     private(set) var clock = LinkClock()
     private var missing = MissingDatagrams()
@@ -74,11 +62,7 @@ final class NodeLink: RelayLink {
         self.table = Unretained(table)
         reportedAt = table.now
         receivedAt = table.now
-        let none = SentRecords.Record(relay: RelayID(rawValue: 0), repairs: 0, stream: 0, sequence: .init(rawValue: 0))
-        bundleReferences = .init(repeating: none)
     }
-
-    deinit { unsafe bundle?.deallocate() }
 
     private var now: Instant { table.with { $0.now } }
 
@@ -92,23 +76,18 @@ final class NodeLink: RelayLink {
         let paths = table.with { $0.paths(to: end.addresses) }
         guard let first = paths.first else { throw .linkFailed(location) }
         if end.secret != remote?.secret {
-            let (near, far) = (secret.bytes, end.secret.bytes)
-            let here = table.with { $0.location }
+            let here = RelayKeySchedule.End(location: table.with { $0.location }, secret: secret)
+            let there = RelayKeySchedule.End(location: location, secret: end.secret)
             let engine = table.with { $0.engine }
             do {
-                let outgoing = RelayKeySchedule(
-                    receiverSecret: far,
-                    senderSecret: near,
-                    context: Self.context(from: here, to: location)
-                )
-                let incoming = RelayKeySchedule(
-                    receiverSecret: near,
-                    senderSecret: far,
-                    context: Self.context(from: location, to: here)
-                )
                 // Counters go on: an earlier secret of the other end may come back, and its keys with it.
-                sender = try RelaySender(outgoing, engine: engine, after: sender?.counter ?? 0, at: now)
-                receiver = try RelayReceiver(incoming, engine: engine)
+                sender = try RelaySender(
+                    RelayKeySchedule(from: here, to: there),
+                    engine: engine,
+                    after: sender?.counter ?? 0,
+                    at: now
+                )
+                receiver = try RelayReceiver(RelayKeySchedule(from: there, to: here), engine: engine)
             } catch {
                 throw .linkFailed(location)
             }
@@ -122,15 +101,6 @@ final class NodeLink: RelayLink {
         wantsReport = true
         receivedAt = now
         markDirty()
-    }
-
-    private static func context(from sender: MediaLocation, to receiver: MediaLocation) -> [UInt8] {
-        var bytes: [UInt8] = [RelayMessage.version]
-        for location in [sender, receiver] {
-            bytes.append(bigEndian: location.node.rawValue)
-            bytes.append(bigEndian: location.loop.rawValue)
-        }
-        return bytes
     }
 
     var state: NodeLinkState {
@@ -181,8 +151,9 @@ final class NodeLink: RelayLink {
         }
         let length = RelayEnvelope.recordHeaderBytes + message.encodedBytes(bodyBytes: bytes.byteCount)
         let isQueued: Bool
-        if length <= Self.bundledRecordMax {
-            isQueued = addToBundle(message, bytes, length, age: age, reference)
+        if length <= RelayBundle.recordMax {
+            if !bundle.hasRoom(for: length) { sealBundle() }
+            isQueued = bundle.append(message, bytes, age: age, reference)
         } else {
             isQueued = sendAlone(message, bytes, length, age: age, reference)
         }
@@ -209,7 +180,7 @@ final class NodeLink: RelayLink {
         _ reference: SentRecords.Record?
     ) -> Bool {
         // A stream's packets stay in order.
-        if let reference, bundledRelays & Self.bit(reference.relay) != 0 { sealBundle() }
+        if let reference, bundle.mayCarry(reference.relay) { sealBundle() }
         let contentsEnd = RelayEnvelope.headerBytes + length
         guard contentsEnd + RelayEnvelope.tagBytes <= RelayEnvelope.bytesMax,
             let place = unsafe table.with({ unsafe $0.batch?.reserve() })
@@ -224,64 +195,20 @@ final class NodeLink: RelayLink {
         return true
     }
 
-    private static func bit(_ relay: RelayID) -> UInt64 { 1 << UInt64(relay.place & 63) }
-
-    private func addToBundle(
-        _ message: RelayMessage,
-        _ bytes: RawSpan,
-        _ length: Int,
-        age: Int64,
-        _ reference: SentRecords.Record?
-    ) -> Bool {
-        if bundleLength + length > RelayEnvelope.headerBytes + Self.bundleMax
-            || bundleReferenceCount == Self.bundledPacketsMax
-        {
-            sealBundle()
-        }
-        if bundleLength == 0 { bundleLength = RelayEnvelope.headerBytes }
-        let memory = unsafe allocatedBundle()
-        let room = RelayEnvelope.headerBytes + Self.bundleMax
-        let slot = unsafe UnsafeMutableRawBufferPointer(start: memory, count: room)
-        var span = unsafe slot.mutableBytes
-        guard let written = RelayEnvelope.write(message, bytes, age: age, at: bundleLength, of: &span) else {
-            return false
-        }
-        bundleLength += written
-        if let reference {
-            bundleReferences[bundleReferenceCount] = reference
-            bundleReferenceCount += 1
-            bundledRelays |= Self.bit(reference.relay)
-        }
-        return true
-    }
-
-    private func allocatedBundle() -> UnsafeMutableRawPointer {
-        if let bundle = unsafe bundle { return unsafe bundle }
-        let made = UnsafeMutableRawPointer.allocate(
-            byteCount: RelayEnvelope.headerBytes + Self.bundleMax,
-            alignment: 16
-        )
-        unsafe bundle = made
-        return unsafe made
-    }
-
     /// Sends the small records that wait.
     private func sealBundle() {
-        let (length, references) = (bundleLength, bundleReferenceCount)
-        bundleLength = 0
-        bundleReferenceCount = 0
-        bundledRelays = 0
-        guard length > RelayEnvelope.headerBytes, let bundle = unsafe bundle else { return }
+        guard !bundle.isEmpty else { return }
+        defer { bundle.removeAll() }
         guard let place = unsafe table.with({ unsafe $0.batch?.reserve() }) else {
-            count { $0.notSent &+= UInt64(max(references, 1)) }
+            let lost = UInt64(max(bundle.packetCount, 1))
+            count { $0.notSent &+= lost }
             return
         }
-        let header = RelayEnvelope.headerBytes
-        unsafe (place + header).copyMemory(from: bundle + header, byteCount: length - header)
+        let length = unsafe bundle.copy(to: place)
         guard unsafe seal(place, .media, length: length), let counter = sender?.counter else { return }
         var index = 0
-        while index < references {
-            sentRecords.note(bundleReferences[index], in: counter, at: now)
+        while index < bundle.packetCount {
+            sentRecords.note(bundle[index], in: counter, at: now)
             index += 1
         }
     }
@@ -462,9 +389,4 @@ final class NodeLink: RelayLink {
         else { return }
         count { $0.sent.reports &+= 1 }
     }
-}
-
-/// Why a link did not take a datagram.
-enum LinkRefusal: Error {
-    case drop(DropReason)
 }

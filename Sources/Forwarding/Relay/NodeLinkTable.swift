@@ -156,3 +156,8 @@ final class NodeLinkTable {
         nextDeadline = next.map { max($0, now + Self.timerSpacing) }
     }
 }
+
+/// Why a link did not take a datagram.
+enum LinkRefusal: Error {
+    case drop(DropReason)
+}

@@ -70,7 +70,9 @@ struct RelayEnvelopeTests {
         #expect(written(8) { RelayEnvelope.write(RelayMessageTests.layers, RawSpan(), age: 0, at: 0, of: &$0) } == nil)
     }
 
-    @Test(arguments: [[], [0], [0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 2, 0, 0, 1], [0xFF, 0xFF, 0, 0, 1, 2]] as [[UInt8]])
+    @Test(
+        arguments: [[], [0], [0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 2, 0, 0, 1], [0xFF, 0xFF, 0, 0, 1, 2]] as [[UInt8]]
+    )
     func `a broken record is none`(bytes: [UInt8]) {
         #expect(read(bytes) { RelayEnvelope.record(at: 0, of: $0) } == nil)
     }

@@ -114,9 +114,12 @@ struct RelayMessageTests {
     }
 
     /// The greatest numbers that a packet can name, and layers beyond the greatest that it can.
-    @Test(arguments: [
-        (RelayMessage.streamMax, 1 << 39 - 1, 14, 14), (1, -(1 << 39), 0, 0), (7, 0x1_0000, 15, 255), (7, 0, 255, 255),
-    ] as [(UInt64, Int64, UInt8, UInt8)])
+    @Test(
+        arguments: [
+            (RelayMessage.streamMax, 1 << 39 - 1, 14, 14), (1, -(1 << 39), 0, 0), (7, 0x1_0000, 15, 255),
+            (7, 0, 255, 255),
+        ] as [(UInt64, Int64, UInt8, UInt8)]
+    )
     func `numbers keep their value, and a layer beyond the last is none`(
         stream: UInt64,
         sequence: Int64,
