@@ -18,6 +18,23 @@ let testability: [SwiftSetting] =
     Context.environment["NAGARE_TESTING"] == nil
     ? [] : [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
 
+/// `ops/package` sets `NAGARE_STATIC`, which links the program with the Swift runtime inside. Unlike SwiftPM's own option it
+/// compiles nothing again, and the tests, whose library has no static variant, are built beside. The compiler tells the
+/// linker of Foundation, but not of what Foundation itself needs.
+let runtime: [LinkerSetting] =
+    Context.environment["NAGARE_STATIC"] == nil
+    ? []
+    : [
+        .unsafeFlags(
+            ["-static-stdlib", "-Xlinker", "--start-group"]
+                + [
+                    "Foundation", "FoundationInternationalization", "FoundationEssentials", "CoreFoundation",
+                    "_FoundationICU", "_FoundationCShims", "_FoundationCollections", "swiftSynchronization",
+                ].flatMap { ["-Xlinker", "-l\($0)"] }
+                + ["-Xlinker", "--end-group"]
+        )
+    ]
+
 /// A module of the product. The order below is the design: a module depends only on those above it.
 func module(
     _ name: String,
@@ -195,7 +212,8 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: settings + testability
+            swiftSettings: settings + testability,
+            linkerSettings: runtime
         ),
 
         // What the targets of tests share.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 from pathlib import Path
 from typing import Callable, Iterator, TypeVar
 
@@ -13,6 +14,7 @@ from playwright.sync_api import Playwright, sync_playwright
 from harness.chromium import Chromium, ChromiumPage
 from harness.firefox import Firefox, FirefoxPage
 from harness.impair import Link
+from harness.installed import build_packages, make_minimal_system
 from harness.webhooks import WebhookServer
 from harness.members import SoraMember
 from harness.node import BINARY, Node, running
@@ -35,6 +37,22 @@ def pytest_sessionstart() -> None:
 def artifacts() -> Path:
     """A folder for screenshots and logs, kept after the run."""
     return ARTIFACTS
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages of the program under test."""
+    folder = tmp_path_factory.mktemp("packages")
+    build_packages(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def minimal_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A minimal Debian or Ubuntu, without anything of Nagare."""
+    folder = tmp_path_factory.mktemp("minimal")
+    yield make_minimal_system(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def log_path(name: str) -> Path:
