@@ -34,7 +34,7 @@ struct SignalingBench {
         cluster: (any SignalingCluster)? = nil,
         now: (@Sendable () -> Instant)? = nil,
         rooms roomCluster: (any RoomCluster)? = nil,
-        onRelayReport: @escaping @Sendable (Signaling.RelayReport) -> Void = { _ in },
+        onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
         rooms = Rooms(

@@ -61,7 +61,7 @@ enum ClusterPage {
             (escaped(node.version), ""),
         ]
         let text = zip(columns, cells).map { column, cell in
-            "<td data-name=\"\(column)\" class=\"\(cell.kind)\">\(cell.text.isEmpty ? "–" : cell.text)</td>"
+            "<td data-name=\"\(column)\" class=\"\(cell.kind)\"><span>\(cell.text.isEmpty ? "–" : cell.text)</span></td>"
         }
         return "<tr>\(text.joined())</tr>"
     }

@@ -28,7 +28,7 @@ extension PublicResponder {
         return Self.redirect(to: address, target.marked)
     }
 
-    /// Counts a newcomer with a valid offer, unless the rooms refuse it anyway.
+    /// Counts an admitted newcomer, unless the rooms refuse it anyway. Others could use up the places of those who may join.
     /// - Throws: 503 when too many join at once, with a random `Retry-After` of 1 to 5 seconds, so that clients that were
     ///   refused together return apart.
     func limitJoins(to channel: ChannelName) throws(HTTPFailure) {

@@ -1,29 +1,37 @@
 import Room
 
 extension SoraConnection {
-    /// What ends the connection of a newcomer that is better, or only, served by another node.
-    enum Elsewhere {
-        case redirect(NodeAddress)
-        /// Too many join at once, and no other node takes the client.
-        case overloaded
+    /// The node that a client connects to instead of this one; `nil` to go on here.
+    func redirect(_ connect: SoraConnect) async -> NodeAddress? {
+        // A client that was sent here is not sent on, and one whose place is here comes back to it.
+        guard let cluster = context.cluster, !connect.isRedirected, !hasPlace(connect.options?.resumeToken) else {
+            return nil
+        }
+        let isRefused = context.rooms.refusesNewcomers(of: connect.channel)
+        return await cluster.redirect(for: connect.channel, because: isRefused ? .draining : .newcomer)
     }
 
-    /// - Returns: `nil` to go on here.
-    func elsewhere(_ connect: SoraConnect) async -> Elsewhere? {
-        guard let cluster = context.cluster else { return nil }
-        // A client whose place is here comes back to it.
-        if let token = connect.options?.resumeToken, context.rooms.hasPlace(forResumeToken: token) { return nil }
-        let isRefused = context.rooms.refusesNewcomers(of: connect.channel)
-        let reason = isRefused ? RedirectReason.draining : .newcomer
-        // A client that was sent here is not sent on.
-        if !connect.isRedirected, let address = await cluster.redirect(for: connect.channel, because: reason) {
-            return .redirect(address)
-        }
-        // The rooms refuse it with their own reason.
-        guard !isRefused, let joins = context.joins, !joins.take() else { return nil }
-        if !connect.isRedirected, let address = await cluster.redirect(for: connect.channel, because: .overloaded) {
-            return .redirect(address)
-        }
-        return .overloaded
+    /// What ends the connection of an admitted client while too many join at once.
+    enum Crowding {
+        case redirect(NodeAddress)
+        /// No other node takes the client.
+        case refuse
+    }
+
+    /// Counts an admitted newcomer, unless the rooms refuse it anyway.
+    /// - Parameter isRedirected: whether another node sent the client here.
+    /// - Returns: `nil` to go on.
+    func crowding(_ request: JoinRequest, isRedirected: Bool) async -> Crowding? {
+        guard let joins = context.joins, !context.rooms.refusesNewcomers(of: request.channel),
+            !hasPlace(request.resumeToken), !joins.take()
+        else { return nil }
+        guard !isRedirected,
+            let address = await context.cluster?.redirect(for: request.channel, because: .overloaded)
+        else { return .refuse }
+        return .redirect(address)
+    }
+
+    private func hasPlace(_ resumeToken: String?) -> Bool {
+        resumeToken.map { context.rooms.hasPlace(forResumeToken: $0) } ?? false
     }
 }

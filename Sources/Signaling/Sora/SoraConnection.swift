@@ -151,11 +151,7 @@ actor SoraConnection {
     // MARK: Rooms
 
     private func authorize(_ connect: SoraConnect) async {
-        switch await elsewhere(connect) {
-        case .redirect(let address): return perform(state.redirected(to: address))
-        case .overloaded: return perform(state.overloaded())
-        case nil: break
-        }
+        if let address = await redirect(connect) { return perform(state.redirected(to: address)) }
         let prospect = await context.rooms.joinContext(of: connect.channel)
         let decision = await context.authorizer.admit(
             AccessRequest(
@@ -185,6 +181,11 @@ actor SoraConnection {
         let rooms = context.rooms
         var request = request
         request.network = network
+        switch await crowding(request, isRedirected: state.isRedirected) {
+        case .redirect(let address): return perform(state.redirected(to: address))
+        case .refuse: return perform(state.overloaded())
+        case nil: break
+        }
         do throws(RoomError) {
             let reservation = try await rooms.reserve(request)
             self.reservation = reservation

@@ -140,6 +140,8 @@ struct SoraStateMachine {
     /// The client's name of itself (`sora_client`); empty before `connect`.
     private(set) var client = ""
     private(set) var channel: ChannelName?
+    /// Whether another node sent the client here.
+    private(set) var isRedirected = false
 
     var hasEnded: Bool {
         if case .ended = phase { true } else { false }
@@ -181,6 +183,7 @@ extension SoraStateMachine {
         case (.connect(let connect), .waiting):
             client = connect.client
             channel = connect.channel
+            isRedirected = connect.isRedirected
             phase = .authorizing(connect, until: now + Self.admissionTimeout)
             return [.authorize(connect)]
         case (.connect, _): throw SoraClose(.invalidMessage, "The client sent a second \"connect\".")
@@ -273,15 +276,19 @@ extension SoraStateMachine {
 extension SoraStateMachine {
     /// Another node serves the client. It connects there with its first message and `redirect`.
     mutating func redirected(to address: NodeAddress) -> [Action] {
-        guard case .authorizing = phase else { return [] }
+        guard isJoining else { return [] }
         phase = .ended
         return [.send(SoraServerMessage.redirect(to: address)), .close(.redirected), .leave(.left)]
     }
 
     /// Too many clients join at once.
-    mutating func overloaded() -> [Action] {
-        guard case .authorizing = phase else { return [] }
-        return end(.overloaded)
+    mutating func overloaded() -> [Action] { isJoining ? end(.overloaded) : [] }
+
+    private var isJoining: Bool {
+        switch phase {
+        case .authorizing, .reserving: true
+        case .waiting, .running, .ended: false
+        }
     }
 
     /// - Parameters:

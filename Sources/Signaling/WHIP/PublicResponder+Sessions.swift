@@ -21,7 +21,6 @@ extension PublicResponder {
     ) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try MediaOffer(parsing: try await text(of: request, as: .sdp), for: endpoint)
-        try limitJoins(to: channel)
         var (join, grants) = try await admit(
             request,
             credential,
@@ -31,6 +30,7 @@ extension PublicResponder {
             from: network
         )
         try offer.check(grants.permissions)
+        try limitJoins(to: channel)
         endpoint.apply(to: &join)
         if endpoint.role.publishes {
             // A signed URL is for one stream. Without a user, another publisher at it is the same publisher.

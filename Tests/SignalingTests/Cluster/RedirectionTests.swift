@@ -7,6 +7,7 @@ import NIOCore
 import Room
 import RoomTestSupport
 import Testing
+import Wire
 
 @testable import Signaling
 
@@ -104,6 +105,30 @@ struct RedirectionTests {
             }
         }
         #expect(cluster.asked == [.newcomer])
+    }
+
+    @Test func `a Sora client is sent to the other node while too many join, else closed`() async throws {
+        let clock = TestClock()
+        let now: @Sendable () -> Instant = { clock.now }
+        let cluster = FakeSignalingCluster()
+        try await withLiveServer(cluster: cluster, now: now) { bench, port, _ in
+            try await bench.test { http in
+                for _ in 0..<Int(JoinLimiter.perLoop * JoinLimiter.share) { _ = try await http.watch() }
+            }
+            try await withWebSocket(to: port) { client, input in
+                try await client.send(SoraBench.connect())
+                #expect(try await input.close() == WebSocketClose(1013, "TRY-AGAIN-LATER"))
+            }
+            cluster.change { $0.redirects = [.overloaded: FakeSignalingCluster.address] }
+            try await withWebSocket(to: port) { client, input in
+                try await client.send(SoraBench.connect())
+                #expect(try await input.message("redirect")["location"] == "wss://b.example:8443/signaling")
+            }
+            try await withWebSocket(to: port) { client, input in
+                try await client.send(SoraBench.connect(.sendrecv, #""redirect":true"#))
+                #expect(try await input.close() == WebSocketClose(1013, "TRY-AGAIN-LATER"))
+            }
+        }
     }
 
     @Test func `an overloaded node closes with a code to try again later`() throws {

@@ -4,6 +4,7 @@ import NIOPosix
 import Room
 import ServiceLifecycle
 import Testing
+import Wire
 
 @testable import Signaling
 
@@ -18,7 +19,8 @@ func withLiveServer<Value: Sendable>(
     ayame: AyameConfiguration = AyameConfiguration(),
     webhookClient: WebhookClient? = nil,
     cluster: (any SignalingCluster)? = nil,
-    onRelayReport: @escaping @Sendable (Signaling.RelayReport) -> Void = { _ in },
+    now: (@Sendable () -> Instant)? = nil,
+    onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
@@ -32,6 +34,7 @@ func withLiveServer<Value: Sendable>(
         ayame: ayame,
         webhookClient: webhookClient,
         cluster: cluster,
+        now: now,
         onRelayReport: onRelayReport
     ) { announce.yield($0) }
     let group = ServiceGroup(
