@@ -8,7 +8,8 @@ import Room
 public import ServiceLifecycle
 import Wire
 
-/// The admin listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/clusterz`, the ``AdminAPI`` and the operators' API below `/v1`.
+/// The admin listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/clusterz`, the ``AdminAPI`` and the operators' API below
+/// `/v1`.
 ///
 /// With a token both APIs require it. Metrics and probes never do, so the listener belongs on loopback or a private network.
 public struct AdminServer: Service {

@@ -94,28 +94,30 @@ enum ClusterPage {
 
     /// The colours are those of the built-in page.
     private static let style = """
-        :root { color-scheme: light dark; --paper: #f3f6f5; --surface: #fff; --ink: #16262b; --quiet: #54686e; --line: #d3dedd;
-          --good: #18794e; --warn: #8a5a00; --bad: #b3261e;
+        :root { color-scheme: light dark; --paper: #f3f6f5; --surface: #fff; --ink: #16262b; --quiet: #54686e;
+          --line: #d3dedd; --good: #18794e; --warn: #8a5a00; --bad: #b3261e;
           font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
-        @media (prefers-color-scheme: dark) { :root { --paper: #0b1215; --surface: #121c21; --ink: #e4eeee; --quiet: #94a9ae;
-          --line: #22323a; --good: #6fcf97; --warn: #e5b567; --bad: #ff9d94; } }
+        @media (prefers-color-scheme: dark) { :root { --paper: #0b1215; --surface: #121c21; --ink: #e4eeee;
+          --quiet: #94a9ae; --line: #22323a; --good: #6fcf97; --warn: #e5b567; --bad: #ff9d94; } }
         body { margin: 0 auto; max-width: 1100px; padding: 16px; background: var(--paper); color: var(--ink); }
         h1 { font-size: 1.3rem; margin: 0; overflow-wrap: anywhere; }
         p { margin: 4px 0; color: var(--quiet); overflow-wrap: anywhere; }
         table { width: 100%; margin-top: 16px; border-collapse: collapse; background: var(--surface);
           border: 1px solid var(--line); }
         th { color: var(--quiet); font-weight: 500; font-size: .85rem; }
-        th, td { padding: 8px 12px; text-align: left; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+        th, td { padding: 8px 12px; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; }
         meter { width: 64px; }
-        i { display: block; font-size: .8rem; color: var(--quiet); }
-        .name { font-weight: 600; } .good { color: var(--good); } .warn { color: var(--warn); } .bad { color: var(--bad); }
+        i { display: block; font-size: .8rem; font-style: normal; font-weight: 400; color: var(--quiet); }
+        .name { font-weight: 600; white-space: normal; overflow-wrap: anywhere; }
+        .good { color: var(--good); } .warn { color: var(--warn); } .bad { color: var(--bad); }
         @media (max-width: 800px) {
           table, tbody, tr, td { display: block; } thead { display: none; }
           table { background: none; border: 0; }
           tr { margin-bottom: 12px; padding: 4px 0; background: var(--surface); border: 1px solid var(--line);
             border-radius: 12px; }
-          td { display: flex; justify-content: space-between; gap: 16px; border: 0; padding: 4px 14px; text-align: right; }
-          td::before { content: attr(data-name); color: var(--quiet); font-weight: 400; text-align: left; }
+          td { display: flex; justify-content: space-between; gap: 16px; border: 0; padding: 4px 14px;
+            text-align: right; white-space: normal; overflow-wrap: anywhere; }
+          td::before { flex: none; content: attr(data-name); color: var(--quiet); font-weight: 400; text-align: left; }
         }
         """
 }

@@ -89,8 +89,8 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Restricts the page to its own files and this server, and forbids frames. In a cluster it may connect to the other nodes,
-    /// which serve a channel of theirs.
+    /// Restricts the page to its own files and this server, and forbids frames. In a cluster it may connect to the other
+    /// nodes, which serve their channels.
     private static func policy(_ nodes: [NodeAddress]) -> String {
         let others = nodes.prefix(nodesMax).map { " \($0.webSocketURL)" }.joined()
         return """
@@ -99,8 +99,8 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
             """
     }
 
-    /// The most nodes in the policy, so that it stays within what clients and proxies accept of a header. A page that may not connect to a node
-    /// stays at the one that sent it there.
+    /// The most nodes in the policy, so that it stays within what clients and proxies accept of a header. A page that may not
+    /// connect to a node stays at the one that sent it there.
     private static let nodesMax = 64
 
     /// - Parameter nodes: the other nodes of the cluster.

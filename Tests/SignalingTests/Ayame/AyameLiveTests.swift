@@ -103,6 +103,20 @@ struct AyameLiveTests {
         }
     }
 
+    @Test func `a draining node rejects clients in its second phase`() async throws {
+        try await withLiveServer { bench, port, _ in
+            for (stage, isIn) in [(DrainStage.newChannels, true), (.newcomers, false), (.none, true)] {
+                bench.rooms.setDrainStage(stage)
+                try await withWebSocket(to: port, path: "/relay") { client, input in
+                    try await client.send(#"{"type":"register","roomId":"\#(stage)"}"#)
+                    let answer = try await input.message("accept", "reject")
+                    #expect((answer["type"] == "accept") == isIn, "\(stage)")
+                    #expect((answer["reason"] == "SERVER-SHUTDOWN") == !isIn, "\(stage)")
+                }
+            }
+        }
+    }
+
     @Test func `the operator's server admits, rejects with its reason, and learns of leaves`() async throws {
         let server = HookServer { _, seen in
             let name = seen.body["clientId"]?.string ?? ""

@@ -49,6 +49,8 @@ struct DrainTests {
             await api.drain.tick()
             #expect(try await api.call(.get, "/v1/drain")["phase"] == "newcomers")
             #expect(try await api.clients.post("/whep/lobby", Offers.watch).status == .serviceUnavailable)
+            let events = try await api.clients.send(.get, "/api/channels/lobby/events")
+            #expect(events.status == .serviceUnavailable)
             #expect(try await api.clients.send(.delete, viewer.path).status == .ok)
             let ready = try await api.call(.delete, "/v1/drain")
             #expect(ready["state"] == "ready" && ready["phase"] == nil)
