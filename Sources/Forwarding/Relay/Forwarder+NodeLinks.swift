@@ -182,7 +182,7 @@ extension Forwarder {
     }
 
     private func receivedReport(_ contents: RawSpan, over link: NodeLink, at now: Instant) {
-        guard let report = RelayReport(contents) else {
+        guard let report = RelayFeedback(contents) else {
             counters.drop(.malformedRelay)
             return
         }

@@ -30,7 +30,7 @@ struct LinkClock {
     }
 
     /// - Parameter wall: our wall clock in nanoseconds.
-    mutating func received(_ report: RelayReport, wall: Int64, at now: Instant) {
+    mutating func received(_ report: RelayFeedback, wall: Int64, at now: Instant) {
         if newest.map({ report.sentAt > $0.sentAt }) ?? true { newest = (report.sentAt, wall) }
         guard let echo = report.echo, (0...Self.delayMax).contains(report.echoDelay) else { return }
         let roundTrip = wall &- echo &- report.echoDelay

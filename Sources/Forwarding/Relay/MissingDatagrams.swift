@@ -78,9 +78,9 @@ struct MissingDatagrams {
     }
 
     /// The ranges for a report that is sent now.
-    mutating func takeReport(at now: Instant) -> [RelayReport.Missing] {
+    mutating func takeReport(at now: Instant) -> [RelayFeedback.Missing] {
         guard count > 0 else { return [] }
-        var missing: [RelayReport.Missing] = []
+        var missing: [RelayFeedback.Missing] = []
         var index = 0
         while index < count {
             let gap = gaps[index]

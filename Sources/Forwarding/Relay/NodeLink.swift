@@ -310,7 +310,7 @@ final class NodeLink: RelayLink {
 
     /// Takes a report of the other end.
     /// - Returns: the sender clocks that waited for it.
-    func received(_ report: RelayReport, wall: Int64) -> [RelayMessage.Clock] {
+    func received(_ report: RelayFeedback, wall: Int64) -> [RelayMessage.Clock] {
         count { $0.received.reports &+= 1 }
         let knewRoundTrip = clock.roundTrip != nil
         clock.received(report, wall: wall, at: now)
@@ -373,14 +373,14 @@ final class NodeLink: RelayLink {
         reportedAt = now
         guard path != nil, let receiver else { return }
         let wall = table.with { $0.wall(at: now) }
-        let report = RelayReport(
+        let report = RelayFeedback(
             sentAt: wall,
             echo: clock.newest?.sentAt,
             echoDelay: clock.newest.map { wall &- $0.receivedAt } ?? 0,
             newest: receiver.newest,
             missing: missing.takeReport(at: now)
         )
-        let room = RelayEnvelope.headerBytes + RelayReport.bytesMax
+        let room = RelayEnvelope.headerBytes + RelayFeedback.bytesMax
         guard let place = unsafe table.with({ unsafe $0.batch?.reserve() }) else { return }
         let slot = unsafe UnsafeMutableRawBufferPointer(start: place, count: room)
         var span = unsafe slot.mutableBytes

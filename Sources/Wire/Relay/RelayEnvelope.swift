@@ -15,7 +15,7 @@ public enum RelayEnvelope {
     public enum Kind: UInt8, Sendable, CaseIterable {
         /// Records: see ``record(at:of:)``.
         case media
-        /// A ``RelayReport``.
+        /// A ``RelayFeedback``.
         case report
     }
 

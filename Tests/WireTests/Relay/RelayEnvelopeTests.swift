@@ -77,35 +77,35 @@ struct RelayEnvelopeTests {
         #expect(read(bytes) { RelayEnvelope.record(at: 0, of: $0) } == nil)
     }
 
-    private static let report = RelayReport(
+    private static let report = RelayFeedback(
         sentAt: -5,
         echo: 1 << 60,
         echoDelay: 7,
         newest: 1_000,
-        missing: [RelayReport.Missing(first: 990, count: 10), RelayReport.Missing(first: 1, count: 1)]
+        missing: [RelayFeedback.Missing(first: 990, count: 10), RelayFeedback.Missing(first: 1, count: 1)]
     )
 
     @Test func `a report is read as it was written, and no part of it`() throws {
-        for report in [Self.report, RelayReport(sentAt: 1, echo: nil, echoDelay: 0, newest: 0)] {
+        for report in [Self.report, RelayFeedback(sentAt: 1, echo: nil, echoDelay: 0, newest: 0)] {
             let bytes = try #require(written(300) { report.encode(at: 0, of: &$0) })
-            #expect(read(bytes) { RelayReport($0) } == report)
-            for count in 0..<bytes.count { #expect(read(Array(bytes.prefix(count))) { RelayReport($0) } == nil) }
-            #expect(read(bytes + [0]) { RelayReport($0) } == nil)
+            #expect(read(bytes) { RelayFeedback($0) } == report)
+            for count in 0..<bytes.count { #expect(read(Array(bytes.prefix(count))) { RelayFeedback($0) } == nil) }
+            #expect(read(bytes + [0]) { RelayFeedback($0) } == nil)
         }
-        #expect(written(RelayReport.bytesMax - 1) { Self.report.encode(at: 0, of: &$0) } == nil)
+        #expect(written(RelayFeedback.bytesMax - 1) { Self.report.encode(at: 0, of: &$0) } == nil)
     }
 
     @Test func `ranges that cannot be are not written`() throws {
         var report = Self.report
         report.missing = [
-            RelayReport.Missing(first: 999, count: 2), RelayReport.Missing(first: 5, count: 0),
-            RelayReport.Missing(first: .max, count: 1),
+            RelayFeedback.Missing(first: 999, count: 2), RelayFeedback.Missing(first: 5, count: 0),
+            RelayFeedback.Missing(first: .max, count: 1),
         ]
         let bytes = try #require(written(300) { report.encode(at: 0, of: &$0) })
-        #expect(read(bytes) { RelayReport($0) }?.missing == [])
-        report.missing = (0..<100).map { RelayReport.Missing(first: $0 * 2, count: 1) }
+        #expect(read(bytes) { RelayFeedback($0) }?.missing == [])
+        report.missing = (0..<100).map { RelayFeedback.Missing(first: $0 * 2, count: 1) }
         let many = try #require(written(300) { report.encode(at: 0, of: &$0) })
-        #expect(read(many) { RelayReport($0) }?.missing.count == RelayReport.missingMax)
+        #expect(read(many) { RelayFeedback($0) }?.missing.count == RelayFeedback.missingMax)
     }
 
     @Test(arguments: 0..<10)
@@ -115,7 +115,7 @@ struct RelayEnvelopeTests {
             let bytes = (0..<Int(generator.next() % 300)).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
             read(bytes) { bytes in
                 _ = RelayEnvelope.Header(bytes)
-                _ = RelayReport(bytes)
+                _ = RelayFeedback(bytes)
                 var offset = 0
                 while let record = RelayEnvelope.record(at: offset, of: bytes) {
                     _ = try? RelayMessage.decode(bytes.extracting(record.range))

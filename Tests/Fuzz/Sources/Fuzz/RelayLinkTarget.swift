@@ -144,12 +144,12 @@ func seedsRelayLink() -> [(name: String, bytes: [UInt8])] {
         length += withSpan(body) { RelayEnvelope.write(message, $0, age: 1_000_000, at: length, of: &target) } ?? 0
     }
     let records = target.bytes.extracting(0..<length).array()
-    let report = RelayReport(
+    let report = RelayFeedback(
         sentAt: 1_700_000_001_000_000_000,
         echo: 1_700_000_000_990_000_000,
         echoDelay: 1_000,
         newest: 9,
-        missing: [RelayReport.Missing(first: 1, count: 3)]
+        missing: [RelayFeedback.Missing(first: 1, count: 3)]
     )
     let reportLength = report.encode(at: 0, of: &target) ?? 0
     let reported = target.bytes.extracting(0..<reportLength).array()

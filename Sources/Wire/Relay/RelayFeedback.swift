@@ -9,7 +9,7 @@
 /// | 8 | newest |
 /// | 1 | ranges |
 /// | 4 + 2 | for each: the distance of its first counter below the newest, its length |
-public struct RelayReport: Hashable, Sendable {
+public struct RelayFeedback: Hashable, Sendable {
     /// Datagrams that were not received, by their counters.
     public struct Missing: Hashable, Sendable, BitwiseCopyable {
         /// The first counter.
