@@ -57,7 +57,6 @@ VALUES: dict[str, dict] = {
         "cluster": {**CLUSTER["cluster"], "store": "", "storeSecret": {"name": "store"}},
     },
 }
-WITHOUT_CLUSTER = [name for name in VALUES if "a cluster" not in name or name.startswith("everything")]
 
 
 def render(values: dict) -> subprocess.CompletedProcess:
@@ -187,7 +186,7 @@ def test_the_pod_may_drain_before_it_is_killed(name: str) -> None:
     assert probes["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
-@pytest.mark.parametrize("name", WITHOUT_CLUSTER)
+@pytest.mark.parametrize("name", VALUES)
 def test_the_chart_sets_only_settings_of_the_node(name: str, settings: set[str]) -> None:
     assert set(configuration(VALUES[name])) <= settings
     for variable in pod(VALUES[name])["containers"][0]["env"]:

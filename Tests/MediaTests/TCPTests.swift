@@ -68,7 +68,7 @@ final class TCPClient {
 }
 
 /// ICE over TCP on loopback.
-@Suite(.timeLimit(.minutes(1))) struct TCPTests {
+@Suite(.timeLimit(.minutes(10))) struct TCPTests {
     private static func check(_ node: NodePeer, _ client: ICECredentials, _ number: UInt64 = 1) -> [UInt8] {
         StreamScene.frame(checkMessage(node, client, number))
     }

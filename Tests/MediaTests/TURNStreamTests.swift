@@ -9,7 +9,7 @@ import Testing
 import Wire
 
 /// TURN over TCP and TLS on loopback.
-@Suite(.timeLimit(.minutes(1))) struct TURNStreamTests {
+@Suite(.timeLimit(.minutes(10))) struct TURNStreamTests {
     enum Transport: String, CaseIterable {
         case tcp, tls
     }

@@ -43,6 +43,11 @@ import Testing
         // These settings are valid only with another one.
         if setting == .proxyHeader { flags[.trustedProxy] = ["10.0.0.1"] }
         if setting == .urlValidity { flags[.urlKey] = ["primary:k"] }
+        if setting == .clusterName {
+            flags[.clusterStore] = ["redis://127.0.0.1"]
+            flags[.clusterLink] = ["127.0.0.1:7400"]
+            flags[.clusterSecret] = ["@secret"]
+        }
         let without = try NodeConfiguration.resolve([.commandLine(flags)], machine: Self.machine)
         flags[setting] = [value]
         let with = try NodeConfiguration.resolve([.commandLine(flags)], machine: Self.machine)
