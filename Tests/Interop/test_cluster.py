@@ -11,7 +11,9 @@ import subprocess
 import time
 from pathlib import Path
 from typing import Callable, Iterator
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from conftest import log_path
@@ -19,12 +21,14 @@ from harness.chromium import ChromiumPage
 from harness.cluster import Cluster
 from harness.load import load_command, run_load
 from harness.members import Join
-from harness.node import ENVIRONMENT, LOOPBACK, Node
+from harness.node import BINARY, ENVIRONMENT, LOOPBACK, Node, free_media_port, free_tcp_port
+from harness.offers import SDP, offer
 from harness.peers import Peer
 from harness.waiting import wait_until
 from test_data_channels import labels, messages, opened
 
 StartPeer = Callable[..., Peer]
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +179,73 @@ def test_a_user_with_a_kick_is_out_of_every_node(cluster: Cluster, join: Join, c
     member.disconnected()
     cluster.await_members(channel, 1)
     assert other.process.poll() is None
+
+
+def test_a_session_is_ended_through_any_node(cluster: Cluster, channel: str) -> None:
+    made = httpx.post(f"{cluster['a'].origin}/whip/{channel}", content=offer("sendonly"), headers=SDP)
+    assert made.status_code == 201
+    path = urlsplit(made.headers["location"]).path
+    cluster.await_members(channel, 1)
+    for method, status in (("GET", 204), ("DELETE", 200), ("DELETE", 404)):
+        assert httpx.request(method, f"{cluster['b'].origin}{path}").status_code == status, method
+    cluster.await_members(channel, 0)
+
+
+@pytest.mark.timeout(300)
+def test_a_web_application_goes_on_at_another_node(
+    own_cluster: Cluster, join: Join, open_page: Callable[..., ChromiumPage], channel: str
+) -> None:
+    cluster = own_cluster
+    watching = join("recvonly", at=cluster["c"]).connected()
+    # An application's page has a policy of its own; the node's page permits its own cluster's public addresses only.
+    page = open_page(cluster["a"].origin, bypass_csp=True)
+    page.goto(f"{cluster['a'].origin}/nagare.d.ts")
+    addresses = [cluster["a"].signaling, cluster["b"].signaling]
+    page.call(
+        "async (options) => { const { Nagare } = await import('/nagare.js');"
+        " window.channel = await Nagare.join(options); }",
+        {"url": addresses, "channel": channel, "user": "ann"},
+    )
+    cluster.await_members(channel, 2)
+    (before,) = [one["connection_id"] for one in cluster.connections("a", channel) if one["role"] != "recvonly"]
+    watching.sees(before)
+    cluster.kill("a")
+    began = time.monotonic()
+    cluster.await_members(channel, 2, at="b")
+    print(f"The application was back after {time.monotonic() - began:.1f} s.")
+    watching.await_notification("connection.destroyed", seconds=6, connection_id=before)
+    cluster.await_members(channel, 2)
+    (after,) = [one["connection_id"] for one in cluster.connections("b", channel) if one["role"] != "recvonly"]
+    assert after != before
+    watching.sees(after)
+    assert len(watching.notified("connection.destroyed", connection_id=before)) == 1
+    assert len(watching.notified("connection.created", connection_id=after)) == 1
+
+
+def test_the_command_for_a_cluster_on_this_machine_shows_its_nodes() -> None:
+    names = ("HTTP", "ADMIN", "MEDIA", "LINK", "STORE")
+    first = [*(free_media_port() for _ in range(4)), free_tcp_port()]
+    environment = {
+        **ENVIRONMENT,
+        "NAGARE_BINARY": str(BINARY),
+        **{f"NAGARE_CLUSTER_{name}_PORT": str(port) for name, port in zip(names, first)},
+    }
+    process = subprocess.Popen(
+        [REPOSITORY / "ops/cluster"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    )
+    try:
+        line = next(line for line in process.stdout if "clusterz" in line or "error" in line)
+        assert "clusterz" in line, line
+        address = line.split()[-1]
+        wait_until(
+            lambda: [one["state"] for one in httpx.get(address).json()["nodes"]] == ["ready"] * 3, "three nodes", 15
+        )
+        page = httpx.get(address, headers={"Accept": "text/html"})
+        assert "text/html" in page.headers["content-type"] and "ready" in page.text
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 130
 
 
 # The store.
