@@ -11,6 +11,7 @@ import pytest
 from harness.chromium import ChromiumPage
 from harness.members import Join
 from harness.node import Node
+from harness.page import Page
 from harness.peers import Peer
 from harness.waiting import wait_until
 from harness.webhooks import WebhookServer
@@ -45,11 +46,11 @@ PEER = """async ({ endpoint, label, sends }) => {
 }"""
 
 
-def opened(page: ChromiumPage, endpoint: str, label: str, sends: bool) -> None:
+def opened(page: Page, endpoint: str, label: str, sends: bool) -> None:
     assert page.evaluate(f"({PEER})({json.dumps({'endpoint': endpoint, 'label': label, 'sends': sends})})")
 
 
-def messages(page: ChromiumPage) -> list[str]:
+def messages(page: Page) -> list[str]:
     return page.evaluate("window.peer.messages")
 
 
@@ -216,11 +217,11 @@ def test_clients_of_other_stacks_exchange_messages(
 # Browsers.
 
 
-def test_chromium_opens_channels_over_whip_and_whep(
-    join: Join, node: Node, channel: str, open_page: OpenPage
+def test_browsers_open_channels_over_whip_and_whep(
+    join: Join, node: Node, channel: str, open_viewer: Callable[[str], Page], open_page: OpenPage
 ) -> None:
     member = join("recvonly", "data-channel-signaling", data_channels=labels(["#chat"])).connected().switched()
-    publisher, viewer = open_page(node.origin), open_page(node.origin)
+    publisher, viewer = open_viewer(node.origin), open_page(node.origin)
     for page in (publisher, viewer):
         page.goto(node.origin)
     opened(publisher, f"{node.origin}/whip/{channel}", "#chat", True)
