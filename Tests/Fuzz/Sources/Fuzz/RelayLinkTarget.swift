@@ -1,3 +1,4 @@
+import DTLS
 import Forwarding
 import MediaTypes
 import SRTP
