@@ -25,8 +25,10 @@ package struct LinkTable: Sendable {
         case up(LinkHello, ConnectionID)
         /// The node's link is lost. Everything has to be told again with the next one.
         case down(NodeID)
-        /// The node runs no more, or a later run of it was seen: its members leave.
+        /// The node said that it stops, or a later run of it was seen: its members leave.
         case dead(NodeInstance)
+        /// Nobody hears the node: its members leave, and return with the next link if it was only cut off.
+        case givenUp(NodeInstance)
         /// Ask a node whether it hears another one.
         case ask(NodeID, about: NodeInstance)
     }
@@ -65,7 +67,6 @@ package struct LinkTable: Sendable {
         var lostAt: Instant?
         /// Who was asked about it since ``lostAt``, and when.
         var askedAt: Instant?
-        var witnesses: Set<NodeID> = []
     }
 
     /// A link without any frame for so long gets a ping.
@@ -132,7 +133,8 @@ package struct LinkTable: Sendable {
             if let last = peers[node]?.last, last.incarnation != entry.instance.incarnation, peers[node]?.link == nil,
                 peers[node]?.lostAt != nil, last.isBefore(entry.instance)
             {
-                actions += giveUp(node)
+                forgetLastRun(of: node)
+                actions.append(.dead(last))
             }
             peers[node]?.attempts = 0
             actions += dialIfNeeded(node, at: now)
@@ -351,11 +353,15 @@ package struct LinkTable: Sendable {
 
     private mutating func giveUp(_ node: NodeID) -> [Action] {
         guard let last = peers[node]?.last else { return [] }
+        forgetLastRun(of: node)
+        return [.givenUp(last)]
+    }
+
+    private mutating func forgetLastRun(of node: NodeID) {
         peers[node]?.last = nil
         peers[node]?.lostAt = nil
         peers[node]?.askedAt = nil
         forgetIfUnused(node)
-        return [.dead(last)]
     }
 }
 

@@ -11,8 +11,9 @@ internal import Wire
 package protocol LinkDelegate: AnyObject, Sendable {
     func linkUp(_ node: NodeID, hello: LinkHello)
     func linkDown(_ node: NodeID)
-    /// A run of a node is gone: its members leave.
-    func linkDead(_ instance: NodeInstance)
+    /// A run of a node is gone, or nobody hears it: its members leave.
+    /// - Parameter mayReturn: whether it was perhaps only cut off.
+    func linkDead(_ instance: NodeInstance, mayReturn: Bool)
     func received(_ message: [UInt8], from node: NodeID)
     /// Answers a question of another node; `nil` when it cannot.
     func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]?
@@ -302,8 +303,12 @@ package final class NodeLinks: ChannelLinks {
                 delegate?.linkDown(node)
             case .dead(let instance):
                 shared.withLock { $0.counters.nodesDead &+= 1 }
+                logger.notice("node gone", metadata: ["node": "\(instance)"])
+                delegate?.linkDead(instance, mayReturn: false)
+            case .givenUp(let instance):
+                shared.withLock { $0.counters.nodesDead &+= 1 }
                 logger.notice("node given up", metadata: ["node": "\(instance)"])
-                delegate?.linkDead(instance)
+                delegate?.linkDead(instance, mayReturn: true)
             case .ask(let witness, let instance): askWitness(witness, about: instance)
             }
         }

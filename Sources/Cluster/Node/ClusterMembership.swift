@@ -132,7 +132,10 @@ package actor ClusterMembership {
                 attachAll()
             case .storeLost(let error):
                 logger.warning("the cluster's store is away: calls go on", metadata: ["error": "\(error)"])
-            case .storeReturned: logger.notice("the cluster's store is back")
+            case .storeReturned:
+                logger.notice("the cluster's store is back")
+                // Others may have taken this node for gone meanwhile.
+                attachAll()
             case .viewChanged:
                 onEvent(.viewChanged(membership.view))
                 save()
@@ -265,7 +268,6 @@ package actor ClusterMembership {
     /// Says goodbye to the store: the node takes no rooms, and has none.
     package func leaveStore() async {
         setState(.stopping)
-        membership.attachLater(EmptyCollection<RoomName>(), at: now)
         let rooms = Array(sessions.keys)
         sessions = [:]
         await withTaskGroup(of: Void.self) { group in

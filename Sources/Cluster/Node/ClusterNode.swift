@@ -173,6 +173,7 @@ package final class ClusterNode: Sendable {
         switch event {
         case .viewChanged(let view):
             state.withLock { $0.view = view }
+            for (node, member) in view.members where member.isAbsent { clusterRooms.absent(node) }
             links.setAddresses(view.members.values.map { ($0.instance, $0.record.linkAddress) })
         case .found(let room, let entry):
             if let channel = ChannelName(room.rawValue) { clusterRooms.found(channel, entry) }
@@ -313,11 +314,17 @@ extension ClusterNode: LinkDelegate {
 
     package func linkDown(_ node: NodeID) { clusterRooms.linkDown(node) }
 
-    package func linkDead(_ instance: NodeInstance) {
-        clusterRooms.left(instance.node)
-        let (media, onLeft) = state.withLock { ($0.mediaOfNode.removeValue(forKey: instance.node), $0.onLeft) }
+    package func linkDead(_ instance: NodeInstance, mayReturn: Bool) {
+        let node = instance.node
+        let (media, onLeft, isAbsent) = state.withLock { state in
+            (state.mediaOfNode.removeValue(forKey: node), state.onLeft, state.view[node]?.isAbsent == true)
+        }
+        if mayReturn, !isAbsent {
+            clusterRooms.gaveUp(node)
+        } else {
+            clusterRooms.left(node)
+        }
         if let media { onLeft?(media) }
-        Task { [membership] in await membership.sweep([instance.node: instance.incarnation]) }
     }
 
     package func received(_ message: [UInt8], from node: NodeID) { clusterRooms.received(message, from: node) }

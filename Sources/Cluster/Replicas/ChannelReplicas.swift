@@ -40,6 +40,8 @@ package struct ChannelReplicas: Sendable {
         var channels: Set<ChannelName> = []
         /// Since when there is no link.
         var downSince: Instant?
+        /// Its members have left because it was not heard. They return with a link to the same run.
+        var isGivenUp = false
         /// Channels that it told this node to keep in mind.
         var kept: Set<ChannelName> = []
     }
@@ -87,6 +89,7 @@ package struct ChannelReplicas: Sendable {
         channels[channel]?.nodes.allSatisfy { node in
             let neighbour = neighbours[node]
             return neighbour?.channels.contains(channel) == true || neighbour?.downSince != nil
+                || neighbour?.isGivenUp == true
         } ?? true
     }
 
@@ -129,6 +132,7 @@ package struct ChannelReplicas: Sendable {
         neighbours[node, default: Neighbour()].media = media
         neighbours[node]?.isUp = true
         neighbours[node]?.downSince = nil
+        neighbours[node]?.isGivenUp = false
         nodeOfMedia[media] = node
         for (channel, state) in channels.sorted(by: { $0.key.value < $1.key.value }) where state.nodes.contains(node) {
             actions.append(.tellAll(channel, node))
@@ -150,6 +154,17 @@ package struct ChannelReplicas: Sendable {
         nodeOfMedia[media] = nil
         return neighbour.channels.sorted { $0.value < $1.value }.map { .lost($0, media) } + [.release(node)]
     }
+
+    /// Nobody hears a node: its members leave. It may be only cut off, so its channels are shared again with the next link.
+    package mutating func gaveUp(_ node: NodeID) -> [Action] {
+        guard let media = neighbours[node]?.media, neighbours[node]?.isUp == false else { return [] }
+        neighbours[node]?.downSince = nil
+        neighbours[node]?.isGivenUp = true
+        return lost(node, media)
+    }
+
+    /// The store has not heard of a node for a while. One that was given up does not come back as this run.
+    package mutating func absent(_ node: NodeID) -> [Action] { neighbours[node]?.isGivenUp == true ? left(node) : [] }
 
     private mutating func lost(_ node: NodeID, _ media: NodeIncarnation) -> [Action] {
         nodeOfMedia[media] = nil
@@ -246,8 +261,7 @@ package struct ChannelReplicas: Sendable {
         }
         for (node, neighbour) in neighbours.sorted(by: { $0.key < $1.key }) {
             guard let since = neighbour.downSince, since + Self.lossDelay <= now else { continue }
-            neighbours[node]?.downSince = nil
-            if let media = neighbour.media { actions += lost(node, media) }
+            actions += gaveUp(node)
         }
         return actions
     }

@@ -178,6 +178,12 @@ package final class ClusterRooms: RoomCluster {
     /// The node stops, or a later run of it was seen.
     package func left(_ node: NodeID) { change { $0.left(node) } }
 
+    /// Nobody hears the node, which may be only cut off.
+    package func gaveUp(_ node: NodeID) { change { $0.gaveUp(node) } }
+
+    /// The store has not heard of the node for a while.
+    package func absent(_ node: NodeID) { change { $0.absent(node) } }
+
     /// Takes a message of a node; those of one node in their order.
     package func received(_ bytes: [UInt8], from node: NodeID) {
         guard let (message, attachment) = ChannelMessage.decode(bytes) else {

@@ -237,7 +237,7 @@ struct LinkWorld {
             case .down(let other):
                 #expect(nodes[id]!.up[other] != nil, "only a link that is up goes down")
                 nodes[id]!.up[other] = nil
-            case .dead(let instance): nodes[id]!.dead.append(instance)
+            case .dead(let instance), .givenUp(let instance): nodes[id]!.dead.append(instance)
             case .ask(let witness, let instance):
                 guard let connection = nodes[id]!.table.connection(of: witness),
                     let wire = nodes[id]!.connections[connection]

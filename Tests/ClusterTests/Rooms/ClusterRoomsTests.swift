@@ -90,6 +90,28 @@ struct ClusterRoomsTests {
         await wait { await count(at: a) == 3 }
     }
 
+    @Test func `the members of nodes that gave each other up return with the next link`() async throws {
+        let nodes = TestNodes()
+        let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
+        _ = try await join(.sendonly, at: a)
+        _ = try await join(.recvonly, at: b)
+        await wait { await count(at: a) == 2 }
+        nodes.cut(a, b)
+        a.cluster.gaveUp(b.id)
+        b.cluster.gaveUp(a.id)
+        await wait {
+            let counts = (await count(at: a), await count(at: b))
+            return counts == (1, 1)
+        }
+        // One of the two hears from the store that the other one is absent.
+        a.cluster.absent(b.id)
+        nodes.heal(a, b)
+        await wait {
+            let counts = (await count(at: a), await count(at: b))
+            return counts == (2, 2)
+        }
+    }
+
     @Test func `the members of a node that stopped leave at once`() async throws {
         let nodes = TestNodes()
         let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))

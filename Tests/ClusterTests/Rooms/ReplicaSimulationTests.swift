@@ -40,6 +40,8 @@ private struct ReplicaWorld {
     private var links: [Pair: UInt64] = [:]
     private var linkNext: UInt64 = 1
     private var cut: Set<Pair> = []
+    /// Nodes of which the store told that they are absent.
+    private var absent: Set<NodeID> = []
     /// The last arrival of each way, so that messages stay in order.
     private var arrivals: [[NodeID]: Instant] = [:]
     var generator: SeededGenerator
@@ -83,11 +85,23 @@ private struct ReplicaWorld {
         guard links.removeValue(forKey: Pair(one, other)) != nil else { return }
         nodes[one]?.replicas.linkDown(other, at: now)
         nodes[other]?.replicas.linkDown(one, at: now)
+        guard Bool.random(using: &generator) else { return }
+        perform(nodes[one]?.replicas.gaveUp(other) ?? [], of: one)
+        perform(nodes[other]?.replicas.gaveUp(one) ?? [], of: other)
+        // The store tells at most one of the two that the other one is absent, which attaches its channels again later.
+        guard Bool.random(using: &generator) else { return }
+        perform(nodes[one]?.replicas.absent(other) ?? [], of: one)
+        absent.insert(other)
     }
 
     mutating func heal(_ one: NodeID, _ other: NodeID) {
         cut.remove(Pair(one, other))
         connect(one, other)
+        for id in [one, other] where absent.remove(id) != nil {
+            for channel in nodes[id]?.versions.keys.sorted(by: { $0.value < $1.value }) ?? [] {
+                schedule(.attached(channel, id))
+            }
+        }
     }
 
     mutating func setStore(isUp: Bool) {
