@@ -10,6 +10,7 @@ struct ReplayWindow<let words: Int>: BitwiseCopyable {
 
     private static var packets: UInt64 { UInt64(words) * 64 }
 
+    @inline(__always)
     func check(_ index: UInt64) -> ReplayVerdict {
         if index > newest { return .unseen }
         if newest - index >= Self.packets { return .tooOld }
@@ -17,6 +18,7 @@ struct ReplayWindow<let words: Int>: BitwiseCopyable {
     }
 
     /// Adds an index that ``check(_:)`` found unseen.
+    @inline(__always)
     mutating func insert(_ index: UInt64) {
         if index > newest {
             if index - newest >= Self.packets {
