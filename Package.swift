@@ -85,7 +85,7 @@ let package = Package(
             name: "NagareCores",
             targets: [
                 "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "CongestionControl", "Metrics", "MediaTypes",
-                "Negotiation", "Forwarding", "TestSupport",
+                "Negotiation", "Forwarding", "JSON", "Cluster", "TestSupport",
             ]
         ),
     ],
@@ -106,6 +106,7 @@ let package = Package(
         .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
         // Without pkgConfig: hiredis.pc has a flag that SwiftPM warns of.
         .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CDatagram"),
         .target(name: "CIPSecMB"),
 
@@ -127,6 +128,7 @@ let package = Package(
         module("Media", ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
         module("Room", ["Wire", "MediaTypes", "Deflate"]),
         module("JSON"),
+        module("History", ["Wire", "MediaTypes", "Room", "JSON", "CSQLite"]),
         module(
             "Cluster",
             [
@@ -147,7 +149,7 @@ let package = Package(
         module(
             "Signaling",
             [
-                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room",
+                "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "Room", "Telemetry",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -174,6 +176,20 @@ let package = Package(
                 .embedInCode("Page/nagare/nagare-screen.js"), .embedInCode("Page/nagare/nagare-tracks.js"),
                 .embedInCode("Page/nagare/nagare-users.js"), .embedInCode("Page/nagare/nagare-call.js"),
                 .embedInCode("Page/nagare/nagare-call.d.ts"),
+                .embedInCode("Operators/Page/operators.html"), .embedInCode("Operators/Page/operators.css"),
+                .embedInCode("Operators/Page/operators.js"), .embedInCode("Operators/Page/timeline.js"),
+                .embedInCode("Operators/Page/verdict.js"),
+            ]
+        ),
+        module(
+            "Telemetry",
+            [
+                "JSON",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
         module("Impairment", ["Wire"]),
@@ -205,7 +221,8 @@ let package = Package(
             name: "nagare",
             dependencies: [
                 "Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media",
-                "JSON", "Access", "Room", "Cluster", "Signaling", "Impairment", "ImpairmentProxy", "Load",
+                "JSON", "History", "Access", "Room", "Cluster", "Signaling", "Telemetry", "Impairment",
+                "ImpairmentProxy", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -225,7 +242,7 @@ let package = Package(
         tests("TLSTests", ["TLS", "TestSupport"]),
         tests("SRTPTests", ["SRTP", "TestSupport", "Wire", "COpenSSL"]),
         tests("SCTPTests", ["SCTP", "TestSupport", "Wire"]),
-        tests("SignaturesTests", ["Signatures"]),
+        tests("SignaturesTests", ["Signatures", "TestSupport"]),
         tests("DeflateTests", ["Deflate", "TestSupport"]),
         tests("CongestionControlTests", ["CongestionControl", "TestSupport", "Wire"]),
         tests("MetricsTests", ["Metrics"]),
@@ -252,6 +269,7 @@ let package = Package(
         ),
         tests("RoomTests", ["Deflate", "Room", "RoomTestSupport", "MediaTypes", "TestSupport", "Wire"]),
         tests("JSONTests", ["JSON", "TestSupport"]),
+        tests("HistoryTests", ["History", "JSON", "MediaTypes", "Room", "Wire"]),
         // A model of the cluster's store.
         .target(
             name: "ClusterTestSupport",
@@ -265,6 +283,9 @@ let package = Package(
                 "Cluster", "ClusterTestSupport", "MediaTypes", "Room", "RoomTestSupport", "TestSupport", "Wire",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
             isOptimized: false
         ),
@@ -278,15 +299,15 @@ let package = Package(
         tests(
             "AccessTests",
             [
-                "Access", "AccessTestSupport", "JSON", "Room", "Wire",
+                "Access", "AccessTestSupport", "JSON", "Room", "TestSupport", "Wire",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
         tests(
             "SignalingTests",
             [
-                "Signaling", "Access", "AccessTestSupport", "JSON", "Room", "RoomTestSupport", "MediaTypes",
-                "Negotiation", "TestSupport", "Wire",
+                "Signaling", "Access", "AccessTestSupport", "History", "JSON", "Room", "RoomTestSupport",
+                "MediaTypes", "Metrics", "Negotiation", "TestSupport", "Telemetry", "Wire",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
@@ -304,10 +325,22 @@ let package = Package(
         tests(
             "NagareTests",
             [
-                "nagare", "Access", "EventLoop", "Forwarding", "Impairment", "ImpairmentProxy", "JSON", "Media",
-                "MediaTypes", "Metrics", "Room", "SRTP", "Signaling", "TestSupport", "Wire",
+                "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
+                "JSON", "Media", "MediaTypes", "Metrics", "Room", "SRTP", "Signaling", "TestSupport", "Telemetry",
+                "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            isOptimized: false
+        ),
+        tests(
+            "TelemetryTests",
+            [
+                "Telemetry", "JSON",
+                hummingbird("Hummingbird"),
+                hummingbird("HummingbirdTesting"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
             ],
             isOptimized: false
         ),
@@ -328,8 +361,9 @@ let package = Package(
         tests(
             "Simulation",
             [
-                "Client", "CongestionControl", "DTLS", "Forwarding", "Media", "MediaTypes", "Negotiation", "Room",
-                "RoomTestSupport", "TURN", "TestSupport", "Wire",
+                "Client", "Cluster", "ClusterTestSupport", "CongestionControl", "DTLS", "Forwarding", "Media",
+                "MediaTypes",
+                "Negotiation", "Room", "RoomTestSupport", "TURN", "TestSupport", "Wire",
             ]
         ),
         // The bounds of the congestion controller, in virtual time.
@@ -343,8 +377,16 @@ let package = Package(
 if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
         "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "CongestionControl", "Metrics", "MediaTypes",
-        "Negotiation", "Forwarding", "TestSupport", "COpenSSL", "CSRTP", "CIPSecMB",
+        "Negotiation", "Forwarding", "JSON", "Cluster", "TestSupport", "COpenSSL", "CSRTP", "CIPSecMB",
     ]
+    // Of the cluster, what the links between nodes say and decide, without their sockets.
+    if let cluster = package.targets.first(where: { $0.name == "Cluster" }) {
+        cluster.dependencies = ["Wire", "MediaTypes", "JSON"]
+        cluster.sources = [
+            "Links/LengthPrefix.swift", "Links/LinkBars.swift", "Links/LinkFrame.swift", "Links/LinkHello.swift",
+            "Links/LinkTable.swift", "Store/Identifiers.swift",
+        ]
+    }
     package.dependencies = []
     package.targets.removeAll { !cores.contains($0.name) }
     package.products.removeAll { $0.name != "NagareCores" }

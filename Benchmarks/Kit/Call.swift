@@ -17,6 +17,8 @@ package final class Call {
         package var packetsPerTurn = 8
         /// Whether the subscribers are on another loop, which the packets reach through a ring.
         package var crossesLoops = false
+        /// Whether the subscribers are on another node, which the packets reach in sealed datagrams.
+        package var crossesNodes = false
         /// Whether how much each subscriber is sent follows its feedback.
         package var isEstimating = false
         /// Whether the subscribers are behind the forwarder's own TURN server, each with a channel.
@@ -48,6 +50,7 @@ package final class Call {
     let framed = DatagramBatch(capacity: 1_024)
     private let outward = RingLink()
     private let back = RingLink()
+    private let nodes = NodePair()
     /// Virtual time, in memory whose reads need no exclusivity check.
     private let clock: UnsafeMutablePointer<Instant>
     var now: Instant {
@@ -80,7 +83,7 @@ package final class Call {
             makeForwarder(certificates.node, shape.backend, isEstimating: shape.isEstimating, seed: seed)
         }
         publisherForwarder = make(seed: 5)
-        viewerForwarder = shape.crossesLoops ? make(seed: 6) : publisherForwarder
+        viewerForwarder = shape.crossesLoops || shape.crossesNodes ? make(seed: 6) : publisherForwarder
         var environment = RemotePeer.Environment(
             node: certificates.node,
             client: certificates.client,
@@ -140,6 +143,7 @@ package final class Call {
             let relayed = try publisherForwarder.exportTrack(track, as: relay, over: Self.outwardLink, at: now)
             viewerForwarder.addMirror(relayed, as: relay, from: Self.backLink, at: now)
         }
+        if shape.crossesNodes { try nodes.connect(track, from: publisherForwarder, to: viewerForwarder, at: now) }
         for viewer in viewers {
             try viewerForwarder.connect(slot: TrackID(peer: viewer.id, mid: Session.mid), to: track, at: now)
         }
@@ -177,6 +181,11 @@ package final class Call {
             viewerForwarder.endTurn(at: now, into: batch)
             _ = back.deliver(to: publisherForwarder, from: Self.outwardLink, at: now, into: batch)
         }
+        if shape.crossesNodes {
+            nodes.deliverOutward(to: viewerForwarder, at: now, into: batch)
+            viewerForwarder.endTurn(at: now, into: batch)
+            nodes.deliverBack(to: publisherForwarder, at: now, into: batch)
+        }
     }
 
     /// The work of a loop when its timer fires: feedback to the publisher, and reports to all peers, when they are due.
@@ -185,7 +194,8 @@ package final class Call {
         if let deadline = publisherForwarder.nextDeadline, deadline <= now {
             publisherForwarder.handleTimeout(at: now, into: batch)
         }
-        guard shape.crossesLoops, let deadline = viewerForwarder.nextDeadline, deadline <= now else { return }
+        guard shape.crossesLoops || shape.crossesNodes, let deadline = viewerForwarder.nextDeadline, deadline <= now
+        else { return }
         viewerForwarder.handleTimeout(at: now, into: batch)
     }
 

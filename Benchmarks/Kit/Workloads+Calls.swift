@@ -27,6 +27,14 @@ extension Workloads {
         return try forwarding(shape, name: "other loop, fan-out \(subscribers)")
     }
 
+    /// Forwards one publisher's packets to subscribers on another node: sealed once, opened and parsed there.
+    static func crossNodeFanOut(_ subscribers: Int) throws -> Workload {
+        var shape = Call.Shape()
+        shape.subscribers = subscribers
+        shape.crossesNodes = true
+        return try forwarding(shape, name: "other node, fan-out \(subscribers)")
+    }
+
     private static func forwarding(_ shape: Call.Shape, name: String) throws -> Workload {
         let call = try Call(shape)
         try call.warmUp()
@@ -108,7 +116,8 @@ extension Workloads {
     static func timersName(_ peers: Int) -> String { "timers, \(peers) peers" }
 }
 
-/// Turns of ``Workloads/fanOut(_:_:_:)`` in C, with the ring when the call crosses loops.
+/// Turns of ``Workloads/fanOut(_:_:_:)`` in C, with the ring when the call crosses loops, and with another datagram that is
+/// sealed and opened when it crosses nodes.
 @safe
 final class FanOutFloor {
     private let shape: Call.Shape
@@ -116,6 +125,8 @@ final class FanOutFloor {
     private let fanOut: OpaquePointer
     private let unprotect: OpaquePointer
     private let ring: OpaquePointer
+    private let seal: OpaquePointer
+    private let open: OpaquePointer
     private let history: UnsafeMutableRawPointer
     private let packet: [UInt8]
     private var index: UInt64 = 1
@@ -132,6 +143,9 @@ final class FanOutFloor {
             Int32(turns * shape.packetsPerTurn)
         )
         unsafe ring = nagare_ring_make(1 << 20)
+        let cipher = SRTPProfile.aeadAES128GCM.floorProfile
+        unsafe seal = nagare_fan_out_make(cipher, engine, 1, 1_024)
+        unsafe open = nagare_unprotect_make(cipher, engine, Int32(turns * shape.packetsPerTurn))
         var maker = SyntheticPacket(ssrc: SSRC(rawValue: 1), payloadBytes: shape.payloadBytes)
         packet = maker.next()
         unsafe history = .allocate(byteCount: shape.packetsPerTurn * DatagramBatch.slotBytes, alignment: 64)
@@ -141,16 +155,24 @@ final class FanOutFloor {
         unsafe nagare_fan_out_free(fanOut)
         unsafe nagare_unprotect_free(unprotect)
         unsafe nagare_ring_free(ring)
+        unsafe nagare_fan_out_free(seal)
+        unsafe nagare_unprotect_free(open)
         unsafe history.deallocate()
     }
 
     func prepare() {
         unsafe nagare_unprotect_fill(unprotect, packet, SyntheticPacket.headerBytes, shape.payloadBytes)
+        guard shape.crossesNodes else { return }
+        unsafe nagare_unprotect_fill(open, packet, SyntheticPacket.headerBytes, shape.payloadBytes)
     }
 
     func run() {
         let authentic = unsafe nagare_unprotect_run(unprotect)
         precondition(authentic == turns * shape.packetsPerTurn, "the floor decrypts every packet")
+        if shape.crossesNodes {
+            let opened = unsafe nagare_unprotect_run(open)
+            precondition(opened == turns * shape.packetsPerTurn, "the floor opens every datagram")
+        }
         for _ in 0..<turns { turn() }
     }
 
@@ -159,6 +181,15 @@ final class FanOutFloor {
             var description = nagare_description()
             guard unsafe nagare_parse(packet, packet.count, &description) == 1 else { return }
             let kept = unsafe history + place * DatagramBatch.slotBytes
+            if shape.crossesNodes {
+                _ = unsafe nagare_fan_out_send(
+                    seal,
+                    packet,
+                    SyntheticPacket.headerBytes,
+                    shape.payloadBytes,
+                    index
+                )
+            }
             if shape.crossesLoops {
                 let size = MemoryLayout.size(ofValue: description)
                 _ = unsafe nagare_ring_push(ring, &description, size, packet, packet.count)
@@ -181,6 +212,7 @@ final class FanOutFloor {
             index &+= 1
         }
         unsafe nagare_fan_out_flush(fanOut)
+        if shape.crossesNodes { unsafe nagare_fan_out_flush(seal) }
     }
 }
 

@@ -73,6 +73,8 @@ package enum Workloads {
         return forwarding + requests + [
             Factory("other loop, fan-out 1") { try crossLoopFanOut(1) },
             Factory("other loop, fan-out 10") { try crossLoopFanOut(10) },
+            Factory("other node, fan-out 1") { try crossNodeFanOut(1) },
+            Factory("other node, fan-out 10") { try crossNodeFanOut(10) },
             Factory(timersName(100), unit: "peer and second", runs: 20, isCollected: false) { try timers(100) },
         ]
     }

@@ -12,6 +12,19 @@ public enum AuthorizedAction: Hashable, Sendable {
     case probe
 }
 
+extension AuthorizedAction {
+    /// The action and its channel, for the log.
+    var words: String {
+        switch self {
+        case .publish(let channel): "publish to \(channel)"
+        case .watch(let channel): "watch \(channel)"
+        case .observe(let channel): "read the participants of \(channel)"
+        case .control(let channel): "change a session of \(channel)"
+        case .probe: "use a session that does not exist"
+        }
+    }
+}
+
 /// The answer to ``AuthorizedAction``.
 public enum Authorization: Hashable, Sendable {
     case allowed
@@ -31,8 +44,8 @@ public enum Authorization: Hashable, Sendable {
 
 /// Authenticates clients and decides on their requests.
 public protocol Authorizer: Sendable {
-    /// Verifies the token of an HTTP request, for both ``authorize(_:_:)`` and ``admit(_:)``.
-    func verify(_ token: String) -> Credential
+    /// Verifies the token of a request, for both ``authorize(_:_:)`` and ``admit(_:)``.
+    func verify(_ token: String) async -> Credential
 
     /// Verifies the signature in the URL of an HTTP request that has no token; see ``URLSignature``.
     /// - Parameters:
@@ -54,7 +67,7 @@ public protocol Authorizer: Sendable {
 }
 
 extension Authorizer {
-    public func verify(_ token: String) -> Credential { Credential(token: token) }
+    public func verify(_ token: String) async -> Credential { Credential(token: token) }
     public func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? { nil }
     public func refresh(_ request: RefreshRequest) async -> AccessDecision {
         .denied(reason: "Permissions do not expire on this server, so there is nothing to refresh.")

@@ -2,18 +2,21 @@ public import JSON
 public import MediaTypes
 public import Room
 
-/// A simulcast layer that a receiver requests by its RID; `r0` is the lowest.
+/// A simulcast layer that a receiver requests by its RID, whatever the sender calls it; `r0` and `q` are the lowest.
 public enum RequestedRID: String, Hashable, Sendable, CaseIterable {
     /// No video.
     case none
+    /// The names that Sora gives to layers.
     case r0, r1, r2
+    /// The names that WHIP publishers often give to the same three layers: quarter, half and full size.
+    case q, h, f
 
     public var layer: LayerChoice {
         switch self {
         case .none: .nothing
-        case .r0: .level(0)
-        case .r1: .level(1)
-        case .r2: .level(2)
+        case .r0, .q: .level(0)
+        case .r1, .h: .level(1)
+        case .r2, .f: .level(2)
         }
     }
 }

@@ -18,6 +18,11 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
         case es256 = "ES256"
         /// A key pair on the curve Ed25519.
         case edDSA = "EdDSA"
+        /// An RSA key pair.
+        case rs256 = "RS256"
+
+        /// Whether the keys that verify are public, so that a ``JSONWebKeySet`` can have them.
+        public var isAsymmetric: Bool { self != .hs256 }
     }
 
     /// Why a key cannot be used.
@@ -26,7 +31,12 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
         case secretTooShort(bytes: Int)
         /// The text is not the PEM of a key of the algorithm.
         case notPEM
+        /// The modulus of an RSA key has this many bits, which is not one of ``rsaBits``.
+        case rsaKeySize(bits: Int)
     }
+
+    /// The permitted lengths of an RSA modulus in bits (RFC 7518 §3.3).
+    public static let rsaBits = SignatureKey.modulusBits
 
     /// The minimum length of a secret in bytes.
     public static let secretBytesMin = 32
@@ -48,12 +58,22 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
                 signatureKey = SignatureKey(hmacSecret: secret)
             case .es256: signatureKey = try SignatureKey(pem: text, algorithm: .ecdsaP256SHA256)
             case .edDSA: signatureKey = try SignatureKey(pem: text, algorithm: .ed25519)
+            case .rs256: signatureKey = try SignatureKey(pem: text, algorithm: .rsaPKCS1SHA256)
             }
         } catch let problem as Problem {
             throw problem
+        } catch SignatureKey.PEMError.modulusBits(let bits) {
+            throw .rsaKeySize(bits: bits)
         } catch {
             throw .notPEM
         }
+    }
+
+    /// A public key of a ``JSONWebKeySet``.
+    init(_ algorithm: Algorithm, id: String?, publicKey: SignatureKey) {
+        self.algorithm = algorithm
+        self.id = id
+        signatureKey = publicKey
     }
 
     /// Whether the key signs tokens: a secret or a private key.

@@ -13,19 +13,30 @@ import Wire
 public struct AccessKeys: Sendable {
     /// A JWT is verified with the keys of its algorithm and key id.
     public var jwt: [JWTKey]
+    /// Further keys of JWTs, at a URL; `nil` without one.
+    public var remote: RemoteKeySet?
     /// Of the apps' tokens.
     public var apps: AppKeys
     /// `nil` where URLs are not signed.
     public var urls: URLKeys?
 
-    public init(jwt: [JWTKey] = [], apps: AppKeys = AppKeys(), urls: URLKeys? = nil) {
+    public init(
+        jwt: [JWTKey] = [],
+        remote: RemoteKeySet? = nil,
+        apps: AppKeys = AppKeys(),
+        urls: URLKeys? = nil
+    ) {
         self.jwt = jwt
+        self.remote = remote
         self.apps = apps
         self.urls = urls
     }
 
     /// Whether there is no key.
-    public var isEmpty: Bool { jwt.isEmpty && apps.isEmpty && urls == nil }
+    public var isEmpty: Bool { !verifiesJWTs && apps.isEmpty && urls == nil }
+
+    /// Whether JWTs are accepted.
+    var verifiesJWTs: Bool { !jwt.isEmpty || remote != nil }
 }
 
 /// Authenticates clients by signatures: of JWTs (RFC 7519), of apps' tokens and of URLs.
@@ -67,15 +78,24 @@ public struct SignatureAuthorizer: Authorizer {
         }
     }
 
-    public func verify(_ token: String) -> Credential {
+    public func verify(_ token: String) async -> Credential {
         // Base64 has no dots, and a JWT has two.
-        guard !keys.apps.isEmpty, keys.jwt.isEmpty || !token.contains(".") else {
-            return Credential(
-                token: token,
-                claims: Result { () throws(TokenProblem) in try TokenClaims(token, keys: keys.jwt) }
-            )
+        guard keys.apps.isEmpty || (keys.verifiesJWTs && token.contains(".")) else {
+            return credential(token: token) { () throws(AppTokenError) in try AppToken(parameter: token) }
         }
-        return credential(token: token) { () throws(AppTokenError) in try AppToken(parameter: token) }
+        guard let remote = keys.remote else { return Credential(token: token, claims: claims(ofJWT: token, keys.jwt)) }
+        let (known, fetched) = remote.keysInHand
+        var claims = claims(ofJWT: token, keys.jwt + known)
+        if case .failure(let problem) = claims, problem.needsOtherKeys,
+            await remote.refreshForUnknownKey(since: fetched)
+        {
+            claims = self.claims(ofJWT: token, keys.jwt + remote.keys)
+        }
+        return Credential(token: token, claims: claims)
+    }
+
+    private func claims(ofJWT token: String, _ keys: [JWTKey]) -> Result<TokenClaims, TokenProblem> {
+        Result { () throws(TokenProblem) in try TokenClaims(token, keys: keys) }
     }
 
     public func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? {
@@ -100,7 +120,7 @@ public struct SignatureAuthorizer: Authorizer {
     public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
         guard let credential else { return unauthenticated(action) }
         do {
-            let claims = try claims(of: credential)
+            let claims = try await claims(of: credential)
             switch action {
             case .publish(let channel):
                 try claims.checkTime(now())
@@ -119,7 +139,10 @@ public struct SignatureAuthorizer: Authorizer {
             }
             return .allowed
         } catch {
-            logger.debug("token refused", metadata: ["reason": "\(error.sentence.printable)"])
+            logger.notice(
+                "token refused",
+                metadata: ["action": "\(action.words)", "reason": "\(error.sentence.printable)"]
+            )
             if let reason = error.clientReason {
                 return .refused(reason: reason, isForbidden: error.isForbidden, kind: error.kind)
             }
@@ -136,7 +159,7 @@ public struct SignatureAuthorizer: Authorizer {
         case .probe: return .allowed
         case .publish, .watch, .observe: break
         }
-        guard keys.jwt.isEmpty, keys.apps.isEmpty else { return .unauthenticated }
+        guard !keys.verifiesJWTs, keys.apps.isEmpty else { return .unauthenticated }
         return .refused(
             reason: "This server requires a signed URL: add \(URLSignature.parameter) to its query.",
             isForbidden: false
@@ -145,10 +168,10 @@ public struct SignatureAuthorizer: Authorizer {
 
     public func admit(_ request: AccessRequest) async -> AccessDecision {
         do {
-            let grants = try grants(to: request)
+            let grants = try await grants(to: request)
             return .allowed(grants)
         } catch {
-            logger.info(
+            logger.notice(
                 "newcomer refused",
                 metadata: [
                     "channel": "\(request.channel)", "participant": "\(request.participant)",
@@ -162,11 +185,11 @@ public struct SignatureAuthorizer: Authorizer {
     /// The new token has to be for the channel and user of the old one, and permit what the participant does.
     public func refresh(_ request: RefreshRequest) async -> AccessDecision {
         do throws(TokenProblem) {
-            let credential = request.credential ?? credential(inMetadata: request.metadata)
+            let credential = await credential(of: request.credential, or: request.metadata)
             guard let credential else {
                 throw TokenProblem(clientReason: "There is no new token: send it as access_token.")
             }
-            let claims = try claims(of: credential)
+            let claims = try await claims(of: credential)
             try claims.checkTime(now())
             try claims.checkChannel(request.channel)
             try claims.checkRole(AccessRole(request.role))
@@ -181,7 +204,7 @@ public struct SignatureAuthorizer: Authorizer {
             }
             return .allowed(claims.grants)
         } catch {
-            logger.info(
+            logger.notice(
                 "new token refused",
                 metadata: ["channel": "\(request.channel)", "reason": "\(error.sentence.printable)"]
             )
@@ -189,11 +212,11 @@ public struct SignatureAuthorizer: Authorizer {
         }
     }
 
-    private func grants(to request: AccessRequest) throws(TokenProblem) -> Grants {
-        guard let credential = request.credential ?? credential(inMetadata: request.metadata) else {
+    private func grants(to request: AccessRequest) async throws(TokenProblem) -> Grants {
+        guard let credential = await credential(of: request.credential, or: request.metadata) else {
             throw TokenProblem("There is no token, neither in the Authorization header nor in metadata.access_token.")
         }
-        let claims = try claims(of: credential)
+        let claims = try await claims(of: credential)
         try claims.checkTime(now())
         try claims.checkChannel(request.channel)
         try claims.checkClientID(request.clientID)
@@ -207,14 +230,17 @@ public struct SignatureAuthorizer: Authorizer {
         return claims.grants
     }
 
-    private func credential(inMetadata metadata: JSONValue?) -> Credential? {
-        if let token = metadata?["access_token"]?.string { return verify(token) }
+    /// The request's credential, or without one that of its metadata.
+    private func credential(of presented: Credential?, or metadata: JSONValue?) async -> Credential? {
+        if let presented { return presented }
+        if let token = metadata?["access_token"]?.string { return await verify(token) }
         guard !keys.apps.isEmpty, let fields = metadata?.presentedAppFields else { return nil }
         return credential(token: "") { () throws(AppTokenError) in try AppToken(fields: fields) }
     }
 
-    private func claims(of credential: Credential) throws(TokenProblem) -> TokenClaims {
-        try (credential.claims ?? verify(credential.token).claims ?? .failure(TokenProblem("The token is not a JWT.")))
-            .get()
+    private func claims(of credential: Credential) async throws(TokenProblem) -> TokenClaims {
+        if let claims = credential.claims { return try claims.get() }
+        guard let claims = await verify(credential.token).claims else { throw TokenProblem("The token is not a JWT.") }
+        return try claims.get()
     }
 }

@@ -10,6 +10,8 @@ struct TokenProblem: Error, Hashable {
     var clientReason: String?
     /// What programs are told; `nil` for no kind.
     var kind: RefusalKind?
+    /// Whether a key that is not in hand might verify the token.
+    var needsOtherKeys = false
 
     init(_ sentence: String) { self.sentence = sentence }
 
@@ -80,17 +82,12 @@ struct TokenClaims {
         else { throw TokenProblem("The token is not a JWT.") }
         // RFC 7515 §4.1.11: a token with unknown critical extensions is invalid.
         guard header["crit"] == nil else { throw TokenProblem("The token's header has \"crit\".") }
-        let algorithm = header["alg"]?.string ?? ""
-        let id = header["kid"]?.string
-        let candidates = keys.filter { key in
-            key.algorithm.rawValue == algorithm && (id == nil || key.id == nil || key.id == id)
-        }
-        guard !candidates.isEmpty else {
-            throw TokenProblem("No key is configured for the algorithm and key id of the token's header.")
-        }
+        let (candidates, isUnknown) = try Self.candidates(header, keys)
         let input = Array((parts[0] + "." + parts[1]).utf8)
         guard candidates.contains(where: { $0.verifies(signature, over: input) }) else {
-            throw TokenProblem("The token's signature is not valid.")
+            var problem = TokenProblem("The token's signature is not valid.")
+            problem.needsOtherKeys = isUnknown
+            throw problem
         }
         guard let claims = Self.object(parts[1], limits: .standard) else {
             throw TokenProblem("The token's claims are not a JSON object.")
@@ -100,6 +97,30 @@ struct TokenClaims {
         } catch {
             throw TokenProblem("A claim of the token is invalid: \(error.sentence)")
         }
+    }
+
+    /// The keys to try: those of the token's algorithm, and with a key ID only the ones with this ID or without any.
+    /// - Returns: also whether a key that is not among `keys` might be the one.
+    private static func candidates(
+        _ header: [String: JSONValue],
+        _ keys: [JWTKey]
+    ) throws(TokenProblem) -> (keys: [JWTKey], isUnknown: Bool) {
+        guard let algorithm = header["alg"]?.string.flatMap(JWTKey.Algorithm.init(rawValue:)) else {
+            let names = JWTKey.Algorithm.allCases.map(\.rawValue).joined(separator: ", ")
+            throw TokenProblem("The algorithm in the token's header (alg) is none of \(names).")
+        }
+        let id = header["kid"]?.string
+        let keys = keys.filter { $0.algorithm == algorithm }
+        let isUnknown = algorithm.isAsymmetric && (id == nil ? keys.isEmpty : !keys.contains { $0.id == id })
+        let candidates = keys.filter { id == nil || $0.id == nil || $0.id == id }
+        guard candidates.isEmpty else { return (candidates, isUnknown) }
+        var problem = TokenProblem(
+            keys.isEmpty
+                ? "There is no key for \(algorithm.rawValue), the algorithm in the token's header (alg)."
+                : "No \(algorithm.rawValue) key has the key ID of the token's header (kid), \"\((id ?? "").prefix(64))\"."
+        )
+        problem.needsOtherKeys = isUnknown
+        throw problem
     }
 
     /// - Throws: a sentence that names the first invalid claim.

@@ -42,6 +42,8 @@ package final class MediaClient {
         package fileprivate(set) var hasEnded = false
         package fileprivate(set) var verifier = StampVerifier()
         fileprivate let delays: DelayRecorder?
+        /// Whether no packet has come.
+        package var isSilent: Bool { verifier.isSilent }
 
         fileprivate init(mid: MID, kind: MediaKind, delays: DelayRecorder?) {
             self.mid = mid

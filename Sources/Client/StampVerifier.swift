@@ -44,6 +44,8 @@ package struct StampVerifier: Sendable {
     package private(set) var keyFramesDecoded = 0
     /// Packets without a stamp.
     package private(set) var unreadable = 0
+    /// Whether no packet has come, with a stamp or without.
+    package var isSilent: Bool { packets == 0 && unreadable == 0 }
     /// Changes of source, each of which restarts the counts of losses.
     package private(set) var switches = 0
     package private(set) var lastDecodedAt: Instant?

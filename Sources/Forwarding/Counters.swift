@@ -121,6 +121,10 @@ public struct ForwarderCounters: Sendable {
     public internal(set) var data = DataCounters()
     /// What peers are sent, and why not more.
     public internal(set) var sending = SendingCounters()
+    /// What peers report of it.
+    public package(set) var downlink = DownlinkCounters()
+    /// How long the set-up of peers took.
+    public package(set) var setup = SetupCounters()
     private var closed: [6 of UInt64] = .init(repeating: 0)
     private var drops: [48 of UInt64] = .init(repeating: 0)
     private var throttledKeyFrames: [3 of UInt64] = .init(repeating: 0)

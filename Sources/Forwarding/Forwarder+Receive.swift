@@ -60,11 +60,12 @@ extension Forwarder {
         do {
             let wasSelected = peer.transport.selectedPath != nil
             let change = try peer.transport.receivedSTUN(message, path: path, at: now, into: batch)
-            if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
+            if !wasSelected, peer.transport.selectedPath != nil { notePath(of: peer, at: now) }
             let proofs = peer.transport.takePathProofs()
             counters.unprovedNominations &+= UInt64(proofs.nominations)
             counters.pathChecksSent &+= UInt64(proofs.checks)
             counters.pathChecksAnswered &+= UInt64(proofs.answers)
+            if message.messageClass == .request { peer.setup.checked(at: now) }
             // An indication is not authenticated and proves nothing.
             if message.messageClass != .indication, peer.transport.isValidated(path) {
                 directory.noteCheck(over: path, of: peer, at: now)
@@ -83,7 +84,7 @@ extension Forwarder {
         let wasSelected = peer.transport.selectedPath != nil
         let change = peer.transport.receivedDTLS(datagram, path: path, &counters, at: now, into: batch)
         if peer.transport.data != nil { schedule.markDirty(peer) }
-        if !wasSelected, peer.transport.selectedPath != nil { counters.iceConnected &+= 1 }
+        if !wasSelected, peer.transport.selectedPath != nil { notePath(of: peer, at: now) }
         counters.handshakeDatagramsHeld &+= UInt64(peer.transport.takeHeldDatagrams())
         for _ in 0..<min(peer.transport.takeMalformedRecords(), 16) { counters.drop(.malformedDTLS) }
         handle(change, of: peer, at: now, into: batch)
@@ -130,6 +131,12 @@ extension Forwarder {
         }
     }
 
+    /// Counts a peer whose first pair ICE selected.
+    private func notePath(of peer: Peer, at now: Instant) {
+        counters.iceConnected &+= 1
+        if let duration = peer.setup.pathSelected(at: now) { counters.setup.note(.ice, duration) }
+    }
+
     /// Acts on what the transport reported.
     func handle(
         _ change: PeerTransport.Change?,
@@ -140,7 +147,9 @@ extension Forwarder {
         switch change {
         case .connected:
             counters.dtlsConnected &+= 1
+            if let duration = peer.setup.connected(at: now) { counters.setup.note(.dtls, duration) }
             peer.becameConnected(at: now)
+            peer.emitSetup()
             let transport = transportProtocol(of: peer) ?? .udp
             peer.noteTransport(transport, at: now)
             emit(.connected(over: transport), of: peer.id)

@@ -150,6 +150,7 @@ public final class Forwarder {
         for stream in peer.streams { streams.remove(stream) }
         turn?.ended.append(peer.id)
         counters.close(reason)
+        if peer.setup.times.dtlsConnected == nil { peer.emitSetup() }
         emit(.closed(reason), of: peer.id)
     }
 

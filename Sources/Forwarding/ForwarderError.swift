@@ -13,6 +13,8 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
     case unknownLocation(MediaLocation)
     case unknownLink(LinkID)
     case tooManyNodeLinks(limit: Int)
+    /// A track goes to as many other nodes as it may.
+    case tooManyNodes(TrackID, limit: Int)
     /// The other end cannot be sent to: its version is not ours, or no address of it can be reached from here.
     case linkFailed(MediaLocation)
     case tooManyPeers(limit: Int)
@@ -33,6 +35,8 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
         case .unknownLink(let link): "There is no link \(link.rawValue) from this loop."
         case .tooManyNodeLinks(let limit):
             "This loop has links to \(limit) loops of other nodes, which is its limit; use fewer or larger nodes."
+        case .tooManyNodes(let id, let limit):
+            "The track \(id) goes to \(limit) other nodes, which is the limit; viewers must join at one of the nodes that have it already."
         case .linkFailed(let location):
             """
             There is no media link to \(location): it must have an address of a family that this loop listens on, and run a \

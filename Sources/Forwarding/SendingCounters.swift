@@ -6,7 +6,7 @@ import Wire
 /// It holds no references, so that counting neither allocates nor retains.
 public struct SendingCounters: Sendable {
     public enum Measure: Int, Sendable, CaseIterable {
-        /// Bit/s.
+        /// Bytes/s.
         case target
         /// What arrives, as a share of the target.
         case deliveredShare
@@ -22,7 +22,7 @@ public struct SendingCounters: Sendable {
         /// The inclusive upper bounds of the buckets, ascending; one more bucket without a bound follows.
         public var bounds: [Double] {
             switch self {
-            case .target: [50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6]
+            case .target: [6_250, 12_500, 25_000, 62_500, 125e3, 250e3, 625e3, 1_250e3, 2_500e3, 6_250e3]
             case .deliveredShare: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
             case .demandShare: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.999]
             case .queueDelay, .pacerDelay: [0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1]
@@ -31,11 +31,9 @@ public struct SendingCounters: Sendable {
         }
     }
 
-    private static let boundsCount = 10
     private static let table: [[Double]] = Measure.allCases.map(\.bounds)
 
-    private var buckets: [7 of [11 of UInt64]] = .init(repeating: .init(repeating: 0))
-    private var sums: [7 of Double] = .init(repeating: 0)
+    private var measures: [7 of BucketCounts] = .init(repeating: BucketCounts())
     private var states: [6 of UInt64] = .init(repeating: 0)
     private var limits: [7 of UInt64] = .init(repeating: 0)
     /// Probe clusters sent.
@@ -46,12 +44,9 @@ public struct SendingCounters: Sendable {
     public init() {}
 
     /// The count of each bucket, not cumulative: one for each of ``Measure/bounds`` and one for larger values.
-    public func counts(of measure: Measure) -> [UInt64] {
-        let buckets = buckets[measure.rawValue]
-        return buckets.indices.map { buckets[$0] }
-    }
+    public func counts(of measure: Measure) -> [UInt64] { measures[measure.rawValue].counts }
     /// The sum of the values.
-    public func sum(of measure: Measure) -> Double { sums[measure.rawValue] }
+    public func sum(of measure: Measure) -> Double { measures[measure.rawValue].sum }
     /// Seconds that peers spent in a state, all together.
     public subscript(_ state: SendingStatistics.State) -> UInt64 { states[state.index] }
     /// Seconds that peers spent with a limit, all together.
@@ -73,18 +68,13 @@ public struct SendingCounters: Sendable {
         observe(statistics.pacerDelay.seconds, as: .pacerDelay)
         guard statistics.state != .unlimited, statistics.target > 0 else { return }
         let target = Double(statistics.target)
-        observe(target, as: .target)
+        observe(target / 8, as: .target)
         if let delivered = statistics.delivered { observe(Double(delivered) / target, as: .deliveredShare) }
         if statistics.demand > 0 { observe(min(target / Double(statistics.demand), 1), as: .demandShare) }
     }
 
     private mutating func observe(_ value: Double, as measure: Measure) {
-        guard value.isFinite else { return }
-        let bounds = Self.table[measure.rawValue]
-        var index = 0
-        while index < Self.boundsCount, value > bounds[index] { index += 1 }
-        buckets[measure.rawValue][index] &+= 1
-        sums[measure.rawValue] += value
+        measures[measure.rawValue].observe(value, bounds: Self.table[measure.rawValue])
     }
 }
 

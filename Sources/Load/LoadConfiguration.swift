@@ -1,5 +1,6 @@
 internal import Foundation
 package import Impairment
+internal import NIOSSL
 internal import SRTP
 package import Wire
 
@@ -34,6 +35,9 @@ package struct LoadConfiguration: Sendable {
     package var signalingPath = "/signaling"
     /// The server, optionally with a prefix of all paths.
     package var url = "http://127.0.0.1:8080"
+    /// Other servers of a cluster: a client whose session ends joins again there, and where `url` is, one after the other
+    /// until it is back. Over Sora's signaling only, whose WebSocket tells of the end.
+    package var rejoinURLs: [String] = []
     package var channel = "load"
     /// The number of channels, between which the publishers are divided. Several channels have a number after the name.
     package var channels = 1
@@ -63,7 +67,7 @@ package struct LoadConfiguration: Sendable {
     /// The seed of the links' random decisions.
     package var linkSeed: UInt64 = 1
     /// The length of a measured window, which starts when all clients are connected; with a ramp, the window of each
-    /// step.
+    /// step. It is longer while clients are on their way back.
     package var durationSeconds = 30.0
     /// Clients that join per second.
     package var joinRate = 20.0
@@ -72,6 +76,9 @@ package struct LoadConfiguration: Sendable {
     package var serverPID: Int?
     /// The server's Prometheus page, to measure its CPU time and memory, and for Nagare the packets that it sent.
     package var metricsURL: String?
+
+    /// The file of certificates that are trusted for URLs of https, PEM; `nil` for the system's.
+    package var certificateAuthorityPath: String?
 
     /// The SRTP profiles that the clients offer in DTLS, in order of preference.
     package var srtpProfiles: [SRTPProfile] = [.aeadAES128GCM, .aeadAES256GCM, .aes128CMHMACSHA1]
@@ -84,6 +91,13 @@ package struct LoadConfiguration: Sendable {
     package static let loopsMax = 64
 
     package init() {}
+
+    /// Of the clients' connections to URLs of https.
+    var tls: TLSConfiguration {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        if let certificateAuthorityPath { configuration.trustRoots = .file(certificateAuthorityPath) }
+        return configuration
+    }
 
     /// - Throws: ``LoadError/usage(_:)`` with the first invalid setting.
     package func validate() throws(LoadError) {
@@ -134,16 +148,28 @@ package struct LoadConfiguration: Sendable {
             loops.map { (1...Self.loopsMax).contains($0) } ?? true,
             "The clients run on 1 to \(Self.loopsMax) loops."
         )
-        try require(Self.isWeb(url), "\(url) is not a URL of the form http://HOST:PORT.")
+        for server in [url] + rejoinURLs {
+            try require(Self.isWeb(server), "\(server) is not a URL of the form http://HOST:PORT.")
+        }
+        try require(
+            rejoinURLs.isEmpty || signaling == .sora,
+            "Clients join again over Sora's signaling only: add --signaling sora, or leave out --rejoin."
+        )
         try require(
             metricsURL.map(Self.isWeb) ?? true,
             "\(metricsURL ?? "") is not a URL of the form http://HOST:PORT/metrics."
         )
+        if let path = certificateAuthorityPath {
+            try require(
+                (try? NIOSSLCertificate.fromPEMFile(path))?.isEmpty == false,
+                "\(path) of --ca has no certificates in PEM."
+            )
+        }
         // Several channels have a number behind the name.
         let nameMax = signaling == .sora ? 255 - (channels > 1 ? "-\(channels)".utf8.count : 0) : 256
         try require(
-            !channel.isEmpty && channel.utf8.count <= nameMax,
-            "The channel is a name of 1 to \(nameMax) bytes."
+            channel.utf8.count <= nameMax && ![".", ".."].contains(channel) && !channel.allSatisfy(\.isWhitespace),
+            "The channel is a name of 1 to \(nameMax) bytes, and is not blank, . or .."
         )
         try require(signaling == .whip || !signalingPath.isEmpty, "The WebSocket needs a path, such as /signaling.")
     }
@@ -187,6 +213,13 @@ extension LoadConfiguration {
     /// Whether subscribers receive through links of their own.
     var shapesViewers: Bool { viewerLink != nil || viewerUplink != nil }
     var clientCount: Int { publisherCount + joiningSubscribers }
+
+    /// How many of ``clientCount`` are connected. The members of a conference over Sora signaling watch each other on one
+    /// connection each, so the report's subscribers are no clients there.
+    func connectedClients(_ report: LoadReport) -> Int {
+        report.publishersConnected + (joiningSubscribers == 0 ? 0 : report.subscribersConnected)
+    }
+
     var loopCount: Int { max(loops ?? 1, (clientCount + LoadLoop.clientsMax - 1) / LoadLoop.clientsMax) }
 
     /// The publisher that a subscriber watches. Both numbers start at 0.

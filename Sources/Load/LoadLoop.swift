@@ -238,7 +238,7 @@ actor LoadLoop {
         }
     }
 
-    /// Ends a client that is connecting.
+    /// Ends a client.
     func abandon(_ id: PeerID) { forwarder.removePeer(id, at: EventLoop.now(), into: batch) }
 
     private static func message(for reason: PeerCloseReason) -> String {
@@ -266,6 +266,12 @@ actor LoadLoop {
         for publisher in publishers { publisher.client.setSending(false) }
     }
 
+    /// Whether a client received a packet; `nil` when it has ended.
+    func receives(_ id: PeerID) -> Bool? {
+        guard let client = clients[id], client.closeReason == nil else { return nil }
+        return client.receivers.contains { !$0.isSilent }
+    }
+
     /// How many clients the server or the network ended after they were connected, by reason.
     var ended: [PeerCloseReason: Int] { ends.values.reduce(into: [:]) { $0[$1, default: 0] += 1 } }
 
@@ -291,11 +297,7 @@ actor LoadLoop {
     var tracks: Int { clients.values.reduce(0) { $0 + $1.receivers.count { !$0.hasEnded } } }
 
     /// Negotiated tracks without a packet so far.
-    var silentTracks: Int {
-        clients.values.reduce(0) {
-            $0 + $1.receivers.count { !$0.hasEnded && $0.verifier.packets + $0.verifier.unreadable == 0 }
-        }
-    }
+    var silentTracks: Int { clients.values.reduce(0) { $0 + $1.receivers.count { !$0.hasEnded && $0.isSilent } } }
 
     /// - Parameter made: what the sources have sent in all. With it, packets after the newest that a subscriber
     ///   received count as lost.
@@ -304,7 +306,9 @@ actor LoadLoop {
         tally.takenAt = EventLoop.now()
         for client in clients.values {
             for receiver in client.receivers {
-                let source = receiver.verifier.sourceNumber.flatMap { made?[$0] }
+                // Nothing is missed after the end of a session.
+                let isOver = client.closeReason != nil
+                let source = isOver ? nil : receiver.verifier.sourceNumber.flatMap { made?[$0] }
                 switch receiver.kind {
                 case .video: tally.video.add(receiver.verifier, madeBySource: source?.videoPackets)
                 case .audio: tally.audio.add(receiver.verifier, madeBySource: source?.audioPackets)

@@ -27,6 +27,8 @@ extension LoadReport {
         for (reason, count) in disconnections.sorted(by: { $0.value > $1.value }) {
             lines.append("  left         \(count) × \(reason)")
         }
+        if let returned { lines.append("  returned     \(returned) times") }
+        if let returnMilliseconds { lines.append("               \(Self.line(returnMilliseconds))") }
         if !steps.isEmpty { lines += ["", "Steps"] + Self.rows(steps) }
         if let ramp { lines += ["", ramp.sentence] + ramp.reasons.dropFirst().map { "Also: \($0)" } }
         if let window {

@@ -163,6 +163,10 @@ package struct LoadReport: Codable, Sendable {
     package var disconnections: [String: Int] = [:]
     /// From the first request to the server until the client is connected.
     package var connectMilliseconds: Times?
+    /// The number of times that a client whose session ended was back, with `rejoinURLs` only.
+    package var returned: Int?
+    /// From the end of a session until the client receives media again, or is connected if it only publishes.
+    package var returnMilliseconds: Times?
     /// The steps of the ramp. A step that missed the goals is measured again and listed twice.
     package var steps: [Window] = []
     package var ramp: Ramp?
@@ -186,6 +190,7 @@ package struct LoadReport: Codable, Sendable {
         framesPerSecond = configuration.framesPerSecond
         hasAudio = configuration.sendsAudio
         srtpProfiles = configuration.srtpProfiles.map(\.loadName)
+        if !configuration.rejoinURLs.isEmpty { returned = 0 }
     }
 
     /// Clients that could not connect.

@@ -12,6 +12,9 @@ package actor LoadRun {
     /// How long to wait for the first packet of each subscriber: some key frame requests.
     private static let firstMediaMax = Interval.seconds(3)
 
+    /// Identifiers of a client's sessions are this far apart.
+    private static let peersPerRun: UInt64 = 1 << 32
+
     enum Role { case publisher, subscriber }
 
     let configuration: LoadConfiguration
@@ -32,6 +35,14 @@ package actor LoadRun {
     var senders: [String: Int] = [:]
     var receivers: [String: Int] = [:]
     var isEnding = false
+    /// Clients of Sora's signaling that were connected once.
+    var joined: Set<PeerID> = []
+    /// Those whose session ended before their join returned.
+    var endedEarly: Set<PeerID> = []
+    /// Clients whose session ended, on their way back.
+    var returns: [Task<Void, Never>] = []
+    var returning = 0
+    var returnTimes = DelayHistogram()
     /// The publishers' identifiers, if the server names them.
     private var participants: [Int: String] = [:]
     var connectedPublishers: Set<Int> = []
@@ -92,11 +103,6 @@ package actor LoadRun {
         }
     }
 
-    /// The members of a conference over Sora signaling watch each other on one connection each.
-    private var connectedClients: Int {
-        report.publishersConnected + (configuration.joiningSubscribers == 0 ? 0 : report.subscribersConnected)
-    }
-
     /// Checks the metrics page before clients join.
     private func checkMetrics() async throws(LoadError) {
         guard let url = configuration.metricsURL, let readMetrics else { return }
@@ -155,6 +161,7 @@ package actor LoadRun {
             for (reason, count) in await loop.ended { report.disconnections[reason.rawValue, default: 0] += count }
         }
         report.connectMilliseconds = LoadReport.Times(connectTimes)
+        report.returnMilliseconds = LoadReport.Times(returnTimes)
         await withTaskGroup { group in
             for resource in resources { group.addTask { [signaling] in await signaling.end(resource) } }
         }
@@ -203,15 +210,29 @@ package actor LoadRun {
         let media: LoadLoop.Media
     }
 
-    func prepareClient(_ role: Role, _ number: Int) async throws(LoadError) -> PendingClient {
+    /// - Parameter former: the same client before its session ended, whose socket is used again.
+    func prepareClient(
+        _ role: Role,
+        _ number: Int,
+        after former: PendingClient? = nil
+    ) async throws(LoadError) -> PendingClient {
         let index = role == .publisher ? number : configuration.publisherCount + number
         let loop = loops[index % loops.count]
-        let endpoint = try await loop.open(
-            wantsV6: !configuration.hostIsV4,
-            viewer: role == .subscriber && configuration.shapesViewers ? number : nil
-        )
+        let endpoint: LoadLoop.Endpoint
+        if let former {
+            endpoint = former.endpoint
+        } else {
+            endpoint = try await loop.open(
+                wantsV6: !configuration.hostIsV4,
+                viewer: role == .subscriber && configuration.shapesViewers ? number : nil
+            )
+        }
+        let id = PeerID(rawValue: former.map { $0.id.rawValue + Self.peersPerRun } ?? UInt64(index) + 1)
+        // A source that begins anew has another number.
+        let source =
+            former.map { $0.media.source &+ UInt32(configuration.publisherCount) } ?? firstSource &+ UInt32(number)
         var generator = SystemRandomNumberGenerator()
-        var media = LoadLoop.Media(source: firstSource &+ UInt32(number), hasAudio: configuration.sendsAudio)
+        var media = LoadLoop.Media(source: source, hasAudio: configuration.sendsAudio)
         if configuration.videoBitsPerSecond > 0 {
             var video = SyntheticVideo.Settings()
             video.bitrate = configuration.videoBitsPerSecond
@@ -219,7 +240,7 @@ package actor LoadRun {
             media.video = video
         }
         return PendingClient(
-            id: PeerID(rawValue: UInt64(index) + 1),
+            id: id,
             loop: loop,
             endpoint: endpoint,
             transport: LocalTransport(
@@ -322,6 +343,7 @@ package actor LoadRun {
         for loop in loops { await loop.beginWindow() }
         let start = await snapshot()
         try? await Task.sleep(for: .seconds(configuration.durationSeconds))
+        while returning > 0, (try? await Task.sleep(for: .milliseconds(50))) != nil {}
         let end = await snapshot()
         let settled = await Task { await settle(stopping: isLast) }.value
         var window = LoadReport.Window(
@@ -406,7 +428,7 @@ package actor LoadRun {
             onProgress(
                 LoadProgress(
                     seconds: (tally.takenAt - start).seconds,
-                    connected: connectedClients,
+                    connected: configuration.connectedClients(report),
                     clients: configuration.clientCount,
                     failed: report.failedClients,
                     packetsPerSecond: Double(second.packets) / length,

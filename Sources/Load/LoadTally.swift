@@ -37,7 +37,7 @@ struct MediaTally: Sendable {
         lost += max(missing - verifier.withheld, 0)
         withheld += verifier.withheld
         longestGap = max(longestGap, verifier.longestGap)
-        if verifier.packets + verifier.unreadable == 0 { silentTracks += 1 }
+        if verifier.isSilent { silentTracks += 1 }
     }
 
     /// The counts that add up over loops and subtract over time.

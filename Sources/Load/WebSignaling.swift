@@ -24,6 +24,7 @@ package final class WebSignaling: LoadSignaling {
         // An unreachable server is reported after one attempt.
         settings.connectionPool.retryConnectionEstablishment = false
         settings.httpVersion = .http1Only
+        settings.tlsConfiguration = configuration.tls
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
     }
 

@@ -5,6 +5,9 @@ import Wire
 
 /// The loop among the loops of other nodes.
 extension MediaLoop {
+    /// A node that did not answer so often is asked again later.
+    private static let renewalFailuresMax = 3
+
     /// Sets who is asked for tracks of other nodes. Without it ``connect(slot:to:preference:)`` fails for them.
     public func setRemoteOrigins(_ origins: (any RemoteOrigins)?) { remoteOrigins = origins }
 
@@ -27,6 +30,107 @@ extension MediaLoop {
     /// played its tracks play nothing from now on.
     public func remoteNodeLeft(_ node: NodeIncarnation) {
         forwarder.removeNodeLinks(to: node, at: EventLoop.now())
+    }
+
+    /// Asks again for tracks of other nodes that do not come any more: because the other node took this one for gone, or
+    /// because the loop that sends a track does not know the mirror here. To be called about once a second; a call during
+    /// another one does nothing.
+    public func renewRemoteTracks() async {
+        guard !isRenewing, remoteOrigins != nil else { return }
+        releaseGateways()
+        isRenewing = true
+        defer { isRenewing = false }
+        let lost = forwarder.mirrorsToRenew(at: EventLoop.now())
+        var failures: [MediaLocation: Int] = [:]
+        for mirror in lost where failures[mirror.origin, default: 0] < Self.renewalFailuresMax {
+            if await !renew(mirror) { failures[mirror.origin, default: 0] += 1 }
+        }
+        for origin in Set(lost.map(\.origin)) where failures[origin] == nil { forwarder.mirrorsRenewed(from: origin) }
+        for mirror in forwarder.endedMirrors() where failures[mirror.origin, default: 0] < Self.renewalFailuresMax {
+            if await !renew(mirror) {
+                failures[mirror.origin, default: 0] += 1
+                forwarder.mirrorNotAnswered(mirror, at: EventLoop.now())
+            }
+        }
+    }
+
+    /// Asks for a mirror's track again.
+    /// - Returns: whether it comes, or is not played any more.
+    private func renew(_ mirror: LostMirror) async -> Bool {
+        guard forwarder.mirror(of: mirror.track) == mirror.relay else { return true }
+        do {
+            if mirror.isBehindLoop {
+                try await replace(mirror)
+            } else {
+                _ = try await askRemote(mirror.origin, for: mirror.track, as: mirror.relay)
+            }
+        } catch {
+            return false
+        }
+        forwarder.mirrorAnswered(mirror)
+        return true
+    }
+
+    /// Asks for a track that came over another loop of this node, which may have become this loop's task.
+    private func replace(_ mirror: LostMirror) async throws {
+        let relay = try forwarder.makeRelayID()
+        do {
+            let (relayed, link) = try await askGateway(mirror.origin, for: mirror.track, as: relay)
+            try beginCall()
+            forwarder.replaceMirror(mirror, by: relayed, as: relay, from: link, at: EventLoop.now())
+        } catch {
+            forwarder.discardRelayID(relay)
+            throw error
+        }
+    }
+
+    /// Lets a track of another node be sent to a mirror of this loop: by the loop of this node that receives it, or else by
+    /// its origin, and then this loop is the one that the others ask.
+    func askGateway(
+        _ origin: MediaLocation,
+        for track: TrackID,
+        as relay: RelayID
+    ) async throws -> (RelayedTrack, LinkID) {
+        var ended: MediaLocation?
+        // Each further turn means that one more loop's mirror ended just now.
+        for _ in loops.indices {
+            let gateway = gateways.gateway(of: track, orElse: location, insteadOf: ended)
+            guard gateway != location, let loop = loops[gateway], let link = linkIDs[gateway] else { break }
+            if let relayed = try await loop.exportMirror(of: track, as: relay, to: location) { return (relayed, link) }
+            try beginCall()
+            ended = gateway
+        }
+        gatewayTracks.insert(track)
+        return try await askRemote(origin, for: track, as: relay)
+    }
+
+    /// Lets a mirror's track go on to another loop of this node.
+    /// - Returns: `nil` when there is no mirror here.
+    /// - Throws: why the track did not come, if it was awaited here; `EventLoopError.stopped` after a shutdown.
+    private func exportMirror(
+        of track: TrackID,
+        as relay: RelayID,
+        to location: MediaLocation
+    ) async throws -> RelayedTrack? {
+        try beginCall()
+        if forwarder.mirror(of: track) == nil, arriving[track] != nil {
+            do {
+                try await arrival(of: track)
+            } catch let error as ForwarderError where error.isOfLoop {
+                return nil
+            }
+            try beginCall()
+        }
+        guard forwarder.mirror(of: track) != nil else { return nil }
+        return try export(track, as: relay, to: location)
+    }
+
+    /// Other loops need not ask this one any more for tracks that it receives no longer.
+    private func releaseGateways() {
+        for track in gatewayTracks where forwarder.mirror(of: track) == nil && arriving[track] == nil {
+            gatewayTracks.remove(track)
+            gateways.release(track, by: location)
+        }
     }
 
     /// Asks a loop of another node to send a track to a mirror of this loop.
@@ -63,8 +167,25 @@ extension MediaLoops {
         return try await loop.export(request)
     }
 
+    /// Asks other nodes again for tracks of all loops (``MediaLoop/renewRemoteTracks()``).
+    public func renewRemoteTracks() async {
+        await withTaskGroup(of: Void.self) { group in
+            for loop in loops { group.addTask { await loop.renewRemoteTracks() } }
+        }
+    }
+
     /// One run of a node is gone (``MediaLoop/remoteNodeLeft(_:)``).
     public func remoteNodeLeft(_ node: NodeIncarnation) async {
         for loop in loops { await loop.remoteNodeLeft(node) }
+    }
+}
+
+extension ForwarderError {
+    /// Whether another loop of the node may succeed where one failed.
+    fileprivate var isOfLoop: Bool {
+        switch self {
+        case .tooManyNodeLinks, .tooManyMirrors, .linkFailed: true
+        default: false
+        }
     }
 }

@@ -12,8 +12,9 @@ extension MediaLoop {
     private static let relayRecordsPerVisitMax = 64
 
     /// Makes the other loops known; once, before there are peers.
-    func link(to neighbours: [LoopNeighbour], of loops: [MediaLoop]) {
+    func link(to neighbours: [LoopNeighbour], of loops: [MediaLoop], sharing gateways: TrackGateways) {
         precondition(links.isEmpty, "a loop is linked once")
+        self.gateways = gateways
         self.loops = Dictionary(uniqueKeysWithValues: loops.map { ($0.location, $0) })
         for neighbour in neighbours {
             let link = LoopLink(to: neighbour, cause: turnCause)
@@ -88,6 +89,9 @@ extension MediaLoop {
         case loop(MediaLoop)
         /// A loop of another node.
         case remote(MediaLocation)
+
+        /// The loop of another node.
+        var remote: MediaLocation? { if case .remote(let location) = self { location } else { nil } }
     }
 
     /// Connects a slot to the mirror of a track, which is made first unless it is here.
@@ -105,10 +109,11 @@ extension MediaLoop {
                 return
             }
             guard arriving[track] != nil else { break }
-            await withCheckedContinuation { arriving[track]?.append($0) }
+            try await arrival(of: track)
         }
         arriving[track] = []
-        defer { for waiting in arriving.removeValue(forKey: track) ?? [] { waiting.resume() } }
+        var failure: (any Error)?
+        defer { for waiting in arriving.removeValue(forKey: track) ?? [] { waiting.resume(returning: failure) } }
         let relay = try forwarder.makeRelayID()
         let relayed: RelayedTrack
         let link: LinkID
@@ -117,10 +122,12 @@ extension MediaLoop {
             try beginCall()
         } catch {
             forwarder.discardRelayID(relay)
+            // Others need not ask in vain too, unless only this call was given up.
+            if !(error is CancellationError) { failure = error }
             throw error
         }
         let now = EventLoop.now()
-        forwarder.addMirror(relayed, as: relay, from: link, at: now)
+        forwarder.addMirror(relayed, as: relay, from: link, publishedAt: source.remote, at: now)
         do {
             try forwarder.connect(slot: slot, to: track, preference: preference, at: now)
         } catch {
@@ -128,6 +135,12 @@ extension MediaLoop {
             forwarder.removeUnusedMirror(of: track)
             throw error
         }
+    }
+
+    /// Waits until the call that makes a track's mirror has ended.
+    /// - Throws: why the track did not come.
+    func arrival(of track: TrackID) async throws {
+        if let failure = await withCheckedContinuation({ arriving[track]?.append($0) }) { throw failure }
     }
 
     /// Lets a track be sent to a mirror of this loop.
@@ -140,12 +153,12 @@ extension MediaLoop {
         case .loop(let origin):
             guard let link = linkIDs[origin.location] else { throw ForwarderError.unknownLocation(origin.location) }
             return (try await origin.export(track, as: relay, to: location), link)
-        case .remote(let origin): return try await askRemote(origin, for: track, as: relay)
+        case .remote(let origin): return try await askGateway(origin, for: track, as: relay)
         }
     }
 
-    /// Starts to send a track of a peer of this loop to another loop.
-    private func export(_ track: TrackID, as relay: RelayID, to location: MediaLocation) throws -> RelayedTrack {
+    /// Starts to send a track of a peer of this loop, or the mirror of another node's track, to another loop.
+    func export(_ track: TrackID, as relay: RelayID, to location: MediaLocation) throws -> RelayedTrack {
         try beginCall()
         guard let link = linkIDs[location] else { throw ForwarderError.unknownLocation(location) }
         return try forwarder.exportTrack(track, as: relay, over: link, at: EventLoop.now())

@@ -65,10 +65,17 @@ public actor MediaLoop: MediaPlane {
     /// The source whose records are taken next.
     var relayNext = 0
     var relayedRecords: UInt64 = 0
-    /// Tracks of other loops whose mirrors are being made here, with the calls that wait for that.
-    var arriving: [TrackID: [CheckedContinuation<Void, Never>]] = [:]
+    /// Tracks of other loops whose mirrors are being made here, with the calls that wait for that. They are told why a track
+    /// did not come.
+    var arriving: [TrackID: [CheckedContinuation<(any Error)?, Never>]] = [:]
+    /// Shared by the node's loops.
+    var gateways = TrackGateways()
+    /// Tracks of other nodes that this loop is the gateway of.
+    var gatewayTracks: Set<TrackID> = []
     /// Asks loops of other nodes for their tracks; `nil` for a node by itself.
     var remoteOrigins: (any RemoteOrigins)?
+    /// Other nodes are being asked again for their tracks.
+    var isRenewing = false
     /// The loop's sockets as they were opened, the port of each included.
     public private(set) var sockets: [SocketDescription] = []
 

@@ -4,7 +4,8 @@ import Forwarding
 /// The media loops of one node, and the way of a track from one of them to another.
 ///
 /// Each loop has a ring to each other one. A track that a slot of another loop plays is sent there once, however many
-/// slots play it; key frame requests come back the same way. The rings are for media only: which track goes where is
+/// slots play it; key frame requests come back the same way. A track of another node comes to one loop and goes on to the
+/// others in the same manner. The rings are for media only: which track goes where is
 /// arranged by calls between the loops (``MediaLoop/connect(slot:to:preference:)``).
 public struct MediaLoops: Sendable {
     /// In the order in which they were given; at most 65,536.
@@ -16,6 +17,7 @@ public struct MediaLoops: Sendable {
         precondition(loops.count <= Int(UInt16.max) + 1, "a loop's index is a 16-bit number")
         precondition(Set(loops.map(\.location)).count == loops.count, "each loop has a location of its own")
         self.loops = loops
+        let gateways = TrackGateways()
         let rings = loops.map { _ in loops.map { _ in RelayRing<TimedRelayRecord>() } }
         for (index, loop) in loops.enumerated() {
             let neighbours = loops.indices.filter { $0 != index }.map { other in
@@ -27,7 +29,7 @@ public struct MediaLoops: Sendable {
                     incoming: rings[other][index]
                 )
             }
-            await loop.link(to: neighbours, of: loops)
+            await loop.link(to: neighbours, of: loops, sharing: gateways)
         }
     }
 

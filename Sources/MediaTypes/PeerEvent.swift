@@ -31,6 +31,9 @@ public enum PeerEvent: Sendable, Equatable {
     /// The quality of the network to the peer has another level in a direction. It starts as unknown, gets worse at most
     /// every two seconds, and better at most every three.
     case qualityChanged(LinkQuality)
+    /// The set-up of the peer's media has come further. It is told at most six times: with `connected`, with the first packets
+    /// and frames of each direction, and with `closed` of a peer that never was connected.
+    case setupAdvanced(PeerSetup)
     /// Something happened to the peer's data channels. The ``DataCredit`` of the peer bounds how many of these wait.
     case data(DataEvent)
 }
@@ -39,7 +42,7 @@ public enum PeerEvent: Sendable, Equatable {
 extension PeerEvent {
     /// What an event is about. The latest event on a subject makes those before it obsolete.
     private enum Subject: Hashable {
-        case connection, transport, network, quality
+        case connection, transport, network, quality, setup
         case track(MID)
         case format(slot: MID)
         case speech(MID)
@@ -59,20 +62,25 @@ extension PeerEvent {
         case .transportChanged: .transport
         case .networkChanged: .network
         case .qualityChanged: .quality
+        case .setupAdvanced: .setup
         case .data: nil
         }
     }
 
     /// Adds the event to the earlier ones of its peer, so that what waits is bounded by the peer's tracks and slots: one
-    /// event on each subject, two on speech, and only `closed` of a peer that closed. Events of data channels are all kept,
+    /// event on each subject, two on speech, and only its set-up and `closed` of a peer that closed. Events of data channels are all kept,
     /// because the peer's credit bounds them.
     package func merge(into waiting: inout [PeerEvent]) {
         if case .closed? = waiting.last { return }
         var merged = self
         switch self {
-        case .closed: waiting.removeAll()
-        case .connected:
+        case .closed: waiting.removeAll { $0.subject != .setup }
+        case .setupAdvanced:
+            waiting.removeAll { $0.subject == .setup }
             waiting.insert(self, at: 0)
+            return
+        case .connected:
+            waiting.insert(self, at: waiting.first?.subject == .setup ? 1 : 0)
             return
         case .data: break
         // The reader still learns that somebody spoke.

@@ -109,4 +109,24 @@ extension DurationHistogram {
             ]
         )
     }
+
+    /// An empty histogram for the phases of a set-up: bounds from 10 ms to 10 s in steps of 1-2-5.
+    public static var setupTimes: Self {
+        Self(
+            boundsNanoseconds: [
+                10_000_000, 20_000_000, 50_000_000, 100_000_000, 200_000_000, 500_000_000, 1_000_000_000, 2_000_000_000,
+                5_000_000_000, 10_000_000_000,
+            ]
+        )
+    }
+
+    /// An empty histogram for requests to other servers: bounds from 5 ms to 30 s.
+    public static var requestTimes: Self {
+        Self(
+            boundsNanoseconds: [
+                5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000, 250_000_000, 500_000_000, 1_000_000_000,
+                2_500_000_000, 5_000_000_000, 10_000_000_000, 30_000_000_000,
+            ]
+        )
+    }
 }

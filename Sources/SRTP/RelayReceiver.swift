@@ -13,7 +13,7 @@ public enum RelayOpenError: Error, Hashable, Sendable {
 /// Opens the datagrams of one direction of a link between nodes. It follows the sender's phases: the present one, the one
 /// before for what comes late, and the next one, whose first authentic datagram makes it the present one.
 @safe
-public final class RelayReceiver {
+public struct RelayReceiver: ~Copyable {
     /// Counters below the newest that are told apart.
     public static let windowDatagrams: UInt64 = 4_096
 
@@ -52,7 +52,7 @@ public final class RelayReceiver {
     ///   - header: as it was read from the datagram.
     /// - Returns: where the contents are.
     @inline(__always)
-    public func open(
+    public mutating func open(
         _ datagram: inout MutableRawSpan,
         length: Int,
         header: RelayEnvelope.Header
@@ -83,7 +83,7 @@ public final class RelayReceiver {
         return nil
     }
 
-    private func advance() {
+    private mutating func advance() {
         guard let key = next else { return }
         previous?.destroy()
         previous = current

@@ -6,7 +6,7 @@ public import Wire
 /// begins after ``phaseLife`` or ``phaseDatagramsMax`` datagrams, as soon as the receiver got a datagram of the present
 /// one, because it follows one step at a time.
 @safe
-public final class RelaySender {
+public struct RelaySender: ~Copyable {
     /// Datagrams of one phase after which the next one begins.
     public static let phaseDatagramsMax: UInt64 = 1 << 32
     /// The age of a phase at which the next one begins.
@@ -57,7 +57,7 @@ public final class RelaySender {
     ///   and the receiver confirmed none.
     @unsafe
     @inline(__always)
-    public func seal(
+    public mutating func seal(
         _ datagram: UnsafeMutableRawPointer,
         _ kind: RelayEnvelope.Kind,
         link: UInt16,
@@ -79,7 +79,7 @@ public final class RelaySender {
     }
 
     /// The receiver got the datagram with the counter `newest`, as it says; begins the next phase when that is due.
-    public func confirm(_ newest: UInt64, at now: Instant) {
+    public mutating func confirm(_ newest: UInt64, at now: Instant) {
         guard newest >= phaseFirst, newest <= counter,
             now - phaseBegan >= Self.phaseLife || counter - phaseFirst >= datagramsMax, key.phase < .max,
             let next = unsafe schedule.makeKey(phase: key.phase + 1, .sealing, engine.multiBuffer)

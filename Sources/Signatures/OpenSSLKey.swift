@@ -28,6 +28,26 @@ final class OpenSSLKey: @unchecked Sendable {
         unsafe self.key = key
     }
 
+    /// A public key as SubjectPublicKeyInfo (RFC 5280 §4.1.2.7) in DER, and nothing behind it; `nil` for anything else.
+    init?(publicKeyInfo der: [UInt8]) {
+        ERR_clear_error()
+        defer { ERR_clear_error() }
+        let read = unsafe der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+            var position = buffer.baseAddress
+            guard let key = unsafe d2i_PUBKEY(nil, &position, buffer.count) else { return nil }
+            guard unsafe position == buffer.baseAddress.map({ unsafe $0 + buffer.count }) else {
+                unsafe EVP_PKEY_free(key)
+                return nil
+            }
+            return unsafe key
+        }
+        guard let key = unsafe read else { return nil }
+        unsafe self.key = key
+    }
+
+    /// The length of the modulus or of the curve's order, in bits.
+    var bits: Int { Int(unsafe EVP_PKEY_get_bits(key)) }
+
     /// Without a callback OpenSSL asks for the password of an encrypted key on the terminal.
     private static let noPassword:
         @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
@@ -42,6 +62,7 @@ final class OpenSSLKey: @unchecked Sendable {
         switch algorithm {
         case .hmacSHA256: return false
         case .ed25519: return unsafe EVP_PKEY_is_a(key, "ED25519") == 1
+        case .rsaPKCS1SHA256: return unsafe EVP_PKEY_is_a(key, "RSA") == 1
         case .ecdsaP256SHA256:
             guard unsafe EVP_PKEY_is_a(key, "EC") == 1 else { return false }
             var name = [CChar](repeating: 0, count: 64)

@@ -12,14 +12,8 @@ public struct SignatureKey: Sendable {
         case ecdsaP256SHA256
         /// EdDSA on the curve Ed25519 (RFC 8032). Signatures are 64 bytes.
         case ed25519
-
-        /// The length of every signature in bytes.
-        public var signatureBytes: Int {
-            switch self {
-            case .hmacSHA256: 32
-            case .ecdsaP256SHA256, .ed25519: 64
-            }
-        }
+        /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 §8.2). Signatures are as long as the modulus.
+        case rsaPKCS1SHA256
     }
 
     /// Why no key could be read from a PEM text.
@@ -30,15 +24,22 @@ public struct SignatureKey: Sendable {
         case unreadable
         /// The key has another type or curve than the algorithm requires.
         case wrongKeyType
-        /// The public key is not a point on the curve, or the private key does not match it.
+        /// The public key is not valid, such as a point that is not on the curve, or the private key does not match it.
         case inconsistent
+        /// The modulus of the RSA key is outside of ``SignatureKey/modulusBits``.
+        case modulusBits(Int)
     }
 
-    /// The longest PEM text in bytes. The keys of these algorithms have under 300 bytes; the rest is for comments
-    /// around them.
+    /// The longest PEM text in bytes. The longest key of these algorithms, a private RSA key, has under 7,000 bytes; the rest
+    /// is for comments around it.
     public static let pemBytesMax = 65_536
+    /// The permitted lengths of an RSA modulus. RFC 7518 §3.3 requires the least; above the most, a verification takes
+    /// milliseconds.
+    public static let modulusBits = 2_048...8_192
 
     public let algorithm: Algorithm
+    /// The length of every signature in bytes.
+    public let signatureBytes: Int
     /// Whether the key can sign: a secret or a private key.
     public let canSign: Bool
     private let material: Material
@@ -51,11 +52,12 @@ public struct SignatureKey: Sendable {
     /// A secret for HMAC with SHA-256. RFC 7518 §3.2 requires at least 32 bytes, which the caller checks.
     public init(hmacSecret: [UInt8]) {
         algorithm = .hmacSHA256
+        signatureBytes = HMACSHA256.codeBytes
         canSign = true
         material = .secret(hmacSecret)
     }
 
-    /// Reads a private key (PKCS #8 or SEC 1) or a public key (SubjectPublicKeyInfo).
+    /// Reads a private key (PKCS #8, PKCS #1 or SEC 1) or a public key (SubjectPublicKeyInfo).
     /// - Parameter algorithm: any but HMAC, whose secrets have no PEM form.
     /// - Throws: ``PEMError``.
     public init(pem: String, algorithm: Algorithm) throws(PEMError) {
@@ -64,8 +66,19 @@ public struct SignatureKey: Sendable {
         guard bytes.count <= Self.pemBytesMax else { throw .tooLong }
         let isPrivate = pem.contains("PRIVATE KEY-----")
         guard let key = OpenSSLKey(pem: bytes, isPrivate: isPrivate) else { throw .unreadable }
-        guard key.isUsable(for: algorithm) else { throw .wrongKeyType }
+        try self.init(key, algorithm: algorithm, isPrivate: isPrivate)
         guard key.isConsistent(isPrivate: isPrivate) else { throw .inconsistent }
+    }
+
+    /// A key of the right type. Its consistency is not checked.
+    init(_ key: OpenSSLKey, algorithm: Algorithm, isPrivate: Bool) throws(PEMError) {
+        guard key.isUsable(for: algorithm) else { throw .wrongKeyType }
+        if algorithm == .rsaPKCS1SHA256 {
+            guard Self.modulusBits.contains(key.bits) else { throw .modulusBits(key.bits) }
+            signatureBytes = (key.bits + 7) / 8
+        } else {
+            signatureBytes = 64
+        }
         self.algorithm = algorithm
         canSign = isPrivate
         material = .asymmetric(key)
@@ -85,7 +98,7 @@ public struct SignatureKey: Sendable {
     /// Whether `signature` is a signature over `message` by this key or its private key. HMACs are compared in constant
     /// time.
     public func verifies(_ signature: [UInt8], over message: [UInt8]) -> Bool {
-        guard signature.count == algorithm.signatureBytes else { return false }
+        guard signature.count == signatureBytes else { return false }
         switch material {
         case .secret(let secret):
             guard let code = HMACSHA256.code(message, secret: secret) else { return false }
@@ -102,9 +115,11 @@ public struct SignatureKey: Sendable {
 }
 
 enum HMACSHA256 {
+    static let codeBytes = 32
+
     /// `nil` only when OpenSSL is out of memory.
     static func code(_ message: [UInt8], secret: [UInt8]) -> [UInt8]? {
-        var code = [UInt8](repeating: 0, count: SignatureKey.Algorithm.hmacSHA256.signatureBytes)
+        var code = [UInt8](repeating: 0, count: codeBytes)
         var length: UInt32 = 0
         let result = unsafe HMAC(
             EVP_sha256(),

@@ -1,7 +1,7 @@
 /// A length of time in nanoseconds; negative when it points back.
 ///
 /// The standard library's `Duration` counts attoseconds in 128 bits, which the per-packet path has no use for.
-public struct Interval: Hashable, Comparable, Sendable, BitwiseCopyable, CustomStringConvertible {
+public struct Interval: Hashable, Comparable, Sendable, Codable, BitwiseCopyable, CustomStringConvertible {
     public var nanoseconds: Int64
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 

@@ -46,6 +46,15 @@ struct LoadCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The WebSocket path of --signaling sora.", valueName: "path"))
     var signalingPath = "/signaling"
 
+    @Option(
+        help: ArgumentHelp(
+            "Let a client whose session ends join again at this server of the cluster, and measure its return; may be "
+                + "repeated; with --signaling sora only.",
+            valueName: "url"
+        )
+    )
+    var rejoin: [String] = []
+
     @Option(help: ArgumentHelp("The channel to publish to and to watch.", valueName: "name"))
     var channel = "load"
 
@@ -195,6 +204,15 @@ struct LoadCommand: AsyncParsableCommand {
     var metricsURL: String?
 
     @Option(
+        name: .customLong("ca"),
+        help: ArgumentHelp(
+            "Trust the certificates in this file for URLs of https, PEM. (default: the system's)",
+            valueName: "file"
+        )
+    )
+    var authority: String?
+
+    @Option(
         help: ArgumentHelp(
             "Write the report as JSON, schema nagare-load/1; - for standard output, without the table.",
             valueName: "file"
@@ -210,6 +228,7 @@ struct LoadCommand: AsyncParsableCommand {
         get throws {
             var configuration = LoadConfiguration()
             configuration.url = url
+            configuration.rejoinURLs = rejoin
             configuration.signaling = signaling.signaling
             configuration.signalingPath = signalingPath
             configuration.channel = channel
@@ -232,6 +251,7 @@ struct LoadCommand: AsyncParsableCommand {
             configuration.token = token
             configuration.serverPID = serverPID
             configuration.metricsURL = metricsURL
+            configuration.certificateAuthorityPath = authority
             configuration.loops = loops
             configuration.srtpBackend = srtpBackend
             if !srtpProfile.isEmpty { configuration.srtpProfiles = srtpProfile.map(\.profile) }

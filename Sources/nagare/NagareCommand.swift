@@ -13,7 +13,7 @@ struct NagareCommand: AsyncParsableCommand {
             LimitsCommand.self, ChannelsCommand.self, MembersCommand.self, KickCommand.self, BanCommand.self,
             UnbanCommand.self, BlockCommand.self, UnblockCommand.self, RoleCommand.self, MuteCommand.self,
             SubscriptionsCommand.self, SubscribeCommand.self, TerminateCommand.self, RelayCommand.self,
-            DrainCommand.self, UndrainCommand.self,
+            DrainCommand.self, UndrainCommand.self, ReloadCommand.self,
         ]
     )
 
@@ -37,12 +37,12 @@ struct NagareCommand: AsyncParsableCommand {
         }
     }
 
-    /// Makes `--flag=-1` of `--flag -1`, which the library reads as a flag without a value. The setting itself then says
-    /// which numbers it accepts.
+    /// Makes `--flag=-1` of `--flag -1`, and `--flag=-5m` of `--flag -5m`, which the library reads as a flag without a value.
+    /// The option itself then says which numbers or times it accepts.
     static func joiningNegativeNumbers(_ arguments: [String]) -> [String] {
         var joined: [String] = []
         for argument in arguments {
-            let isNegative = argument.hasPrefix("-") && Double(argument) != nil
+            let isNegative = argument.hasPrefix("-") && (Double(argument) != nil || isNegativeAmount(argument))
             if isNegative, let flag = joined.last, flag.hasPrefix("--"), !flag.contains("="), flag.count > 2 {
                 joined[joined.count - 1] = "\(flag)=\(argument)"
             } else {
@@ -50,6 +50,12 @@ struct NagareCommand: AsyncParsableCommand {
             }
         }
         return joined
+    }
+
+    /// Whether it is a minus sign, a digit, and what else numbers, times and rates have: `-5m`, `-1.5M`, `-300ms`.
+    private static func isNegativeAmount(_ argument: String) -> Bool {
+        let amount = argument.dropFirst()
+        return amount.first?.isNumber == true && amount.allSatisfy { $0.isLetter || $0.isNumber || $0 == "." }
     }
 
     private static func fail(_ sentence: String, status: Int32) -> Never {

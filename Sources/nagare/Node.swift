@@ -4,6 +4,7 @@ import DTLS
 import EventLoop
 import Foundation
 import Glibc
+import History
 import Logging
 import Media
 import MediaTypes
@@ -23,52 +24,76 @@ struct Node {
     /// `nil` for a node on its own.
     private var cluster: ClusterNode?
     private let logger: Logger
+    private let threshold: LogThreshold
+    private let settings: LoadedSettings
+    private let source: SettingSource
 
     /// Sets up the process's logging, so there can be one node a process.
-    init(_ configuration: NodeConfiguration) {
-        self.configuration = configuration
+    /// - Parameter source: where a reload reads the settings again.
+    init(_ settings: LoadedSettings, rereading source: SettingSource) {
+        configuration = settings.configuration
+        self.settings = settings
+        self.source = source
         var generator = SystemRandomNumberGenerator()
         incarnation = NodeIncarnation(using: &generator)
-        let level = configuration.logLevel
+        let threshold = LogThreshold(configuration.logLevel)
+        self.threshold = threshold
         let format = configuration.logFormat
-        LoggingSystem.bootstrap { NodeLogHandler(label: $0, level: level, format: format) }
+        LoggingSystem.bootstrap { label in
+            // Hummingbird's log lines repeat ours.
+            let floor: Logger.Level = label == Self.httpLabel ? .notice : .trace
+            return NodeLogHandler(label: label, threshold: threshold, floor: floor, format: format)
+        }
         logger = Logger(label: "nagare")
     }
+
+    private static let httpLabel = "nagare.http"
 
     /// Starts the node, runs it until a signal, and shuts it down.
     /// - Throws: when the node cannot start, such as for a port that is taken. Nothing is left running then.
     func run() async throws(StartupError) {
         let signals = await Signals(configuration, logger: logger)
         try Preflight.check(configuration)
-        let certificate = try NodeCertificate(configuration)
-        let keys = try keys()
-        let adminToken = try configuration.adminToken?.token()
+        let certificates = try NodeCertificates(configuration)
+        let access = try NodeAccess(configuration, logger: logger)
         let security = try configuration.cluster?.security()
         FileDescriptorLimit.raise()
         var node = self
         node.cluster = try await ClusterService.join(configuration.cluster, security: security, logger: logger)
         if let cluster = node.cluster { node.incarnation = cluster.media }
-        try await node.run(signals, certificate, keys, adminToken)
+        try await node.run(signals, certificates, access)
     }
 
     private func run(
         _ signals: Signals,
-        _ certificate: NodeCertificate?,
-        _ keys: AccessKeys,
-        _ adminToken: Token?
+        _ certificates: NodeCertificates,
+        _ access: NodeAccess
     ) async throws(StartupError) {
         let relay = PeerEventRelay()
-        let loops = try await startLoops(relay, certificate?.turn)
+        let loops = try await startLoops(relay, certificates.turn)
         for warning in configuration.warnings { logger.warning("\(warning)") }
         let group = ShutdownTarget()
-        let reload = Reload(certificate, loops: loops.loops, logger: logger)
+        let reload: Reload
+        do throws(StartupError) {
+            reload = try Reload(
+                settings,
+                source: source,
+                certificates: certificates,
+                loops: loops.loops,
+                threshold: threshold,
+                logger: logger
+            )
+        } catch {
+            await loops.shutdown()
+            throw error
+        }
         let watch = Task {
             await signals.watch(group, reload: { _ = try? await reload.perform() })
         }
         // The grace period and the second signal also cover the loops' shutdown.
         defer { watch.cancel() }
         do throws(StartupError) {
-            try await serve(loops, relay, group, keys, adminToken, certificate?.https, reload)
+            try await serve(loops, relay, group, access, certificates, reload)
         } catch {
             await loops.shutdown()
             throw error
@@ -172,25 +197,24 @@ struct Node {
         _ loops: MediaLoops,
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
-        _ keys: AccessKeys,
-        _ adminToken: Token?,
-        _ certificate: HTTPSCertificate?,
+        _ access: NodeAccess,
+        _ certificates: NodeCertificates,
         _ reload: Reload
     ) async throws(StartupError) {
         let operations: Operations
         do throws(ServerStartError) {
             operations = try Operations(
                 configuration,
-                keys: keys,
-                adminToken: adminToken,
-                certificate: certificate,
+                access: access,
+                certificates: certificates,
+                relayCluster: cluster.map(ClusterRelay.init),
                 logger: logger
             ) { () async throws(ReloadFailure) in try await reload.perform() }
         } catch {
             throw .system(error.sentence)
         }
         do throws(StartupError) {
-            try await serve(loops, relay, shutdown, operations)
+            try await serve(loops, relay, shutdown, operations, reload)
         } catch {
             await operations.shutdown()
             throw error
@@ -202,7 +226,8 @@ struct Node {
         _ loops: MediaLoops,
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
-        _ operations: Operations
+        _ operations: Operations,
+        _ reload: Reload
     ) async throws(StartupError) {
         let controlLoops: ControlLoops
         do throws(EventLoopError) {
@@ -211,7 +236,7 @@ struct Node {
             throw .system(error.sentence)
         }
         do throws(StartupError) {
-            try await serve(loops, controlLoops, relay, shutdown, operations)
+            try await serve(loops, controlLoops, relay, shutdown, operations, reload)
         } catch {
             await controlLoops.stop()
             throw error
@@ -224,7 +249,8 @@ struct Node {
         _ controlLoops: ControlLoops,
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
-        _ operations: Operations
+        _ operations: Operations,
+        _ reload: Reload
     ) async throws(StartupError) {
         let log = logNotices(to: logger)
         await logCandidates(loops)
@@ -239,12 +265,13 @@ struct Node {
             operations.take(notice)
         }
         if let cluster { await loops.setRemoteOrigins(ClusterMedia(cluster: cluster)) }
-        operations.webhooks?.connect(to: rooms)
+        operations.webhooks.connect(to: rooms)
+        await reload.connect(to: Reload.Parts(operations: operations, rooms: rooms))
         relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
         let drain = NodeDrain(
             rooms: rooms,
-            relayRooms: operations.relayRooms,
+            relayCalls: operations.relayCalls,
             logger: logger,
             hasStarted: { status.hasStarted }
         )
@@ -289,20 +316,21 @@ struct Node {
             )
             FileHandle.standardOutput.write(Data("Nagare \(BuildInformation.version) is ready: open \(url)\n".utf8))
         }
-        // Hummingbird's log lines repeat ours.
-        var quiet = Logger(label: "nagare.http")
-        quiet.logLevel = max(configuration.logLevel, .notice)
+        let quiet = Logger(label: Self.httpLabel)
         let signaling = cluster.flatMap { cluster in
             configuration.cluster.map { ClusterSignaling(cluster: cluster, rooms: rooms, settings: $0) }
         }
         let scrape: @Sendable () async -> NodeSnapshot = {
             await snapshot(loops, rooms, status, drain, operations)
         }
+        let api = operations.api(rooms, drain: drain, cluster: signaling) { await scrape().mediaTotals }
         let admin = AdminServer(
             host: configuration.admin.ip.description,
             port: Int(configuration.admin.port),
-            api: operations.api(rooms, drain: drain, cluster: signaling) { await scrape().mediaTotals },
-            token: operations.adminToken?.secret,
+            certificate: operations.certificates.admin,
+            api: api,
+            token: operations.access.access.adminToken?.secret,
+            readToken: operations.access.access.adminReadToken?.secret,
             hostNames: configuration.adminHostNames,
             origins: configuration.adminOrigins,
             logger: quiet,
@@ -320,7 +348,7 @@ struct Node {
             configuration: SignalingConfiguration(
                 host: configuration.http.ip.description,
                 port: Int(configuration.http.port),
-                certificate: operations.certificate,
+                certificate: operations.certificates.https,
                 sharedTURN: sharedTURN(loops),
                 limits: configuration.limits.http,
                 webSocketLimits: configuration.limits.webSocket,
@@ -332,10 +360,11 @@ struct Node {
             authorizer: operations.authorizer,
             cluster: signaling,
             mediaLoops: loops.loops.count,
-            relayRooms: operations.relayRooms,
+            relayCalls: operations.relayCalls,
             webhookClient: operations.client,
             clientStatistics: operations.clientStatistics,
             signalingStatistics: operations.statistics,
+            traces: operations.traces?.joins,
             logger: quiet,
             signalingLogger: logger,
             onRunning: { port in
@@ -345,25 +374,33 @@ struct Node {
         // Services shut down in reverse order: the public listener first, the admin listener with its probes last.
         var services: [any Service] = [admin, watch]
         if let signaling {
+            ClusterRecords.connect(rooms, operations.subscriptions, to: signaling.cluster.records, logger: logger)
             services.append(
                 ClusterService(
                     cluster: signaling.cluster,
                     rooms: rooms,
                     settings: signaling.settings,
                     state: { NodeRecord.State(drain.state) },
+                    onTick: { await loops.renewRemoteTracks() },
                     onLeft: { run in Task { await loops.remoteNodeLeft(run) } },
+                    relay: RelayObserver(operations.relayCalls),
                     answer: { request, run in
                         switch request.kind {
-                        case .export: await ClusterMedia.answer(request.body, from: run, loops)
+                        case .export: await ClusterMedia.answer(request.body, from: run, loops, logger: logger)
                         case .forward: await ClusterSignaling.answer(request.body, server)
-                        case .holders, .hears, .unknown: nil
+                        case .connections: await api.answer(connections: request.body)
+                        case .relayRoom: operations.relayCalls.answer(request.body)
+                        case .holders, .hears, .records, .unknown: nil
                         }
                     }
                 )
             )
         }
-        services.append(operations.subscriptions)
-        if let webhooks = operations.webhooks { services.append(webhooks) }
+        services += [operations.subscriptions, operations.webhooks] as [any Service]
+        if let traces = operations.traces { services.append(traces) }
+        if let history = operations.history {
+            services.append(HistorySampler(history: history, rooms: rooms, clients: operations.clientStatistics))
+        }
         services += [RoomsService(rooms), LoadSampler(rooms: rooms, drain: drain), server] as [any Service]
         var groupConfiguration = ServiceGroupConfiguration(
             services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
@@ -372,23 +409,6 @@ struct Node {
         // Leaves time to notify the peers within the grace period, however slow a request is.
         groupConfiguration.maximumGracefulShutdownDuration = .milliseconds(configuration.graceSeconds * 700)
         return ServiceGroup(configuration: groupConfiguration)
-    }
-
-    /// Reads the keys that verify tokens and URLs.
-    private func keys() throws(StartupError) -> AccessKeys {
-        var keys = AccessKeys()
-        for source in configuration.jwtKeys { keys.jwt.append(try source.key()) }
-        var apps: [AppKey] = []
-        for source in configuration.apps {
-            let app = try source.key()
-            if app.isShort {
-                logger.warning("The key of app \(app.appID) has fewer than \(AppKey.keyBytesRecommended) characters.")
-            }
-            apps.append(app)
-        }
-        keys.apps = AppKeys(apps)
-        keys.urls = try configuration.urlKeys.keys()
-        return keys
     }
 
     /// Whether a load balancer should send new clients. It should while existing sessions accept new members, even if no new
@@ -415,8 +435,16 @@ struct Node {
         snapshot.rooms = await rooms.counts
         snapshot.admissions = await rooms.admissions
         snapshot.droppedMessages = await rooms.droppedMessages
+        if configuration.metricsChannels > 0 {
+            snapshot.channels = await rooms.busiestChannels(configuration.metricsChannels)
+        }
         snapshot.signaling = operations.snapshot
+        snapshot.history = operations.history?.counts
+        snapshot.traces = operations.traces?.counts
         snapshot.process = ProcessMetrics.current()
+        snapshot.certificateExpiresAt["http"] = operations.certificates.https?.facts.expiresAt
+        snapshot.certificateExpiresAt["admin"] = operations.certificates.admin?.facts.expiresAt
+        snapshot.keySet = operations.keySetCounts
         snapshot.cluster = cluster.map(ClusterMetrics.init)
         return snapshot
     }

@@ -1,79 +1,158 @@
 import Access
+import EventLoop
 import Foundation
+import History
 import Logging
 import Room
 import Signaling
 
 /// The operator's side of the node: authentication, webhooks, statistics and the admin API.
 struct Operations: Sendable {
-    let authorizer: any Authorizer
-    /// `nil` without webhooks.
-    let client: WebhookClient?
-    let webhooks: Webhooks?
+    let authorizer: ReplaceableAuthorizer
+    let client: WebhookClient
+    let webhooks: Webhooks
     /// Of the operators' API. It has a client of its own, without the credentials of the webhooks' servers.
     let subscriptions: EventSubscriptions
     private let subscriptionClient: WebhookClient
+    /// Fetches the keys of tokens at a URL.
+    private let keySetClient: KeySetClient
     let counters = WebhookCounters()
     let statistics = SignalingStatistics()
     let clientStatistics = ClientStatistics()
-    /// The rooms of the 1:1 relay.
-    let relayRooms: AyameRooms
-    /// The Bearer token of the admin listener's APIs, if set.
-    let adminToken: Token?
-    /// Of the HTTPS listener; `nil` without one.
-    let certificate: HTTPSCertificate?
+    /// The connections of the last hours; `nil` where they are not kept.
+    let history: ConnectionHistory?
+    /// `nil` without a collector.
+    let traces: Traces?
+    /// The registrations of the 1:1 relay.
+    let relayCalls: AyameCalls
+    let access: AccessInForce
+    /// Of the listeners.
+    let certificates: NodeCertificates
     private let reload: ReloadAction
     private let node: NodeIdentity
-    private let keys: AccessKeys
+    private let limits: WebhookLimits
+    private let logger: Logger
 
     /// - Parameters:
-    ///   - keys: the keys that verify and sign tokens and URLs.
-    ///   - adminToken: the Bearer token of the admin listener's APIs, if set.
-    ///   - certificate: of the HTTPS listener; `nil` without one.
+    ///   - certificates: of the listeners.
+    ///   - relayCluster: the other nodes; `nil` outside of a cluster.
     ///   - reload: reads the node's files again.
-    /// - Throws: when the certificates for webhooks are unusable.
+    /// - Throws: when the certificates for webhooks or the folder of the history are unusable.
     init(
         _ configuration: NodeConfiguration,
-        keys: AccessKeys,
-        adminToken: Token?,
-        certificate: HTTPSCertificate?,
+        access: NodeAccess,
+        certificates: NodeCertificates,
+        relayCluster: (any RelayCluster)?,
         logger: Logger,
         reload: @escaping ReloadAction
     ) throws(ServerStartError) {
-        self.certificate = certificate
+        self.certificates = certificates
         self.reload = reload
         node = configuration.sora.identity
-        self.keys = keys
-        self.adminToken = adminToken
-        var settings = configuration.webhooks.configuration
-        settings.limits = configuration.limits.webhooks
-        client = settings.isUsed || configuration.webhooks.isUsedByAyame ? try WebhookClient(settings) : nil
-        webhooks = client.map { [node, counters] client in
-            Webhooks(settings, client: client, node: node, counters: counters, logger: logger)
+        // All that can fail comes before the first HTTP client, which would have to be shut down.
+        let keySetAuthorities = try TrustedAuthorities(
+            path: configuration.keySetAuthorityPath,
+            for: "the keys of tokens"
+        )
+        let webhookAuthorities = try TrustedAuthorities(
+            path: configuration.webhooks.certificateAuthorityPath,
+            for: "webhooks"
+        )
+        history = try Self.history(configuration, logger: logger)
+        traces = configuration.traces.map { [node] in Traces($0, node: node, logger: logger) }
+        self.logger = logger
+        keySetClient = KeySetClient(trusting: keySetAuthorities)
+        var access = access
+        access.keys.remote = configuration.keySet?.url.map { [keySetClient] in
+            keySetClient.keySet(at: $0, logger: logger)
         }
-        var subscribed = WebhookConfiguration()
-        subscribed.timeout = settings.timeout
-        subscribed.certificateAuthorityPath = settings.certificateAuthorityPath
-        subscriptionClient = try WebhookClient(subscribed)
+        self.access = AccessInForce(access)
+        limits = configuration.limits.webhooks
+        var settings = configuration.webhooks.configuration
+        settings.limits = limits
+        settings.signer = access.webhookSigner
+        client = WebhookClient(settings, trusting: webhookAuthorities)
+        webhooks = Webhooks(settings, client: client, node: node, counters: counters, logger: logger)
+        subscriptionClient = WebhookClient(settings.forSubscriptions, trusting: webhookAuthorities)
         subscriptions = EventSubscriptions(client: subscriptionClient, counters: counters, logger: logger)
-        relayRooms = AyameRooms { [webhooks, subscriptions] report in
-            webhooks?.take(report)
+        let rooms = AyameRooms { [webhooks, subscriptions] report in
+            webhooks.take(report)
             subscriptions.take(report)
         }
-        let asked = client.flatMap { [node, counters] client in
-            WebhookAuthorizer(settings, client: client, node: node, counters: counters, logger: logger)
+        relayCalls = AyameCalls(rooms, cluster: relayCluster)
+        authorizer = ReplaceableAuthorizer(OpenAuthorizer())
+        authorizer.replace(with: makeAuthorizer(configuration, access.keys))
+        if let remote = access.keys.remote { Task { await remote.start() } }
+    }
+
+    /// What decides on clients with these settings.
+    private func makeAuthorizer(_ configuration: NodeConfiguration, _ keys: AccessKeys) -> any Authorizer {
+        var settings = configuration.webhooks.configuration
+        settings.limits = limits
+        if let asked = WebhookAuthorizer(settings, client: client, node: node, counters: counters, logger: logger) {
+            return asked
         }
-        if let asked {
-            authorizer = asked
-        } else if !keys.isEmpty {
-            authorizer = SignatureAuthorizer(keys: keys, logger: logger)
-        } else if let token = configuration.token {
-            guard let known = StaticTokenAuthorizer(token: token.secret) else {
-                preconditionFailure("a token's characters are checked when the configuration is read")
+        if !keys.isEmpty { return SignatureAuthorizer(keys: keys, logger: logger) }
+        guard let token = configuration.token else { return OpenAuthorizer() }
+        guard let known = StaticTokenAuthorizer(token: token.secret) else {
+            preconditionFailure("a token's characters are checked when the configuration is read")
+        }
+        return known
+    }
+
+    /// Puts other tokens, keys and webhooks in force. Who is admitted already stays.
+    func change(to configuration: NodeConfiguration, _ access: NodeAccess) {
+        var settings = configuration.webhooks.configuration
+        settings.signer = access.webhookSigner
+        client.change(settings)
+        subscriptionClient.change(settings.forSubscriptions)
+        webhooks.setURLs(event: settings.eventURL, session: settings.sessionURL)
+        let previous = self.access.access.keys.remote
+        self.access.access = access
+        authorizer.replace(with: makeAuthorizer(configuration, access.keys))
+        guard previous !== access.keys.remote else { return }
+        Task {
+            await previous?.stop()
+            await access.keys.remote?.start()
+        }
+    }
+
+    /// Adds the keys at the URL of the settings, and fetches them.
+    /// - Parameter current: the settings in force.
+    /// - Throws: when the URL is another one than now and its keys cannot be fetched.
+    func addKeySet(
+        to access: inout NodeAccess,
+        of configuration: NodeConfiguration,
+        _ current: NodeConfiguration
+    ) async throws(StartupError) {
+        guard let source = configuration.keySet, let url = source.url else { return }
+        if let remote = self.access.access.keys.remote, current.keySet == source {
+            await remote.refresh()
+            access.keys.remote = remote
+            return
+        }
+        let remote = keySetClient.keySet(at: url, logger: logger)
+        if let failure = await remote.refresh() {
+            throw .system("The keys of \(source.origin) cannot be fetched from \(remote.url). \(failure.sentence)")
+        }
+        access.keys.remote = remote
+    }
+
+    private static func history(
+        _ configuration: NodeConfiguration,
+        logger: Logger
+    ) throws(ServerStartError) -> ConnectionHistory? {
+        guard configuration.historyHours > 0 else { return nil }
+        do {
+            return try ConnectionHistory(
+                node: configuration.sora.identity.name,
+                directory: configuration.stateDirectory,
+                age: .seconds(configuration.historyHours * 3_600)
+            ) { reason in
+                logger.error("the history of connections is not written", metadata: ["reason": "\(reason)"])
             }
-            authorizer = known
-        } else {
-            authorizer = OpenAuthorizer()
+        } catch {
+            throw ServerStartError(sentence: error.sentence)
         }
     }
 
@@ -82,9 +161,11 @@ struct Operations: Sendable {
         switch notice {
         case .report(let report):
             statistics.take(report)
-            webhooks?.take(report)
+            traces?.joins.take(report)
+            let media = history?.take(report, at: EventLoop.now())
+            webhooks.take(report, media: media)
             subscriptions.take(report)
-        case .ended(let participant, _): clientStatistics.forget(participant)
+        case .ended(let participant, _, _): clientStatistics.forget(participant)
         default: break
         }
     }
@@ -102,21 +183,28 @@ struct Operations: Sendable {
             clientStatistics: clientStatistics,
             webhooks: counters,
             node: node,
-            keys: keys,
+            keys: access.access.keys,
             subscriptions: subscriptions,
-            relayRooms: relayRooms,
+            relayCalls: relayCalls,
             reload: reload,
             drain: drain,
             cluster: cluster,
+            history: history,
             media: media
         )
     }
 
     /// Closes the connections to the operator's servers. Call it once, at the end.
     func shutdown() async {
-        await client?.shutdown()
+        await history?.flush()
+        await access.access.keys.remote?.stop()
+        await keySetClient.shutdown()
+        await client.shutdown()
         await subscriptionClient.shutdown()
     }
+
+    /// The metrics of the keys at a URL; `nil` without one.
+    var keySetCounts: RemoteKeySet.Counts? { access.access.keys.remote?.counts }
 
     /// The metrics of signaling and webhooks.
     var snapshot: SignalingSnapshot {

@@ -5,8 +5,9 @@ import Wire
 enum Preflight {
     static func check(_ configuration: NodeConfiguration) throws(StartupError) {
         let paths = [
-            configuration.tls?.certificatePath, configuration.tls?.keyPath,
-            configuration.webhooks.certificateAuthorityPath,
+            configuration.tls?.certificatePath, configuration.tls?.keyPath, configuration.adminTLS?.certificatePath,
+            configuration.adminTLS?.keyPath,
+            configuration.webhooks.certificateAuthorityPath, configuration.keySetAuthorityPath,
         ]
         for path in paths.compactMap(\.self) {
             _ = try SmallFile.contents(path)

@@ -1,24 +1,57 @@
 import Foundation
 import Logging
 import Media
+import Room
 import Signaling
 
-/// Reads the node's files again while it runs. So far these are the certificate and its key.
+/// Reads the node's settings and their files again while it runs, and puts the reloadable ones in force.
 ///
-/// A reload puts everything in force or, when a file is unusable, nothing.
+/// A reload puts everything in force or, when a setting or a file is unusable, nothing.
 actor Reload {
-    private let certificate: NodeCertificate?
+    /// What a reload changes.
+    struct Parts: Sendable {
+        let operations: Operations
+        let rooms: Rooms
+    }
+
+    private let source: SettingSource
+    private let certificates: NodeCertificates
     private let loops: [MediaLoop]
+    private let threshold: LogThreshold
     private let logger: Logger
+    /// As they are in force.
+    private var configuration: NodeConfiguration
+    private var snapshot: SettingSnapshot
+    /// `nil` until the node serves.
+    private var parts: Parts?
     /// The reload that began last.
     private var last: Task<Result<ReloadReport, ReloadFailure>, Never>?
 
-    /// - Parameter loops: the TURN servers over TLS.
-    init(_ certificate: NodeCertificate?, loops: [MediaLoop], logger: Logger) {
-        self.certificate = certificate
+    /// - Parameters:
+    ///   - settings: those that the node started with.
+    ///   - source: where they are read again.
+    ///   - loops: the TURN servers over TLS.
+    ///   - threshold: of the log.
+    /// - Throws: when a file of the settings cannot be read.
+    init(
+        _ settings: LoadedSettings,
+        source: SettingSource,
+        certificates: NodeCertificates,
+        loops: [MediaLoop],
+        threshold: LogThreshold,
+        logger: Logger
+    ) throws(StartupError) {
+        configuration = settings.configuration
+        snapshot = try SettingSnapshot(settings.reader)
+        self.source = source
+        self.certificates = certificates
         self.loops = loops
+        self.threshold = threshold
         self.logger = logger
     }
+
+    /// Sets what reloads change. Before that they are refused.
+    func connect(to parts: Parts) { self.parts = parts }
 
     /// Reloads and logs the result. Reloads take place one after the other, so that what was read last is in force.
     @discardableResult
@@ -26,30 +59,94 @@ actor Reload {
         let previous = last
         let task = Task { () -> Result<ReloadReport, ReloadFailure> in
             _ = await previous?.value
-            return await renew()
+            return await reload()
         }
         last = task
         return try await task.value.get()
     }
 
-    private func renew() async -> Result<ReloadReport, ReloadFailure> {
-        guard let certificate else {
-            logger.info("nothing to reload: the node has no certificate")
-            return .success(ReloadReport())
-        }
+    private func reload() async -> Result<ReloadReport, ReloadFailure> {
+        let report: ReloadReport
         do throws(StartupError) {
-            if let renewed = try certificate.renew() {
-                for loop in loops { await loop.renewTURNCertificate(renewed) }
-            }
+            report = try await renew()
         } catch {
             let sentence =
-                "\(error.sentence) The certificate in use stays: correct the files and reload again, with SIGHUP or POST /v1/reload."
+                "\(error.sentence) Nothing has changed: correct that and reload again, with SIGHUP, nagare reload or "
+                + "POST /v1/reload."
             logger.error("\(sentence)")
             return .failure(ReloadFailure(sentence: sentence))
         }
-        let facts = certificate.https.facts
-        let expiry = Date(timeIntervalSince1970: Double(facts.expiresAt)).formatted(.iso8601)
-        logger.info("reloaded the certificate", metadata: ["serial": "\(facts.serial)", "expires": "\(expiry)"])
-        return .success(ReloadReport(certificate: facts))
+        logger.notice(
+            "reloaded the settings",
+            metadata: [
+                "changed": "\(report.changed.joined(separator: " "))",
+                "needs_restart": "\(report.needsRestart.joined(separator: " "))",
+            ]
+        )
+        for (listener, facts) in [("http", report.certificate), ("admin", report.adminCertificate)] {
+            guard let facts else { continue }
+            let expiry = Date(timeIntervalSince1970: Double(facts.expiresAt)).formatted(.iso8601)
+            logger.info(
+                "reloaded the certificate",
+                metadata: ["listener": "\(listener)", "serial": "\(facts.serial)", "expires": "\(expiry)"]
+            )
+        }
+        return .success(report)
+    }
+
+    private func renew() async throws(StartupError) -> ReloadReport {
+        guard let parts else { throw .system("The node has not started yet, so it reads its settings anyway.") }
+        let settings = try source.read()
+        let fresh = settings.configuration
+        var access = try NodeAccess(fresh, logger: logger)
+        try await parts.operations.addKeySet(to: &access, of: fresh, configuration)
+        let read = try SettingSnapshot(settings.reader)
+        // The last step that can fail. It changes nothing then.
+        if let renewed = try certificates.renew(fresh) {
+            for loop in loops { await loop.renewTURNCertificate(renewed) }
+        }
+        parts.operations.change(to: fresh, access)
+        parts.rooms.setLimits(fresh.limits.rooms)
+        threshold.level = fresh.logLevel
+        for warning in fresh.warnings where !configuration.warnings.contains(warning) { logger.warning("\(warning)") }
+        return note(fresh, read)
+    }
+
+    /// Notes what is in force now.
+    private func note(_ fresh: NodeConfiguration, _ read: SettingSnapshot) -> ReloadReport {
+        var report = ReloadReport(
+            certificate: certificates.https?.facts,
+            adminCertificate: certificates.admin?.facts
+        )
+        for setting in read.changes(since: snapshot) {
+            guard isReloadable(setting, fresh) else {
+                report.needsRestart.append(setting.rawValue)
+                continue
+            }
+            snapshot.take(setting, from: read)
+            guard setting != .limit else { continue }
+            report.changed.append(setting.rawValue)
+        }
+        for limit in Limit.all {
+            let value = limit.value(fresh.limits)
+            guard value != limit.value(configuration.limits) else { continue }
+            var changed = configuration.limits
+            changed.rooms = fresh.limits.rooms
+            let name = "\(Setting.limit.rawValue) \(limit.name)"
+            if limit.value(changed) == value { report.changed.append(name) } else { report.needsRestart.append(name) }
+        }
+        configuration.keySet = fresh.keySet
+        configuration.limits.rooms = fresh.limits.rooms
+        configuration.warnings = fresh.warnings
+        return report
+    }
+
+    /// A node without HTTPS cannot begin it, nor the other way round.
+    private func isReloadable(_ setting: Setting, _ fresh: NodeConfiguration) -> Bool {
+        switch setting {
+        case .tlsCertificate, .tlsKey: certificates.https != nil && fresh.tls != nil
+        case .adminTLSCertificate, .adminTLSKey: certificates.admin != nil && fresh.adminTLS != nil
+        default: setting.isReloadable
+        }
     }
 }

@@ -53,23 +53,38 @@ struct ServeCommand: AsyncParsableCommand {
         environment: [String: String],
         machine: Machine
     ) throws(StartupError) -> NodeConfiguration {
-        var layers = [ConfigurationLayer.commandLine(flags), .environment(environment)]
+        try source(environment: environment, machine: machine).read().configuration
+    }
+
+    private func source(environment: [String: String], machine: Machine) -> SettingSource {
         let variable = environment[Setting.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
-        if let path = config ?? variable {
-            layers.append(try .file(path: path, contents: try SmallFile.contents(path)))
-        }
-        return try NodeConfiguration.resolve(
+        return SettingSource(flags: flags, environment: environment, path: config ?? variable, machine: machine)
+    }
+
+    func run() async throws {
+        let source = source(environment: ProcessInfo.processInfo.environment, machine: .current)
+        try await Node(try source.read(), rereading: source).run()
+    }
+}
+
+/// Where the settings of a node come from. The file is read at each ``read()``.
+struct SettingSource: Sendable {
+    let flags: [Setting: [String]]
+    let environment: [String: String]
+    /// Of the configuration file; `nil` without one.
+    let path: String?
+    /// As it was when the node started.
+    let machine: Machine
+
+    /// - Throws: the first invalid setting.
+    func read() throws(StartupError) -> LoadedSettings {
+        var layers = [ConfigurationLayer.commandLine(flags), .environment(environment)]
+        if let path { layers.append(try .file(path: path, contents: try SmallFile.contents(path))) }
+        let configuration = try NodeConfiguration.resolve(
             layers,
             machine: machine,
             unknownVariables: NodeConfiguration.unknownVariables(environment)
         )
-    }
-
-    func run() async throws {
-        let configuration = try nodeConfiguration(
-            environment: ProcessInfo.processInfo.environment,
-            machine: .current
-        )
-        try await Node(configuration).run()
+        return LoadedSettings(configuration: configuration, reader: SettingReader(layers: layers))
     }
 }

@@ -33,8 +33,8 @@ struct TokenCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             """
-            The time until the token or URL expires: a number with s, m, h or d, or for a JWT never. (default: 1h; for a \
-            URL its validity from now)
+            The time until the token or URL expires: a number with s, m, h or d, or for a JWT never. Without it a token \
+            is valid for 1h, and a URL for the validity of the node.
             """,
             valueName: "time"
         )
@@ -56,7 +56,12 @@ struct TokenCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The ID of the signing key. (default: the first key that can sign)", valueName: "id"))
     var keyId: String?
 
-    @Option(help: ArgumentHelp("A key: hs256:@FILE, es256:@FILE or eddsa:@FILE. May be repeated.", valueName: "key"))
+    @Option(
+        help: ArgumentHelp(
+            "A key: hs256:@FILE, rs256:@FILE, es256:@FILE or eddsa:@FILE. May be repeated.",
+            valueName: "key"
+        )
+    )
     var jwtKey: [String] = []
 
     @Option(
@@ -227,7 +232,7 @@ struct TokenCommand: ParsableCommand {
         }
         guard let channel else { throw .usage("--channel is missing: name the channel that the token is for.") }
         guard let name = ChannelName(channel) else {
-            throw .usage("--channel must have 1 to \(ChannelName.bytesMax) bytes without control characters.")
+            throw .usage("--channel \(ChannelName.rule).")
         }
         members["channel_id"] = .string(name.value)
         if let role {

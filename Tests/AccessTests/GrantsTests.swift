@@ -89,7 +89,10 @@ import Testing
         (#"{"connection_lifetime":0}"#, #""connection_lifetime" has to be a whole number from 1 to 2592000."#),
         (#"{"connection_lifetime":1.5}"#, #""connection_lifetime" has to be a whole number from 1 to 2592000."#),
         (#"{"spotlight_number":9}"#, #""spotlight_number" has to be a whole number from 1 to 8."#),
-        (#"{"simulcast_request_rid":"r3"}"#, #""simulcast_request_rid" has to be one of "none", "r0", "r1", "r2"."#),
+        (
+            #"{"simulcast_request_rid":"r3"}"#,
+            #""simulcast_request_rid" has to be one of "none", "r0", "r1", "r2", "q", "h", "f"."#
+        ),
         (
             #"{"simulcast_encodings":[{"rid":"r0"},{"rid":"r0"}]}"#,
             #"Each of "simulcast_encodings" needs a "rid" of its own: "r0", "r1" or "r2"."#

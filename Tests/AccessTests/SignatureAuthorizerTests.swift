@@ -2,6 +2,7 @@ import AccessTestSupport
 import JSON
 import Logging
 import Room
+import TestSupport
 import Testing
 
 @testable import Access
@@ -9,7 +10,8 @@ import Testing
 extension Authorizer {
     /// Decides as about a request that presents a token.
     func authorize(_ action: AuthorizedAction, token: String?) async -> Authorization {
-        await authorize(action, token.map { verify($0) })
+        let credential: Credential? = if let token { await verify(token) } else { nil }
+        return await authorize(action, credential)
     }
 }
 
@@ -56,9 +58,11 @@ extension Authorizer {
     @Test func `tokens of another implementation are accepted`() async throws {
         let keys = try [
             JWTKey(.hs256, text: TokenVectors.secret), JWTKey(.es256, id: "k1", text: TokenVectors.es256Public),
-            JWTKey(.edDSA, text: TokenVectors.edDSAPublic),
+            JWTKey(.edDSA, text: TokenVectors.edDSAPublic), JWTKey(.rs256, id: "r1", text: TokenVectors.rs256Public),
         ]
-        for token in [TokenVectors.hs256Token, TokenVectors.es256Token, TokenVectors.edDSAToken] {
+        for token in [
+            TokenVectors.hs256Token, TokenVectors.es256Token, TokenVectors.edDSAToken, TokenVectors.rs256Token,
+        ] {
             let grants = try #require(await authorizer(keys).admit(.newcomer(token)).grants)
             #expect(grants.clientID == "user-7")
             #expect(grants.isSimulcast == true)
@@ -71,13 +75,14 @@ extension Authorizer {
         }
     }
 
-    @Test(arguments: [JWTKey.Algorithm.hs256, .es256, .edDSA])
+    @Test(arguments: JWTKey.Algorithm.allCases)
     func `a token signed here is accepted, and a private key verifies too`(algorithm: JWTKey.Algorithm) async throws {
         let text =
             switch algorithm {
             case .hs256: TokenVectors.secret
             case .es256: TokenVectors.es256SEC1
             case .edDSA: TokenVectors.edDSAPrivate
+            case .rs256: RSATestKey.privateKey
             }
         let key = try JWTKey(algorithm, id: "a", text: text)
         #expect(key.canSign)
@@ -166,13 +171,18 @@ extension Authorizer {
         // The public key's text taken as a secret, which is known to everybody.
         let confused = try JWTKey(.hs256, text: TokenVectors.es256Public)
         let forged = try #require(confused.token(claims: ["channel_id": "lobby"]))
+        let rsa = try JWTKey(.rs256, text: TokenVectors.rs256Public)
+        let confusedRSA = try JWTKey(.hs256, text: TokenVectors.rs256Public)
+        let forgedByRSA = try #require(confusedRSA.token(claims: ["channel_id": "lobby"]))
         let tokens = [
             "\(header(#"{"alg":"none"}"#)).\(claims).", "\(header(#"{"alg":"None"}"#)).\(claims).AA",
             "\(header(#"{"alg":"ES256"}"#)).\(claims).\(signature)", "\(header(#"{"alg":"HS512"}"#)).\(claims).AA",
             "\(header(#"{}"#)).\(claims).\(signature)", forged,
+            "\(header(#"{"alg":"RS256"}"#)).\(claims).\(signature)", forgedByRSA,
         ]
         for token in tokens {
-            #expect(await authorizer([hmac, ecdsa]).admit(.newcomer(token)).isDenied, "\(token)")
+            #expect(await authorizer([rsa]).admit(.newcomer(token)).isDenied, "\(token)")
+            #expect(await authorizer([hmac, ecdsa, rsa]).admit(.newcomer(token)).isDenied, "\(token)")
             #expect(await authorizer([hmac, ecdsa]).authorize(.probe, token: token) == .unauthenticated)
         }
         #expect(await authorizer([hmac, ecdsa]).admit(.newcomer(honest)).grants != nil)
@@ -218,6 +228,23 @@ extension Authorizer {
         #expect(await authorizer([old, new]).admit(.newcomer(anonymous)).grants != nil)
     }
 
+    @Test(arguments: [
+        (#"{"alg":"none"}"#, "The algorithm in the token's header (alg) is none of HS256, ES256, EdDSA, RS256."),
+        (#"{}"#, "The algorithm in the token's header (alg) is none of HS256, ES256, EdDSA, RS256."),
+        (#"{"alg":"RS256"}"#, "There is no key for RS256, the algorithm in the token's header (alg)."),
+        (#"{"alg":"HS256","kid":"b"}"#, #"No HS256 key has the key ID of the token's header (kid), "b"."#),
+        (#"{"alg":"HS256","kid":"a"}"#, "The token's signature is not valid."),
+    ])
+    func `the reason of a refusal names what is wrong with the header`(header: String, sentence: String) throws {
+        let token = Base64URL.encoded(Array(header.utf8)) + ".e30.AA"
+        let problem = try #require(
+            throws: TokenProblem.self,
+            performing: { try TokenClaims(token, keys: [self.secret("a")]) }
+        )
+        #expect(problem.sentence == sentence)
+        #expect(problem.needsOtherKeys == header.contains("RS256"))
+    }
+
     @Test func `an expired token can still control its resource`() async throws {
         let key = try secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "exp": 1, "role": "recvonly"]))
@@ -242,6 +269,8 @@ extension Authorizer {
         #expect(throws: JWTKey.Problem.notPEM) { try JWTKey(.es256, text: TokenVectors.edDSAPublic) }
         #expect(throws: JWTKey.Problem.notPEM) { try JWTKey(.edDSA, text: TokenVectors.es256Private) }
         #expect(throws: JWTKey.Problem.notPEM) { try JWTKey(.es256, text: "") }
+        #expect(throws: JWTKey.Problem.rsaKeySize(bits: 1_024)) { try JWTKey(.rs256, text: TokenVectors.rs256Short) }
+        #expect(throws: JWTKey.Problem.notPEM) { try JWTKey(.rs256, text: TokenVectors.es256Public) }
     }
 
     @Test func `a key is never printed`() throws {

@@ -18,6 +18,8 @@ public struct MemoryStore: Sendable {
     public var clockOffset = Interval.seconds(1_000_000)
     /// The requests that arrived, by verb.
     public private(set) var counts: [String: Int] = [:]
+    /// All requests that arrived.
+    public var commandCount: Int { counts.values.reduce(0, +) }
     public private(set) var content = MemoryContent()
 
     /// Copies of the content, the oldest first.

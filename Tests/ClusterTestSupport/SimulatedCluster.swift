@@ -38,6 +38,8 @@ public struct SimulatedCluster: Sendable {
     /// Called after each heartbeat's answer.
     public var inspect: @Sendable (Membership, BeatAnswer) -> Void = { _, _ in }
     private var seeds: SeededGenerator
+    /// When something happens to each run next, while time passes.
+    private var due: [Instant?] = []
 
     public init(seed: UInt64) {
         store = MemoryStore(seed: seed)
@@ -70,19 +72,40 @@ public struct SimulatedCluster: Sendable {
         try runs[index].membership.setRecord(record)
     }
 
+    /// Tells the store of a room that begins at a node.
+    /// - Returns: what it answers; `nil` when it does not answer in time, and is told again later.
+    public mutating func attach(_ room: RoomName, at index: Int) -> RoomEntry? {
+        runs[index].rooms.append(room)
+        return attach(room, index)
+    }
+
+    /// Tells the store that a room ended at a node.
+    public mutating func detach(_ room: RoomName, at index: Int) {
+        runs[index].rooms.removeAll { $0 == room }
+        runs[index].membership.roomEnded(room)
+        _ = store.detach(Detach(room: room, instance: runs[index].membership.instance), at: now)
+    }
+
     /// Lets time pass.
     public mutating func advance(by interval: Interval) {
         let end = now + interval
+        due = runs.map { $0.isRunning ? $0.nextDeadline : nil }
         while let (time, index) = next(), time <= end {
             now = max(now, time)
             step(index)
+            due[index] = runs[index].nextDeadline
         }
         now = end
     }
 
+    /// The first run to which something happens.
     private func next() -> (Instant, Int)? {
-        running.compactMap { index in runs[index].nextDeadline.map { ($0, index) } }
-            .min { ($0.0, $0.1) < ($1.0, $1.1) }
+        var first: (time: Instant, index: Int)?
+        for index in due.indices {
+            guard let time = due[index], first.map({ time < $0.time }) ?? true else { continue }
+            first = (time, index)
+        }
+        return first.map { ($0.time, $0.index) }
     }
 
     private mutating func step(_ index: Int) {
@@ -137,11 +160,12 @@ public struct SimulatedCluster: Sendable {
         }
     }
 
-    private mutating func attach(_ room: RoomName, _ index: Int) {
-        guard let session = RoomSession(rawValue: room.rawValue) else { return }
+    @discardableResult private mutating func attach(_ room: RoomName, _ index: Int) -> RoomEntry? {
+        guard let session = RoomSession(rawValue: room.rawValue) else { return nil }
         let instance = runs[index].membership.instance
         let reply = store.attach(Attach(room: room, instance: instance, session: session), at: now)
-        if let reply, case .success = reply.result, reply.at < now + Self.scriptMax { return }
+        if let reply, case .success(let entry) = reply.result, reply.at < now + Self.scriptMax { return entry }
         runs[index].failedRooms.append((now + Self.scriptMax, room))
+        return nil
     }
 }

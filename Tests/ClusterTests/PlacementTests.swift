@@ -49,6 +49,30 @@ import Testing
         }
     }
 
+    @Test func `only suitable nodes are chosen from`() throws {
+        let members = try ["a", "b", "c"].map { try Self.member($0, "eu", load: $0 == "c" ? 0.5 : 0) }
+        var generator = SeededGenerator(seed: 3)
+        for _ in 0..<20 {
+            let chosen = Self.placement(members).node(region: "eu", where: { $0.load > 0 }, using: &generator)
+            #expect(chosen == members[2].instance)
+        }
+        #expect(Self.placement(members).node(region: "eu", where: { $0.load > 50 }, using: &generator) == nil)
+    }
+
+    @Test func `nodes that take no new rooms may have some, and absent ones are not asked`() throws {
+        var view = ClusterView()
+        for (name, state) in [("a", NodeRecord.State.ready), ("b", .draining), ("c", .ready)] {
+            let member = try Self.member(name, "eu", load: 0, state)
+            _ = view.take(.init(instance: member.instance, record: member.record))
+        }
+        _ = view.setAbsent([try Given.instance("c", 7).node])
+        let own = try Self.member("own", "eu", load: 0, .draining)
+        let room = try Given.room("r")
+        #expect(Placement(view, own: nil).nodes(for: room).map(\.node.rawValue) == ["a"])
+        let all = Placement(withClosed: view, own: own).nodes(for: room).map(\.node.rawValue)
+        #expect(Set(all) == ["a", "b", "own"] && all.count == 3)
+    }
+
     @Test func `nodes with one view ask the same nodes, and one node less moves its rooms only`() throws {
         let members = try (0..<20).map { try Self.member("node-\($0)", "eu", load: 0) }
         let others = Self.placement(Array(members.dropFirst()), own: members[0])

@@ -1,18 +1,22 @@
+import Cluster
 import Foundation
 import Glibc
+import NIOCore
+import NIOPosix
 import Synchronization
 import Testing
 
 /// A Redis server in a folder of its own, without persistence, for one test.
 final class RedisServer: Sendable {
     let port: Int
+    var address: HostPort { HostPort(host: "127.0.0.1", port: port)! }
     private let folder: URL
     private let process: Mutex<Process>
     private let processID: Int32
 
     /// - Parameter arguments: settings besides those of every server. With `--tls-port`, `port` is that of TLS.
     init(_ arguments: [String] = [], isTLS: Bool = false, sentinelOf primary: RedisServer? = nil) async throws {
-        port = try Self.freePort()
+        port = try await Self.freePort()
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("redis-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let executable = try Self.executable(folder)
@@ -76,20 +80,11 @@ final class RedisServer: Sendable {
     }
 
     /// A port that nothing listens on.
-    private static func freePort() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                guard unsafe bind(descriptor, generic, length) == 0 else { return Int32(-1) }
-                return unsafe getsockname(descriptor, generic, &length)
-            }
-        }
-        try #require(result == 0)
-        return Int(UInt16(bigEndian: address.sin_port))
+    private static func freePort() async throws -> Int {
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = listener.localAddress?.port
+        try await listener.close()
+        return try #require(port)
     }
 }

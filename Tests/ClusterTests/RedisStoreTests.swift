@@ -17,7 +17,7 @@ struct ServedStore: TestedStore {
     init(deadline: Duration = .seconds(30)) async throws {
         server = try await RedisServer()
         store = try RedisStoreTests.store("redis://127.0.0.1:\(server.port)", deadline: deadline)
-        connection = try await RedisConnection.open(.init(name: "127.0.0.1", port: server.port), tls: nil)
+        connection = try await RedisConnection.open(server.address, tls: nil)
         // Opens the connection, without a trace.
         _ = try await store.enlist(Enlist(node: Given.node("first"), candidate: Given.generation(9)))
         try await wipe()
@@ -105,7 +105,7 @@ struct ServedStore: TestedStore {
     @Test func `a server that forgot the scripts is given them again`() async throws {
         let served = try await ServedStore()
         _ = try await served.beat(Self.beat())
-        let connection = try await RedisConnection.open(.init(name: "127.0.0.1", port: served.server.port), tls: nil)
+        let connection = try await RedisConnection.open(served.server.address, tls: nil)
         _ = try await connection.send(RESPCommand("SCRIPT", "FLUSH"), within: .seconds(10))
         #expect(try await served.beat(Self.beat()).isKnown)
         connection.close()
@@ -171,7 +171,7 @@ struct ServedStore: TestedStore {
 
     @Test func `a full store is down and comes back`() async throws {
         let served = try await ServedStore()
-        let connection = try await RedisConnection.open(.init(name: "127.0.0.1", port: served.server.port), tls: nil)
+        let connection = try await RedisConnection.open(served.server.address, tls: nil)
         func limit(_ bytes: String) async throws {
             _ = try await connection.send(RESPCommand("CONFIG", "SET", "maxmemory", bytes), within: .seconds(10))
         }

@@ -20,6 +20,7 @@ from harness.members import SoraMember
 from harness.node import BINARY, Node, running
 from harness.page import Page
 from harness.peers import Peer, Program
+from harness.stream import Stream
 from harness.transport import TransportViewer
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
@@ -188,6 +189,20 @@ def link(node: Node) -> Iterator[Callable[..., Link]]:
     yield start
     for one in links:
         one.close()
+
+
+@pytest.fixture
+def stream() -> Iterator[Callable[..., Stream]]:
+    """Starts streams from one node of a cluster to another."""
+    streams: list[Stream] = []
+
+    def start(*arguments: object) -> Stream:
+        streams.append(Stream(*arguments))
+        return streams[-1]
+
+    yield start
+    for one in streams:
+        one.end()
 
 
 @pytest.fixture

@@ -58,15 +58,16 @@ def assert_moves(seen: Timeline, frozen_seconds: float = 0.5, concealed: float =
     assert seen.concealed_share <= concealed + busy, f"{seen.concealed_share:.2f} of the sound was concealed\n{seen}"
 
 
-def test_a_viewer_starts_at_one_megabit(
+def test_a_viewer_of_a_narrow_link_gets_the_middle_layer(
     layers: str, open_viewer: Callable[[str], Page], link: StartLink
 ) -> None:
-    narrow = link(down="rate=1M,delay=30ms,queue=300ms", up="delay=30ms")
+    # Chromium's camera fills 1,000 to 1,100 kbit/s of the highest layer. A link of nearly as much would be worth a try.
+    narrow = link(down="rate=800k,delay=30ms,queue=300ms", up="delay=30ms")
     viewer = watch(open_viewer(narrow.origin), layers)
     seen = Timeline.watch(viewer.other, 13).last(7)
     assert_moves(seen)
     assert max(seen.widths) <= MIDDLE, f"the highest layer does not fit the link\n{seen}"
-    assert seen.kilobits_per_second <= 1_000
+    assert seen.kilobits_per_second <= 800
     # Audio and the middle layer fit.
     assert viewer.other()["width"] >= MIDDLE, seen
 

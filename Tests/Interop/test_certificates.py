@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
+import subprocess
 from pathlib import Path
 from typing import Callable
 
 import httpx
 from cryptography import x509
 from harness.certificate import make_certificate
-from harness.node import LOOPBACK, Node, free_tcp_port
+from harness.node import BINARY, ENVIRONMENT, LOOPBACK, Node, free_tcp_port
 from harness.waiting import wait_until
 
 TOKEN = "operators-0123456789"
@@ -74,10 +75,60 @@ def test_a_renewed_certificate_is_used_by_new_connections_and_bad_files_by_none(
     certificate.key.write_text("no key\n")
     answer = httpx.post(f"{node.admin}/v1/reload", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:nagare:problem:reload-failed"), answer.text
-    assert "The certificate in use stays: correct the files and reload again" in node.log_tail()
+    assert "Nothing has changed: correct that and reload again" in node.log_tail()
     assert [serial(port) for port in ports] == [second, second]
     make_certificate(tmp_path)
     answer = httpx.post(f"{node.admin}/v1/reload", headers={"Authorization": f"Bearer {TOKEN}"})
     assert answer.status_code == 200 and int(answer.json()["certificate"]["serial"], 16) == written(tmp_path), answer.text
     assert [serial(port) for port in ports] == [written(tmp_path)] * 2
     assert connection.status() == "200"
+
+
+def test_the_admin_address_has_a_certificate_of_its_own(own_node: Callable[..., Node], tmp_path: Path) -> None:
+    folder = tmp_path / "admin"
+    folder.mkdir()
+    public, admin = make_certificate(tmp_path), make_certificate(folder)
+    node = own_node(
+        *("--token", "0123456789abcdef", "--admin-token", TOKEN, "--loops", "1"),
+        *("--tls-cert", str(public.chain), "--tls-key", str(public.key)),
+        *("--admin-tls-cert", str(admin.chain), "--admin-tls-key", str(admin.key)),
+        is_development=False, admin_authority=admin.authority,
+    )  # fmt: skip
+
+    def nagare(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**ENVIRONMENT, "NAGARE_ADMIN_TOKEN": TOKEN}
+        return subprocess.run([str(BINARY), *arguments], env=environment, capture_output=True, text=True, timeout=60)
+
+    trusting = ("--api", node.admin, "--api-ca", str(admin.authority))
+    ports = (node.http_port, node.admin_port)
+    before = [written(tmp_path), written(folder)]
+    assert [serial(port) for port in ports] == before
+    assert nagare("channels", *trusting).returncode == 0
+    stranger = nagare("channels", "--api", node.admin)
+    assert stranger.returncode == 69 and "--api-ca" in stranger.stderr, stranger.stderr
+    assert node.metrics()["nagare_certificate_expiry_timestamp_seconds{listener=admin}"] > 0
+    # A bad file of one listener changes the certificate of neither.
+    make_certificate(tmp_path)
+    good = admin.key.read_text()
+    admin.key.write_text("no key\n")
+    refused = nagare("reload", *trusting)
+    assert refused.returncode == 1 and str(admin.key) in refused.stderr, refused.stderr
+    assert [serial(port) for port in ports] == before
+    admin.key.write_text(good)
+    replaced = nagare("reload", *trusting)
+    assert replaced.returncode == 0 and "tls-cert" in replaced.stdout, replaced.stderr
+    # A certificate of another authority: the command trusts that one alone, so it does not trust the node until the reload.
+    make_certificate(folder)
+    assert nagare("reload", *trusting).returncode == 69
+    node.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: serial(node.admin_port) == written(folder), "the renewed certificate", 10)
+    assert nagare("channels", *trusting).returncode == 0
+    command = (
+        "load", "--url", node.origin.replace("http:", "https:"), "--token", "0123456789abcdef", "--duration", "1",
+        "--metrics-url", f"{node.admin}/metrics", "--ca", str(tmp_path / "both.pem"),
+    )  # fmt: skip
+    load = nagare(*command)
+    assert load.returncode != 0 and "both.pem of --ca has no certificates" in load.stderr
+    (tmp_path / "both.pem").write_text(public.authority.read_text() + admin.authority.read_text())
+    load = nagare(*command)
+    assert load.returncode == 0, load.stdout + load.stderr

@@ -19,6 +19,9 @@ from harness.node import BINARY, LOOPBACK, Node
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHART = REPOSITORY / "ops/helm/nagare"
 RENDERER = REPOSITORY / ".build-peers/chart"
+ALERTS = REPOSITORY / "ops/alerts.yml"
+# Their schemas are those of the Prometheus operator.
+OPERATOR_KINDS = ("PodMonitor", "PrometheusRule")
 # The oldest version that the chart supports, and a current one.
 KUBERNETES = ("1.27", "1.37")
 
@@ -36,10 +39,16 @@ VALUES: dict[str, dict] = {
         "auth": {"tokenSecret": {"name": "token"}, "adminTokenSecret": {"name": "admin"}},
         "tls": {"secretName": "tls"},
         "admin": {"address": "0.0.0.0"},
-        "config": {"log-format": "json", "grace": 20},
+        "config": {
+            "log-format": "json", "grace": 20,
+            "admin-tls-cert": "/etc/nagare/tls/tls.crt", "admin-tls-key": "/etc/nagare/tls/tls.key",
+        },
         "service": {"type": "LoadBalancer", "annotations": {"example.org/a": "b"}},
         "ingress": {"enabled": True, "className": "nginx", "tlsSecretName": "tls", "annotations": {"example.org/a": "b"}},
-        "podMonitor": {"enabled": True},
+        "podMonitor": {
+            "enabled": True, "tlsConfig": {"serverName": "nagare.example.org"}, "labels": {"release": "prometheus"}
+        },
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
         "podAnnotations": {"example.org/a": "b"},
         "podLabels": {"team": "media"},
         "nodeSelector": {"pool": "media"},
@@ -136,10 +145,9 @@ def test_every_value_is_used() -> None:
 def test_kubernetes_accepts_the_resources(name: str, version: str) -> None:
     found = resources(VALUES[name])
     for one in found:
-        # The schema of a PodMonitor is that of the Prometheus operator.
-        if one["kind"] != "PodMonitor":
+        if one["kind"] not in OPERATOR_KINDS:
             kubernetes_validate.validate(one, version, strict=True)
-    kinds = sorted(one["kind"] for one in found if one["kind"] not in ("Ingress", "PodMonitor"))
+    kinds = sorted(one["kind"] for one in found if one["kind"] not in ("Ingress", *OPERATOR_KINDS))
     assert kinds == ["ConfigMap", "PodDisruptionBudget", "Service", "Service", "StatefulSet"]
 
 
@@ -184,6 +192,9 @@ def test_the_pod_may_drain_before_it_is_killed(name: str) -> None:
     probes = pod(values)["containers"][0]
     assert probes["livenessProbe"]["httpGet"]["path"] == "/livez"
     assert probes["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    scheme = "HTTPS" if "admin-tls-cert" in configuration(values) else None
+    for name in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert probes[name]["httpGet"].get("scheme") == scheme
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -199,6 +210,24 @@ def test_a_node_starts_with_the_configuration_of_the_chart(own_node: Callable[..
     path.write_text(the("ConfigMap", {})["data"]["nagare.yaml"])
     # The node's ports are the test's own.
     own_node("--config", str(path), "--announce", LOOPBACK, "--drain-deadline", "0", is_development=False)
+
+
+def test_the_operator_gets_the_alert_rules_of_the_repository() -> None:
+    assert not [one for one in resources({}) if one["kind"] in OPERATOR_KINDS], "off by default"
+    rule = the("PrometheusRule", VALUES["everything without a cluster"])
+    assert rule["spec"] == yaml.safe_load(ALERTS.read_text())
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    # What a chart's package holds is the same file.
+    assert (CHART / "alerts.yml").resolve() == ALERTS.resolve()
+
+
+def test_the_job_of_the_pod_monitor_is_the_one_of_the_alerts() -> None:
+    values = VALUES["everything without a cluster"]
+    monitor = the("PodMonitor", values)
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    labels = the("StatefulSet", values)["spec"]["template"]["metadata"]["labels"]
+    job = labels[monitor["spec"]["jobLabel"]]
+    assert set(re.findall(r'job="([^"]*)"', ALERTS.read_text())) == {job}
 
 
 REFUSED = {

@@ -39,7 +39,7 @@ def test_a_published_camera_plays_in_another_page(
     receiver = transport()
     viewer, publisher = call(open_page, node, channel, codec=codec)
     time.sleep(1)
-    playback = observe(viewer.other, 10, receiver, publisher.published)
+    playback = observe(viewer.other, 7, receiver, publisher.published)
     assert_smooth(playback)
     assert playback.skew is not None, f"the browser has no skew of picture and sound: {playback}"
     assert (playback.last["codec"], playback.last["audioCodec"]) == (shown, "Opus")
@@ -49,13 +49,13 @@ def test_a_published_camera_plays_in_another_page(
     assert publisher.stats()["publish"]["connections"] == 1
 
 
-def test_a_minute_of_vp8_passes_without_a_freeze(
+def test_half_a_minute_of_vp8_passes_without_a_freeze(
     open_page: OpenPage, transport: StartTransport, node: Node, channel: str
 ) -> None:
     receiver = transport()
     viewer, publisher = call(open_page, node, channel, codec="VP8", size="1280x720")
     time.sleep(2)
-    assert_smooth(observe(viewer.other, 60, receiver, publisher.published))
+    assert_smooth(observe(viewer.other, 30, receiver, publisher.published))
 
 
 def test_the_synthetic_picture_and_tone_play(

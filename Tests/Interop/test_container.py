@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from harness.installed import REPOSITORY, InstalledNode, in_system, installed_system, run
-from harness.node import BINARY
+from harness.node import BINARY, ENVIRONMENT
 
 # Debian's packages are downloaded here.
 pytestmark = pytest.mark.timeout(900)
@@ -124,15 +124,31 @@ def compose() -> dict:
     return yaml.safe_load((REPOSITORY / "ops/compose.yaml").read_text())
 
 
-def test_compose_asks_for_a_token_and_a_name(compose: dict) -> None:
-    required = set(re.findall(r"\$\{(\w+):\?", (REPOSITORY / "ops/compose.yaml").read_text()))
-    assert required == {"NAGARE_TOKEN", "NAGARE_DOMAIN"}
+@pytest.fixture(scope="module")
+def nodes(compose: dict) -> dict[str, dict[str, str]]:
+    """The variables of the nodes of the cluster, by the service."""
+    services = yaml.safe_load((REPOSITORY / "ops/compose.cluster.yaml").read_text())["services"]
+    base = compose["services"]["nagare"]["environment"]
+    for name in ("nagare-b", "nagare-c"):
+        assert services[name]["extends"] == {"file": "compose.yaml", "service": "nagare"}
+    return {name: {**base, **services[name]["environment"]} for name in services if name.startswith("nagare")}
 
 
-def test_compose_sets_only_settings_of_the_node(compose: dict) -> None:
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("compose.yaml", {"NAGARE_TOKEN", "NAGARE_DOMAIN"}),
+        ("compose.cluster.yaml", {"NAGARE_CLUSTER_SECRET", "NAGARE_DOMAIN"}),
+    ],
+)
+def test_compose_asks_for_secrets_and_a_name(file: str, names: set[str]) -> None:
+    assert set(re.findall(r"\$\{(\w+):\?", (REPOSITORY / "ops" / file).read_text())) == names
+
+
+def test_compose_sets_only_settings_of_the_node(nodes: dict[str, dict[str, str]]) -> None:
     text = run(BINARY, "settings")
     settings = set(re.findall(r"^# ([a-z][a-z0-9-]*):(?: |$)", text, flags=re.MULTILINE))
-    for variable in compose["services"]["nagare"]["environment"]:
+    for variable in {name for variables in nodes.values() for name in variables}:
         assert variable.removeprefix("NAGARE_").lower().replace("_", "-") in settings, variable
 
 
@@ -149,3 +165,42 @@ def test_what_compose_names_exists(compose: dict) -> None:
             # The engine makes the folder of certificates if there is none.
             is_there = (folder / source).exists() or source == "./certificates"
             assert is_there if source.startswith(".") else source in compose["volumes"], volume
+
+
+# A network of its own, where the ports are free.
+CLUSTER = """
+set -euo pipefail
+ip link set lo up
+ip link add near type veth peer name far
+ip address add 198.18.0.1/24 dev near
+ip link set near up
+(exec -a redis-server redis-check-rdb --bind 127.0.0.1 --port 6379 --save '') >/dev/null &
+until (: </dev/tcp/127.0.0.1/6379) 2>/dev/null; do sleep 0.1; done
+"""
+
+
+def test_the_nodes_of_the_cluster_in_compose_find_each_other(nodes: dict[str, dict[str, str]]) -> None:
+    given = {"NAGARE_TOKEN": "t" * 32, "NAGARE_CLUSTER_SECRET": "s" * 64}
+    script = CLUSTER
+    for variables in nodes.values():
+        # Compose puts in what the environment has, and what follows :- without.
+        values = {
+            name: re.sub(r"\$\{(\w+):[-?]([^}]*)\}", lambda m: given.get(m[1], m[2] if ":-" in m[0] else ""), str(value))
+            for name, value in variables.items()
+        }
+        words = [f"{name}={value}" for name, value in values.items() if value]
+        script += shlex.join(["env", *words, "NAGARE_LOOPS=1", str(BINARY), "serve"]) + " &\n"
+    script += """
+    for _ in $(seq 600); do
+        found=$(curl --silent --max-time 2 http://127.0.0.1:3000/clusterz || true)
+        if [ "$(grep -o '"state":"ready"' <<<"$found" | wc -l)" = 3 ]; then echo "$found"; exit 0; fi
+        sleep 0.1
+    done
+    echo "no cluster: $found"
+    exit 1
+    """
+    # The programs end with their namespace of processes.
+    space = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    found = run(*space, "bash", "-c", script, env=ENVIRONMENT, timeout=120)
+    for name in ("node-a", "node-b", "node-c"):
+        assert f'"name":"{name}"' in found, found

@@ -38,17 +38,17 @@ def test_every_backend_works_with_every_profile(own_node: Callable[..., Node], b
     assert node.total("nagare_srtp_backend_info", f"backend={backend}") == 1
     report = run_load(
         node,
-        *("--subscribers", "20", "--video-kbps", "1500", "--audio", "--duration", "3"),
+        *("--subscribers", "20", "--video-kbps", "1500", "--audio", "--duration", "2"),
         *("--srtp-profile", profile, "--srtp-backend", "openssl", "--expect-lossless"),
     )
     assert report["subscribersConnected"] == 20
-    assert node.total("nagare_packets_sent", "protocol=rtp") > 20 * 3 * 150
+    assert node.total("nagare_packets_sent", "protocol=rtp") > 20 * 2 * 150
 
 
 @pytest.mark.parametrize("options", [("--udp-gso", "off"), ("--udp-gro", "off"), ("--udp-gso", "off", "--udp-gro", "off")])
 def test_without_segmentation_offload_no_packet_is_lost(own_node: Callable[..., Node], options: tuple[str, ...]) -> None:
     node = own_node(*options, *SENDS_ALL)
-    run_load(node, *("--subscribers", "30", "--video-kbps", "1500", "--audio", "--duration", "3", "--expect-lossless"))
+    run_load(node, *("--subscribers", "30", "--video-kbps", "1500", "--audio", "--duration", "2", "--expect-lossless"))
 
 
 def test_two_loops_share_a_room(own_node: Callable[..., Node]) -> None:

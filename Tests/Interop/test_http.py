@@ -173,7 +173,7 @@ def test_a_preflight_is_answered_for_any_origin(http: httpx.Client, channel: str
     methods = {one.strip() for one in response.headers["Access-Control-Allow-Methods"].split(",")}
     assert {"POST", "GET", "OPTIONS", "PATCH", "DELETE"} <= methods
     allowed = {one.strip().lower() for one in response.headers["Access-Control-Allow-Headers"].split(",")}
-    assert {"authorization", "content-type", "if-match", "link"} <= allowed
+    assert {"authorization", "content-type", "if-match", "link", "traceparent"} <= allowed
 
 
 def test_a_cross_origin_answer_exposes_its_headers(http: httpx.Client, channel: str) -> None:

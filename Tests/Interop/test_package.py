@@ -11,14 +11,15 @@ from typing import Iterator
 import httpx
 import pytest
 
-from harness.installed import InstalledNode, build_packages, debian_package, in_system, installed_system, run
+from harness.installed import (
+    UNIT, InstalledNode, build_packages, debian_package, in_system, installed_system, run, service_command,
+)  # fmt: skip
 from harness.node import BINARY
 from harness.offers import SDP, offer
 
 # Debian's packages are downloaded here.
 pytestmark = pytest.mark.timeout(900)
 
-UNIT = "lib/systemd/system/nagare.service"
 INSTALL = "apt-get install -y -qq --no-install-recommends /packages/*.deb"
 
 
@@ -116,9 +117,8 @@ def test_what_is_secret_is_not_readable_for_other_users(root: Path) -> None:
 
 def test_the_node_starts_as_it_is_installed_and_needs_the_token(root: Path, artifacts: Path) -> None:
     """The command, the user and the files of the service."""
-    unit = (root / UNIT).read_text()
-    command = shlex.split(next(line for line in unit.splitlines() if line.startswith("ExecStart="))[10:])
-    with InstalledNode(root, artifacts / "node-package.log", command, NAGARE_TOKEN=token(root)) as node:
+    log = artifacts / "node-package.log"
+    with InstalledNode(root, log, service_command(root), NAGARE_TOKEN=token(root)) as node:
         assert httpx.get(node.origin).status_code == 200
         refused = httpx.post(f"{node.origin}/whip/demo", headers=SDP, content=offer("sendonly"))
         assert refused.status_code == 401, refused.text

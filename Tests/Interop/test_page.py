@@ -11,6 +11,7 @@ from typing import Any, Callable
 import pytest
 from playwright.sync_api import Playwright
 
+from harness.accessibility import violations
 from harness.builtin import BuiltInPage
 from harness.chromium import FLAGS, Chromium, ChromiumPage
 from harness.impair import Link
@@ -101,6 +102,23 @@ def test_six_people_fit_the_window(open_builtin: OpenBuiltIn, channel: str, arti
     wait_until(lambda: "6 people" in page.text("#presence-text"), "the count of people", 5)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_form_and_the_call_are_accessible(open_builtin: OpenBuiltIn, channel: str, scheme: str) -> None:
+    page, other = open_builtin(color_scheme=scheme), open_builtin()
+    page.open(channel)
+    assert violations(page.tab) == []
+    other.join(channel, name="Otto")
+    page.join(None, name="Hanako Yamada")
+    page.sees(1)
+    assert violations(page.tab) == []
+    page.click("#chat")
+    assert violations(page.tab) == [], "chat"
+    for button in ("#people", "#devices"):
+        page.click(button)
+        assert violations(page.tab) == [], button
+        page.tab.keyboard.press("Escape")
+
+
 def test_every_control_has_a_name_and_enter_in_the_token_field_joins(open_builtin: OpenBuiltIn, channel: str) -> None:
     page = open_builtin()
     page.open(channel)
@@ -115,6 +133,17 @@ def test_every_control_has_a_name_and_enter_in_the_token_field_joins(open_builti
     )
     assert not nameless
     assert page.evaluate("document.querySelector('#status').getAttribute('aria-live')") == "polite"
+
+
+def test_a_name_that_no_channel_can_have_is_refused_in_the_form(open_builtin: OpenBuiltIn) -> None:
+    page = open_builtin()
+    page.open()
+    for name, sentence in {" ": "Enter the name of a channel", ".": "cannot be called", "..": "cannot be called"}.items():
+        page.tab.fill("#channel", name)
+        page.click("#join")
+        page.shows(sentence)
+        assert page.evaluate("document.body.dataset.view") == "form"
+        assert page.evaluate("document.activeElement.id") == "channel"
 
 
 def test_a_wrong_token_shows_an_error_and_the_right_one_works(

@@ -72,13 +72,25 @@ import Wire
         ("an unknown SRTP backend", { $0.srtpBackend = "rot13" }),
         ("no scheme", { $0.url = "127.0.0.1:8080" }),
         ("no host", { $0.url = "http://" }),
+        ("authorities in a file that there is not", { $0.certificateAuthorityPath = "/nowhere/ca.pem" }),
         ("metrics without a scheme", { $0.metricsURL = "127.0.0.1:3000/metrics" }),
         ("no channel", { $0.channel = "" }),
+        ("a blank channel", { $0.channel = " \t" }),
+        ("a channel that a path cannot hold", { $0.channel = "." }),
+        ("a channel that leads a path elsewhere", { $0.channel = ".." }),
         (
             "a channel longer than Sora's signaling takes",
             {
                 $0.signaling = .sora
                 $0.channel = String(repeating: "x", count: 256)
+            }
+        ),
+        ("a return over WHIP", { $0.rejoinURLs = ["http://127.0.0.1:8081"] }),
+        (
+            "a return to no URL",
+            {
+                $0.signaling = .sora
+                $0.rejoinURLs = ["127.0.0.1:8081"]
             }
         ),
         (
@@ -140,9 +152,14 @@ import Wire
         configuration.conferenceMembers = 4
         configuration.channels = 2
         #expect(configuration.clientCount == 32 && configuration.joiningSubscribers == 24)
+        var report = LoadReport(configuration)
+        report.publishersConnected = 8
+        report.subscribersConnected = 24
+        #expect(configuration.connectedClients(report) == 32)
         configuration.signaling = .sora
         try configuration.validate()
         #expect(configuration.clientCount == 8 && configuration.joiningSubscribers == 0)
+        #expect(configuration.connectedClients(report) == 8)
         #expect(configuration.subscriberCount == 24)
     }
 

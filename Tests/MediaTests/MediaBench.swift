@@ -14,7 +14,10 @@ final class EventLog: Sendable {
 
     init() { (stream, continuation) = AsyncStream.makeStream() }
 
+    /// Without how far set-ups have come.
     func append(_ events: [(PeerID, PeerEvent)]) {
+        let events = events.filter { if case .setupAdvanced = $0.1 { false } else { true } }
+        guard !events.isEmpty else { return }
         calls.withLock { $0.append(events) }
         for event in events { continuation.yield(event) }
     }

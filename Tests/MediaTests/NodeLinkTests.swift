@@ -2,17 +2,22 @@ import DTLS
 import EventLoop
 import Forwarding
 import Foundation
-import Media
 import MediaTypes
 import Synchronization
 import Testing
 import Wire
+
+@testable import Media
 
 /// The loops of all nodes, in the place of the cluster: requests and answers cross as JSON.
 private final class Origins: RemoteOrigins {
     private struct State {
         var nodes: [NodeIncarnation: MediaLoops] = [:]
         var requests: [RemoteExport] = []
+        var isHolding = false
+        var held: [CheckedContinuation<Void, Never>] = []
+        var sequence: UInt16 = 0
+        var rounds = 0
     }
     private let state = Mutex(State())
 
@@ -24,10 +29,41 @@ private final class Origins: RemoteOrigins {
         await loops.setRemoteOrigins(self)
     }
 
+    /// The number of the next packet.
+    func nextSequence() -> UInt16 {
+        state.withLock {
+            $0.sequence &+= 1
+            return $0.sequence
+        }
+    }
+
+    /// A number for the payloads that are sent next.
+    func nextRound() -> Int {
+        state.withLock {
+            $0.rounds += 1
+            return $0.rounds
+        }
+    }
+
+    /// Lets requests wait until the release.
+    func hold() { state.withLock { $0.isHolding = true } }
+    func release() {
+        let held = state.withLock { state in
+            state.isHolding = false
+            return state.held
+        }
+        for continuation in held { continuation.resume() }
+    }
+
     func export(_ request: RemoteExport) async throws -> RemoteExportAnswer {
         let loops = state.withLock {
             $0.requests.append(request)
             return $0.nodes[request.origin.node]
+        }
+        await withCheckedContinuation { continuation in
+            state.withLock { state in
+                if state.isHolding { state.held.append(continuation) } else { continuation.resume() }
+            }
         }
         guard let loops else { throw ForwarderError.unknownLocation(request.origin) }
         return try Self.copy(try await loops.export(try Self.copy(request)))
@@ -87,6 +123,30 @@ private struct NodesBench {
         try await loop.connect(slot: TrackID(peer: viewer.id, mid: Self.mid), to: track)
     }
 
+    func stop(_ viewer: TestClient, on loop: MediaLoop) async throws {
+        try await loop.connect(slot: TrackID(peer: viewer.id, mid: Self.mid), to: nil as PlacedTrack?)
+    }
+
+    /// Sends until every viewer has got a packet of these; the first ones may go by before a mirror is there.
+    func expectArrival(at viewers: [TestClient]) async throws {
+        let round = UInt8(truncatingIfNeeded: origins.nextRound())
+        var arrivals: [Task<Void, Never>] = []
+        for viewer in viewers {
+            let stream = await viewer.payloads(on: Self.mid)
+            arrivals.append(Task { for await payload in stream where payload == [round] { return } })
+        }
+        let sending = Task {
+            while !Task.isCancelled {
+                try await send([[round]], first: origins.nextSequence())
+                // Each loop takes a turn.
+                for node in nodes { for loop in node.loops { _ = await loop.metrics() } }
+            }
+        }
+        for arrival in arrivals { await arrival.value }
+        sending.cancel()
+        _ = await sending.result
+    }
+
     func send(_ payloads: [[UInt8]], first: UInt16) async throws {
         try await publisher.send(payloads, on: Self.mid, parameters: published, first: first)
     }
@@ -99,7 +159,7 @@ private struct NodesBench {
 
 @Suite(.timeLimit(.minutes(30)))
 struct NodeLinkTests {
-    @Test func `what is published on one node arrives on another, once a loop`() async throws {
+    @Test func `what is published on one node arrives on another once, whichever loops play it`() async throws {
         let bench = try await NodesBench(loopsPerNode: 2)
         var viewers: [TestClient] = []
         var streams: [AsyncStream<[UInt8]>] = []
@@ -114,15 +174,17 @@ struct NodeLinkTests {
             try await bench.send(payloads, first: UInt16(1_000 + burst * 20))
             for stream in streams { #expect(await stream.collect(20) == payloads) }
         }
-        #expect(bench.origins.requests.count == 2, "one for each loop")
+        #expect(bench.origins.requests.count == 1, "one for both loops")
         let sent = await bench.loop(0).metrics()
-        #expect(sent.forwarder.packetsRelayed == 400)
-        #expect(sent.nodeLinks.links.count == 2)
-        #expect(sent.nodeLinks.counters.sent.packets == 400)
-        #expect(sent.nodeLinks.counters.sent.datagrams < 400, "small packets share datagrams")
-        let received = await bench.loop(1).metrics()
-        #expect(received.gauges.mirroredTracks == 1)
-        #expect(received.nodeLinks.links.map(\.location) == [bench.loop(0).location])
+        #expect(sent.forwarder.packetsRelayed == 200)
+        #expect(sent.nodeLinks.links.count == 1)
+        #expect(sent.nodeLinks.counters.sent.packets == 200)
+        #expect(sent.nodeLinks.counters.sent.datagrams < 200, "small packets share datagrams")
+        let gateway = await bench.loop(1, 0).metrics()
+        #expect(gateway.gauges.mirroredTracks == 1 && gateway.forwarder.packetsRelayed == 200)
+        #expect(gateway.nodeLinks.links.map(\.location) == [bench.loop(0).location])
+        let other = await bench.loop(1, 1).metrics()
+        #expect(other.gauges.mirroredTracks == 1 && other.nodeLinks.links.isEmpty)
         await bench.end(viewers)
     }
 
@@ -133,6 +195,112 @@ struct NodeLinkTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for viewer in viewers { group.addTask { try await bench.play(viewer, on: bench.loop(1)) } }
             try await group.waitForAll()
+        }
+        #expect(bench.origins.requests.count == 1)
+        await bench.end(viewers)
+    }
+
+    @Test func `viewers that come to all loops at the same time share one request`() async throws {
+        let bench = try await NodesBench(loopsPerNode: 3)
+        var viewers: [(client: TestClient, loop: MediaLoop)] = []
+        for number in 0..<9 {
+            let loop = bench.loop(1, number % 3)
+            viewers.append((try await bench.viewer(UInt64(number + 2), on: loop), loop))
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for viewer in viewers { group.addTask { try await bench.play(viewer.client, on: viewer.loop) } }
+            try await group.waitForAll()
+        }
+        #expect(bench.origins.requests.count == 1)
+        try await bench.expectArrival(at: viewers.map(\.client))
+        await bench.end(viewers.map(\.client))
+    }
+
+    @Test func `another loop takes over when the gateway's mirror has ended`() async throws {
+        let bench = try await NodesBench(loopsPerNode: 2)
+        let first = try await bench.viewer(2, on: bench.loop(1, 0))
+        let second = try await bench.viewer(3, on: bench.loop(1, 1))
+        try await bench.play(first, on: bench.loop(1, 0))
+        try await bench.stop(first, on: bench.loop(1, 0))
+        // Nobody has noticed yet that the first loop is no gateway any more.
+        try await bench.play(second, on: bench.loop(1, 1))
+        #expect(bench.origins.requests.map(\.receiver.location) == [0, 1].map { bench.loop(1, $0).location })
+        try await bench.play(first, on: bench.loop(1, 0))
+        #expect(bench.origins.requests.count == 2, "the second loop is asked")
+        try await bench.expectArrival(at: [first, second])
+        #expect(await bench.loop(1, 1).metrics().forwarder.packetsRelayed > 0)
+        // The second loop stays the gateway without viewers of its own.
+        try await bench.stop(second, on: bench.loop(1, 1))
+        try await bench.expectArrival(at: [first])
+        await bench.end([first, second])
+    }
+
+    @Test func `a gateway whose mirror has ended is forgotten`() async throws {
+        let bench = try await NodesBench(loopsPerNode: 2)
+        let viewer = try await bench.viewer(2, on: bench.loop(1, 0))
+        try await bench.play(viewer, on: bench.loop(1, 0))
+        await bench.nodes[1].renewRemoteTracks()
+        #expect(await bench.loop(1, 0).gatewayTracks == [bench.track.track])
+        try await bench.stop(viewer, on: bench.loop(1, 0))
+        await bench.nodes[1].renewRemoteTracks()
+        #expect(await bench.loop(1, 0).gatewayTracks.isEmpty)
+        let other = bench.loop(1, 1)
+        let location = other.location
+        let gateways = await other.gateways
+        let gateway = gateways.gateway(of: bench.track.track, orElse: location, insteadOf: nil)
+        #expect(gateway == location, "no loop is left over")
+        await bench.end([viewer])
+    }
+
+    @Test func `loops whose viewers come and go at the same time always get the track again`() async throws {
+        let bench = try await NodesBench(loopsPerNode: 2)
+        let viewers = [
+            try await bench.viewer(2, on: bench.loop(1, 0)), try await bench.viewer(3, on: bench.loop(1, 1)),
+        ]
+        for round in 0..<30 {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for (index, viewer) in viewers.enumerated() {
+                    group.addTask {
+                        for _ in 0..<(index + round) % 3 {
+                            try await bench.play(viewer, on: bench.loop(1, index))
+                            try await bench.stop(viewer, on: bench.loop(1, index))
+                        }
+                        try await bench.play(viewer, on: bench.loop(1, index))
+                    }
+                }
+                try await group.waitForAll()
+            }
+            try await bench.expectArrival(at: viewers)
+        }
+        await bench.end(viewers)
+    }
+
+    @Test func `loops that wait for a track which does not come are told why, after one request`() async throws {
+        let bench = try await NodesBench(loopsPerNode: 2)
+        let gone = TrackID(peer: PeerID(rawValue: 99), mid: NodesBench.mid)
+        let source = PlacedTrack(track: gone, location: bench.loop(0).location)
+        var viewers: [TestClient] = []
+        for number in 0..<4 {
+            viewers.append(try await bench.viewer(UInt64(number + 2), on: bench.loop(1, number % 2)))
+        }
+        bench.origins.hold()
+        await withTaskGroup(of: Void.self) { group in
+            for (index, viewer) in viewers.enumerated() {
+                let loop = bench.loop(1, index % 2)
+                let slot = TrackID(peer: viewer.id, mid: NodesBench.mid)
+                group.addTask {
+                    await #expect(throws: ForwarderError.unknownTrack(gone)) {
+                        try await loop.connect(slot: slot, to: source)
+                    }
+                }
+            }
+            // One call asks; a viewer of each loop and the other loop wait.
+            var waiting = 0
+            while waiting < 3 {
+                waiting = 0
+                for index in 0..<2 { waiting += await bench.loop(1, index).arriving[gone]?.count ?? 0 }
+            }
+            bench.origins.release()
         }
         #expect(bench.origins.requests.count == 1)
         await bench.end(viewers)
@@ -152,6 +320,29 @@ struct NodeLinkTests {
         try await bench.send([[7]], first: 1)
         #expect(await stream.collect(1) == [[7]])
         await bench.end([viewer])
+    }
+
+    @Test func `a loop that got a track from a gateway just before its end asks for it itself`() async throws {
+        let bench = try await NodesBench(loopsPerNode: 2)
+        let first = try await bench.viewer(2, on: bench.loop(1, 0))
+        let second = try await bench.viewer(3, on: bench.loop(1, 1))
+        try await bench.play(first, on: bench.loop(1, 0))
+        // The second loop is told that the node left, then asks the gateway, and only then the gateway is told.
+        let node = bench.loop(0).location.node
+        await bench.loop(1, 1).remoteNodeLeft(node)
+        try await bench.play(second, on: bench.loop(1, 1))
+        await bench.loop(1, 0).remoteNodeLeft(node)
+        #expect(bench.origins.requests.count == 1)
+        #expect(await bench.loop(1, 1).metrics().gauges.mirroredTracks == 1, "nothing has told it")
+        // It learns of that with its next subscription: at once with another one, or else within a second.
+        let slot = TrackID(peer: second.id, mid: NodesBench.mid)
+        let preference = LayerPreference(cap: .level(0))
+        try await bench.loop(1, 1).connect(slot: slot, to: bench.track, preference: preference)
+        while bench.origins.requests.count < 2 { await bench.nodes[1].renewRemoteTracks() }
+        #expect(bench.origins.requests.last?.receiver.location == bench.loop(1, 1).location)
+        try await bench.expectArrival(at: [second])
+        #expect(await bench.loop(1, 1).metrics().nodeLinks.links.count == 1)
+        await bench.end([first, second])
     }
 
     @Test func `tracks and nodes that are gone are errors, and leave nothing`() async throws {

@@ -234,12 +234,52 @@ import Wire
         Mistake(
             file: "jwt-key: s3cret",
             sentence: "jwt-key in nagare.yaml has to be an algorithm, a colon and the key or @ and its file: write "
-                + "hs256:@FILE, es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
+                + "hs256:@FILE, rs256:@FILE, es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
         ),
         Mistake(
             flags: ["--jwt-key", "none:x"],
             sentence: "--jwt-key has to be an algorithm, a colon and the key or @ and its file: write "
-                + "hs256:@FILE, es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
+                + "hs256:@FILE, rs256:@FILE, es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
+        ),
+        Mistake(
+            flags: ["--admin-tls-cert", "/etc/c.pem"],
+            sentence: "--admin-tls-cert needs --admin-tls-key with the private key of the certificate."
+        ),
+        Mistake(
+            flags: ["--admin-tls-key", "/etc/k.pem"],
+            sentence: "--admin-tls-key needs --admin-tls-cert with the certificate of the private key."
+        ),
+        Mistake(
+            flags: ["--admin-read-token", "0123456789abcdef"],
+            sentence: "--admin-read-token needs --admin-token: without it, everybody may make changes."
+        ),
+        Mistake(
+            flags: ["--admin-token", "0123456789abcdef", "--admin-read-token", "short"],
+            sentence: "--admin-read-token is no token of operators: it needs at least 16 characters, only letters, "
+                + "digits and -._~+/=, as openssl rand -hex 16 makes."
+        ),
+        Mistake(
+            flags: ["--jwks", "http://login.example.org/jwks"],
+            sentence: "--jwks is a URL without TLS, where anyone on the way could replace the keys: write https, or "
+                + "http with an address of this machine."
+        ),
+        Mistake(
+            environment: ["NAGARE_JWKS": "https://user:secret@login.example.org/jwks"],
+            sentence: "NAGARE_JWKS has to be a file, or a URL without user, password and fragment: write it as "
+                + "https://login.example.org/jwks.json."
+        ),
+        Mistake(
+            file: "jwks: file:///etc/jwks.json",
+            sentence: "jwks in nagare.yaml has to be a file, or a URL without user, password and fragment: write it as "
+                + "https://login.example.org/jwks.json."
+        ),
+        Mistake(
+            flags: ["--jwks", "/etc/jwks.json", "--jwks-ca", "/etc/ca.pem"],
+            sentence: "--jwks-ca needs --jwks with a URL of https."
+        ),
+        Mistake(
+            flags: ["--jwks", "/etc/jwks.json", "--token", "s3cret"],
+            sentence: "--token and --jwks are set: choose one method of authentication."
         ),
         Mistake(
             flags: ["--app", "live"],
@@ -286,6 +326,10 @@ import Wire
             flags: ["--channel-lifetime", "8761"],
             sentence: "--channel-lifetime is \"8761\": write a whole number from 0 to 8760."
         ),
+        Mistake(
+            flags: ["--metrics-channels", "101"],
+            sentence: "--metrics-channels is \"101\": write a whole number from 0 to 100."
+        ),
         Mistake(flags: ["--url-validity", "60"], sentence: "--url-validity needs --url-key."),
         Mistake(
             flags: ["--url-key", "primary:a", "--url-validity", "1h"],
@@ -313,7 +357,7 @@ import Wire
         ),
         Mistake(
             flags: ["--spotlight-focus-rid", "r3"],
-            sentence: "--spotlight-focus-rid is \"r3\": write one of none, r0, r1, r2."
+            sentence: "--spotlight-focus-rid is \"r3\": write one of none, r0, r1, r2, q, h, f."
         ),
         Mistake(
             flags: ["--admin-origin", "ops.example"],

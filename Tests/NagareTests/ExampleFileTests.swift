@@ -34,7 +34,8 @@ import Testing
         for setting in Setting.allCases { #expect(try layer.entry(for: setting) != nil, "\(setting.rawValue)") }
         // Only one method of authentication may be set, and the file shows three.
         let methods = [
-            ["token:"], ["jwt-key:", "app:", "app-disabled:", "url-key:", "url-validity:"], ["auth-webhook-url:"],
+            ["token:"], ["jwt-key:", "jwks:", "jwks-ca:", "app:", "app-disabled:", "url-key:", "url-validity:"],
+            ["auth-webhook-url:"],
         ]
         for method in methods {
             let way = String(method[0].dropLast())
@@ -50,6 +51,7 @@ import Testing
             #expect(configuration.tls != nil)
             #expect((configuration.token != nil) == (way == "token"))
             #expect(configuration.jwtKeys.isEmpty == (way != "jwt-key"))
+            #expect((configuration.keySet == nil) == (way != "jwt-key"))
             #expect(configuration.apps.isEmpty == (way != "jwt-key"))
             #expect(configuration.urlKeys.sources.isEmpty == (way != "jwt-key"))
             #expect((configuration.webhooks.authenticationURL != nil) == (way == "auth-webhook-url"))

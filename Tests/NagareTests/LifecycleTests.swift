@@ -103,6 +103,11 @@ struct LifecycleTests {
             sentence: "nagare: --grace is \"-1\": write a whole number from 1 to 3600."
         ),
         Refusal(
+            arguments: ["token", "--channel", "a", "--expires", "-5m"],
+            status: 64,
+            sentence: "nagare: --expires is \"-5m\": write a time as 90s, 15m, 12h or 30d."
+        ),
+        Refusal(
             arguments: ["serve", "--dev"],
             environment: ["NAGARE_LOOPS": "many"],
             status: 64,

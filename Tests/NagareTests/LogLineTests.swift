@@ -68,7 +68,9 @@ struct LogLineTests {
     @Test func `fields of a logger and of an entry stand in one line, the entry's first`() {
         let lines = Mutex<[String]>([])
         var logger = Logger(label: "nagare") { label in
-            NodeLogHandler(label: label, level: .info, format: .text) { line in lines.withLock { $0.append(line) } }
+            NodeLogHandler(label: label, threshold: LogThreshold(.info), format: .text) { line in
+                lines.withLock { $0.append(line) }
+            }
         }
         logger[metadataKey: "channel"] = "one"
         logger[metadataKey: "peer"] = "3f"
@@ -77,5 +79,28 @@ struct LogLineTests {
         let written = lines.withLock { $0 }
         #expect(written.count == 1)
         #expect(written.first?.hasSuffix(" info nagare: first channel=two peer=3f") == true)
+    }
+
+    @Test func `a change of the threshold holds for all loggers, down to their own floors`() {
+        let threshold = LogThreshold(.info)
+        let lines = Mutex<[String]>([])
+        let logger = { (label: String, floor: Logger.Level) in
+            Logger(label: label) { label in
+                NodeLogHandler(label: label, threshold: threshold, floor: floor, format: .text) { line in
+                    lines.withLock { $0.append(line) }
+                }
+            }
+        }
+        let (node, http) = (logger("nagare", .trace), logger("nagare.http", .notice))
+        node.debug("hidden")
+        http.info("hidden")
+        threshold.level = .debug
+        node.debug("first")
+        http.info("hidden")
+        threshold.level = .error
+        node.warning("hidden")
+        http.notice("hidden")
+        http.error("second")
+        #expect(lines.withLock { $0.map { $0.suffix(6) } } == [" first", "second"])
     }
 }

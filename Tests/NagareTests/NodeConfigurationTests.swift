@@ -85,6 +85,15 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.warnings.contains { $0.hasPrefix("Anyone who reaches 0.0.0.0:8080 can publish") })
     }
 
+    @Test func `an open node on loopback warns, too, because a proxy may be in front of it`() throws {
+        let open = try resolve(["--http", "127.0.0.1:8080"])
+        #expect(
+            open.warnings.contains { $0.hasPrefix("Anyone whom a proxy lets through to 127.0.0.1:8080 can publish") }
+        )
+        let closed = try resolve(["--http", "127.0.0.1:8080", "--token", "0123456789abcdef"])
+        #expect(!closed.warnings.contains { $0.contains("can publish") })
+    }
+
     struct Source: Sendable, CustomTestStringConvertible {
         let flags: [String]
         let environment: [String: String]
@@ -214,6 +223,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         webhooks: webhooks,
         adminOrigins: ["https://ops.example"],
         adminHostNames: ["ops.example"],
+        metricsChannels: 12,
         sora: sora,
         limits: limits,
         logLevel: .debug,
@@ -260,6 +270,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "--ping-interval", "9", "--node-name", "n1", "--label", "Studio", "--limit", "channels=5", "--limit",
             "address-requests-per-second=7", "--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.0/8",
             "--proxy-header", "proxy-protocol", "--admin-host-name", "ops.example",
+            "--metrics-channels", "12",
         ])
         #expect(flags == Self.everything)
 
@@ -288,7 +299,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             "NAGARE_NODE_NAME": "n1", "NAGARE_LABEL": "Studio",
             "NAGARE_LIMIT": "channels=5,address-requests-per-second=7",
             "NAGARE_TRUSTED_PROXY": "127.0.0.1,10.0.0.0/8", "NAGARE_PROXY_HEADER": "PROXY-protocol",
-            "NAGARE_ADMIN_HOST_NAME": "ops.example",
+            "NAGARE_ADMIN_HOST_NAME": "ops.example", "NAGARE_METRICS_CHANNELS": "12",
         ])
         #expect(environment == Self.everything)
 
@@ -351,6 +362,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
                 trusted-proxy: [127.0.0.1, 10.0.0.0/8]
                 proxy-header: proxy-protocol
                 admin-host-name: ops.example
+                metrics-channels: 12
                 ping-interval: 9
                 node-name: n1
                 label: Studio
@@ -381,6 +393,24 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             #expect(configuration.webhooks.authenticationURL == url)
             #expect(!configuration.warnings.contains { $0.contains("can publish") })
         }
+    }
+
+    @Test(arguments: [
+        ("/etc/jwks.json", KeySetSource.Location.file("/etc/jwks.json")), ("jwks", .file("jwks")),
+        ("https://login.example/keys?a=1", .url("https://login.example/keys?a=1")),
+        ("http://127.0.0.1:8000/k", .url("http://127.0.0.1:8000/k")), ("http://[::1]/k", .url("http://[::1]/k")),
+        ("http://localhost/k", .url("http://localhost/k")),
+    ])
+    func `a key set can come from any source`(value: String, location: KeySetSource.Location) throws {
+        for configuration in try [
+            resolve(["--jwks", value]), resolve(environment: ["NAGARE_JWKS": value]),
+            resolve(file: "jwks: \"\(value)\""),
+        ] {
+            #expect(configuration.keySet?.location == location && configuration.keySetAuthorityPath == nil)
+            #expect(!configuration.warnings.contains { $0.contains("can publish") })
+        }
+        let trusted = try resolve(["--jwks", "https://login.example/keys", "--jwks-ca", "/etc/ca.pem"])
+        #expect(trusted.keySetAuthorityPath == "/etc/ca.pem")
     }
 
     @Test func `apps and the keys of URLs can come from any source, beside keys of JWTs`() throws {
@@ -428,7 +458,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
     @Test func `omitted settings have their defaults`() throws {
         let configuration = try resolve(["--dev"])
         #expect(configuration.sora.turnURLs.isEmpty && configuration.sora.configuration.turn == nil)
-        #expect(configuration.sora.videoCodec == .vp9 && configuration.sora.spotlightNumber == 8)
+        #expect(configuration.sora.videoCodec == nil && configuration.sora.spotlightNumber == 8)
         #expect(configuration.sora.nodeName == "test-machine" && configuration.sora.acceptsBundleID)
         #expect(configuration.webhooks == WebhookSettings() && !configuration.webhooks.configuration.isUsed)
         #expect(configuration.jwtKeys.isEmpty && configuration.adminOrigins.isEmpty)
@@ -444,10 +474,17 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.media == [try address("127.0.0.1:7100")])
     }
 
+    @Test func `subscriptions need no webhook for their secret and certificates`() throws {
+        let secret = String(repeating: "s", count: 32)
+        let webhooks = try resolve(["--dev", "--webhook-secret", secret, "--webhook-ca", "ca.pem"]).webhooks
+        #expect(webhooks.secret != nil && webhooks.certificateAuthorityPath == "ca.pem")
+    }
+
     @Test(arguments: [
         ["--token", "s3cret"], ["--jwt-key", "hs256:s3cret"],
         ["--event-webhook-url", "http://a/", "--webhook-user", "u", "--webhook-password", "s3cret"],
         ["--turn-url", "turn:a:1", "--turn-username", "u", "--turn-credential", "s3cret"],
+        ["--event-webhook-url", "http://a/", "--webhook-secret", "s3cret-s3cret-s3cret-s3cret-s3cret"],
     ])
     func `a secret is never printed`(flags: [String]) throws {
         let configuration = try resolve(["--dev"] + flags)

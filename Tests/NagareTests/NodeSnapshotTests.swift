@@ -1,8 +1,8 @@
 import EventLoop
 import Forwarding
-import Foundation
 import MediaTypes
 import Metrics
+import Room
 import SRTP
 import Signaling
 import Testing
@@ -40,12 +40,6 @@ import Wire
         snapshot().page.text.matches(of: /# TYPE (\w+) (\w+)/).map { (String($0.1), String($0.2)) }
     }
 
-    private static func contents(_ path: String) throws -> String {
-        let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        return try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
-    }
-
     @Test func `names follow Prometheus' conventions`() {
         let families = Self.families()
         #expect(families.count > 40)
@@ -54,7 +48,7 @@ import Wire
             if name.hasPrefix("sora_") { continue }
             #expect(name.hasPrefix("nagare_") || name.hasPrefix("process_"), "\(name)")
             #expect((kind == "counter") == name.hasSuffix("_total"), "\(name)")
-            let units = ["_seconds", "_datagrams", "_ratio", "_bits_per_second"]
+            let units = ["_seconds", "_datagrams", "_ratio", "_bytes_per_second"]
             if kind == "histogram" { #expect(units.contains { name.hasSuffix($0) }, "\(name)") }
         }
     }
@@ -123,9 +117,9 @@ import Wire
             "limit_seconds_total{limit=\"delay\",loop=\"0\"} 2", "limit_seconds_total{limit=\"demand\",loop=\"0\"} 1",
             "limit_seconds_total{limit=\"loss\",loop=\"0\"} 0", "probes_total{loop=\"0\"} 2",
             "padding_bytes_total{loop=\"0\"} 9000",
-            "target_bits_per_second_bucket{loop=\"0\",le=\"500000\"} 0",
-            "target_bits_per_second_bucket{loop=\"0\",le=\"1000000\"} 2",
-            "target_bits_per_second_sum{loop=\"0\"} 1600000", "delivered_ratio_bucket{loop=\"0\",le=\"0.9\"} 2",
+            "target_bytes_per_second_bucket{loop=\"0\",le=\"62500\"} 0",
+            "target_bytes_per_second_bucket{loop=\"0\",le=\"125000\"} 2",
+            "target_bytes_per_second_sum{loop=\"0\"} 200000", "delivered_ratio_bucket{loop=\"0\",le=\"0.9\"} 2",
             "demand_ratio_bucket{loop=\"0\",le=\"0.3\"} 0", "demand_ratio_bucket{loop=\"0\",le=\"0.4\"} 2",
             "queue_delay_seconds_bucket{loop=\"0\",le=\"0.01\"} 1",
             "queue_delay_seconds_bucket{loop=\"0\",le=\"0.02\"} 3",
@@ -151,7 +145,7 @@ import Wire
         snapshot.signaling.webhooks["subscription"] = subscription
         let text = snapshot.page.text
         for line in [
-            "sora_up 1", "sora_connections_total{state=\"created\"} 5", "sora_ongoing_connections_total 3",
+            "sora_up 1", "sora_connections_total{state=\"created\"} 5", "sora_ongoing_connections 3",
             "sora_client_type_total{client=\"sora_python_sdk\",state=\"successful\"} 4",
             "sora_client_type_total{client=\"unknown\",state=\"failed\"} 0",
             "sora_connection_error_total{reason=\"INVALID-JSON\"} 7", "sora_auth_webhook_total{state=\"allowed\"} 3",
@@ -178,14 +172,53 @@ import Wire
         #expect(Set(DropReason.allCases.map(\.label)).count == DropReason.allCases.count)
     }
 
-    @Test func `the dashboard queries existing metrics`() throws {
-        let known = Self.families().flatMap { family in
-            family.kind == "histogram"
-                ? ["_bucket", "_sum", "_count"].map { family.name + $0 } : [family.name]
+    @Test func `the phases of the set-up are of all loops, and reports of viewers by kind`() {
+        var snapshot = Self.snapshot()
+        snapshot.loops[0].forwarder.setup.note(.ice, .milliseconds(30))
+        snapshot.loops[1].forwarder.setup.note(.ice, .milliseconds(300))
+        snapshot.loops[1].forwarder.setup.note(.firstFrame, .milliseconds(-1))
+        snapshot.signaling.counts.answerTimes.observe(nanoseconds: 15_000_000)
+        snapshot.loops[1].forwarder.downlink.note(.lossRatio, .audio, 0.03)
+        snapshot.loops[1].forwarder.downlink.note(.jitter, .video, .nan)
+        let text = snapshot.page.text
+        for line in [
+            "setup_phase_seconds_bucket{phase=\"ice\",le=\"0.05\"} 1", "setup_phase_seconds_count{phase=\"ice\"} 2",
+            "setup_phase_seconds_count{phase=\"dtls\"} 0", "setup_phase_seconds_sum{phase=\"first_frame\"} 0",
+            "setup_phase_seconds_bucket{phase=\"answer\",le=\"0.02\"} 1",
+            "downlink_loss_ratio_bucket{kind=\"audio\",loop=\"1\",le=\"0.02\"} 0",
+            "downlink_loss_ratio_bucket{kind=\"audio\",loop=\"1\",le=\"0.05\"} 1",
+            "downlink_loss_ratio_count{kind=\"video\",loop=\"1\"} 0",
+            "downlink_jitter_seconds_count{kind=\"video\",loop=\"1\"} 0",
+        ] {
+            #expect(text.contains("\nnagare_\(line)\n"), "\(line)")
         }
-        let dashboard = try Self.contents("ops/grafana.json")
-        let asked = Set(dashboard.matches(of: /\b((?:nagare|process)_\w+)/).map { String($0.1) })
-        #expect(asked.count > 30)
-        #expect(asked.subtracting(known).isEmpty)
+    }
+
+    @Test func `channels and the certificate have series only when there are such`() throws {
+        var snapshot = Self.snapshot()
+        #expect(!snapshot.page.text.contains("nagare_channel_") && !snapshot.page.text.contains("nagare_certificate_"))
+        snapshot.certificateExpiresAt = ["http": 2_000_000_000, "admin": 1_900_000_000]
+        var activity = ChannelActivity(
+            channel: try #require(ChannelName("a\"b")),
+            createdAt: 1_500_000_000,
+            counts: ChannelCounts(sendrecv: 2, recvonly: 5)
+        )
+        activity.poorDownlinks = 1
+        snapshot.channels = [activity]
+        let text = snapshot.page.text
+        for line in [
+            "certificate_expiry_timestamp_seconds{listener=\"http\"} 2000000000",
+            "certificate_expiry_timestamp_seconds{listener=\"admin\"} 1900000000",
+            "channel_start_time_seconds{channel=\"a\\\"b\"} 1.5",
+            "channel_members{channel=\"a\\\"b\",role=\"recvonly\"} 5",
+            "channel_members_poor{channel=\"a\\\"b\",direction=\"down\"} 1",
+        ] {
+            #expect(text.contains("\nnagare_\(line)\n"), "\(line)")
+        }
+        #expect(!text.contains("nagare_channel_bytes_per_second"), "its media was not measured")
+        snapshot.channels[0].media = ChannelActivity.Media()
+        #expect(
+            snapshot.page.text.contains("nagare_channel_bytes_per_second{channel=\"a\\\"b\",direction=\"sent\"} 0\n")
+        )
     }
 }

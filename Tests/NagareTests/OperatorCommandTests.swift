@@ -76,7 +76,7 @@ import Testing
             OperatorsClient.Call(.put, ["drain"], body: ["deadline_seconds": 60, "admit_seconds": 0])
         ),
         (["drain", "--show"], OperatorsClient.Call(.get, ["drain"])),
-        (["undrain"], OperatorsClient.Call(.delete, ["drain"])),
+        (["reload"], OperatorsClient.Call(.post, ["reload"])), (["undrain"], OperatorsClient.Call(.delete, ["drain"])),
         (["relay"], OperatorsClient.Call(.get, ["relay"], query: ["limit": "100"])),
         (["members", "c"], OperatorsClient.Call(.get, ["channels", "c", "members"], query: ["limit": "100"])),
     ])
@@ -84,6 +84,19 @@ import Testing
         let answers = Answers([["results": [["user_id": "x", "code": 0, "ended": 1]]]])
         _ = try await run(arguments, answers)
         #expect(answers.calls == [call])
+    }
+
+    @Test(
+        arguments: [
+            (["changed": [], "needs_restart": []], "nothing has changed that can be reloaded\n"),
+            (
+                ["changed": ["token", "limit channels"], "needs_restart": ["http"]],
+                "in force now: token, limit channels\nin force after a restart: http\n"
+            ),
+        ] as [(JSONValue, String)]
+    )
+    func `a reload tells what is in force now, and what needs a restart`(answer: JSONValue, text: String) async throws {
+        #expect(try await run(["reload"], Answers([answer])) == text)
     }
 
     @Test func `all pages of a list make one table`() async throws {
@@ -143,6 +156,15 @@ import Testing
         var options = try OperatorOptions.parse([])
         options.api = url
         #expect(throws: StartupError.self) { try options.client(environment: [:]) }
+    }
+
+    @Test func `authorities that cannot be read are refused with their file`() throws {
+        let options = try OperatorOptions.parse(["--api", "https://localhost:3000", "--api-ca", "/nowhere/ca.pem"])
+        let error = #expect(throws: StartupError.self) { try options.client(environment: [:]) }
+        #expect(
+            error?.sentence.hasPrefix("--api-ca cannot be used: The certificates for the node's API, /nowhere/ca.pem")
+                == true
+        )
     }
 
     @Test(arguments: ["short", "0123456789abcdef with spaces", "@/nowhere/to/be/found"])

@@ -28,11 +28,11 @@ struct ReloadTests {
         #expect(renewed?.contains("serial=\(TestCertificate.otherSerial)") == true)
         try write(TestCertificate.chain, TestCertificate.otherKey)
         node.send(SIGHUP)
-        let mismatch = await node.errors.first { $0.contains("The certificate in use stays") }
+        let mismatch = await node.errors.first { $0.contains("Nothing has changed") }
         #expect(mismatch?.contains("do not belong together") == true)
         try write("garbage", "garbage")
         node.send(SIGHUP)
-        let garbage = await node.errors.first { $0.contains("The certificate in use stays") }
+        let garbage = await node.errors.first { $0.contains("Nothing has changed") }
         #expect(garbage?.contains(chain.path) == true)
         #expect(try Connection.get("/healthz", port: ports.admin).hasPrefix("HTTP/1.1 200"))
         node.send(SIGTERM)
@@ -45,12 +45,61 @@ struct ReloadTests {
         let node = try RunningNode(Self.node)
         _ = try await node.ready()
         node.send(SIGHUP)
-        #expect(await node.errors.first { $0.contains("nothing to reload") } != nil)
+        #expect(await node.errors.first { $0.contains("reloaded the settings") } != nil)
         node.send(SIGTERM)
         #expect(await node.exitStatus() == 0)
         let development = try RunningNode(["serve", "--dev"] + RunningNode.anyPorts)
         _ = try await development.ready()
         development.send(SIGHUP)
         #expect(await development.exitStatus() == 128 + SIGHUP)
+    }
+
+    @Test func `SIGHUP puts tokens, limits and the log level of the file in force, and names what needs a restart`()
+        async throws
+    {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (file, key) = (folder.appending(path: "nagare.yaml"), folder.appending(path: "key"))
+        func write(_ text: String) throws { try text.write(to: file, atomically: true, encoding: .utf8) }
+        func writeKey(_ text: String) throws { try text.write(to: key, atomically: true, encoding: .utf8) }
+        try writeKey("0123456789abcdef0123456789abcdef")
+        try write("admin-token: \"@\(key.path)\"\nloops: 2\n")
+        let options = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--media", "127.0.0.1:0"]
+        let node = try RunningNode(["serve", "--config", file.path] + options)
+        let ports = try await node.ready()
+        func status(_ path: String, port: UInt16, token: String) throws -> Substring? {
+            try Connection.get(path, port: port, token: token).split(separator: " ").dropFirst().first
+        }
+        #expect(try status("/api/channels/a", port: ports.page, token: "none") == "200")
+        #expect(try status("/v1/channels", port: ports.admin, token: "0123456789abcdef0123456789abcdef") == "200")
+
+        try writeKey("fedcba9876543210fedcba9876543210")
+        try write(
+            """
+            admin-token: "@\(key.path)"
+            token: 0123456789abcdef
+            loops: 1
+            log-level: debug
+            limit: [channels=7, connections=100]
+            """
+        )
+        node.send(SIGHUP)
+        let line = try #require(await node.errors.first { $0.contains("reloaded the settings") })
+        #expect(line.contains(#"changed="token admin-token log-level limit channels""#))
+        #expect(line.contains(#"needs_restart="loops limit connections""#))
+        #expect(!line.contains("0123456789abcdef"))
+        #expect(try status("/api/channels/a", port: ports.page, token: "none") == "401")
+        #expect(try status("/api/channels/a", port: ports.page, token: "0123456789abcdef") == "200")
+        #expect(try status("/v1/channels", port: ports.admin, token: "0123456789abcdef0123456789abcdef") == "401")
+        #expect(try status("/v1/channels", port: ports.admin, token: "fedcba9876543210fedcba9876543210") == "200")
+
+        try write("tokn: x\n")
+        node.send(SIGHUP)
+        let refused = try #require(await node.errors.first { $0.contains("Nothing has changed") })
+        #expect(refused.contains("unknown key") && refused.contains("do you mean"))
+        #expect(try status("/api/channels/a", port: ports.page, token: "0123456789abcdef") == "200")
+        node.send(SIGTERM)
+        #expect(await node.exitStatus() == 0)
     }
 }

@@ -42,6 +42,7 @@ import Testing
         var flags = Self.announced
         // These settings are valid only with another one.
         if setting == .proxyHeader { flags[.trustedProxy] = ["10.0.0.1"] }
+        if setting == .otlpSampleRatio { flags[.otlpEndpoint] = ["http://127.0.0.1:4318"] }
         if setting == .urlValidity { flags[.urlKey] = ["primary:k"] }
         if setting == .clusterName {
             flags[.clusterStore] = ["redis://127.0.0.1"]

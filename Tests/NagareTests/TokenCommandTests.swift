@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import Glibc
 import JSON
+import Room
 import Signaling
 import Testing
 
@@ -48,8 +49,15 @@ struct TokenCommandTests {
         #expect(forever["exp"] == nil)
     }
 
+    @Test func `the help states the validity of a token once`() {
+        let help = TokenCommand.helpMessage(columns: 2_000)
+        let line = help.split(separator: "\n").first { $0.contains("--expires") }
+        #expect(line?.split(separator: "1h").count == 2)
+        #expect(line?.contains("default:") == false)
+    }
+
     @Test(arguments: [
-        (["--channel", ""], "--channel must have 1 to 255 bytes without control characters."),
+        (["--channel", ""], "--channel \(ChannelName.rule)."), (["--channel", ".."], "--channel \(ChannelName.rule)."),
         (["--channel", "a", "--role", "host"], "--role is \"host\": write one of sendonly, recvonly, sendrecv."),
         (["--channel", "a", "--expires", "soon"], "--expires is \"soon\": write a time as 90s, 15m, 12h or 30d."),
         (["--channel", "a", "--expires=-5s"], "--expires is \"-5s\": write a time as 90s, 15m, 12h or 30d."),

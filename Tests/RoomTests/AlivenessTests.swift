@@ -134,6 +134,30 @@ struct AlivenessTests {
         }
     }
 
+    // MARK: Set-up
+
+    @Test func `operators are told how far the set-up of a connection has come, by its first peer`() throws {
+        var bench = bench()
+        let id = try bench.reserve(whep)
+        let early = PeerSetup(iceConnected: .milliseconds(3))
+        #expect(bench.model.received(.setupAdvanced(early), from: bench.peers[id]!).isEmpty)
+        _ = try bench.activate(id)
+        let created = bench.model.received(.connected(over: .udp), from: bench.peers[id]!).reports
+        #expect(
+            created.contains { report in
+                guard case .connectionCreated(let report) = report else { return false }
+                return report.connection.setup.media == early && report.connection.setup.negotiation != nil
+            }
+        )
+        let later = PeerSetup(iceConnected: .milliseconds(3), dtlsConnected: .milliseconds(9))
+        let advanced = bench.model.received(.setupAdvanced(later), from: bench.peers[id]!).reports
+        guard case .setupAdvanced(let report)? = advanced.first else {
+            Issue.record("operators are not told")
+            return
+        }
+        #expect(report.connection.setup.media == later)
+    }
+
     private var whep: JoinRequest {
         JoinRequest(channel: ModelBench.channel, role: .recvonly, agent: ClientAgent(signaling: .whep))
     }

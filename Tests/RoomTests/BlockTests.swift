@@ -1,5 +1,6 @@
 import MediaTypes
 import RoomTestSupport
+import Synchronization
 import Testing
 import Wire
 
@@ -81,5 +82,27 @@ import Wire
         #expect(node.isEmpty)
         let admitted = node.admit(request, id: ParticipantID(using: &generator), at: Self.time(20)).result
         #expect((try? admitted.get()) != nil)
+    }
+
+    @Test func `a block of another node refuses and ends here, and is not told again`() async throws {
+        let rooms = Rooms(planes: [FakeMediaPlane()])
+        let decisions = Mutex<[OperatorDecision]>([])
+        let changes = Mutex<[Block?]>([])
+        rooms.onDecision { decision in
+            decisions.withLock { $0.append(decision) }
+            return []
+        }
+        rooms.onBlockChange { _, block in changes.withLock { $0.append(block) } }
+        let block = Block(.user("eve"))
+        for _ in 0..<2 { await rooms.take(block, of: block.subject) }
+        #expect(rooms.blockRefusal(of: "eve", in: Self.lobby, as: .recvonly) == .banned(untilUnixSeconds: nil))
+        #expect(decisions.withLock { $0 } == [.blocked(block)], "once")
+        await rooms.take(Block(block.subject, untilUnixSeconds: 1), of: block.subject)
+        #expect(await rooms.blocks.isEmpty, "it was over")
+        await rooms.take(nil, of: block.subject)
+        #expect(changes.withLock { $0.isEmpty })
+        try await rooms.block(block)
+        let lifted = [await rooms.liftBlock(of: block.subject), await rooms.liftBlock(of: block.subject)]
+        #expect(lifted == [true, false] && changes.withLock { $0 } == [block, nil])
     }
 }

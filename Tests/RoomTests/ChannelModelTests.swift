@@ -314,6 +314,18 @@ struct ChannelModelTests {
         #expect(bench.model.isEmpty)
     }
 
+    @Test func `a node whose place another one took admits newcomers to its own channels only`() throws {
+        var bench = ModelBench()
+        bench.model.node.isReplaced = true
+        #expect(bench.model.node.refusesNewcomers(of: ModelBench.channel))
+        #expect(throws: RoomError.draining) { try bench.viewer() }
+        bench.model.node.isReplaced = false
+        _ = try bench.livePublisher()
+        bench.model.node.isReplaced = true
+        #expect(!bench.model.node.refusesNewcomers(of: ModelBench.channel))
+        _ = try bench.viewer()
+    }
+
     @Test func `unused layers of a publisher's own track are told to its signaling`() throws {
         var bench = ModelBench()
         let publisher = try bench.member(.sendonly)

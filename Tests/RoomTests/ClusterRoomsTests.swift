@@ -196,6 +196,71 @@ struct ClusterRoomsTests {
         #expect(await bench.members(at: 1).count == 1)
     }
 
+    @Test func `what an operator asks for a receiver is done at its node`() async throws {
+        let bench = ClusterBench(2)
+        let publisher = try await bench.join(.sendonly, at: 0)
+        let viewer = try await bench.join(.recvonly, at: 1) { $0.clientID = "v" }
+        await bench.settle()
+        let rooms = bench.nodes[0].rooms
+        try await rooms.requestHeight(180, receiver: viewer.participant, sender: nil)
+        await bench.settle()
+        let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
+        #expect(await bench.nodes[1].bench.plane.preferences[slot]?.height == 180)
+        for (isSubscribed, source) in [(false, nil), (true, bench.track(of: publisher))] {
+            let selection = SubscriptionSelection(kind: .video)
+            #expect(try await rooms.subscribe(isSubscribed, to: selection, of: "v", in: Self.channel) == 1)
+            await bench.settle()
+            #expect(await bench.source(of: viewer, at: 1) == source)
+        }
+        await #expect(throws: RoomError.spotlightUnused) {
+            try await rooms.resetSpotlightLayers(receiver: viewer.participant, sender: nil)
+        }
+        let ids = [(publisher.participant, nil), (viewer.participant, viewer.participant)]
+        for (receiver, sender) in ids as [(ParticipantID, ParticipantID?)] {
+            await #expect(throws: RoomError.participantUnknown) {
+                try await bench.nodes[1].rooms.requestLayer(.nothing, receiver: receiver, sender: sender)
+            }
+        }
+    }
+
+    @Test func `messages and the focus of an operator reach the members of every node`() async throws {
+        let bench = ClusterBench(2)
+        var members: [(id: ParticipantID, peer: PeerID, events: ParticipantEvents)] = []
+        for node in bench.nodes {
+            members.append(
+                try await node.bench.member(.sendrecv) { request in
+                    request.agent = ClientAgent(signaling: .sora)
+                    request.receivesNotifications = true
+                    request.spotlight = Spotlight(focus: .richest, unfocus: .level(0))
+                }
+            )
+            await bench.settle()
+        }
+        let rooms = bench.nodes[0].rooms
+        #expect(try await rooms.push("1", to: .channel(Self.channel, nil)) == 2)
+        #expect(try await rooms.push("2", to: .connection(Self.channel, members[1].id)) == 1)
+        try await rooms.focus(members[1].id, in: Self.channel, isFixed: true)
+        await bench.settle()
+        try await rooms.unfocus(members[1].id, in: Self.channel)
+        await bench.settle()
+        await bench.nodes[1].rooms.end(members[1].id, reason: .left)
+        var seen: [String] = []
+        for await event in members[1].events {
+            switch event {
+            case .push(let text): seen.append(text)
+            case .notification(let notification):
+                switch notification.content {
+                case .spotlightFocused(let member, let isFixed):
+                    seen.append("focused \(member.id == members[1].id) \(isFixed)")
+                case .spotlightUnfocused(let member, _): seen.append("unfocused \(member.id == members[1].id)")
+                default: break
+                }
+            default: break
+            }
+        }
+        #expect(seen == ["1", "2", "focused true true", "unfocused true"])
+    }
+
     @Test func `a node that shuts down ends its own members only`() async throws {
         let bench = ClusterBench(2)
         _ = try await bench.join(.sendonly, at: 0)

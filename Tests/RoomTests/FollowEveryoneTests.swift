@@ -154,6 +154,7 @@ struct FollowEveryoneTests {
         arguments: [
             (["r0", "r1", "r2"], [0, 1, 2]), (["r0", "r2"], [0, 0, 1]), (["r2", "r0"], [0, 0, 1]),
             (["r1", "r2"], [0, 0, 1]), (["r0", "r1"], [0, 1, 1]), (["r0", "x"], [0, 1, 2]), (["l", "h"], [0, 1, 2]),
+            (["q", "h", "f"], [0, 1, 2]), (["f", "q"], [0, 0, 1]),
         ]
     )
     func `a layer that is asked for by its name is the one of that name, or the next lower one`(

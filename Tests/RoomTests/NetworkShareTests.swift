@@ -337,6 +337,21 @@ struct VideoDecoderTests {
         return id
     }
 
+    @Test func `a viewer that refused a codec counts as one that cannot decode it`() throws {
+        var bench = ModelBench()
+        let choice = { (model: SynchronousNode) in model.decoders(in: ModelBench.channel).choice(preferred: .vp9) }
+        let viewer = try Self.watch(&bench, nil)
+        #expect(choice(bench.model) == .vp9)
+        for codecs in [[.opus], [.vp9], [.vp9]] as [Set<CodecName>] {
+            bench.model.channels[ModelBench.channel]?.codecsRefused(by: viewer, codecs)
+            #expect(choice(bench.model) == (codecs == [.opus] ? .vp9 : .vp8))
+        }
+        bench.model.channels[ModelBench.channel]?.codecsRefused(by: viewer, [.vp8])
+        #expect(choice(bench.model) == .h264)
+        _ = bench.model.left(viewer, reason: .left)
+        #expect(choice(bench.model) == .vp9)
+    }
+
     @Test func `the preferred codec is chosen if all viewers decode it, otherwise the one that most decode`() throws {
         var bench = ModelBench()
         let choice = { (model: SynchronousNode) in model.decoders(in: ModelBench.channel).choice(preferred: .vp9) }

@@ -187,7 +187,7 @@ struct RoomsSignalingTests {
     @Test func `a participant whose signaling reads no events ends when its queue is full`() async throws {
         let ended = Mutex<[ParticipantID: EndReason]>([:])
         let bench = RoomsBench(limits: RoomLimits(eventsWaitingMax: 20)) { notice in
-            if case .ended(let id, let reason) = notice { ended.withLock { $0[id] = reason } }
+            if case .ended(let id, let reason, _) = notice { ended.withLock { $0[id] = reason } }
         }
         let slow = try await bench.member(.recvonly)
         let quick = try await bench.member(.recvonly)

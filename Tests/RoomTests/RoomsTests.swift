@@ -105,6 +105,53 @@ struct RoomsTests {
         #expect(peers[plain.peer]?.share != peers[stranger.peer]?.share)
     }
 
+    @Test func `other limits hold for whom comes after them`() async throws {
+        let bench = RoomsBench()
+        let (_, first) = try await bench.join(.sendonly)
+        await bench.report(.connected(over: .udp), from: first.peer)
+        var limits = RoomLimits()
+        limits.participantsMax = 1
+        bench.rooms.setLimits(limits)
+        await #expect(throws: RoomError.nodeFull) { _ = try await bench.join(.recvonly) }
+        limits.participantsMax = 2
+        limits.publishBitsPerSecondMax = 5_000_000
+        bench.rooms.setLimits(limits)
+        let (_, later) = try await bench.join(.sendonly, in: try #require(ChannelName("elsewhere")))
+        #expect(await bench.plane.peers[later.peer]?.publishBitsPerSecondMax == 5_000_000)
+    }
+
+    @Test func `each event of a participant's life has its channel, its connection and its address`() async throws {
+        let lives = Mutex<[Rooms.Attendance]>([])
+        let reasons = Mutex<[EndReason]>([])
+        let bench = RoomsBench { event in
+            switch event {
+            case .joined(let attendance), .connected(let attendance): lives.withLock { $0.append(attendance) }
+            case .ended(_, let reason, let attendance):
+                reasons.withLock { $0.append(reason) }
+                if let attendance { lives.withLock { $0.append(attendance) } }
+            default: break
+            }
+        }
+        let request = JoinRequest(
+            channel: RoomsBench.channel,
+            role: .sendonly,
+            agent: ClientAgent(signaling: .whip),
+            network: ClientNetwork(try #require(IPAddress("192.0.2.7")))
+        )
+        let reservation = try await bench.rooms.reserve(request)
+        let resource = try await bench.activate(reservation, .sendonly)
+        await bench.report(.connected(over: .udp), from: resource.peer)
+        #expect(await bench.rooms.end(reservation.resource))
+        await bench.rooms.settle()
+        let seen = lives.withLock { $0 }
+        #expect(seen.count == 3 && reasons.withLock { $0 } == [.left])
+        for attendance in seen {
+            #expect(attendance.channel == RoomsBench.channel && attendance.peer == resource.peer)
+            #expect(attendance.participant == resource.participant && attendance.role == .sendonly)
+            #expect("\(attendance.network)" == "192.0.2.7" && attendance.agent.signaling == .whip)
+        }
+    }
+
     @Test func `a grant and an operator limit what a participant is sent`() async throws {
         let bench = RoomsBench()
         var request = JoinRequest(channel: RoomsBench.channel, role: .recvonly)
@@ -278,7 +325,7 @@ struct RoomsTests {
     @Test func `run carries events until shutdown`() async throws {
         let (ended, signal) = AsyncStream.makeStream(of: ParticipantID.self)
         let bench = RoomsBench { notice in
-            if case .ended(let id, _) = notice { signal.yield(id) }
+            if case .ended(let id, _, _) = notice { signal.yield(id) }
         }
         async let running: Void = bench.rooms.run()
         let (_, publisher) = try await bench.join(.sendonly)

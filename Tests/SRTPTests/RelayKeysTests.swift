@@ -15,32 +15,50 @@ import Wire
         )
     }
 
-    private static func sender(_ engine: SRTPEngine, datagramsMax: UInt64 = RelaySender.phaseDatagramsMax) throws
-        -> RelaySender
-    {
-        try RelaySender(schedule(), engine: engine, at: start, datagramsMax: datagramsMax)
+    /// A sender that closures can share.
+    private final class Sender {
+        var core: RelaySender
+        init(_ core: consuming RelaySender) { self.core = core }
     }
 
-    private static func seal(_ sender: RelaySender, _ contents: [UInt8]) -> [UInt8]? {
+    /// A receiver that closures can share.
+    private final class Receiver {
+        var core: RelayReceiver
+        init(_ core: consuming RelayReceiver) { self.core = core }
+        var newest: UInt64 { core.newest }
+        var phase: UInt32 { core.phase }
+    }
+
+    private static func sender(_ engine: SRTPEngine, datagramsMax: UInt64 = RelaySender.phaseDatagramsMax) throws
+        -> Sender
+    {
+        Sender(try RelaySender(schedule(), engine: engine, at: start, datagramsMax: datagramsMax))
+    }
+
+    private static func receiver(_ engine: SRTPEngine, _ schedule: RelayKeySchedule = schedule()) throws -> Receiver {
+        Receiver(try RelayReceiver(schedule, engine: engine))
+    }
+
+    private static func seal(_ sender: Sender, _ contents: [UInt8]) -> [UInt8]? {
         var datagram = [UInt8](repeating: 0, count: 12) + contents + [UInt8](repeating: 0, count: 16)
         let length = unsafe datagram.withUnsafeMutableBytes { bytes in
             unsafe bytes.baseAddress.flatMap {
-                unsafe sender.seal($0, .media, link: 7, length: 12 + contents.count)
+                unsafe sender.core.seal($0, .media, link: 7, length: 12 + contents.count)
             }
         }
         return length == datagram.count ? datagram : nil
     }
 
-    private static func sealed(_ sender: RelaySender, _ contents: [UInt8]) throws -> [UInt8] {
+    private static func sealed(_ sender: Sender, _ contents: [UInt8]) throws -> [UInt8] {
         try #require(seal(sender, contents))
     }
 
-    private static func open(_ receiver: RelayReceiver, _ datagram: [UInt8]) throws(RelayOpenError) -> [UInt8] {
+    private static func open(_ receiver: Receiver, _ datagram: [UInt8]) throws(RelayOpenError) -> [UInt8] {
         var bytes = datagram
         var span = bytes.mutableSpan
         var target = unsafe span.mutableBytes
         guard let header = RelayEnvelope.Header(target.bytes) else { throw .authentication }
-        let range = try receiver.open(&target, length: datagram.count, header: header)
+        let range = try receiver.core.open(&target, length: datagram.count, header: header)
         return target.bytes.extracting(range).array()
     }
 
@@ -52,7 +70,7 @@ import Wire
             #expect(Set(sealed).count == 1)
             #expect(sealed[0].prefix(12) == [0xD0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1])
             for engine in engines {
-                let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+                let receiver = try Self.receiver(engine)
                 #expect(try Self.open(receiver, sealed[0]) == contents)
                 #expect(receiver.newest == 1)
             }
@@ -69,7 +87,7 @@ import Wire
     func `any changed bit is refused, and changes nothing`(backend: SRTPBackend) throws {
         let engine = try SRTPEngine(backend)
         let sealed = try #require(Self.seal(Self.sender(engine), [1, 2, 3, 4]))
-        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        let receiver = try Self.receiver(engine)
         for bit in 8..<sealed.count * 8 {
             var changed = sealed
             changed[bit / 8] ^= 1 << UInt8(bit % 8)
@@ -85,7 +103,7 @@ import Wire
         let engine = try SRTPEngine(backend)
         let sealed = try #require(Self.seal(Self.sender(engine), [1, 2, 3, 4]))
         for schedule in [Self.schedule([2, 1]), Self.schedule(sender: 0x23)] {
-            let receiver = try RelayReceiver(schedule, engine: engine)
+            let receiver = try Self.receiver(engine, schedule)
             #expect(throws: RelayOpenError.authentication) { try Self.open(receiver, sealed) }
         }
     }
@@ -94,7 +112,7 @@ import Wire
     func `a datagram is opened once, in any order within the window`(backend: SRTPBackend) throws {
         let engine = try SRTPEngine(backend)
         let sender = try Self.sender(engine)
-        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        let receiver = try Self.receiver(engine)
         let sealed = try (0..<5_000).map { try Self.sealed(sender, [UInt8($0 & 0xFF)]) }
         #expect(Set(sealed.map { Array($0.prefix(12)) }).count == sealed.count, "each has a nonce of its own")
         #expect(try Self.open(receiver, sealed[4_999]) == [UInt8(4_999 & 0xFF)])
@@ -109,21 +127,21 @@ import Wire
     func `a new phase begins after an hour, and the one before is opened still`(backend: SRTPBackend) throws {
         let engine = try SRTPEngine(backend)
         let sender = try Self.sender(engine)
-        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        let receiver = try Self.receiver(engine)
         var late: [[UInt8]] = []
         var now = Self.start
         for phase: UInt32 in 0..<300 {
-            #expect(sender.phase == phase)
+            #expect(sender.core.phase == phase)
             late.append(try #require(Self.seal(sender, [1])))
             #expect(try Self.open(receiver, Self.sealed(sender, [2])) == [2])
             #expect(receiver.phase == phase)
             now += RelaySender.phaseLife
-            sender.confirm(receiver.newest, at: now - .seconds(1))
-            #expect(sender.phase == phase)
+            sender.core.confirm(receiver.newest, at: now - .seconds(1))
+            #expect(sender.core.phase == phase)
             // What the receiver did not get does not count.
-            sender.confirm(sender.counter + 1, at: now)
-            #expect(sender.phase == phase)
-            sender.confirm(receiver.newest, at: now)
+            sender.core.confirm(sender.core.counter + 1, at: now)
+            #expect(sender.core.phase == phase)
+            sender.core.confirm(receiver.newest, at: now)
         }
         #expect(try Self.open(receiver, late[299]) == [1])
         #expect(try Self.open(receiver, late[298]) == [1])
@@ -133,23 +151,23 @@ import Wire
     @Test func `a new phase begins after its datagrams, and nothing is sealed without a confirmation`() throws {
         let engine = try SRTPEngine()
         let sender = try Self.sender(engine, datagramsMax: 4)
-        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        let receiver = try Self.receiver(engine)
         for _ in 0..<4 { #expect(Self.seal(sender, [1]) != nil) }
         for _ in 0..<4 { _ = try Self.open(receiver, Self.sealed(sender, [1])) }
         #expect(Self.seal(sender, [1]) == nil, "twice the datagrams of a phase")
-        #expect(sender.phase == 0)
-        sender.confirm(receiver.newest, at: Self.start)
-        #expect(sender.phase == 1)
+        #expect(sender.core.phase == 0)
+        sender.core.confirm(receiver.newest, at: Self.start)
+        #expect(sender.core.phase == 1)
         #expect(try Self.open(receiver, Self.sealed(sender, [3])) == [3])
         #expect(receiver.phase == 1)
     }
 
     @Test func `a sender goes on with the counter of the one before`() throws {
         let engine = try SRTPEngine()
-        let sender = try RelaySender(Self.schedule(), engine: engine, after: 99, at: Self.start)
-        let receiver = try RelayReceiver(Self.schedule(), engine: engine)
+        let sender = Sender(try RelaySender(Self.schedule(), engine: engine, after: 99, at: Self.start))
+        let receiver = try Self.receiver(engine)
         _ = try Self.open(receiver, Self.sealed(sender, [1]))
-        #expect(sender.counter == 100 && receiver.newest == 100)
+        #expect(sender.core.counter == 100 && receiver.newest == 100)
     }
 
     private static let vector: [UInt8] = [

@@ -14,12 +14,13 @@ import Wire
 
 /// The public listener's application over a fake media plane.
 struct SignalingBench {
-    let plane = FakeMediaPlane()
+    let plane: FakeMediaPlane
     let rooms: Rooms
     let application: Application<PublicResponder>
     let server: PublicServer
     let statistics = SignalingStatistics()
-    let relayRooms: AyameRooms
+    let relayCalls: AyameCalls
+    var relayRooms: AyameRooms { relayCalls.rooms }
 
     init(
         limits: RoomLimits = RoomLimits(),
@@ -32,18 +33,27 @@ struct SignalingBench {
         ayame: AyameConfiguration = AyameConfiguration(),
         webhookClient: WebhookClient? = nil,
         cluster: (any SignalingCluster)? = nil,
+        relayCluster: (any RelayCluster)? = nil,
         now: (@Sendable () -> Instant)? = nil,
         rooms roomCluster: (any RoomCluster)? = nil,
+        traces: JoinTracer? = nil,
+        logger: Logger = Self.quiet,
+        onEvent: @escaping @Sendable (Rooms.Event) -> Void = { _ in },
         onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
+        let node = cluster?.incarnation ?? .standalone
+        plane = FakeMediaPlane(MediaLocation(node: node, loop: LoopIndex(rawValue: 0)))
         rooms = Rooms(
             planes: [plane],
-            node: cluster?.incarnation ?? .standalone,
+            node: node,
             limits: limits,
             cluster: roomCluster
-        )
-        relayRooms = AyameRooms(onReport: onRelayReport)
+        ) { event in
+            if case .report(let report) = event { traces?.take(report) }
+            onEvent(event)
+        }
+        relayCalls = AyameCalls(AyameRooms(onReport: onRelayReport), cluster: relayCluster)
         server = PublicServer(
             configuration: SignalingConfiguration(
                 port: 0,
@@ -58,10 +68,11 @@ struct SignalingBench {
             authorizer: authorizer,
             cluster: cluster,
             now: now,
-            relayRooms: relayRooms,
+            relayCalls: relayCalls,
             webhookClient: webhookClient,
             signalingStatistics: statistics,
-            logger: Self.quiet,
+            traces: traces,
+            logger: logger,
             onRunning: onRunning
         )
         application = server.testable

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Signatures
@@ -32,6 +33,15 @@ import Testing
             isDeterministic: true
         ),
         Vector(
+            testDescription: "RFC 7515 A.2",
+            keys: keys(.rsaPKCS1SHA256, KeyVectors.rfc7515RS256Public)
+                + [try? SignatureKey(rsaModulus: bytes(KeyVectors.rfc7515RS256Modulus), exponent: [1, 0, 1])]
+                .compactMap(\.self),
+            message: Array("eyJhbGciOiJSUzI1NiJ9.\(payload)".utf8),
+            signature: bytes(KeyVectors.rfc7515RS256Signature),
+            isDeterministic: true
+        ),
+        Vector(
             testDescription: "RFC 7515 A.3",
             keys: keys(
                 .ecdsaP256SHA256,
@@ -59,7 +69,7 @@ import Testing
             #expect(key.verifies(vector.signature, over: vector.message))
             guard key.canSign else { continue }
             let own = try #require(key.signature(over: vector.message))
-            #expect(own.count == key.algorithm.signatureBytes)
+            #expect(own.count == key.signatureBytes)
             if vector.isDeterministic { #expect(own == vector.signature) }
             for other in vector.keys { #expect(other.verifies(own, over: vector.message)) }
         }
@@ -93,8 +103,47 @@ import Testing
         }
     }
 
+    @Test func `an RSA key signs what its public half verifies`() throws {
+        let key = try SignatureKey(pem: RSATestKey.privateKey, algorithm: .rsaPKCS1SHA256)
+        let signature = try #require(key.signature(over: [1, 2, 3]))
+        #expect(key.canSign && signature.count == 256 && key.signatureBytes == 256)
+        #expect(key.verifies(signature, over: [1, 2, 3]) && !key.verifies(signature, over: [1, 2]))
+        for other in Self.keys(.rsaPKCS1SHA256, KeyVectors.rfc7515RS256Public) {
+            #expect(!other.canSign && !other.verifies(signature, over: [1, 2, 3]))
+        }
+    }
+
+    @Test func `the numbers of an RSA key are checked`() throws {
+        let modulus = Self.bytes(KeyVectors.rfc7515RS256Modulus)
+        #expect(try SignatureKey(rsaModulus: [0, 0] + modulus, exponent: [0, 3]).signatureBytes == 256)
+        let even = Array(modulus.dropLast()) + [2]
+        for exponent in [[], [0], [1], [2], [1, 0, 0], [UInt8](repeating: 0xFF, count: 9)] as [[UInt8]] {
+            #expect(throws: SignatureKey.NumbersError.invalid, "\(exponent)") {
+                try SignatureKey(rsaModulus: modulus, exponent: exponent)
+            }
+        }
+        #expect(throws: SignatureKey.NumbersError.invalid) { try SignatureKey(rsaModulus: even, exponent: [3]) }
+        for (count, bits) in [(0, 0), (128, 1_024), (255, 2_040), (1_025, 8_200), (70_000, 560_000)] {
+            #expect(throws: SignatureKey.NumbersError.modulusBits(bits)) {
+                try SignatureKey(rsaModulus: [UInt8](repeating: 0xFF, count: count), exponent: [3])
+            }
+        }
+        let longest = [UInt8](repeating: 0xFF, count: 1_024)
+        #expect(try SignatureKey(rsaModulus: longest, exponent: [3]).signatureBytes == 1_024)
+    }
+
+    @Test func `the numbers of other keys are checked`() {
+        for count in [0, 31, 33, 64] {
+            let bytes = [UInt8](repeating: 1, count: count)
+            #expect(throws: SignatureKey.NumbersError.invalid) { try SignatureKey(ed25519: bytes) }
+            #expect(throws: SignatureKey.NumbersError.invalid) { try SignatureKey(p256X: bytes, y: bytes) }
+        }
+        let one = [UInt8](repeating: 1, count: 32)
+        #expect(throws: SignatureKey.NumbersError.invalid, "off the curve") { try SignatureKey(p256X: one, y: one) }
+    }
+
     @Test func `an ECDSA signature in DER is refused`() throws {
-        let vector = Self.vectors[1]
+        let vector = try #require(Self.vectors.first { $0.testDescription == "RFC 7515 A.3" })
         let der = try #require(ECDSASignature.der(raw: vector.signature))
         for key in vector.keys { #expect(!key.verifies(der, over: vector.message)) }
     }
@@ -120,6 +169,8 @@ import Testing
         (.ecdsaP256SHA256, KeyVectors.rsa, .wrongKeyType, "RSA"),
         (.ecdsaP256SHA256, KeyVectors.rfc8037Private, .wrongKeyType, "Ed25519"),
         (.ed25519, KeyVectors.rfc7515ES256PKCS8, .wrongKeyType, "P-256"),
+        (.rsaPKCS1SHA256, KeyVectors.rsa, .modulusBits(1_024), "RSA of 1,024 bits"),
+        (.rsaPKCS1SHA256, KeyVectors.rfc7515ES256Public, .wrongKeyType, "P-256 for RSA"),
         (.ed25519, KeyVectors.ed448, .wrongKeyType, "Ed448"),
         (.ed25519, KeyVectors.x25519, .wrongKeyType, "X25519"),
         (.ecdsaP256SHA256, KeyVectors.offCurve, .unreadable, "a point off the curve"),

@@ -126,7 +126,7 @@ import Wire
         _ = try world.watch()
         world.run(for: .seconds(40))
         #expect(world.node.core.peerCount == 0)
-        #expect(world.nodeEvents.map(\.1) == [.closed(.setupTimedOut)])
+        #expect(world.nodeEvents.map(\.1) == [.setupAdvanced(PeerSetup()), .closed(.setupTimedOut)])
     }
 
     @Test func `a close_notify ends the peer at once`() throws {

@@ -35,6 +35,79 @@ import Wire
         #expect(quality(of: publisher, in: world) == LinkQuality(uplink: .excellent))
     }
 
+    @Test func `set-ups are timed by phase, and what viewers report is counted by kind`() throws {
+        let world = try World(seed: 94)
+        let publisher = try world.publish()
+        let viewer = try world.watch()
+        world.run(for: .seconds(1))
+        let setup = world.node.core.counters.setup
+        let connected: [SetupCounters.Phase] = [.ice, .dtls]
+        for phase in connected { #expect(setup.counts(of: phase).reduce(0, +) == 2 && setup.sum(of: phase) > 0) }
+        #expect(setup.counts(of: .firstFrame).allSatisfy { $0 == 0 }, "nothing plays")
+        try world.connect(viewer, to: publisher)
+        world.network.conditions[viewer.address] = LinkConditions(loss: 0.1)
+        world.run(for: .seconds(10))
+        let counters = world.node.core.counters
+        #expect(counters.setup.counts(of: .firstFrame).reduce(0, +) == 1)
+        #expect(counters.setup.sum(of: .firstFrame) < 1, "it counts from the connection of the slot")
+        for kind in MediaKind.allCases {
+            let seconds = counters.downlink.counts(of: .lossRatio, kind).reduce(0, +)
+            #expect((1...10).contains(seconds), "once a second at most")
+            let loss = counters.downlink.sum(of: .lossRatio, kind) / Double(seconds)
+            #expect((0.02...0.25).contains(loss))
+            #expect(counters.downlink.counts(of: .jitter, kind).reduce(0, +) == seconds)
+            #expect(counters.downlink.counts(of: .roundTrip, kind).reduce(0, +) <= seconds)
+        }
+    }
+
+    private func setup(of host: World.Host, in world: World) -> PeerSetup? {
+        world.nodeEvents.reduce(nil) { setup, entry in
+            guard entry.0 == host.client?.id, case .setupAdvanced(let advanced) = entry.1 else { return setup }
+            return advanced
+        }
+    }
+
+    @Test func `the owner is told of each phase of a peer's set-up, a few times`() throws {
+        let world = try World(seed: 95)
+        let publisher = try world.publish()
+        let viewer = try world.watch()
+        world.run(for: .seconds(1))
+        try world.connect(viewer, to: publisher)
+        world.run(for: .seconds(5))
+        let published = try #require(setup(of: publisher, in: world))
+        let watched = try #require(setup(of: viewer, in: world))
+        for times in [published, watched] {
+            let order = [times.firstCheck, times.iceConnected, times.dtlsConnected].compactMap(\.self)
+            #expect(order.count == 3 && order == order.sorted())
+        }
+        #expect(published.firstPacketReceived != nil && published.firstFrameReceived != nil)
+        #expect(published.firstPacketSent == nil && watched.firstPacketReceived == nil)
+        let frame = try #require(watched.firstFrameSent)
+        #expect(frame.waited < .seconds(1) && frame.at >= .milliseconds(900) && watched.firstPacketSent != nil)
+        let told = world.nodeEvents.count { if case .setupAdvanced = $0.1 { true } else { false } }
+        #expect((4...10).contains(told))
+    }
+
+    @Test func `a peer that ICE never connected tells how far it came before it closes`() throws {
+        let world = try World(seed: 96)
+        let viewer = try world.watch()
+        world.network.conditions[viewer.address] = LinkConditions(loss: 1)
+        world.run(for: .seconds(40))
+        let reached = try #require(setup(of: viewer, in: world))
+        #expect(reached.firstCheck != nil && reached.iceConnected == nil, "the answer to the first check was lost")
+    }
+
+    @Test func `a peer's set-up is kept for a reader that is late`() {
+        var waiting: [PeerEvent] = []
+        let (early, late) = (PeerSetup(firstCheck: .zero), PeerSetup(firstCheck: .zero, iceConnected: .zero))
+        for event in [PeerEvent.setupAdvanced(early), .connected(over: .udp), .setupAdvanced(late)] {
+            event.merge(into: &waiting)
+        }
+        #expect(waiting == [.setupAdvanced(late), .connected(over: .udp)])
+        PeerEvent.closed(.requested).merge(into: &waiting)
+        #expect(waiting == [.setupAdvanced(late), .closed(.requested)])
+    }
+
     @Test func `a client that nothing arrives from is disconnected before its consent expires`() throws {
         let world = try World(seed: 92)
         let publisher = try world.publish()

@@ -7,45 +7,20 @@ import Wire
 
 /// Calls whose members are on different nodes, over sealed links.
 @Suite struct NodeLinkTests {
-    private struct Call {
-        let world: World
-        let publisher: World.Host
-        /// By node.
-        let viewers: [World.Host]
-        var origin: Forwarder { world.loops[0].core }
-        var edge: Forwarder { world.loops[1].core }
-        var addresses: (origin: TransportAddress, edge: TransportAddress) {
-            (world.loops[0].address, world.loops[1].address)
-        }
-
-        /// Sets how the network between the nodes is, both ways.
-        func setLink(_ conditions: LinkConditions) {
-            let ends = [addresses.origin, addresses.edge]
-            world.network.between = { ends.contains($0) && ends.contains($1) ? conditions : nil }
-        }
-    }
-
     /// A publisher on the first node, and a viewer on each.
-    private func startCall(
+    func startCall(
         seed: UInt64,
         rids: [RID] = [],
         clockStep: Interval = .zero,
         link: LinkConditions? = nil
-    ) throws -> Call {
+    ) throws -> CallAcrossLoops {
         let world = try World(seed: seed, nodes: 2, sealsNodeLinks: true, clockStep: clockStep)
-        let publisher = try world.publish(rids: rids)
-        let viewers = try (0..<2).map { try world.watch(loop: $0) }
-        let call = Call(world: world, publisher: publisher, viewers: viewers)
-        if let link { call.setLink(link) }
-        for viewer in viewers { try world.connect(viewer, to: publisher) }
-        let started = world.run(for: .seconds(10)) {
-            viewers.allSatisfy { $0.client?.video?.framesDecoded ?? 0 > 0 }
+        return try CallAcrossLoops(world, rids: rids) { call in
+            if let link { call.setLink(link) }
         }
-        #expect(started, "seed \(seed): every viewer sees a frame")
-        return call
     }
 
-    private func drops(_ core: Forwarder) -> [DropReason: UInt64] {
+    func drops(_ core: Forwarder) -> [DropReason: UInt64] {
         let reasons: [DropReason] = [
             .malformedRelay, .relayUnknownLink, .relayAddress, .relayAuthentication, .relayReplay,
         ]
@@ -75,8 +50,10 @@ import Wire
             #expect(state.isUsed && !state.isDown)
             #expect(state.roundTrip.map { abs(($0 - .milliseconds(40)).nanoseconds) < 1_000_000 } == true)
         }
-        let hops = call.edge.nodeLinkCounters
-        #expect(hops.hops > 0 && hops.hopNanoseconds / hops.hops / 1_000_000 == 20)
+        let hops = call.edge.nodeLinkCounters.hops
+        #expect(hops.total > 0 && hops.sumNanoseconds / hops.total / 1_000_000 == 20)
+        let place = try #require(HopTimes.boundsNanoseconds.firstIndex(of: 50_000_000))
+        #expect(hops.counts[place - 1...place].reduce(0, +) == hops.total, "about 20 ms each")
     }
 
     @Test(arguments: [1_011, 1_012, 1_013] as [UInt64])
@@ -330,6 +307,33 @@ import Wire
         #expect(count > 20 && drops(call.origin)[.relayReplay] == 0)
     }
 
+    @Test func `a track goes to a limited number of nodes, and to any loop of those`() throws {
+        let call = try startCall(seed: 1_141)
+        let mid = try #require(call.world.publishedTrack(call.publisher, .video)).mid
+        let track = TrackID(peer: try #require(call.publisher.client).id, mid: mid)
+        func export(to number: Int, loop: UInt16 = 0) throws {
+            let node = try #require(NodeIncarnation(rawValue: 1_000 + UInt32(number)))
+            let end = NodeLinkEnd(
+                location: MediaLocation(node: node, loop: LoopIndex(rawValue: loop)),
+                addresses: [call.addresses.edge],
+                link: 0,
+                secret: LinkSecret { 7 }
+            )
+            let relay = RelayID(place: number, generation: loop)
+            _ = try call.origin.exportTrack(track, as: relay, to: end, at: call.world.now)
+        }
+        // The call's other node is one of them.
+        let others = Forwarder.nodesPerTrackMax - 1
+        for number in 0..<others { try export(to: number) }
+        #expect(throws: ForwarderError.tooManyNodes(track, limit: Forwarder.nodesPerTrackMax)) {
+            try export(to: others)
+        }
+        try export(to: 0, loop: 1)
+        let left = try #require(NodeIncarnation(rawValue: 1_000))
+        call.origin.removeNodeLinks(to: left, at: call.world.now)
+        try export(to: others)
+    }
+
     @Test func `there is a limit to links, and their numbers are used again`() throws {
         let call = try startCall(seed: 1_131)
         var made = 1
@@ -374,5 +378,19 @@ import Wire
         #expect(throws: ForwarderError.unknownLocation(own)) { try call.edge.nodeLinkEnd(to: own, at: call.world.now) }
         call.world.run(for: .seconds(1))
         #expect(call.viewers[1].client?.video?.lost == 0)
+    }
+}
+
+extension CallAcrossLoops {
+    var origin: Forwarder { world.loops[0].core }
+    var edge: Forwarder { world.loops[1].core }
+    var addresses: (origin: TransportAddress, edge: TransportAddress) {
+        (world.loops[0].address, world.loops[1].address)
+    }
+
+    /// Sets how the network between the nodes is, both ways.
+    func setLink(_ conditions: LinkConditions) {
+        let ends = [addresses.origin, addresses.edge]
+        world.network.between = { ends.contains($0) && ends.contains($1) ? conditions : nil }
     }
 }

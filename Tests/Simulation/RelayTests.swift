@@ -8,30 +8,15 @@ import Wire
 
 /// Calls whose members are on different loops of the node.
 @Suite struct RelayTests {
-    private struct Call {
-        let world: World
-        let publisher: World.Host
-        /// By loop.
-        let viewers: [World.Host]
-    }
-
-    /// A publisher on the first loop, and a viewer on each.
     private func startCall(
         seed: UInt64,
         loops: Int,
         rids: [RID] = [],
         _ prepare: (World) -> Void = { _ in }
-    ) throws -> Call {
+    ) throws -> CallAcrossLoops {
         let world = try World(seed: seed, loops: loops)
         prepare(world)
-        let publisher = try world.publish(rids: rids)
-        let viewers = try (0..<loops).map { try world.watch(loop: $0) }
-        for viewer in viewers { try world.connect(viewer, to: publisher) }
-        let started = world.run(for: .seconds(10)) {
-            viewers.allSatisfy { $0.client?.video?.framesDecoded ?? 0 > 0 }
-        }
-        #expect(started, "seed \(seed): every viewer sees a frame")
-        return Call(world: world, publisher: publisher, viewers: viewers)
+        return try CallAcrossLoops(world, rids: rids)
     }
 
     @Test func `viewers on every loop get every packet, each handed over once a loop`() throws {

@@ -49,6 +49,10 @@ final class World {
     /// The first of them, which is all of the node in most scenarios.
     var node: Host { loops[0] }
     let nodes: [SimulatedNode]
+    private let sealsNodeLinks: Bool
+    /// The loop that the other loops of a node get tracks of other nodes from, by the node's index; without one each gets them
+    /// by itself.
+    var gateways: [Int: Int] = [:]
     /// The ways between the loops, by where they come from and where they lead to. Messages between nodes are encoded.
     private(set) var links: [[MemoryLink?]] = []
     /// The loop of each peer, by its place in ``loops``.
@@ -99,6 +103,7 @@ final class World {
         clockStep: Interval = .zero
     ) throws {
         self.seed = seed
+        self.sealsNodeLinks = sealsNodeLinks
         network = VirtualNetwork(seed: seed)
         generator = SeededGenerator(seed: seed &+ 1)
         let certificate = try Self.sharedCertificate.get()
@@ -198,8 +203,10 @@ final class World {
 
     // MARK: - Sessions
 
-    func makeHost() throws -> (Host, PeerID) {
-        let id = PeerID(rawValue: nextPeer)
+    func makeHost(loop: Int = 0) throws -> (Host, PeerID) {
+        // Where nodes are told apart, an identifier names its node as that of a room's peer does.
+        let node = sealsNodeLinks ? location(ofLoop: loop).node : .standalone
+        let id = PeerID(node: node, number: nextPeer)
         nextPeer += 1
         return (makeHost(ofNode: 0), id)
     }
@@ -258,7 +265,7 @@ final class World {
         share: UInt64 = 0,
         loop: Int = 0
     ) throws -> Host {
-        let (host, id) = try makeHost()
+        let (host, id) = try makeHost(loop: loop)
         homes[id] = loop
         let clientTransport = localTransport(host)
         let nodeTransport = localTransport(loops[loop])
@@ -308,7 +315,7 @@ final class World {
         share: UInt64 = 0,
         loop: Int = 0
     ) throws -> Host {
-        let (host, id) = try makeHost()
+        let (host, id) = try makeHost(loop: loop)
         homes[id] = loop
         let clientTransport = localTransport(host)
         let nodeTransport = localTransport(loops[loop])
@@ -399,8 +406,16 @@ final class World {
     }
 
     /// Lets a track of one loop cross to another loop, of its node or of another one, unless it does so already.
-    func relay(_ track: TrackID, from origin: Int, to home: Int) throws {
+    ///
+    /// - Parameter publisher: the loop of another node that the track is published on, if it comes over a gateway.
+    func relay(_ track: TrackID, from origin: Int, to home: Int, publishedOn publisher: Int? = nil) throws {
         guard loops[home].core.mirror(of: track) == nil else { return }
+        let count = nodes[0].loops.count
+        if let gateway = gateways[home / count], gateway != home, origin / count != home / count {
+            try relay(track, from: origin, to: gateway)
+            try relay(track, from: gateway, to: home, publishedOn: origin)
+            return
+        }
         let relay = try loops[home].core.makeRelayID()
         guard links[origin][home] != nil else {
             let end = try loops[home].core.nodeLinkEnd(to: location(ofLoop: origin), at: now)
@@ -415,7 +430,13 @@ final class World {
             over: LinkID(rawValue: UInt32(home)),
             at: now
         )
-        loops[home].core.addMirror(exported, as: relay, from: LinkID(rawValue: UInt32(origin)), at: now)
+        loops[home].core.addMirror(
+            exported,
+            as: relay,
+            from: LinkID(rawValue: UInt32(origin)),
+            publishedAt: publisher.map { location(ofLoop: $0) },
+            at: now
+        )
     }
 
     /// Hands over what waits between the loops, which brings forth more perhaps.

@@ -15,7 +15,7 @@ import Testing
     static let libraryOwners: [String: Set<String>] = [
         "CUV": ["EventLoop"], "CDatagram": ["EventLoop"], "COpenSSL": ["DTLS", "TLS", "SRTP", "Signatures"],
         "CSRTP": ["SRTP"], "CIPSecMB": ["SRTP"], "CZlib": ["Deflate"],
-        "CHiredis": ["Cluster"],
+        "CHiredis": ["Cluster"], "CSQLite": ["History"],
     ]
 
     /// The modules of this package that each module may import. A module without an entry may import all.
@@ -38,9 +38,13 @@ import Testing
         "Media": ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"],
         "Room": ["Wire", "MediaTypes", "Deflate"],
         "JSON": [],
+        "History": ["Wire", "MediaTypes", "Room", "JSON"],
         "Cluster": ["Wire", "MediaTypes", "Room", "JSON"],
         "Access": ["Wire", "Signatures", "MediaTypes", "JSON", "Room"],
-        "Signaling": ["Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room"],
+        "Telemetry": ["JSON"],
+        "Signaling": [
+            "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "Room", "Telemetry",
+        ],
         "Impairment": ["Wire"],
         "ImpairmentProxy": ["Wire", "EventLoop", "Impairment"],
         "Client": ["Wire", "MediaTypes", "Negotiation", "Forwarding"],

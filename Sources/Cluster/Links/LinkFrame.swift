@@ -1,3 +1,5 @@
+internal import Wire
+
 /// What two nodes send each other over their control link, one after the other.
 ///
 /// | bytes | |
@@ -6,8 +8,8 @@
 /// | 1 | kind |
 /// | … | the content of the kind |
 ///
-/// A kind that a later version adds is skipped.
-enum LinkFrame: Hashable, Sendable {
+/// A kind that a later version adds is counted, and nothing else.
+public enum LinkFrame: Hashable, Sendable {
     /// The first frame of each side.
     case hello(LinkHello)
     /// Sent while nothing else is, to be answered with the same number.
@@ -21,45 +23,59 @@ enum LinkFrame: Hashable, Sendable {
     case response(UInt32, [UInt8]?)
     /// The sender closes the connection.
     case goodbye(LinkGoodbye)
+    /// A message about a room of the 1:1 relay. Its content belongs to signaling.
+    case relay([UInt8])
+    /// The sender does not need the link. The receiver closes it when it does not need it, either.
+    case unused
+    /// Of a later version, by its kind. Its content is dropped.
+    case unknown(UInt8)
 
     /// The most bytes of a frame. The members of a large channel are told in one.
-    static let bytesMax = 16 << 20
+    public static let bytesMax = 16 << 20
     /// The most bytes of a frame before the sender's hello.
-    static let helloBytesMax = 4_096
+    public static let helloBytesMax = 4_096
 
     private enum Kind: UInt8 {
         case hello = 1
-        case ping, pong, channel, request, response, goodbye
+        case ping, pong, channel, request, response, goodbye, relay, unused
     }
 
-    func encoded() -> [UInt8] {
-        let (kind, content): (Kind, [UInt8]) =
-            switch self {
-            case .hello(let hello): (.hello, hello.encoded)
-            case .ping(let number): (.ping, Self.bytes(number, count: 8))
-            case .pong(let number): (.pong, Self.bytes(number, count: 8))
-            case .channel(let message): (.channel, message)
-            case .request(let number, let request):
-                (.request, Self.bytes(UInt64(number), count: 4) + [request.kind.rawValue] + request.body)
-            case .response(let number, let body):
-                (.response, Self.bytes(UInt64(number), count: 4) + [body == nil ? 0 : 1] + (body ?? []))
-            case .goodbye(let reason): (.goodbye, [reason.rawValue])
-            }
-        return Self.bytes(UInt64(content.count + 1), count: 4) + [kind.rawValue] + content
-    }
-
-    private static func bytes(_ value: UInt64, count: Int) -> [UInt8] {
-        (0..<count).map { UInt8(truncatingIfNeeded: value >> UInt64(8 * (count - 1 - $0))) }
+    public func encoded() -> [UInt8] {
+        var content: [UInt8] = []
+        switch self {
+        case .hello(let hello): content = [Kind.hello.rawValue] + hello.encoded
+        case .ping(let number):
+            content.append(Kind.ping.rawValue)
+            content.append(bigEndian: number)
+        case .pong(let number):
+            content.append(Kind.pong.rawValue)
+            content.append(bigEndian: number)
+        case .channel(let message): content = [Kind.channel.rawValue] + message
+        case .request(let number, let request):
+            content.append(Kind.request.rawValue)
+            content.append(bigEndian: number)
+            content.append(request.kind.rawValue)
+            content += request.body
+        case .response(let number, let body):
+            content.append(Kind.response.rawValue)
+            content.append(bigEndian: number)
+            content.append(body == nil ? 0 : 1)
+            content += body ?? []
+        case .goodbye(let reason): content = [Kind.goodbye.rawValue, reason.rawValue]
+        case .relay(let message): content = [Kind.relay.rawValue] + message
+        case .unused: content = [Kind.unused.rawValue]
+        case .unknown(let kind): content = [kind]
+        }
+        return LengthPrefix.prepend(to: content)
     }
 
     /// What a frame's bytes after the length say.
-    /// - Returns: `nil` for a kind that is not known.
     /// - Throws: ``LinkFrameError``.
-    static func decode(_ bytes: ArraySlice<UInt8>) throws(LinkFrameError) -> LinkFrame? {
+    static func decode(_ bytes: ArraySlice<UInt8>) throws(LinkFrameError) -> LinkFrame {
         guard let first = bytes.first else { throw .malformed }
         let content = bytes.dropFirst()
         switch Kind(rawValue: first) {
-        case nil: return nil
+        case nil: return .unknown(first)
         case .hello:
             guard let hello = LinkHello(encoded: content) else { throw .malformed }
             return .hello(hello)
@@ -82,6 +98,8 @@ enum LinkFrame: Hashable, Sendable {
         case .goodbye:
             guard content.count == 1, let reason = content.first else { throw .malformed }
             return .goodbye(LinkGoodbye(rawValue: reason) ?? .closing)
+        case .relay: return .relay(Array(content))
+        case .unused: return .unused
         }
     }
 
@@ -92,7 +110,7 @@ enum LinkFrame: Hashable, Sendable {
 }
 
 /// Why bytes of a link were refused. The connection ends with it.
-enum LinkFrameError: Error, Hashable, Sendable {
+public enum LinkFrameError: Error, Hashable, Sendable {
     /// A frame is longer than allowed.
     case tooLong(Int)
     case malformed
@@ -101,7 +119,7 @@ enum LinkFrameError: Error, Hashable, Sendable {
 }
 
 /// Why a node closes a connection to another one.
-enum LinkGoodbye: UInt8, Sendable {
+public enum LinkGoodbye: UInt8, CaseIterable, Sendable {
     case closing = 1
     /// Another connection of the two nodes stays.
     case duplicate
@@ -109,11 +127,15 @@ enum LinkGoodbye: UInt8, Sendable {
     case stopping
     /// No version of the protocol is common to both, or the cluster is another one.
     case incompatible
+    /// The other node's links are refused for a while.
+    case refused
+    /// Neither node needs the link.
+    case unused
 }
 
 /// A question of one node to another.
-package struct LinkRequest: Hashable, Sendable {
-    package enum Kind: UInt8, Sendable {
+public struct LinkRequest: Hashable, Sendable {
+    public enum Kind: UInt8, Sendable {
         /// Of a later version.
         case unknown = 0
         /// Which nodes have a channel, while there is no store.
@@ -124,27 +146,36 @@ package struct LinkRequest: Hashable, Sendable {
         case export
         /// An HTTP request about a session of the node.
         case forward
+        /// What all nodes agree on: see ``RecordExchange``.
+        case records
+        /// Connections of the node, with their statistics.
+        case connections
+        /// About a room of the 1:1 relay. Its content belongs to signaling.
+        case relayRoom
     }
 
-    package var kind: Kind
-    package var body: [UInt8]
+    public var kind: Kind
+    public var body: [UInt8]
 
-    package init(kind: Kind, body: [UInt8]) {
+    public init(kind: Kind, body: [UInt8]) {
         self.kind = kind
         self.body = body
     }
 }
 
 /// Cuts the bytes of a connection into frames.
-struct LinkFrameReader {
+public struct LinkFrameReader: Sendable {
     private var buffer: [UInt8] = []
     private var start = 0
     /// The most bytes of a frame.
-    var bytesMax: Int
+    public var bytesMax: Int
 
-    init(bytesMax: Int = LinkFrame.helloBytesMax) { self.bytesMax = bytesMax }
+    public init(bytesMax: Int = LinkFrame.helloBytesMax) { self.bytesMax = bytesMax }
 
-    mutating func feed(_ bytes: some Sequence<UInt8>) {
+    /// The bytes that wait for the rest of a frame.
+    public var bytesWaiting: Int { buffer.count - start }
+
+    public mutating func feed(_ bytes: some Sequence<UInt8>) {
         if start > 0 {
             buffer.removeFirst(start)
             start = 0
@@ -152,16 +183,13 @@ struct LinkFrameReader {
         buffer.append(contentsOf: bytes)
     }
 
-    /// The next frame that is complete; `nil` when there is none. Frames of unknown kinds are left out.
-    mutating func next() throws(LinkFrameError) -> LinkFrame? {
-        while buffer.count - start >= 4 {
-            let length = buffer[start..<(start + 4)].reduce(0) { $0 << 8 | Int($1) }
-            guard length <= bytesMax else { throw .tooLong(length) }
-            guard buffer.count - start - 4 >= length else { return nil }
-            let content = buffer[(start + 4)..<(start + 4 + length)]
-            start += 4 + length
-            if let frame = try LinkFrame.decode(content) { return frame }
-        }
-        return nil
+    /// The next frame that is complete; `nil` when there is none.
+    public mutating func next() throws(LinkFrameError) -> LinkFrame? {
+        guard let length = LengthPrefix.read(buffer[start...]) else { return nil }
+        guard length <= bytesMax else { throw .tooLong(length) }
+        let first = start + LengthPrefix.bytes
+        guard buffer.count - first >= length else { return nil }
+        start = first + length
+        return try LinkFrame.decode(buffer[first..<start])
     }
 }

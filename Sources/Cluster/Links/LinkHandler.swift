@@ -15,26 +15,32 @@ final class LinkHandler: ChannelInboundHandler {
         let closed: () -> Void
     }
 
-    /// From the connection to the other side's hello.
-    static let helloTimeout = TimeAmount.seconds(5)
-
     private let owner: Owner
+    /// From the connection to the other side's hello.
+    private let helloTimeout: TimeAmount
     private var reader = LinkFrameReader()
     private var hasHello = false
+    private var isRefused = false
     private var timeout: Scheduled<Void>?
 
-    init(_ owner: Owner) { self.owner = owner }
+    init(_ owner: Owner, helloTimeout: TimeAmount) {
+        self.owner = owner
+        self.helloTimeout = helloTimeout
+    }
 
     func handlerAdded(context: ChannelHandlerContext) {
         let channel = context.channel
-        timeout = context.eventLoop.assumeIsolated().scheduleTask(in: Self.helloTimeout) { channel.close(promise: nil) }
+        timeout = context.eventLoop.assumeIsolated().scheduleTask(in: helloTimeout) { channel.close(promise: nil) }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        // TLS takes its time to close.
+        guard !isRefused else { return }
         reader.feed(unwrapInboundIn(data).readableBytesView)
         do throws(LinkFrameError) {
             while let frame = try reader.next() { try take(frame, context) }
         } catch {
+            isRefused = true
             owner.refused(error)
             context.close(promise: nil)
         }

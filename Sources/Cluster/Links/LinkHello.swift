@@ -1,26 +1,26 @@
 internal import JSON
-package import MediaTypes
+public import MediaTypes
 
 /// A node as it introduces itself on a link.
-package struct LinkHello: Hashable, Sendable {
+public struct LinkHello: Hashable, Sendable {
     /// The versions of the link's protocol that this build speaks. A later build speaks the last one of this build too.
-    package static let versions: ClosedRange<Int> = 1...1
+    public static let versions: ClosedRange<Int> = 1...1
 
-    package var cluster: ClusterName
-    package var instance: NodeInstance
+    public var cluster: ClusterName
+    public var instance: NodeInstance
     /// The incarnation in the locations and identifiers of its members: that of the store, or the provisional one that the
     /// node started with.
-    package var media: NodeIncarnation
-    package var versions: ClosedRange<Int> = Self.versions
+    public var media: NodeIncarnation
+    public var versions: ClosedRange<Int> = Self.versions
 
-    package init(cluster: ClusterName, instance: NodeInstance, media: NodeIncarnation) {
+    public init(cluster: ClusterName, instance: NodeInstance, media: NodeIncarnation) {
         self.cluster = cluster
         self.instance = instance
         self.media = media
     }
 
     /// The highest version that both sides speak; `nil` without any.
-    package func version(with other: Self) -> Int? {
+    public func version(with other: Self) -> Int? {
         let version = min(versions.upperBound, other.versions.upperBound)
         return version >= max(versions.lowerBound, other.versions.lowerBound) ? version : nil
     }

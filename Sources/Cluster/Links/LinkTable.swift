@@ -1,5 +1,5 @@
-package import MediaTypes
-package import Wire
+internal import MediaTypes
+public import Wire
 
 /// The control links of a node: to whom there should be one, which connection carries it, and who is dead.
 ///
@@ -9,18 +9,20 @@ package import Wire
 /// A lost or silent link does not mean that the other node is dead. A node is given up when its link is lost, it does not
 /// come back for ``deadAfter``, and none of the witnesses hears it. With a witness that does, the link is at fault: the other
 /// node's members stay until their own time is over.
-package struct LinkTable: Sendable {
+public struct LinkTable: Sendable {
     /// A connection of this node, by a number that is never used again.
-    package struct ConnectionID: RawRepresentable, Hashable, Sendable {
-        package let rawValue: UInt64
-        package init(rawValue: UInt64) { self.rawValue = rawValue }
+    public struct ConnectionID: RawRepresentable, Hashable, Sendable {
+        public let rawValue: UInt64
+        public init(rawValue: UInt64) { self.rawValue = rawValue }
     }
 
-    package enum Action: Hashable, Sendable {
+    public enum Action: Hashable, Sendable {
         case dial(NodeID, address: String)
         /// Close a connection after saying why.
         case close(ConnectionID, LinkClosing)
         case ping(ConnectionID, UInt64)
+        /// Tell the other node that this one does not need the link.
+        case tellUnused(ConnectionID)
         /// The node can be reached over the connection from now on.
         case up(LinkHello, ConnectionID)
         /// The node's link is lost. Everything has to be told again with the next one.
@@ -33,21 +35,26 @@ package struct LinkTable: Sendable {
         case ask(NodeID, about: NodeInstance)
     }
 
-    package enum LinkClosing: String, Hashable, Sendable {
-        case duplicate, incompatible, silent, replaced, unused, ownName
+    public enum LinkClosing: String, Hashable, Sendable {
+        case duplicate, incompatible, silent, replaced, tooManyLinks, ownName
+        /// Neither node needs the link.
+        case unused
+        /// The node's last links ended with bytes that are no message.
+        case flawed
     }
 
     /// A link as operators see it.
-    package struct Status: Hashable, Sendable {
-        package enum State: String, CaseIterable, Hashable, Sendable { case connecting, up, suspect, down }
-        package var state: State
-        package var roundTrip: Interval?
+    public struct Status: Hashable, Sendable {
+        public enum State: String, CaseIterable, Hashable, Sendable { case connecting, up, suspect, down }
+        public var state: State
+        public var roundTrip: Interval?
     }
 
     private struct Link: Sendable {
         let connection: ConnectionID
         let hello: LinkHello
         let isDialedHere: Bool
+        let upSince: Instant
         var heardAt: Instant
         var pingedAt: Instant
         /// The last ping that was not answered.
@@ -67,38 +74,49 @@ package struct LinkTable: Sendable {
         var lostAt: Instant?
         /// Who was asked about it since ``lostAt``, and when.
         var askedAt: Instant?
+        /// Since when nobody here wants the link.
+        var unusedSince: Instant?
+        /// When the other node was told so.
+        var toldUnusedAt: Instant?
     }
 
     /// A link without any frame for so long gets a ping.
-    package static let pingAfter = Interval.milliseconds(250)
+    public static let pingAfter = Interval.milliseconds(250)
     /// A link that is silent for so long is reported as suspect.
-    package static let suspectAfter = Interval.seconds(1)
+    public static let suspectAfter = Interval.seconds(1)
     /// A link that is silent for so long is closed.
-    package static let silentAfter = Interval.seconds(3)
+    public static let silentAfter = Interval.seconds(3)
     /// A node without a link for so long is given up, unless a witness hears it.
-    package static let deadAfter = Interval.milliseconds(1_500)
+    public static let deadAfter = Interval.milliseconds(1_500)
     /// Witnesses have so long to answer.
     static let witnessTime = Interval.milliseconds(500)
     static let witnessesMax = 3
     /// A node that stood still for so long accuses nobody: it would hear nobody either.
-    package static let stalledAfter = Interval.milliseconds(600)
+    public static let stalledAfter = Interval.milliseconds(600)
+    /// The other node is told of a link that nobody here has wanted for so long.
+    public static let unusedAfter = Interval.seconds(60)
+    /// A link that the other node does not need is closed when nobody here has wanted it for so long.
+    static let closedAfter = Interval.seconds(5)
+    /// After a link that was lost sooner, the pauses between dials grow on.
+    static let settledAfter = Interval.seconds(3)
     /// The first dials come fast, because a link is wanted by somebody who waits.
     private static let redials: [Interval] = [
         .milliseconds(100), .milliseconds(200), .milliseconds(400), .milliseconds(800), .seconds(2),
     ]
     /// The most nodes with links.
-    package static let linksMax = 1_024
+    public static let linksMax = 1_024
 
     private let own: LinkHello
     private var peers: [NodeID: Peer] = [:]
     private var nodeOfConnection: [ConnectionID: NodeID] = [:]
     private var addresses: [NodeID: (instance: NodeInstance, address: String)] = [:]
+    private var bars = LinkBars()
     private var pingNext: UInt64 = 1
     private var tickedAt: Instant?
     /// Before this time nobody is accused.
     private var accusesFrom: Instant
 
-    package init(own: LinkHello, at now: Instant) {
+    public init(own: LinkHello, at now: Instant) {
         self.own = own
         accusesFrom = now
     }
@@ -106,21 +124,23 @@ package struct LinkTable: Sendable {
     // MARK: What is wanted
 
     /// Keeps a link to a node from now on. Each call is undone by one of ``release(_:)``.
-    package mutating func want(_ node: NodeID, at now: Instant) -> [Action] {
+    public mutating func want(_ node: NodeID, at now: Instant) -> [Action] {
         guard node != own.instance.node, peers[node] != nil || peers.count < Self.linksMax else { return [] }
         peers[node, default: Peer()].wants += 1
+        peers[node]?.unusedSince = nil
+        peers[node]?.toldUnusedAt = nil
         return dialIfNeeded(node, at: now)
     }
 
-    /// The link is not needed here any more. It stays as long as the other side needs it.
-    package mutating func release(_ node: NodeID) {
+    /// The link is not needed here any more. It stays as long as the other side needs it, and for a while.
+    public mutating func release(_ node: NodeID) {
         guard let wants = peers[node]?.wants, wants > 0 else { return }
         peers[node]?.wants = wants - 1
         forgetIfUnused(node)
     }
 
     /// The other nodes with the addresses of their link listeners, as the store or a saved view tells.
-    package mutating func setAddresses(
+    public mutating func setAddresses(
         _ known: [(instance: NodeInstance, address: String)],
         at now: Instant
     ) -> [Action] {
@@ -129,6 +149,7 @@ package struct LinkTable: Sendable {
         addresses = Dictionary(known.map { ($0.instance.node, $0) }, uniquingKeysWith: { $1 })
         for (node, entry) in addresses.sorted(by: { $0.key < $1.key }) where peers[node] != nil {
             guard before[node].map({ $0 != entry }) ?? true else { continue }
+            bars.lift(node)
             // A later run is known before its link: nothing of the earlier one is left.
             if let last = peers[node]?.last, last.incarnation != entry.instance.incarnation, peers[node]?.link == nil,
                 peers[node]?.lostAt != nil, last.isBefore(entry.instance)
@@ -137,6 +158,7 @@ package struct LinkTable: Sendable {
                 actions.append(.dead(last))
             }
             peers[node]?.attempts = 0
+            peers[node]?.dialAt = nil
             actions += dialIfNeeded(node, at: now)
         }
         return actions
@@ -146,6 +168,7 @@ package struct LinkTable: Sendable {
         guard let peer = peers[node], peer.wants > 0, peer.link == nil, !peer.isDialing else { return [] }
         guard let address = addresses[node]?.address, !address.isEmpty else { return [] }
         if let dialAt = peer.dialAt, dialAt > now { return [] }
+        guard !bars.isHeld(node, at: now) else { return [] }
         peers[node]?.isDialing = true
         return [.dial(node, address: address)]
     }
@@ -160,7 +183,7 @@ package struct LinkTable: Sendable {
     // MARK: Connections
 
     /// A node could not be dialed, or did not say hello.
-    package mutating func dialFailed(_ node: NodeID, at now: Instant) {
+    public mutating func dialFailed(_ node: NodeID, at now: Instant) {
         guard peers[node] != nil else { return }
         peers[node]?.isDialing = false
         scheduleDial(node, at: now)
@@ -175,7 +198,7 @@ package struct LinkTable: Sendable {
 
     /// Both sides of a connection said hello.
     /// - Parameter isDialedHere: whether this node opened it.
-    package mutating func connected(
+    public mutating func connected(
         _ connection: ConnectionID,
         to hello: LinkHello,
         isDialedHere: Bool,
@@ -183,8 +206,9 @@ package struct LinkTable: Sendable {
     ) -> [Action] {
         let node = hello.instance.node
         if isDialedHere { peers[node]?.isDialing = false }
-        if let refusal = refusal(of: hello) {
-            if isDialedHere { scheduleDial(node, at: now) }
+        if let refusal = refusal(of: hello, at: now) {
+            if node != own.instance.node { bars.hold(node, at: now) }
+            forgetIfUnused(node)
             return [.close(connection, refusal)]
         }
         var actions: [Action] = []
@@ -204,27 +228,29 @@ package struct LinkTable: Sendable {
             connection: connection,
             hello: hello,
             isDialedHere: isDialedHere,
+            upSince: now,
             heardAt: now,
             pingedAt: now
         )
         peer.last = hello.instance
         peer.lostAt = nil
         peer.askedAt = nil
-        peer.attempts = 0
-        peer.dialAt = nil
+        peer.unusedSince = nil
+        peer.toldUnusedAt = nil
         peers[node] = peer
         nodeOfConnection[connection] = node
         return actions + [.up(hello, connection)]
     }
 
-    private func refusal(of hello: LinkHello) -> LinkClosing? {
+    private func refusal(of hello: LinkHello, at now: Instant) -> LinkClosing? {
         let node = hello.instance.node
+        if bars.isRefused(node, at: now) { return .flawed }
         if hello.cluster != own.cluster || own.version(with: hello) == nil { return .incompatible }
         // Two runs under one name, or two nodes whose identifiers would meet.
         if node == own.instance.node || hello.media == own.media { return .ownName }
         let isTaken = peers.contains { $0.key != node && $0.value.link?.hello.media == hello.media }
         if isTaken { return .ownName }
-        return peers[node] == nil && peers.count >= Self.linksMax ? .unused : nil
+        return peers[node] == nil && peers.count >= Self.linksMax ? .tooManyLinks : nil
     }
 
     /// Whether a new connection takes the place of one to the same run of a node.
@@ -235,34 +261,69 @@ package struct LinkTable: Sendable {
     }
 
     /// A connection ended, whoever closed it.
-    /// - Parameter isStopping: the other node said that it stops.
-    package mutating func disconnected(
+    /// - Parameter goodbye: why the other node closed it, if it said so.
+    public mutating func disconnected(
         _ connection: ConnectionID,
-        isStopping: Bool = false,
+        goodbye: LinkGoodbye? = nil,
         at now: Instant
     ) -> [Action] {
         guard let node = nodeOfConnection.removeValue(forKey: connection), let link = peers[node]?.link else {
             return []
         }
-        peers[node]?.link = nil
-        peers[node]?.dialAt = nil
-        guard !isStopping else {
+        end(link, of: node, at: now)
+        switch goodbye {
+        case .stopping:
             peers[node]?.last = nil
             scheduleDial(node, at: now)
             forgetIfUnused(node)
             return [.down(node), .dead(link.hello.instance)]
+        case .unused:
+            // Nothing was lost with it, so the node is not accused.
+            forgetLastRun(of: node)
+            return [.down(node)] + dialIfNeeded(node, at: now)
+        case .incompatible, .refused: bars.hold(node, at: now)
+        case nil, .closing, .duplicate: break
         }
         peers[node]?.lostAt = now
         return [.down(node)] + dialIfNeeded(node, at: now)
     }
 
+    private mutating func end(_ link: Link, of node: NodeID, at now: Instant) {
+        peers[node]?.link = nil
+        if now - link.upSince >= Self.settledAfter {
+            peers[node]?.attempts = 0
+            peers[node]?.dialAt = nil
+        } else {
+            // Nodes whose links do not last would dial each other as fast as they can.
+            scheduleDial(node, at: now)
+        }
+    }
+
+    /// The other node does not need the link.
+    public mutating func unused(_ connection: ConnectionID, at now: Instant) -> [Action] {
+        guard let node = nodeOfConnection[connection], let peer = peers[node], peer.link?.connection == connection,
+            peer.wants == 0, let since = peer.unusedSince, now - since >= Self.closedAfter
+        else { return [] }
+        nodeOfConnection[connection] = nil
+        peers[node]?.link = nil
+        forgetLastRun(of: node)
+        return [.close(connection, .unused), .down(node)]
+    }
+
+    /// A connection brought bytes that are no message. It ends.
+    /// - Returns: whether links to its node are refused from now on.
+    public mutating func flawed(_ connection: ConnectionID, at now: Instant) -> Bool {
+        guard let node = nodeOfConnection[connection] else { return false }
+        return bars.noteFlaw(node, at: now)
+    }
+
     /// A frame arrived.
-    package mutating func heard(_ connection: ConnectionID, at now: Instant) {
+    public mutating func heard(_ connection: ConnectionID, at now: Instant) {
         guard let node = nodeOfConnection[connection] else { return }
         peers[node]?.link?.heardAt = now
     }
 
-    package mutating func pong(_ number: UInt64, over connection: ConnectionID, at now: Instant) {
+    public mutating func pong(_ number: UInt64, over connection: ConnectionID, at now: Instant) {
         guard let node = nodeOfConnection[connection], let ping = peers[node]?.link?.ping, ping.number == number else {
             return
         }
@@ -270,15 +331,11 @@ package struct LinkTable: Sendable {
         peers[node]?.link?.roundTrip = now - ping.sentAt
     }
 
-    package func connection(of node: NodeID) -> ConnectionID? { peers[node]?.link?.connection }
-    package func node(of connection: ConnectionID) -> NodeID? { nodeOfConnection[connection] }
-    package func hello(of node: NodeID) -> LinkHello? { peers[node]?.link?.hello }
-    /// The node of a link by the incarnation in the locations of its members.
-    package func node(ofMedia media: NodeIncarnation) -> NodeID? {
-        peers.first { $0.value.link?.hello.media == media }?.key
-    }
+    public func connection(of node: NodeID) -> ConnectionID? { peers[node]?.link?.connection }
+    public func node(of connection: ConnectionID) -> NodeID? { nodeOfConnection[connection] }
+    public func hello(of node: NodeID) -> LinkHello? { peers[node]?.link?.hello }
 
-    package func status(at now: Instant) -> [NodeID: Status] {
+    public func status(at now: Instant) -> [NodeID: Status] {
         peers.mapValues { peer in
             guard let link = peer.link else { return Status(state: peer.lostAt == nil ? .connecting : .down) }
             let isSuspect = now - link.heardAt >= Self.suspectAfter
@@ -289,13 +346,13 @@ package struct LinkTable: Sendable {
     // MARK: Who is dead
 
     /// Whether this node hears a run of another one, for one that asks.
-    package func hears(_ instance: NodeInstance, at now: Instant) -> Bool {
+    public func hears(_ instance: NodeInstance, at now: Instant) -> Bool {
         guard let link = peers[instance.node]?.link, link.hello.instance == instance else { return false }
         return now - link.heardAt < Self.suspectAfter
     }
 
     /// A witness answered.
-    package mutating func witnessed(_ instance: NodeInstance, isHeard: Bool, at now: Instant) {
+    public mutating func witnessed(_ instance: NodeInstance, isHeard: Bool, at now: Instant) {
         let node = instance.node
         guard isHeard, peers[node]?.last == instance, peers[node]?.lostAt != nil else { return }
         // The link is at fault. The question is asked again later.
@@ -304,9 +361,10 @@ package struct LinkTable: Sendable {
     }
 
     /// To be called each 100 ms.
-    package mutating func tick(at now: Instant) -> [Action] {
+    public mutating func tick(at now: Instant) -> [Action] {
         if let tickedAt, now - tickedAt > Self.stalledAfter { accusesFrom = now + .seconds(1) }
         tickedAt = now
+        bars.expire(at: now)
         var actions: [Action] = []
         for (node, peer) in peers.sorted(by: { $0.key < $1.key }) {
             if let link = peer.link {
@@ -323,16 +381,29 @@ package struct LinkTable: Sendable {
         let silence = now - link.heardAt
         if silence >= Self.silentAfter, now >= accusesFrom {
             nodeOfConnection[link.connection] = nil
-            peers[node]?.link = nil
+            end(link, of: node, at: now)
             peers[node]?.lostAt = now
             return [.close(link.connection, .silent), .down(node)] + dialIfNeeded(node, at: now)
         }
-        guard silence >= Self.pingAfter, now - link.pingedAt >= Self.pingAfter else { return [] }
+        var actions = checkUse(of: link, to: node, at: now)
+        guard silence >= Self.pingAfter, now - link.pingedAt >= Self.pingAfter else { return actions }
         let number = pingNext
         pingNext &+= 1
         peers[node]?.link?.pingedAt = now
         peers[node]?.link?.ping = (number, now)
-        return [.ping(link.connection, number)]
+        actions.append(.ping(link.connection, number))
+        return actions
+    }
+
+    private mutating func checkUse(of link: Link, to node: NodeID, at now: Instant) -> [Action] {
+        guard let peer = peers[node], peer.wants == 0 else { return [] }
+        guard let since = peer.unusedSince else {
+            peers[node]?.unusedSince = now
+            return []
+        }
+        guard now - (peer.toldUnusedAt ?? since) >= Self.unusedAfter else { return [] }
+        peers[node]?.toldUnusedAt = now
+        return [.tellUnused(link.connection)]
     }
 
     private mutating func judge(_ peer: Peer, of node: NodeID, at now: Instant) -> [Action] {

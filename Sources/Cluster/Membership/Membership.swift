@@ -30,6 +30,9 @@ public struct Membership: Sendable {
     public static let period = Interval.seconds(1)
     /// What changes all the time, such as the load, is told this often at most.
     public static let measurementInterval = Interval.seconds(5)
+    /// In a large cluster, all nodes together tell one changed measurement in this time at most. An answer to a heartbeat has
+    /// room for ``StoreTimes/changesMax`` of them, and a node that cannot keep up never has the whole view.
+    public static let measurementShare = Interval.milliseconds(25)
     /// A node without a store gets ready after so long.
     public static let settledAfter = Interval.seconds(3)
     /// The times that a node asks for an incarnation above its last one.
@@ -67,6 +70,8 @@ public struct Membership: Sendable {
     private var toldAt: Instant
     private var audit = ViewAudit()
     private var attachQueue = AttachQueue()
+    /// Rooms that absent nodes may have, to be attached again when those return.
+    private var awaited: [NodeID: Set<RoomName>] = [:]
 
     /// - Parameters:
     ///   - saved: What the node kept of an earlier run, of use when it is of the same node.
@@ -115,6 +120,11 @@ public struct Membership: Sendable {
         Placement(view, own: takesNewRooms ? ClusterView.Member(instance: instance, record: record) : nil)
     }
 
+    /// Where rooms may be, by what this node knows.
+    public var placementWithClosed: Placement {
+        Placement(withClosed: view, own: ClusterView.Member(instance: instance, record: record))
+    }
+
     /// What to keep on disk.
     public var savedView: SavedView {
         let members = view.members.values.sorted { $0.instance.node < $1.instance.node }
@@ -122,6 +132,18 @@ public struct Membership: Sendable {
             instance: previous.map { NodeInstance(node: instance.node, incarnation: $0) } ?? instance,
             members: members.map { BeatAnswer.Change(instance: $0.instance, record: $0.record) }
         )
+    }
+
+    /// A room's entry without the runs of nodes that are gone, and without absent nodes. A later run than the known one is there.
+    public func present(in entry: RoomEntry) -> RoomEntry {
+        var entry = entry
+        entry.nodes = entry.nodes.filter { node, attachment in
+            guard let known = view[node] else { return true }
+            let attached = attachment.incarnation.rawValue
+            let seen = known.instance.incarnation.rawValue
+            return attached > seen || attached == seen && !known.isAbsent
+        }
+        return entry
     }
 
     // MARK: Requests
@@ -151,7 +173,8 @@ public struct Membership: Sendable {
         // A fenced run would replace the record of the other one in a store that forgot that one.
         guard !isFenced, record != told else { return nil }
         guard let told, told.withoutMeasurements == record.withoutMeasurements else { return record }
-        return now - toldAt >= Self.measurementInterval ? record : nil
+        let interval = max(Self.measurementInterval, Self.measurementShare * (view.members.count + 1))
+        return now - toldAt >= interval ? record : nil
     }
 
     /// The store answered ``Request/enlist(_:)``.
@@ -232,6 +255,7 @@ public struct Membership: Sendable {
             events.append(.fenced)
         }
         if take(answer, at: now) { events.append(.viewChanged) }
+        attachAwaited(at: now)
         return events
     }
 
@@ -277,6 +301,21 @@ public struct Membership: Sendable {
     /// ``Event/storeChanged``, and each one whose attaching failed. They are spread over some seconds.
     public mutating func attachLater(_ rooms: some Sequence<RoomName>, at now: Instant) {
         attachQueue.add(rooms, using: &generator, at: now)
+    }
+
+    /// Has rooms attached again when an absent node returns that may have them: the node does not tell of them by itself when it
+    /// was not without the store.
+    public mutating func attachLater(_ rooms: some Sequence<RoomName>, whenReturned node: NodeID, at now: Instant) {
+        guard view[node] != nil else { return }
+        awaited[node, default: []].formUnion(rooms)
+        attachAwaited(at: now)
+    }
+
+    private mutating func attachAwaited(at now: Instant) {
+        for (node, rooms) in awaited.sorted(by: { $0.key < $1.key }) where view[node]?.isAbsent != true {
+            awaited[node] = nil
+            if view[node] != nil { attachLater(rooms.sorted { $0.rawValue < $1.rawValue }, at: now) }
+        }
     }
 
     /// A room ended that may wait to be attached.

@@ -19,17 +19,26 @@ public struct Placement: Hashable, Sendable {
         candidates = (others + [own].compactMap(\.self)).sorted { $0.instance.node < $1.instance.node }
     }
 
+    /// Over all nodes that may have rooms, also those that take no new ones.
+    public init(withClosed view: ClusterView, own: ClusterView.Member) {
+        let others = view.members.values.filter { !$0.isAbsent && $0.instance.node != own.instance.node }
+        candidates = (others + [own]).sorted { $0.instance.node < $1.instance.node }
+    }
+
     /// A node for a new room: in the region when one there has room, and of two random ones the less loaded.
     ///
     /// Two choices keep the load even although every node knows the others' loads of some seconds ago; the least loaded of
     /// all would get every room of these seconds.
+    /// - Parameter isSuitable: which of the candidates to choose from.
     /// - Returns: `nil` without a candidate.
     public func node(
         region: String?,
+        where isSuitable: (NodeRecord) -> Bool = { _ in true },
         using generator: inout some RandomNumberGenerator
     ) -> NodeInstance? {
-        let open = candidates.filter { $0.record.load < Self.loadMax }
-        let usable = open.isEmpty ? candidates : open
+        let suitable = candidates.filter { isSuitable($0.record) }
+        let open = suitable.filter { $0.record.load < Self.loadMax }
+        let usable = open.isEmpty ? suitable : open
         let near = usable.filter { $0.record.region == region }
         let nodes = near.isEmpty ? usable : near
         guard let first = nodes.randomElement(using: &generator) else { return nil }

@@ -24,7 +24,7 @@ package struct ClusterConfiguration: Sendable {
     }
 
     var linkAddress: String {
-        linkAnnounce ?? (linkHost.contains(":") ? "[\(linkHost)]:\(linkPort)" : "\(linkHost):\(linkPort)")
+        linkAnnounce ?? HostPort(host: linkHost, port: linkPort)?.description ?? ""
     }
 }
 

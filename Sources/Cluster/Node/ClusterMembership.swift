@@ -10,8 +10,6 @@ package actor ClusterMembership {
         case viewChanged(ClusterView)
         /// The store told of a room that was attached later than it began here.
         case found(RoomName, RoomEntry)
-        /// The store does not know the node's rooms.
-        case attachAll
     }
 
     private static let tickInterval = Duration.milliseconds(100)
@@ -64,6 +62,7 @@ package actor ClusterMembership {
     package var instance: NodeInstance { membership.instance }
     package var view: ClusterView { membership.view }
     package var placement: Placement { membership.placement }
+    package var placementWithClosed: Placement { membership.placementWithClosed }
     package var record: NodeRecord { membership.record }
     package var isStoreUp: Bool { membership.isStoreUp }
     package var isFenced: Bool { membership.isFenced }
@@ -143,10 +142,8 @@ package actor ClusterMembership {
         }
     }
 
-    private func attachAll() {
-        onEvent(.attachAll)
-        membership.attachLater(sessions.keys, at: now)
-    }
+    /// Has all of the node's rooms told again.
+    private func attachAll() { membership.attachLater(sessions.keys, at: now) }
 
     private func save() {
         let view = membership.savedView
@@ -226,7 +223,7 @@ package actor ClusterMembership {
                 await leave(room)
                 return nil
             }
-            return current(entry)
+            return current(entry, of: room)
         } catch {
             if sessions[room] != nil { membership.attachLater([room], at: now) }
             return nil
@@ -234,14 +231,17 @@ package actor ClusterMembership {
     }
 
     /// Without nodes that are gone: a newcomer would wait for them.
-    private func current(_ entry: RoomEntry) -> RoomEntry {
-        var entry = entry
-        entry.nodes = entry.nodes.filter { node, attachment in
-            guard let known = membership.view[node] else { return true }
-            let attached = NodeInstance(node: node, incarnation: attachment.incarnation)
-            return !known.isAbsent && !attached.isBefore(known.instance)
+    private func current(_ entry: RoomEntry, of room: RoomName) -> RoomEntry {
+        let present = membership.present(in: entry)
+        for node in entry.nodes.keys where present.nodes[node] == nil {
+            membership.attachLater([room], whenReturned: node, at: now)
         }
-        return entry
+        return present
+    }
+
+    /// Has rooms told again when an absent node returns that may have them.
+    package func attachLater(_ rooms: [RoomName], whenReturned node: NodeID) {
+        membership.attachLater(rooms, whenReturned: node, at: now)
     }
 
     package func detach(_ room: RoomName) async {

@@ -6,8 +6,8 @@ internal import Wire
 
 /// A node of a cluster: its membership, its links, and its rooms' part in those of other nodes.
 ///
-/// Start it in this order: ``init(_:store:security:clock:logger:)`` and ``settle()``, from which ``media`` is known; then the
-/// rooms, with ``rooms`` as their cluster; then ``start(_:answer:)``.
+/// Start it in this order: ``init(_:store:security:clock:logger:)``, from which ``media`` is known; then the rooms, with
+/// ``rooms`` as their cluster; then ``start(_:measure:onLeft:relay:answer:)``.
 package final class ClusterNode: Sendable {
     /// Answers a question that is not about channels; `nil` when it cannot.
     package typealias Answerer = @Sendable (LinkRequest, _ from: NodeIncarnation) async -> [UInt8]?
@@ -15,13 +15,20 @@ package final class ClusterNode: Sendable {
     private struct State {
         var view = ClusterView()
         var isStoreUp = false
+        var isFenced = false
         var instance: NodeInstance
         var record = NodeRecord(state: .starting)
         var answerer: Answerer?
+        var relay: RelayObserver?
+        /// Messages about rooms of the relay that were not understood.
+        var relayMalformed: UInt64 = 0
         /// Nodes that are told of this node's channels while the store is away.
         var keepers: Set<NodeID> = []
         var onLeft: (@Sendable (NodeIncarnation) -> Void)?
         var mediaOfNode: [NodeID: NodeIncarnation] = [:]
+        /// The nodes by the incarnations in their locations: of those with a link, and of those in the view.
+        var nodeOfMedia: [NodeIncarnation: NodeID] = [:]
+        var nodeOfIncarnation: [NodeIncarnation: NodeID] = [:]
         var storeDownSeconds = 0
         var seconds: UInt64 = 0
     }
@@ -36,8 +43,11 @@ package final class ClusterNode: Sendable {
     }
 
     /// Without a link, one is awaited so long to ask a node for the holders of a channel.
-    private static let linkPatience = Duration.milliseconds(250)
+    package static let linkPatience = Duration.milliseconds(250)
     private static let holdersTimeout = Duration.milliseconds(300)
+    private static let recordsTimeout = Duration.seconds(3)
+    /// Telling of records waits longer for a link: it is in the background.
+    private static let recordsPatience = Duration.seconds(2)
     /// The store counts as away for the rooms' directory after so long.
     private static let storeDownSecondsMin = 2
     /// How often others are told of channels while the store is away.
@@ -45,9 +55,11 @@ package final class ClusterNode: Sendable {
     private static let sweepSeconds: UInt64 = 3_600
 
     package let configuration: ClusterConfiguration
-    private let membership: ClusterMembership
+    let membership: ClusterMembership
     private let clusterRooms: ClusterRooms
-    private let links: NodeLinks
+    let links: NodeLinks
+    /// What all nodes of the cluster agree on.
+    package let records: RecordExchange
     /// The incarnation of this start, in the locations and identifiers of its members.
     package let media: NodeIncarnation
     private let logger: Logger
@@ -81,6 +93,7 @@ package final class ClusterNode: Sendable {
         links = await NodeLinks(own: hello, security: security, clock: clock, logger: logger)
         let directory = Directory()
         clusterRooms = ClusterRooms(own: configuration.node, links: links, directory: directory, clock: clock)
+        records = RecordExchange(own: configuration.node, clock: clock) { await directory.ask($0, of: $1) }
         self.logger = logger
         state = Mutex(State(instance: instance))
         directory.node.withLock { $0 = Weak(self) }
@@ -101,18 +114,21 @@ package final class ClusterNode: Sendable {
     ///   - rooms: made with ``rooms``.
     ///   - measure: called about once a second.
     ///   - onLeft: a run of a node is gone, by its incarnation in locations.
+    ///   - relay: takes what other nodes say of rooms of the 1:1 relay; `nil` to count it only.
     ///   - answer: answers questions of other nodes.
     /// - Throws: the system's error when the listener's address cannot be used.
     package func start(
         _ rooms: Rooms,
         measure: @escaping @Sendable () async -> NodeMeasurements,
         onLeft: @escaping @Sendable (NodeIncarnation) -> Void,
+        relay: RelayObserver? = nil,
         answer: @escaping Answerer
     ) async throws {
         clusterRooms.attach(rooms)
         state.withLock {
             $0.answerer = answer
             $0.onLeft = onLeft
+            $0.relay = relay
         }
         let port = try await links.start(host: configuration.linkHost, port: configuration.linkPort, delegate: self)
         logger.info("link listener", metadata: ["address": "\(configuration.linkAddress)", "port": "\(port)"])
@@ -120,6 +136,7 @@ package final class ClusterNode: Sendable {
             while (try? await Task.sleep(for: .seconds(1))) != nil {
                 guard let self else { return }
                 await tick(await measure())
+                if isFenced { rooms.setReplaced() }
             }
         }
         tasks.withLock { $0.append(ticks) }
@@ -146,8 +163,10 @@ package final class ClusterNode: Sendable {
         clusterRooms.tick()
         let isStoreUp = await membership.isStoreUp
         let (instance, record) = (await membership.instance, await membership.record)
+        let isFenced = await membership.isFenced
         let (downSeconds, seconds) = state.withLock { state in
             state.isStoreUp = isStoreUp
+            state.isFenced = isFenced
             state.instance = instance
             state.record = record
             state.storeDownSeconds = isStoreUp ? 0 : state.storeDownSeconds + 1
@@ -160,6 +179,7 @@ package final class ClusterNode: Sendable {
             releaseKeepers()
         }
         if seconds % Self.sweepSeconds == 0 { await sweepAbsent() }
+        records.tick(state.withLock { $0.view.members.filter { !$0.value.isAbsent }.keys.sorted() })
     }
 
     private func sweepAbsent() async {
@@ -172,13 +192,28 @@ package final class ClusterNode: Sendable {
     private func take(_ event: ClusterMembership.Event) async {
         switch event {
         case .viewChanged(let view):
-            state.withLock { $0.view = view }
-            for (node, member) in view.members where member.isAbsent { clusterRooms.absent(node) }
+            let known = view.members.values.map { ($0.instance.incarnation, $0.instance.node) }
+            let nodeOfIncarnation = Dictionary(known, uniquingKeysWith: { min($0, $1) })
+            state.withLock { state in
+                state.view = view
+                state.nodeOfIncarnation = nodeOfIncarnation
+            }
+            for (node, member) in view.members where member.isAbsent {
+                let before = clusterRooms.channels(of: node)
+                clusterRooms.absent(node)
+                await awaitReturn(of: node, with: before)
+            }
             links.setAddresses(view.members.values.map { ($0.instance, $0.record.linkAddress) })
         case .found(let room, let entry):
             if let channel = ChannelName(room.rawValue) { clusterRooms.found(channel, entry) }
-        case .attachAll: break
         }
+    }
+
+    /// Has channels told again when an absent node returns that is not among their nodes any more.
+    private func awaitReturn(of node: NodeID, with channels: [ChannelName]) async {
+        let left = Set(channels).subtracting(clusterRooms.channels(of: node))
+        let rooms = left.compactMap { RoomName(rawValue: $0.value) }
+        if !rooms.isEmpty { await membership.attachLater(rooms, whenReturned: node) }
     }
 
     // MARK: Without the store
@@ -242,20 +277,20 @@ package final class ClusterNode: Sendable {
     }
 
     private func node(of media: NodeIncarnation) -> NodeID? {
-        state.withLock { state in
-            state.mediaOfNode.first { $0.value == media }?.key
-                ?? state.view.members.first { $0.value.instance.incarnation == media }?.key
-        }
+        state.withLock { $0.nodeOfMedia[media] ?? $0.nodeOfIncarnation[media] }
     }
 
-    private func ask(
+    /// Asks a node. Without a link to it, one is opened.
+    /// - Parameter patience: how long a link is awaited, before the time of the question begins.
+    package func ask(
         _ request: LinkRequest,
         of node: NodeID,
-        within duration: Duration
+        within duration: Duration,
+        patience: Duration = linkPatience
     ) async throws(LinkRequestError) -> [UInt8] {
         links.want(node)
         defer { links.release(node) }
-        let end = ContinuousClock.now + Self.linkPatience
+        let end = ContinuousClock.now + patience
         while true {
             do throws(LinkRequestError) {
                 return try await links.ask(request, of: node, within: duration)
@@ -272,12 +307,13 @@ package final class ClusterNode: Sendable {
         return state.withLock { $0.view[node] }
     }
 
-    /// A node for a newcomer that should not stay on this one.
-    package func place(region: String) async -> ClusterView.Member? {
+    /// Another node for a newcomer that should not stay on this one.
+    /// - Parameter isSuitable: which of the nodes that take new rooms to choose from.
+    package func otherNode(region: String, where isSuitable: (NodeRecord) -> Bool) -> ClusterView.Member? {
         var generator = SystemRandomNumberGenerator()
-        let placement = await membership.placement
-        guard let chosen = placement.node(region: region, using: &generator) else { return nil }
-        return state.withLock { $0.view[chosen.node] }
+        let view = state.withLock { $0.view }
+        let placement = Placement(view, own: nil)
+        return placement.node(region: region, where: isSuitable, using: &generator).flatMap { view[$0.node] }
     }
 
     /// The number of channels of this node that so many nodes have, this one included.
@@ -287,8 +323,14 @@ package final class ClusterNode: Sendable {
         state.withLock { ClusterView.Member(instance: $0.instance, record: $0.record) }
     }
     package var isStoreUp: Bool { state.withLock { $0.isStoreUp } }
+    /// Whether a later start with this node's name is in the cluster.
+    package var isFenced: Bool { state.withLock { $0.isFenced } }
     package var linkCounters: LinkCounters { links.counters }
-    package var roomCounters: ClusterRoomsCounters { clusterRooms.counters }
+    package var roomCounters: ClusterRoomsCounters {
+        var counters = clusterRooms.counters
+        counters.malformed &+= state.withLock { $0.relayMalformed }
+        return counters
+    }
     package var channelCount: Int { clusterRooms.channelCount }
 
     package var neighbours: [Neighbour] {
@@ -308,28 +350,46 @@ package final class ClusterNode: Sendable {
 
 extension ClusterNode: LinkDelegate {
     package func linkUp(_ node: NodeID, hello: LinkHello) {
-        state.withLock { $0.mediaOfNode[node] = hello.media }
+        state.withLock { state in
+            if let earlier = state.mediaOfNode.updateValue(hello.media, forKey: node) {
+                state.nodeOfMedia[earlier] = nil
+            }
+            state.nodeOfMedia[hello.media] = node
+        }
         clusterRooms.linkUp(node, media: hello.media)
     }
 
-    package func linkDown(_ node: NodeID) { clusterRooms.linkDown(node) }
+    package func linkDown(_ node: NodeID) {
+        clusterRooms.linkDown(node)
+        state.withLock { $0.relay }?.lost(node)
+    }
 
     package func linkDead(_ instance: NodeInstance, mayReturn: Bool) {
         let node = instance.node
         let (media, onLeft, isAbsent) = state.withLock { state in
-            (state.mediaOfNode.removeValue(forKey: node), state.onLeft, state.view[node]?.isAbsent == true)
+            let media = state.mediaOfNode.removeValue(forKey: node)
+            if let media { state.nodeOfMedia[media] = nil }
+            return (media, state.onLeft, state.view[node]?.isAbsent == true)
         }
         if mayReturn, !isAbsent {
             clusterRooms.gaveUp(node)
         } else {
+            let before = mayReturn ? clusterRooms.channels(of: node) : []
             clusterRooms.left(node)
+            if !before.isEmpty { Task { await awaitReturn(of: node, with: before) } }
         }
         if let media { onLeft?(media) }
     }
 
     package func received(_ message: [UInt8], from node: NodeID) { clusterRooms.received(message, from: node) }
 
+    package func receivedRelay(_ message: [UInt8], from node: NodeID) {
+        let isUnderstood = state.withLock { $0.relay }?.received(message, node) ?? false
+        if !isUnderstood { state.withLock { $0.relayMalformed &+= 1 } }
+    }
+
     package func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]? {
+        if request.kind == .records { return records.answer(request.body) }
         if request.kind == .holders {
             guard let channel = ChannelName(String(decoding: request.body, as: UTF8.self)) else { return nil }
             return Array(clusterRooms.holders(of: channel).map(\.rawValue).joined(separator: "\n").utf8)
@@ -355,6 +415,10 @@ private final class Directory: ChannelDirectory {
     func holders(of channel: ChannelName) async -> Set<NodeID> {
         await node.withLock { $0?.node }?.holders(of: channel) ?? []
     }
+
+    func ask(_ request: LinkRequest, of other: NodeID) async -> [UInt8]? {
+        await node.withLock { $0?.node }?.askOfRecords(request, of: other)
+    }
 }
 
 private struct Weak: Sendable {
@@ -368,4 +432,8 @@ extension ClusterNode {
     }
 
     fileprivate func detach(_ room: RoomName) async { await membership.detach(room) }
+
+    fileprivate func askOfRecords(_ request: LinkRequest, of node: NodeID) async -> [UInt8]? {
+        try? await ask(request, of: node, within: Self.recordsTimeout, patience: Self.recordsPatience)
+    }
 }

@@ -11,9 +11,9 @@ final class RedisConnection: Sendable {
     private init(_ channel: any Channel) { self.channel = channel }
 
     /// - Throws: ``StoreError/unavailable``.
-    static func open(_ host: RedisEndpoint.Host, tls: NIOSSLContext?) async throws(StoreError) -> RedisConnection {
+    static func open(_ host: HostPort, tls: NIOSSLContext?) async throws(StoreError) -> RedisConnection {
         // A certificate is checked against the address when the host is one.
-        let isAddress = (try? SocketAddress(ipAddress: host.name, port: host.port)) != nil
+        let isAddress = (try? SocketAddress(ipAddress: host.host, port: host.port)) != nil
         let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(connectTimeout)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -21,14 +21,14 @@ final class RedisConnection: Sendable {
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     if let tls {
-                        let name = isAddress ? nil : host.name
+                        let name = isAddress ? nil : host.host
                         try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
                     }
                     try pipeline.addHandler(RedisHandler(RESPReader()))
                 }
             }
         do {
-            return RedisConnection(try await bootstrap.connect(host: host.name, port: host.port).get())
+            return RedisConnection(try await bootstrap.connect(host: host.host, port: host.port).get())
         } catch {
             throw .unavailable
         }

@@ -26,7 +26,7 @@ struct RedisConnector: Sendable {
     }
 
     /// - Parameter isPrimary: whether the server has to say that it is one. Sentinels may be behind.
-    private func connect(to host: RedisEndpoint.Host, isPrimary: Bool) async throws(StoreError) -> RedisConnection {
+    private func connect(to host: HostPort, isPrimary: Bool) async throws(StoreError) -> RedisConnection {
         let connection = try await RedisConnection.open(host, tls: tls)
         do throws(StoreError) {
             if let password = endpoint.password {
@@ -51,24 +51,23 @@ struct RedisConnector: Sendable {
     }
 
     /// The servers that the Sentinels name as primary, the one named most often first.
-    private func primaries(_ sentinels: [RedisEndpoint.Host], _ master: String) async -> [RedisEndpoint.Host] {
-        var votes: [RedisEndpoint.Host: Int] = [:]
-        await withTaskGroup(of: RedisEndpoint.Host?.self) { group in
+    private func primaries(_ sentinels: [HostPort], _ master: String) async -> [HostPort] {
+        var votes: [HostPort: Int] = [:]
+        await withTaskGroup(of: HostPort?.self) { group in
             for sentinel in sentinels { group.addTask { await ask(sentinel, master) } }
             for await host in group { if let host { votes[host, default: 0] += 1 } }
         }
         return votes.sorted { ($1.value, $0.key.description) < ($0.value, $1.key.description) }.map(\.key)
     }
 
-    private func ask(_ sentinel: RedisEndpoint.Host, _ master: String) async -> RedisEndpoint.Host? {
+    private func ask(_ sentinel: HostPort, _ master: String) async -> HostPort? {
         guard let connection = try? await RedisConnection.open(sentinel, tls: tls) else { return nil }
         defer { connection.close() }
         let question = RESPCommand("SENTINEL", "get-master-addr-by-name", master)
         guard let fields = try? await connection.send(question, within: Self.commandDeadline).array, fields.count == 2,
-            let name = fields[0].text, let port = fields[1].number.flatMap({ Int(exactly: $0) }), 1...65_535 ~= port,
-            1...255 ~= name.utf8.count
+            let name = fields[0].text, let port = fields[1].number.flatMap({ Int(exactly: $0) })
         else { return nil }
-        return RedisEndpoint.Host(name: name, port: port)
+        return HostPort(host: name, port: port)
     }
 }
 

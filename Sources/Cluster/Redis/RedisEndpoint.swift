@@ -8,18 +8,10 @@ public struct RedisEndpointError: Error, Hashable, Sendable, CustomStringConvert
 /// Where the store is: `redis://[user:password@]host[:port][/db]`, `rediss://` with TLS, or through Sentinels
 /// `redis+sentinel://[user:password@]host[:port],host[:port]/master[/db]` (`rediss+sentinel://`, then TLS for both).
 public struct RedisEndpoint: Hashable, Sendable {
-    public struct Host: Hashable, Sendable, CustomStringConvertible {
-        /// A name or an IP address, without brackets.
-        public var name: String
-        public var port: Int
-
-        public var description: String { name.contains(":") ? "[\(name)]:\(port)" : "\(name):\(port)" }
-    }
-
     public enum Location: Hashable, Sendable {
-        case server(Host)
+        case server(HostPort)
         /// The Sentinels to ask, and the name under which they know the primary.
-        case sentinels([Host], master: String)
+        case sentinels([HostPort], master: String)
     }
 
     /// A password, which no description shows.
@@ -59,9 +51,14 @@ public struct RedisEndpoint: Hashable, Sendable {
         let path = rest.split(separator: "/", omittingEmptySubsequences: false)
         var names = path.dropFirst().filter { !$0.isEmpty }.map(String.init)
         let isSentinel = scheme.hasSuffix("sentinel")
-        var hosts: [Host] = []
+        var hosts: [HostPort] = []
         for part in (path.first ?? "").split(separator: ",", omittingEmptySubsequences: false) {
-            hosts.append(try Self.host(part, port: isSentinel ? Self.sentinelPort : Self.port))
+            guard let host = HostPort(part, defaultPort: isSentinel ? Self.sentinelPort : Self.port) else {
+                throw RedisEndpointError(
+                    description: "A host of the store's URL has to be a name or an address, as host:6379."
+                )
+            }
+            hosts.append(host)
         }
         if isSentinel {
             guard !names.isEmpty, names[0].utf8.count <= 255, hosts.count <= Self.sentinelsMax else {
@@ -93,26 +90,6 @@ public struct RedisEndpoint: Hashable, Sendable {
             )
         }
         return (user.isEmpty ? nil : user, Password(secret: password))
-    }
-
-    private static func host(_ text: Substring, port: Int) throws(RedisEndpointError) -> Host {
-        let error = RedisEndpointError(
-            description: "A host of the store's URL has to be a name or an address, as host:6379."
-        )
-        var name = text
-        var rest: Substring = ""
-        if text.first == "[" {
-            guard let end = text.firstIndex(of: "]") else { throw error }
-            name = text[text.index(after: text.startIndex)..<end]
-            rest = text[text.index(after: end)...]
-        } else if let colon = text.firstIndex(of: ":") {
-            name = text[..<colon]
-            rest = text[colon...]
-        }
-        guard 1...255 ~= name.utf8.count, rest.isEmpty || rest.first == ":" else { throw error }
-        guard !rest.isEmpty else { return Host(name: String(name), port: port) }
-        guard let number = Int(rest.dropFirst()), 1...65_535 ~= number else { throw error }
-        return Host(name: String(name), port: number)
     }
 }
 

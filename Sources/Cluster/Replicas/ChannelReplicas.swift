@@ -172,6 +172,11 @@ package struct ChannelReplicas: Sendable {
         return (neighbours[node]?.channels ?? []).sorted { $0.value < $1.value }.map { .lost($0, media) }
     }
 
+    /// The channels of this node that another one has.
+    package func channels(of node: NodeID) -> [ChannelName] {
+        channels.filter { $0.value.nodes.contains(node) }.keys.sorted { $0.value < $1.value }
+    }
+
     /// The node of an incarnation.
     package func node(of media: NodeIncarnation) -> NodeID? { nodeOfMedia[media] }
     package func media(of node: NodeID) -> NodeIncarnation? { neighbours[node]?.media }

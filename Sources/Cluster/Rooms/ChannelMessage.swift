@@ -30,17 +30,15 @@ package enum ChannelMessage: Hashable, Sendable, Codable {
     package func encoded(with attachment: [UInt8] = []) -> [UInt8] {
         // Every part of a message can be encoded.
         guard let text = try? JSONEncoder().encode(self) else { return [] }
-        let length = UInt32(truncatingIfNeeded: text.count)
-        return [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) } + text + attachment
+        return LengthPrefix.prepend(to: text) + attachment
     }
 
     /// `nil` for bytes that are no message.
     package static func decode(_ bytes: [UInt8]) -> (message: Self, attachment: [UInt8])? {
-        guard bytes.count >= 4 else { return nil }
-        let length = Int(bytes.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
-        guard length <= bytes.count - 4,
-            let message = try? JSONDecoder().decode(Self.self, from: Data(bytes[4..<(4 + length)]))
+        let content = bytes.dropFirst(LengthPrefix.bytes)
+        guard let length = LengthPrefix.read(bytes[...]), length <= content.count,
+            let message = try? JSONDecoder().decode(Self.self, from: Data(content.prefix(length)))
         else { return nil }
-        return (message, Array(bytes[(4 + length)...]))
+        return (message, Array(content.dropFirst(length)))
     }
 }

@@ -184,6 +184,9 @@ package final class ClusterRooms: RoomCluster {
     /// The store has not heard of the node for a while.
     package func absent(_ node: NodeID) { change { $0.absent(node) } }
 
+    /// The channels of this node that another one has.
+    package func channels(of node: NodeID) -> [ChannelName] { state.withLock { $0.replicas.channels(of: node) } }
+
     /// Takes a message of a node; those of one node in their order.
     package func received(_ bytes: [UInt8], from node: NodeID) {
         guard let (message, attachment) = ChannelMessage.decode(bytes) else {
@@ -336,10 +339,10 @@ extension RoomClock {
 
 extension RoomSession {
     /// A channel's session as the store keeps it: its identifier, and when it began.
-    init?(_ session: ChannelSession) { self.init(rawValue: "\(session.id.value).\(session.createdAt)") }
+    package init?(_ session: ChannelSession) { self.init(rawValue: "\(session.id.value).\(session.createdAt)") }
 
     /// `nil` for another form.
-    func session(of channel: ChannelName) -> ChannelSession? {
+    package func session(of channel: ChannelName) -> ChannelSession? {
         let parts = rawValue.split(separator: ".")
         guard parts.count == 2, let id = ChannelSessionID(parts[0]), let createdAt = Int64(parts[1]) else { return nil }
         return ChannelSession(id: id, channel: channel, createdAt: createdAt)

@@ -93,7 +93,7 @@ public struct NodeInstance: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// `nil` when the text is not a ``description``.
-    init?(_ text: String) {
+    public init?(_ text: String) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let node = NodeID(rawValue: String(parts[0])),
             let incarnation = UInt32(parts[1]).flatMap(NodeIncarnation.init(rawValue:))

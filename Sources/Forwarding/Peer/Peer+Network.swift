@@ -18,7 +18,10 @@ extension Peer {
         var new = PacketTally()
         for slot in slots {
             slot.reporter.reports.measure(at: now)
-            if slot.reporter.reports.areNew(at: now) { slot.reporter.reports.add(to: &new) }
+            if slot.reporter.reports.areNew(at: now) {
+                slot.reporter.reports.add(to: &new)
+                noteReport(on: slot)
+            }
             guard slot.reporter.reports.areFresh(at: now), let report = slot.reporter.reports.newest else { continue }
             slot.reporter.reports.add(to: &down)
             guard slot.parameters.kind == .audio else { continue }
@@ -27,6 +30,7 @@ extension Peer {
             let added = report.jitter - min(report.jitter, inherited)
             sample.jitter = max(sample.jitter, Interval(ticks: added, of: .audio))
         }
+        noteRoundTrip(at: now)
         if new.sent > 0 {
             sendRate?.receivedReport(lost: new.lost, expected: new.sent, roundTrip: reporting.roundTrip, at: now)
         }
@@ -36,6 +40,27 @@ extension Peer {
         }
         if let level = network.rate(sample) { core.emit(.networkChanged(level: level), of: id) }
         rateLinks(up, down, roundTrip: sample.roundTrip == .zero ? nil : sample.roundTrip, at: now)
+    }
+
+    /// Counts what the receiver reported of a slot.
+    private func noteReport(on slot: SendSlot) {
+        let kind = slot.parameters.kind
+        guard let report = slot.reporter.reports.newest, let lost = slot.reporter.reports.fractionLost else { return }
+        core.counters.downlink.note(.lossRatio, kind, lost)
+        let jitter = Double(report.jitter) / Double(kind.clockRate)
+        core.counters.downlink.note(.jitter, kind, min(jitter, Self.jitterMax))
+    }
+
+    /// Longer jitter is no measurement, and would outweigh all others in the average.
+    private static let jitterMax = 10.0
+
+    /// Counts the round trip, once for each kind that was reported on.
+    private func noteRoundTrip(at now: Instant) {
+        guard let roundTrip = reporting.roundTrip else { return }
+        for kind in MediaKind.allCases {
+            let isNew = slots.contains { $0.parameters.kind == kind && $0.reporter.reports.areNew(at: now) }
+            if isNew { core.counters.downlink.note(.roundTrip, kind, Double(roundTrip.nanoseconds) / 1e9) }
+        }
     }
 
     /// Rates both directions by themselves.

@@ -246,6 +246,7 @@ extension Peer {
         if description.startsKeyFrame {
             core.counters.keyFramesReceived &+= 1
             stream.keyFrames.receivedKeyFrame(at: now)
+            if format.codec.kind == .video, setup.frameReceived(at: now) { emitSetup() }
         }
         guard format.isNACKed else { return }
         if stream.losses.received(sequence, at: now) == .gapTooWide, format.codec.kind == .video {

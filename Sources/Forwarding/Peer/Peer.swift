@@ -88,6 +88,7 @@ package final class Peer {
     /// Media may be sent and is accepted.
     @inline(__always)
     var isConnected: Bool { transport.egress.isOpen }
+    var setup: SetupProgress
     /// Where the peer stands in the core's schedule.
     var turn = PeerTurn()
 
@@ -106,6 +107,7 @@ package final class Peer {
         id = parameters.id
         self.transport = transport
         unsafe owner = core
+        setup = SetupProgress(at: now)
         let clock = PeerClock()
         self.clock = clock
         tracks = parameters.receive.map {
@@ -158,6 +160,9 @@ package final class Peer {
         beginSendRate(at: now)
     }
 
+    /// Tells the owner how far the set-up has come.
+    func emitSetup() { core.emit(.setupAdvanced(setup.times), of: id) }
+
     /// The selected pair is over another transport, of which the owner is told.
     func noteTransport(_ transport: TransportProtocol, at now: Instant) {
         reportedTransport = transport
@@ -208,6 +213,7 @@ package final class Peer {
         if let rtx = track.parameters.rtxSSRCs[ssrc] { directory.addRTX(rtx, of: stream) }
         track.add(stream, at: now)
         core.streams.add(stream)
+        if setup.packetReceived(at: now) { emitSetup() }
         return stream
     }
 

@@ -134,5 +134,10 @@ struct SlotReports {
     /// Whether the figures were computed now.
     func areNew(at now: Instant) -> Bool { measuredAt == now }
 
+    /// Of the packets of the figures, those that were lost, 0…1; `nil` for none. Impossible figures are clamped.
+    var fractionLost: Double? {
+        figures.sent > 0 ? Double(min(max(figures.lost, 0), figures.sent)) / Double(figures.sent) : nil
+    }
+
     func add(to tally: inout PacketTally) { tally.add(sent: figures.sent, lost: figures.lost) }
 }

@@ -41,7 +41,9 @@ package final class ReceivedStream {
     /// For the "last SR" fields of our reports: the middle 32 bits of its NTP time, and when it came.
     package var lastSenderReport: (middle: UInt32, receivedAt: Instant)?
     /// When the newest packet came that was not mere padding.
-    package private(set) var lastPacketAt: Instant
+    package var lastPacketAt: Instant { unsafe newestPacketAt }
+    /// Every packet sets it, in one step, so accesses are not checked.
+    @exclusivity(unchecked) private var newestPacketAt: Instant
     /// Media bits in the second before the last `measure`.
     package private(set) var bitrate = 0
     /// Bit/s that the stream carries while it flows. A pause does not lower it, so layers keep their ranks.
@@ -61,13 +63,17 @@ package final class ReceivedStream {
     private var layerBytes: [16 of UInt32] = .init(repeating: 0)
     /// Requests for a key frame that were sent.
     package var keyFrameRequests: UInt64 = 0
-    package private(set) var bytesReceived: UInt64 = 0
+    package var bytesReceived: UInt64 { unsafe byteCount }
+    /// Every packet adds to it, in one step, so accesses are not checked.
+    @exclusivity(unchecked) private var byteCount: UInt64 = 0
     /// Shed ones included.
     var packetsReceived: UInt64 = 0
     /// Of `packetsReceived`: those before an overload was last measured.
     var packetsAtMeasure: UInt64 = 0
     private var bytesAtMeasure: UInt64 = 0
     private var measuredAt: Instant
+    /// When its first packet arrived.
+    let beganAt: Instant
 
     /// - Parameter historyBytesMax: what its history may grow to; 0 keeps no packets.
     package init(
@@ -88,8 +94,9 @@ package final class ReceivedStream {
         history = PacketHistory(bytesLimit: min(limit, historyBytesMax))
         statistics = ReceiveStatistics(clockRate: clockRate)
         clock = SenderClock(clockRate: clockRate)
-        lastPacketAt = now
+        unsafe newestPacketAt = now
         measuredAt = now
+        beganAt = now
     }
 
     /// Without a packet for this long a stream no longer counts as flowing. Screen sharing and DTX still send within
@@ -163,9 +170,9 @@ package final class ReceivedStream {
     /// Counts a packet. One that is padding only, by which a sender probes its path, does not make the stream flow.
     @inline(__always)
     package func noteArrival(_ description: PacketDescription, bytes: Int, at now: Instant) {
-        bytesReceived &+= UInt64(bytes)
+        unsafe byteCount &+= UInt64(bytes)
         guard description.payloadLength > 0 else { return }
-        lastPacketAt = now
+        unsafe newestPacketAt = now
         let index = EncodingLayers.index(spatialID: description.spatialID, temporalID: description.temporalID)
         layerBytes[index] &+= UInt32(truncatingIfNeeded: bytes)
     }

@@ -3,10 +3,12 @@ import Wire
 
 /// The layers that somebody wants of a track, for ``UnusedLayers``.
 extension ReceivedTrack {
-    /// The layers that slots here want. It looks at slots until one wants all layers, so it is not for each packet.
+    /// The layers that slots want, here and on loops that the track goes on to. It looks at slots until one wants all
+    /// layers, so it is not for each packet.
     var wantedLayers: LayerSet {
         let all = layers(upTo: parameters.rids.count)
         var wanted: LayerSet = []
+        for export in exports { wanted.formUnion(export.wanted) }
         for slot in slots {
             wanted.formUnion(wantedLayers(of: slot))
             if wanted.isSuperset(of: all) { break }
@@ -80,9 +82,8 @@ extension Forwarder {
     /// Decides again which layers of a track are paused.
     func reviewUnusedLayers(of track: ReceivedTrack, at now: Instant) {
         guard track.unusedLayers != nil else { return }
-        var wanted = track.wantedLayers
-        for export in track.exports { wanted.formUnion(export.wanted) }
-        guard track.unusedLayers?.update(wanted: wanted, flowing: track.flowingLayers, at: now) == true else { return }
+        let (wanted, flowing) = (track.wantedLayers, track.flowingLayers)
+        guard track.unusedLayers?.update(wanted: wanted, flowing: flowing, at: now) == true else { return }
         emitUnusedLayers(of: track)
     }
 

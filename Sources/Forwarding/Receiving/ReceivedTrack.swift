@@ -8,9 +8,18 @@ package import Wire
 package final class ReceivedTrack {
     package let id: TrackID
     package let parameters: ReceiveTrackParameters
-    package private(set) var streams: [ReceivedStream] = []
+    package private(set) var streams: [ReceivedStream] {
+        @inline(__always) _read { yield unsafe trackStreams }
+        @inline(__always) _modify { yield unsafe &trackStreams }
+    }
+    /// Every packet of a mirror reads both, each in one step, so accesses are not checked.
+    @exclusivity(unchecked) private var trackStreams: [ReceivedStream] = []
+    @exclusivity(unchecked) private var trackSlots: ContiguousArray<SendSlot> = []
     /// In no order that means anything.
-    package private(set) var slots: ContiguousArray<SendSlot> = []
+    package private(set) var slots: ContiguousArray<SendSlot> {
+        @inline(__always) _read { yield unsafe trackSlots }
+        @inline(__always) _modify { yield unsafe &trackSlots }
+    }
     /// The slots' states in the order of `slots`: what a fan-out walks through.
     private(set) var states: ContiguousArray<UnsafeMutablePointer<SlotState>> = unsafe []
     /// Other loops that play the track, each through a mirror.
@@ -228,8 +237,8 @@ package final class ReceivedTrack {
         for place in 0..<LayerChoice.placesMax {
             if choices.contains(LayerChoices(place: place)) {
                 decided[place] = stream.id.rawValue
-            } else if decided[place] == stream.id.rawValue, slotCounts[place] == 0 {
-                // Nobody here made the choice, so packets of the stream that it names now do not come.
+            } else if decided[place] == stream.id.rawValue, !isChosen(place) {
+                // Nobody made the choice, so packets of the stream that it names now do not come.
                 decided[place] = 0
             }
         }
@@ -241,18 +250,34 @@ package final class ReceivedTrack {
         choice.place.map { resolution.exact.contains(LayerChoices(place: $0)) } ?? true
     }
 
-    /// The choices by which slots get what they play. A slot that is allocated layers needs those and no choice.
+    /// Whether a slot made the choice, here or on a loop that the track goes on to.
+    private func isChosen(_ place: Int) -> Bool {
+        if slotCounts[place] > 0 { return true }
+        return !exports.isEmpty && exports.contains { $0.choices.contains(LayerChoices(place: place)) }
+    }
+
+    /// Of a mirror: forgets what the choices name that nobody makes any more, because the origin does not update those.
+    func forgetUnusedChoices() {
+        guard origin != nil else { return }
+        for place in 0..<LayerChoice.placesMax where !isChosen(place) { resolution[place] = 0 }
+    }
+
+    /// The choices by which slots get what they play, those of loops that the track goes on to included. A slot that is
+    /// allocated layers needs those and no choice.
     var choices: LayerChoices {
         var choices: LayerChoices = []
+        for export in exports { choices.formUnion(export.choices) }
         for slot in slots where !slot.hasAllocation {
             if let place = slot.layer.place { choices.insert(LayerChoices(place: place)) }
         }
         return choices
     }
 
-    /// Layers that slots are allocated, or play until they switch to their target.
+    /// Layers that slots are allocated, or play until they switch to their target, those of loops that the track goes on to
+    /// included.
     var neededLayers: LayerSet {
         var layers: LayerSet = []
+        for export in exports { layers.formUnion(export.layers) }
         for slot in slots {
             if let playing = slot.playingBeforeSwitch, let stream = stream(playing) {
                 layers.insert(LayerSet(layer: stream.layer))
@@ -276,8 +301,8 @@ package final class ReceivedTrack {
     func noteChoice(_ choice: LayerChoice?, before: LayerChoice?) {
         if let place = before?.place {
             slotCounts[place] -= 1
-            // The origin does not update a choice that nobody makes here.
-            if origin != nil, slotCounts[place] == 0 { resolution[place] = 0 }
+            // The origin does not update a choice that nobody makes.
+            if origin != nil, !isChosen(place) { resolution[place] = 0 }
         }
         if let place = choice?.place { slotCounts[place] += 1 }
     }

@@ -5,6 +5,8 @@ public import Wire
 extension Forwarder {
     /// A packet is not repaired when it would arrive later than this after it was received.
     private static let repairAgeMax = Interval.milliseconds(250)
+    /// Other nodes that one track goes to: all of them get it from its publisher's node.
+    static let nodesPerTrackMax = 64
     /// Datagrams of one report whose packets are sent again.
     private static let repairsPerReportMax = 512
 
@@ -53,34 +55,58 @@ extension Forwarder {
     ///   - relay: the mirror's name there.
     ///   - receiver: that loop's end of the link.
     /// - Returns: what the mirror is made with, and this loop's end of the link.
-    /// - Throws: `unknownTrack` when the track's peer has left; what ``nodeLinkEnd(to:at:)`` and ``joinNodeLink(_:at:)``
-    ///   throw.
+    /// - Throws: `unknownTrack` when the track's peer has left, `tooManyNodes`; what ``nodeLinkEnd(to:at:)`` and
+    ///   ``joinNodeLink(_:at:)`` throw.
     public func exportTrack(
         _ id: TrackID,
         as relay: RelayID,
         to receiver: NodeLinkEnd,
         at now: Instant
     ) throws(ForwarderError) -> (track: RelayedTrack, origin: NodeLinkEnd) {
-        guard peer(id.peer)?.track(id.mid) != nil else { throw .unknownTrack(id) }
+        guard let track = peer(id.peer)?.track(id.mid) else { throw .unknownTrack(id) }
+        let nodes = Set(track.exports.compactMap { ($0.link.object as? NodeLink)?.location.node })
+        guard nodes.count < Self.nodesPerTrackMax || nodes.contains(receiver.location.node) else {
+            throw .tooManyNodes(id, limit: Self.nodesPerTrackMax)
+        }
         let origin = try nodeLinkEnd(to: receiver.location, at: now)
         let link = try joinNodeLink(receiver, at: now)
         return (try exportTrack(id, as: relay, over: link, at: now), origin)
     }
 
-    /// Ends all links to loops of one run of a node, the exports over them, and the mirrors from there: their slots play
-    /// nothing from now on.
+    /// Ends all links to loops of one run of a node, the exports over them, and the mirrors of tracks of that node, those
+    /// that come over another loop of this node included: their slots play nothing from now on.
     public func removeNodeLinks(to node: NodeIncarnation, at now: Instant) {
         nodeLinks.now = now
+        for mirror in relays.mirrors(of: node) { abandonMirror(mirror, at: now) }
         for link in nodeLinks.all where link.location.node == node {
             relays.endExports(over: link.id)
-            for mirror in relays.mirrors(from: link.id) {
-                for slot in Array(mirror.slots) { slot.connect(to: nil, at: now) }
-                removeUnusedMirror(of: mirror.id)
-            }
+            for mirror in relays.mirrors(from: link.id) { abandonMirror(mirror, at: now) }
             relays.removeNodeLink(link.id)
             nodeLinks.remove(link)
         }
     }
+
+    /// The mirrors to ask for once more, as for the first time (``nodeLinkEnd(to:at:)``, then ``joinNodeLink(_:at:)`` with the
+    /// answer), because the other node may have forgotten them. To be called about once a second.
+    public func mirrorsToRenew(at now: Instant) -> [LostMirror] {
+        nodeLinks.now = now
+        relays.repeatUnsubscriptions()
+        var lost: [LostMirror] = []
+        for link in nodeLinks.all {
+            guard let scope = link.renewal.next(isSilent: link.state.isDown, at: now) else { continue }
+            let mirrors = relays.mirrors(from: link.id)
+            for track in scope == .all ? mirrors[...] : mirrors.prefix(1) {
+                guard let relay = mirror(of: track.id) else { continue }
+                lost.append(
+                    LostMirror(track: track.id, relay: relay, origin: link.location, isBehindLoop: false)
+                )
+            }
+        }
+        return lost
+    }
+
+    /// All mirrors of a loop that the last ``mirrorsToRenew(at:)`` named were asked for.
+    public func mirrorsRenewed(from origin: MediaLocation) { nodeLinks.link(to: origin)?.renewal.succeeded() }
 
     /// The links as they are now.
     public func nodeLinkStates(at now: Instant) -> [NodeLinkState] {
@@ -105,80 +131,90 @@ extension Forwarder {
             counters.drop(.malformedRelay)
             return
         }
-        guard let link = nodeLinks.link(header.link) else {
+        guard let traffic = unsafe nodeLinks.traffic(header.link) else {
             counters.drop(.relayUnknownLink)
             return
         }
         nodeLinks.now = now
         let range: Range<Int>
         do {
-            range = try link.open(&datagram, length: length, header, path: path)
+            range = try unsafe traffic.pointee.open(&datagram, length: length, header, path: path)
         } catch {
             switch error {
             case .drop(let reason): counters.drop(reason)
             }
             return
         }
+        if unsafe !traffic.pointee.isDirty { nodeLinks.link(header.link).map(nodeLinks.markDirty) }
         let contents = datagram.bytes.extracting(range)
         switch header.kind {
-        case .media: receivedRecords(contents, over: link, at: now, into: batch)
-        case .report: receivedReport(contents, over: link, at: now)
+        case .media:
+            if unsafe !receivedRecords(contents, header.link, traffic, at: now, into: batch) {
+                counters.drop(.malformedRelay)
+            }
+        case .report:
+            if let link = nodeLinks.link(header.link) { receivedReport(contents, over: link, at: now) }
         }
     }
 
+    /// - Parameter number: the link's.
+    /// - Returns: `false` where the contents are broken; what is in front of that place was taken.
+    @unsafe
     private func receivedRecords(
         _ contents: RawSpan,
-        over link: NodeLink,
+        _ number: UInt16,
+        _ traffic: UnsafeMutablePointer<NodeLinkTraffic>,
         at now: Instant,
         into batch: DatagramBatch
-    ) {
+    ) -> Bool {
+        let id = unsafe traffic.pointee.id
+        let roundTrip = unsafe traffic.pointee.clock.roundTrip
         var offset = 0
         while offset < contents.byteCount {
-            guard let record = RelayEnvelope.record(at: offset, of: contents) else {
-                counters.drop(.malformedRelay)
-                return
-            }
+            guard let record = RelayEnvelope.record(at: offset, of: contents) else { return false }
             offset = record.range.upperBound
             let bytes = contents.extracting(record.range)
             do throws(RelayMessageError) {
                 let (message, bodyOffset) = try RelayMessage.decode(bytes)
-                receive(message, bytes.extracting(bodyOffset...), record.age, over: link, at: now, into: batch)
+                let body = bytes.extracting(bodyOffset...)
+                if case .packet(let packet) = message {
+                    notePacket(packet, record.age, roundTrip)
+                    receivePacket(packet, nil, body, from: id, at: now, into: batch)
+                } else {
+                    receiveMessage(message, body, over: number, as: id, at: now, into: batch)
+                }
             } catch {
-                counters.drop(.malformedRelay)
-                return
+                return false
             }
         }
+        return true
     }
 
     @inline(__always)
-    private func receive(
+    private func notePacket(_ packet: RelayMessage.Packet, _ age: Int64, _ roundTrip: Interval?) {
+        guard !packet.isRepair else {
+            nodeLinks.counters.received.repairs &+= 1
+            return
+        }
+        nodeLinks.counters.received.packets &+= 1
+        if let roundTrip { nodeLinks.counters.hops.record(Interval(nanoseconds: age + roundTrip.nanoseconds / 2)) }
+    }
+
+    @inline(never)
+    private func receiveMessage(
         _ message: RelayMessage,
         _ body: RawSpan,
-        _ age: Int64,
-        over link: NodeLink,
+        over number: UInt16,
+        as id: LinkID,
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        switch message {
-        case .packet(let packet):
-            if packet.isRepair {
-                nodeLinks.counters.received.repairs &+= 1
-            } else {
-                nodeLinks.counters.received.packets &+= 1
-                if let roundTrip = link.clock.roundTrip {
-                    nodeLinks.counters.hops &+= 1
-                    nodeLinks.counters.hopNanoseconds &+= UInt64(age + roundTrip.nanoseconds / 2)
-                }
-            }
-            receiveRelayed(RelayRecord(message), body, from: link.id, at: now, into: batch)
-        case .clock(let clock):
-            nodeLinks.counters.received.messages &+= 1
-            guard let shifted = link.shifted(clock) else { return }
-            receiveRelayed(RelayRecord(.clock(shifted)), body, from: link.id, at: now, into: batch)
-        case .layers, .keyFrameRequest, .repairRequest, .hold, .subscribe, .unsubscribe:
-            nodeLinks.counters.received.messages &+= 1
-            receiveRelayed(RelayRecord(message), body, from: link.id, at: now, into: batch)
+        nodeLinks.counters.received.messages &+= 1
+        guard case .clock(let clock) = message else {
+            receiveRelayed(RelayRecord(message), body, from: id, at: now, into: batch)
+            return
         }
+        if let shifted = nodeLinks.link(number)?.shifted(clock) { receiveClock(shifted, from: id) }
     }
 
     private func receivedReport(_ contents: RawSpan, over link: NodeLink, at now: Instant) {

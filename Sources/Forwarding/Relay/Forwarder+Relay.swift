@@ -9,6 +9,8 @@ extension Forwarder {
     // MARK: - Where a track is published
 
     /// Lets a track's packets go over a link too, to the mirror that is called `relay` there.
+    ///
+    /// The track may be a mirror itself: what comes from another node goes on to the other loops of this one.
     /// - Returns: what the mirror is made with.
     /// - Throws: `unknownTrack` when the track's peer has left, `unknownLink` without the link.
     public func exportTrack(
@@ -17,7 +19,7 @@ extension Forwarder {
         over link: LinkID,
         at now: Instant
     ) throws(ForwarderError) -> RelayedTrack {
-        guard let track = peer(id.peer)?.track(id.mid) else { throw .unknownTrack(id) }
+        guard let track = peer(id.peer)?.track(id.mid) ?? relays.mirrors[id]?.track else { throw .unknownTrack(id) }
         nodeLinks.now = now
         try relays.export(track, as: relay, over: link)
         for stream in track.streams { relayClock(of: stream) }
@@ -129,9 +131,18 @@ extension Forwarder {
 
     /// Makes the mirror of another loop's track, to which slots are connected like to a track of this loop.
     ///
-    /// It ends with its last slot. Without any slot ``removeUnusedMirror(of:)`` ends it.
-    /// - Parameter link: the one that the track's packets come over.
-    public func addMirror(_ track: RelayedTrack, as relay: RelayID, from link: LinkID, at now: Instant) {
+    /// It ends with its last slot and with the last loop that it goes on to. If there was none, ``removeUnusedMirror(of:)``
+    /// ends it.
+    /// - Parameters:
+    ///   - link: the one that the track's packets come over.
+    ///   - location: where a track of another node is published, if it comes over another loop of this node.
+    public func addMirror(
+        _ track: RelayedTrack,
+        as relay: RelayID,
+        from link: LinkID,
+        publishedAt location: MediaLocation? = nil,
+        at now: Instant
+    ) {
         let mirror = ReceivedTrack(
             id: track.id,
             parameters: track.parameters,
@@ -139,24 +150,24 @@ extension Forwarder {
             origin: RelayOrigin(relay: relay, link: relays.links[link], at: now)
         )
         nodeLinks.now = now
-        relays.addMirror(mirror, as: relay, from: link, at: now)
+        relays.addMirror(mirror, as: relay, from: link, publishedAt: location, at: now)
     }
 
     /// A slot was detached, perhaps the mirror's last one.
     func noteDetached(_ track: ReceivedTrack, at now: Instant) {
-        guard track.origin != nil, track.slots.isEmpty else { return }
+        guard track.origin != nil, !track.isPlayed else { return }
         removeMirror(track)
     }
 
-    /// Ends the mirror of a track if no slot plays it; for a slot that could not be connected.
+    /// Ends the mirror of a track if nobody plays it; for a slot that could not be connected.
     public func removeUnusedMirror(of track: TrackID) {
-        guard let mirror = relays.mirrors[track]?.track, mirror.slots.isEmpty else { return }
+        guard let mirror = relays.mirrors[track]?.track, !mirror.isPlayed else { return }
         removeMirror(mirror)
     }
 
     private func removeMirror(_ track: ReceivedTrack) {
-        guard relays.removeMirror(track) else { return }
-        track.origin?.unsubscribe()
+        guard let (relay, link) = relays.removeMirror(track) else { return }
+        if track.origin?.unsubscribe() == false { relays.unsubscribeLater(relay, over: link) }
         dropPending(track)
         for stream in track.streams { streams.remove(stream) }
     }
@@ -183,26 +194,31 @@ extension Forwarder {
         case .clock(let clock): receiveClock(clock, from: link)
         case .layers(let relay): receiveLayers(of: relay, bytes, from: link, at: now)
         case .keyFrameRequest(let relay, let stream):
-            guard let track = relays.exportedTrack(to: relay, over: link) else { return }
+            guard let track = relays.exportedTrack(to: relay, over: link) else { return tellEnd(of: relay, over: link) }
             if let stream {
                 track.stream(StreamID(rawValue: stream))?.wantKeyFrame(at: now)
+            } else if let origin = track.origin {
+                origin.requestKeyFrames(at: now)
             } else if let export = track.exports.first(where: { $0.linkID == link }) {
                 track.wantKeyFrames(of: export.choices, at: now)
             }
             markDirty(track.id.peer)
         case .repairRequest(let relay, let number):
-            guard let track = relays.exportedTrack(to: relay, over: link),
-                let stream = track.stream(StreamID(rawValue: number))
-            else { return }
+            guard let track = relays.exportedTrack(to: relay, over: link) else { return tellEnd(of: relay, over: link) }
+            guard let stream = track.stream(StreamID(rawValue: number)) else { return }
             if !stream.wantRepair(at: now) { counters.throttleKeyFrame(.layerBudget) }
             markDirty(track.id.peer)
         case .hold(let relay, let number):
-            guard let track = relays.exportedTrack(to: relay, over: link), track.parameters.kind == .video,
-                let stream = track.stream(StreamID(rawValue: number))
-            else { return }
+            guard let track = relays.exportedTrack(to: relay, over: link) else { return tellEnd(of: relay, over: link) }
+            guard track.parameters.kind == .video, let stream = track.stream(StreamID(rawValue: number)) else { return }
             hold(stream, at: now)
         case .subscribe(let subscription): receiveSubscription(subscription, from: link, at: now)
-        case .unsubscribe(let relay): relays.endExport(to: relay, over: link)
+        case .unsubscribe(let relay):
+            guard let track = relays.exportedTrack(to: relay, over: link) else { return }
+            relays.endExport(to: relay, over: link)
+            track.forgetUnusedChoices()
+            noteDetached(track, at: now)
+        case .ended(let relay): receiveEnd(of: relay, from: link, at: now)
         }
     }
 
@@ -213,13 +229,21 @@ extension Forwarder {
     ) {
         guard let track = relays.exportedTrack(to: subscription.relay, over: link),
             let index = track.exports.firstIndex(where: { $0.linkID == link && $0.relay == subscription.relay })
-        else { return }
+        else { return tellEnd(of: subscription.relay, over: link) }
         let choices = LayerChoices(rawValue: subscription.choices)
-        let added = choices.subtracting(track.exports[index].choices)
+        var added = choices.subtracting(track.exports[index].choices)
+        // Slots request the key frame that they begin with once their peer is connected.
+        if !track.exports[index].isSubscribed { added = [] }
         track.exports[index].choices = choices
         track.exports[index].layers = subscription.layers
         track.exports[index].wanted = subscription.wanted
         noteWanted(subscription.wanted, of: track, at: now)
+        if let origin = track.origin {
+            track.forgetUnusedChoices()
+            origin.subscribe(track)
+            // Without a slot of its own nothing else refreshes it.
+            origin.refreshSubscription(of: track, at: now)
+        }
         if !track.exports[index].isSubscribed {
             // What was said before was lost when the mirror's loop did not know the link yet.
             track.exports[index].isSubscribed = true
@@ -232,8 +256,11 @@ extension Forwarder {
     }
 
     /// - Parameter known: what the origin's parse found; `nil` when the packet is to be parsed here.
-    @inline(__always)
-    private func receivePacket(
+    ///
+    /// Never inlined: in a loop over records, the checks of what is rarely accessed here would move to where they are always
+    /// made.
+    @inline(never)
+    func receivePacket(
         _ packet: RelayMessage.Packet,
         _ known: PacketDescription?,
         _ bytes: RawSpan,
@@ -248,8 +275,10 @@ extension Forwarder {
             return
         }
         let isAbandoned = mirror.with { track in
-            guard var description = known ?? describe(packet, bytes, of: track, at: now), description.fits(bytes),
-                let stream = track.relayedStream(packet.stream) ?? addRelayedStream(packet, to: track, at: now)
+            guard
+                let stream = track.relayedStream(packet.stream)
+                    ?? addRelayedStream(packet.stream, ssrc: packet.ssrc, layer: packet.layer, to: track, at: now),
+                var description = known ?? describe(packet, bytes, of: stream, track, at: now), description.fits(bytes)
             else { return false }
             // Ages are counted from here: the loop may have been held up.
             description.receivedAt = now
@@ -266,17 +295,19 @@ extension Forwarder {
                 if description.startsKeyFrame, known != nil { stream.noteRelayedStructure(bytes, description) }
                 _ = track.take(bytes, description, of: stream, core: self, into: batch)
             }
-            return track.slots.isEmpty && now - place.createdAt > Self.mirrorPatience
+            return !track.isPlayed && now - place.createdAt > Self.mirrorPatience
         }
         if isAbandoned { removeMirror(mirror.object) }
     }
 
     /// Parses a packet of another node, whose offsets are not trusted.
     /// - Returns: `nil`, counted as a drop, when it is no RTP packet of the track.
+    @inline(__always)
     private func describe(
         _ packet: RelayMessage.Packet,
         _ bytes: RawSpan,
-        of track: ReceivedTrack,
+        of stream: Unretained<ReceivedStream>,
+        _ track: ReceivedTrack,
         at now: Instant
     ) -> PacketDescription? {
         let view: RTPPacketView
@@ -290,31 +321,31 @@ extension Forwarder {
             counters.drop(.malformedRTP)
             return nil
         }
-        guard let codec = track.codec(of: view.payloadType) else {
+        return stream.with { describe(view, packet, of: $0, track, at: now) }
+    }
+
+    @inline(__always)
+    private func describe(
+        _ view: borrowing RTPPacketView,
+        _ packet: RelayMessage.Packet,
+        of stream: ReceivedStream,
+        _ track: ReceivedTrack,
+        at now: Instant
+    ) -> PacketDescription? {
+        guard let format = stream.format(of: view.payloadType, in: track) else {
             counters.drop(.unknownPayloadType)
-            return nil
-        }
-        guard let stream = track.relayedStream(packet.stream) ?? addRelayedStream(packet, to: track, at: now) else {
             return nil
         }
         var description = PacketDescription(
             view,
             sequence: packet.sequence,
-            codec: codec.name,
+            codec: format.codec,
             extensions: track.parameters.extensions,
-            templates: stream.object.templates,
+            templates: stream.templates,
             at: now
         )
         description?.isRTXRecovered = packet.isRTXRecovered
         return description
-    }
-
-    private func addRelayedStream(
-        _ packet: RelayMessage.Packet,
-        to track: ReceivedTrack,
-        at now: Instant
-    ) -> Unretained<ReceivedStream>? {
-        addRelayedStream(packet.stream, ssrc: packet.ssrc, layer: packet.layer, to: track, at: now)
     }
 
     /// - Parameters:
@@ -355,11 +386,12 @@ extension Forwarder {
                 $0.clock.receivedReport(senderNanoseconds: clock.senderNanoseconds, timestamp: clock.timestamp)
             }
             track.clockOffset.set(clock.offsetNanoseconds)
+            if !track.exports.isEmpty { stream.with { relayClock(of: $0) } }
         }
     }
 
     /// The mirror of a name, if it is one of the link's.
-    private func mirror(_ relay: RelayID, from link: LinkID) -> Unretained<ReceivedTrack>? {
+    func mirror(_ relay: RelayID, from link: LinkID) -> Unretained<ReceivedTrack>? {
         guard let place = relays.place(of: relay), place.link == link else { return nil }
         return place.mirror
     }
@@ -376,6 +408,7 @@ extension Forwarder {
                         at: now
                     )
             }
+            relayLayers(of: track)
         }
     }
 }

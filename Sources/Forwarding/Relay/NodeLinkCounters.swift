@@ -33,9 +33,8 @@ public struct NodeLinkCounters: Hashable, Sendable {
     public var repairsAsked: UInt64 = 0
     public var repairsLate: UInt64 = 0
     public var repairsMissed: UInt64 = 0
-    /// Packets received whose way from the publisher's loop was timed, and the sum of these times in nanoseconds.
-    public var hops: UInt64 = 0
-    public var hopNanoseconds: UInt64 = 0
+    /// How long packets took from their arrival at the publisher's loop; of those packets whose way was timed.
+    public var hops = HopTimes()
     public init() {}
 }
 

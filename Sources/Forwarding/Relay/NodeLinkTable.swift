@@ -4,6 +4,7 @@ import Wire
 
 /// The links of one loop to loops of other nodes. A datagram names its link by a number that this table gave it, so that
 /// it is found without a search, and everything else is dropped before any decryption.
+@safe
 final class NodeLinkTable {
     /// Links of one loop.
     static let linksMax = 1_024
@@ -20,15 +21,16 @@ final class NodeLinkTable {
     private var sockets: [TransportAddress] = []
     private var addresses: [TransportAddress] = []
     /// Where datagrams go; `nil` before the start.
-    private(set) var batch: DatagramBatch?
-    /// Of the present turn.
-    var now = Instant(nanoseconds: 0)
-    var counters = NodeLinkCounters()
+    private var batch: DatagramBatch?
+    /// What every datagram needs of the table.
+    let shared: UnsafeMutablePointer<NodeLinkTraffic.Shared>
 
     private var links: [NodeLink?] = []
     private var numbers: [MediaLocation: Int] = [:]
     /// Numbers of links that ended, the one that ended first in front: it is used again last.
     private var freeNumbers: [Int] = []
+    /// The traffic of each link, by its number. Every datagram reads it, in one step, so accesses are not checked.
+    @exclusivity(unchecked) private var traffics: ContiguousArray<UnsafeMutablePointer<NodeLinkTraffic>?> = unsafe []
     private var dirty: ContiguousArray<Unretained<NodeLink>> = []
     private var serving: ContiguousArray<Unretained<NodeLink>> = []
     /// When some link is due, no later than the first.
@@ -38,6 +40,21 @@ final class NodeLinkTable {
         self.engine = engine
         self.wallAtZero = wallAtZero
         self.random = random
+        unsafe shared = .allocate(capacity: 1)
+        unsafe shared.initialize(to: NodeLinkTraffic.Shared())
+    }
+
+    deinit { unsafe shared.deallocate() }
+
+    /// Of the present turn.
+    var now: Instant {
+        get { unsafe shared.pointee.now }
+        set { unsafe shared.pointee.now = newValue }
+    }
+
+    var counters: NodeLinkCounters {
+        get { unsafe shared.pointee.counters }
+        _modify { yield unsafe &shared.pointee.counters }
     }
 
     /// - Parameters:
@@ -54,6 +71,7 @@ final class NodeLinkTable {
         self.sockets = sockets
         self.addresses = addresses
         self.batch = batch
+        unsafe shared.pointee.batch = Unretained(batch)
     }
 
     var isStarted: Bool { batch != nil && !addresses.isEmpty }
@@ -82,14 +100,21 @@ final class NodeLinkTable {
     func link(to location: MediaLocation) -> NodeLink? { numbers[location].flatMap { links[$0] } }
 
     /// The link of a received datagram.
-    @inline(__always)
     func link(_ number: UInt16) -> NodeLink? { Int(number) < links.count ? links[Int(number)] : nil }
+
+    /// The traffic of a received datagram's link.
+    @unsafe
+    @inline(__always)
+    func traffic(_ number: UInt16) -> UnsafeMutablePointer<NodeLinkTraffic>? {
+        unsafe Int(number) < traffics.count ? traffics[Int(number)] : nil
+    }
 
     func makeLink(to location: MediaLocation) throws(ForwarderError) -> NodeLink {
         let number: Int
         if links.count < Self.linksMax {
             number = links.count
             links.append(nil)
+            unsafe traffics.append(nil)
         } else if !freeNumbers.isEmpty {
             number = freeNumbers.removeFirst()
         } else {
@@ -103,6 +128,7 @@ final class NodeLinkTable {
             self
         )
         links[number] = link
+        unsafe traffics[number] = link.traffic
         numbers[location] = number
         return link
     }
@@ -116,15 +142,16 @@ final class NodeLinkTable {
         guard let number = numbers.removeValue(forKey: link.location) else { return }
         dirty.removeAll { $0.refers(to: link) }
         links[number] = nil
+        unsafe traffics[number] = nil
         freeNumbers.append(number)
     }
 
     // MARK: - Turns
 
-    @inline(__always)
+    /// The link has work at the end of the turn.
     func markDirty(_ link: NodeLink) {
-        guard !link.isDirty else { return }
-        link.isDirty = true
+        guard unsafe !link.traffic.pointee.isDirty else { return }
+        unsafe link.traffic.pointee.isDirty = true
         dirty.append(Unretained(link))
     }
 

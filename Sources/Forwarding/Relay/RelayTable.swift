@@ -6,14 +6,24 @@ struct RelayExport {
     let relay: RelayID
     let linkID: LinkID
     let link: Unretained<RelayLink>
-    /// The layer choices that the mirror needs; all until its first subscription.
-    var choices = LayerChoices.all
+    /// The layer choices that the mirror needs.
+    var choices: LayerChoices
     /// Layers that still play there, by the mirror's last subscription and by what answered a choice since then.
     var layers: LayerSet = []
-    /// The layers that the mirror's slots want; all until its first subscription.
-    var wanted = LayerSet.all
+    /// The layers that the mirror's slots want.
+    var wanted: LayerSet
     /// The mirror has subscribed, so it is there.
     var isSubscribed = false
+
+    /// - Parameter isOnward: the track is a mirror itself. It needs nothing more of its origin until the first subscription,
+    ///   which loops of one node do not lose on their way. Of a track that is received here all is sent until then.
+    init(relay: RelayID, linkID: LinkID, link: RelayLink, isOnward: Bool) {
+        self.relay = relay
+        self.linkID = linkID
+        self.link = Unretained(link)
+        choices = isOnward ? [] : .all
+        wanted = isOnward ? [] : .all
+    }
 }
 
 /// What crosses between a core and other loops: its links, the tracks of its peers that go out over them, and the mirrors
@@ -23,6 +33,8 @@ final class RelayTable {
     struct Mirror {
         let track: ReceivedTrack
         let relay: RelayID
+        /// Where a track of another node is published; `nil` for one of this node.
+        let origin: MediaLocation?
     }
 
     /// A mirror's place, which its ``RelayID`` names.
@@ -52,8 +64,17 @@ final class RelayTable {
     private var loopLinks: [RelayLink] = []
     private var exports: [ExportKey: ReceivedTrack] = [:]
     private(set) var mirrors: [TrackID: Mirror] = [:]
-    private var places: ContiguousArray<Place> = []
+    /// Of tracks of other nodes.
+    var endedMirrors = EndedMirrors()
+    private var places: ContiguousArray<Place> {
+        @inline(__always) _read { yield unsafe mirrorPlaces }
+        @inline(__always) _modify { yield unsafe &mirrorPlaces }
+    }
+    /// Every packet of a mirror reads it, in one step, so accesses are not checked.
+    @exclusivity(unchecked) private var mirrorPlaces: ContiguousArray<Place> = []
     private var freePlaces: [Int] = []
+    /// Ends of mirrors that are still to be told.
+    private var unsubscriptions: [(relay: RelayID, link: LinkID)] = []
 
     /// Whether no track crosses.
     var isEmpty: Bool { mirrors.isEmpty && exports.isEmpty }
@@ -85,7 +106,7 @@ final class RelayTable {
         guard exportedTrack(to: relay, over: id) !== track else { return }
         endExport(to: relay, over: id)
         for export in track.exports where export.linkID == id { endExport(to: export.relay, over: id) }
-        track.exports.append(RelayExport(relay: relay, linkID: id, link: Unretained(link)))
+        track.exports.append(RelayExport(relay: relay, linkID: id, link: link, isOnward: track.origin != nil))
         exports[ExportKey(link: id, relay: relay)] = track
         link.users += 1
     }
@@ -128,15 +149,31 @@ final class RelayTable {
         mirrors.values.filter { places[$0.relay.place].link == link }.map(\.track)
     }
 
+    /// Whether a mirror's packets come over a loop of this node.
+    func isBehindLoop(_ mirror: Mirror) -> Bool { !(links[places[mirror.relay.place].link] is NodeLink) }
+
+    /// The mirrors of tracks that are published on a node, whichever way their packets come.
+    func mirrors(of node: NodeIncarnation) -> [ReceivedTrack] {
+        mirrors.values.filter { $0.track.id.peer.node == node }.map(\.track)
+    }
+
     func discard(_ relay: RelayID) {
         places[relay.place].isExpected = false
         places[relay.place].mirror = nil
         freePlaces.append(relay.place)
     }
 
-    func addMirror(_ track: ReceivedTrack, as relay: RelayID, from link: LinkID, at now: Instant) {
+    /// - Parameter location: for a track of another node that comes over another loop of this node.
+    func addMirror(
+        _ track: ReceivedTrack,
+        as relay: RelayID,
+        from link: LinkID,
+        publishedAt location: MediaLocation?,
+        at now: Instant
+    ) {
         precondition(mirrors[track.id] == nil, "a track has one mirror on a loop")
-        mirrors[track.id] = Mirror(track: track, relay: relay)
+        let origin = (links[link] as? NodeLink)?.location ?? location
+        mirrors[track.id] = Mirror(track: track, relay: relay, origin: origin)
         places[relay.place].isExpected = false
         places[relay.place].mirror = Unretained(track)
         places[relay.place].link = link
@@ -144,13 +181,26 @@ final class RelayTable {
         links[link]?.users += 1
     }
 
-    /// - Returns: whether the track was a mirror of this table.
-    func removeMirror(_ track: ReceivedTrack) -> Bool {
-        guard let mirror = mirrors[track.id], mirror.track === track else { return false }
+    /// - Returns: the mirror's name and the link that its packets came over; `nil` when the track was no mirror of this table.
+    func removeMirror(_ track: ReceivedTrack) -> (relay: RelayID, link: LinkID)? {
+        guard let mirror = mirrors[track.id], mirror.track === track else { return nil }
         mirrors[track.id] = nil
-        links[places[mirror.relay.place].link]?.users -= 1
+        endedMirrors.remove(track.id)
+        let link = places[mirror.relay.place].link
+        links[link]?.users -= 1
         discard(mirror.relay)
-        return true
+        return (mirror.relay, link)
+    }
+
+    /// The end of a mirror could not be told. Without packets of it nothing else would remind the other end.
+    func unsubscribeLater(_ relay: RelayID, over link: LinkID) {
+        guard links[link] != nil, unsubscriptions.count < Self.mirrorsMax else { return }
+        unsubscriptions.append((relay, link))
+    }
+
+    /// Tells the ends of mirrors again that could not be told. To be called about once a second.
+    func repeatUnsubscriptions() {
+        unsubscriptions.removeAll { relay, link in links[link]?.send(.unsubscribe(relay)) ?? true }
     }
 
     /// `nil` when the name is not in use any more, or by a later mirror.

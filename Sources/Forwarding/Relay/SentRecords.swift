@@ -23,6 +23,21 @@ struct SentRecords: ~Copyable {
         var count: UInt64 = 0
     }
 
+    /// A way through one of the rings.
+    private struct Lap: BitwiseCopyable {
+        private var first: UInt64 = 0
+        private var began = Instant(nanoseconds: 0)
+
+        /// Begins the next lap with a number.
+        /// - Returns: whether a whole lap of the ring took less time than is wanted.
+        mutating func begin(with number: UInt64, capacity: Int, at now: Instant) -> Bool {
+            let isShort = number - first >= UInt64(capacity) && now - began < durationWanted
+            first = number
+            began = now
+            return isShort
+        }
+    }
+
     /// The most datagrams, and the most packets.
     static let capacityMax = 8_192
     private static let capacityMin = 256
@@ -35,7 +50,8 @@ struct SentRecords: ~Copyable {
     private var newest: UInt64 = 0
     /// The number of the next record.
     private var next: UInt64 = 0
-    private var lapStartedAt = Instant(nanoseconds: 0)
+    private var recordsLap = Lap()
+    private var datagramsLap = Lap()
 
     init() {}
 
@@ -51,7 +67,7 @@ struct SentRecords: ~Copyable {
     /// - Parameter counter: the datagram's, at least that of the packet before.
     @inline(__always)
     mutating func note(_ record: Record, in counter: UInt64, at now: Instant) {
-        if capacity == 0 || isLapEnd(counter) { startLap(at: now) }
+        if capacity == 0 || isRecordsLapEnd || isDatagramsLapEnd(counter) { startLap(counter, at: now) }
         guard let datagrams = unsafe datagrams, let records = unsafe records else { return }
         let place = Int(truncatingIfNeeded: counter) & (capacity - 1)
         if newest != counter {
@@ -79,16 +95,29 @@ struct SentRecords: ~Copyable {
         return unsafe records[Int(truncatingIfNeeded: number) & (capacity - 1)]
     }
 
-    /// Whether the next record or datagram goes to the start of its ring.
+    /// Whether the next record goes to the start of its ring.
     @inline(__always)
-    private func isLapEnd(_ counter: UInt64) -> Bool {
-        let mask = UInt64(capacity) - 1
-        return next & mask == 0 || (counter & mask == 0 && counter != newest)
+    private var isRecordsLapEnd: Bool { next & (UInt64(capacity) - 1) == 0 }
+
+    /// Whether a datagram goes to the start of its ring.
+    @inline(__always)
+    private func isDatagramsLapEnd(_ counter: UInt64) -> Bool {
+        counter & (UInt64(capacity) - 1) == 0 && counter != newest
     }
 
-    private mutating func startLap(at now: Instant) {
-        if capacity == 0 || (now - lapStartedAt < Self.durationWanted && capacity < Self.capacityMax) { grow() }
-        lapStartedAt = now
+    /// A ring begins to overwrite itself. If that comes too soon, both double.
+    private mutating func startLap(_ counter: UInt64, at now: Instant) {
+        guard capacity > 0 else {
+            _ = recordsLap.begin(with: next, capacity: 0, at: now)
+            _ = datagramsLap.begin(with: counter, capacity: 0, at: now)
+            grow()
+            return
+        }
+        let (isRecords, isDatagrams) = (isRecordsLapEnd, isDatagramsLapEnd(counter))
+        var isShort = false
+        if isRecords { isShort = recordsLap.begin(with: next, capacity: capacity, at: now) }
+        if isDatagrams { isShort = datagramsLap.begin(with: counter, capacity: capacity, at: now) || isShort }
+        if isShort, capacity < Self.capacityMax { grow() }
     }
 
     private mutating func grow() {

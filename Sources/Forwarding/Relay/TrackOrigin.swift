@@ -25,7 +25,8 @@ protocol TrackOrigin: AnyObject {
     func refreshSubscription(of mirror: ReceivedTrack, at now: Instant)
 
     /// Ends the subscription.
-    func unsubscribe()
+    /// - Returns: `false` when that could not be sent.
+    func unsubscribe() -> Bool
 }
 
 /// The origin at the other end of a relay link.
@@ -85,7 +86,7 @@ final class RelayOrigin: TrackOrigin {
         if send(.subscribe(subscription)) { subscribed = (choices, layers, wanted) }
     }
 
-    func unsubscribe() { _ = send(.unsubscribe(relay)) }
+    func unsubscribe() -> Bool { send(.unsubscribe(relay)) }
 
     private func send(_ message: RelayMessage) -> Bool { link?.send(message) ?? false }
 }

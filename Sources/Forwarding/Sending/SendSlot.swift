@@ -107,6 +107,7 @@ package final class SendSlot {
         peer.removeWaiting(of: parameters.ssrc)
         if let before, before !== track { peer.core.noteDetached(before, at: now) }
         guard let track else { return }
+        reporter.sourceConnectedAt = now
         track.attach(self)
         peer.allocateLayers(to: self, at: now)
         track.origin?.subscribe(track)
@@ -456,6 +457,7 @@ package final class SendSlot {
             templateIDs: stream.templates.object.templateIDs,
             now: now
         )
+        noteStart(of: stream, at: now)
         reporter.sourceBeganAt = now
         unsafe state.pointee.playing = stream.id.rawValue
         unsafe state.pointee.sourcePayloadType = .max
@@ -463,6 +465,17 @@ package final class SendSlot {
         beginLayers(at: description, now: now)
         noteLayer(stream.rid, of: stream.track)
         return true
+    }
+
+    /// Counts how long the peer waited for its first packet, and for its first frame of video.
+    private func noteStart(of stream: ReceivedStream, at now: Instant) {
+        let since = max(reporter.sourceConnectedAt, stream.beganAt)
+        var hasAdvanced = peer.setup.packetSent(since: since, at: now)
+        if parameters.kind == .video, let duration = peer.setup.frameSent(since: since, at: now) {
+            peer.core.counters.setup.note(.firstFrame, duration)
+            hasAdvanced = true
+        }
+        if hasAdvanced { peer.emitSetup() }
     }
 
     /// The outgoing timestamp of a packet of another layer of the same track, by both layers' sender reports.

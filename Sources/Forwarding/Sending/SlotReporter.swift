@@ -9,6 +9,8 @@ struct SlotReporter {
     var meter = BitrateMeter()
     /// When the stream that plays, or the last one that did, began to.
     var sourceBeganAt: Instant?
+    /// When the slot got the source that it has, or the last one.
+    var sourceConnectedAt = Instant(nanoseconds: 0)
 
     /// A sender that sent nothing for two report intervals is no sender any more (RFC 3550 §6.3.8).
     static let silenceMax = Interval.seconds(2)

@@ -15,14 +15,34 @@ extension LoadRun {
 
     /// Joins a channel. Returns when the client is connected.
     func join(_ sora: SoraSignaling, _ client: PendingClient, _ role: Role, _ number: Int) async throws(LoadError) {
+        try await join(sora, client, role, number, at: configuration.url)
+        let (channel, soraRole) = place(role, number)
+        if soraRole != .recvonly { senders[channel, default: 0] += 1 }
+        if soraRole != .sendonly { receivers[channel, default: 0] += 1 }
+        if configuration.conferenceMembers != nil { report.subscribersConnected = streams }
+    }
+
+    /// The channel and the role of a client.
+    private func place(_ role: Role, _ number: Int) -> (channel: String, role: SoraRequest.Role) {
         let publisher = role == .publisher ? number : configuration.publisher(watchedBy: number)
         let channel = configuration.channel(ofPublisher: publisher)
-        let soraRole: SoraRequest.Role =
-            if configuration.conferenceMembers != nil { .sendrecv } else { role == .publisher ? .sendonly : .recvonly }
+        guard configuration.conferenceMembers == nil else { return (channel, .sendrecv) }
+        return (channel, role == .publisher ? .sendonly : .recvonly)
+    }
+
+    /// - Parameter server: its URL.
+    func join(
+        _ sora: SoraSignaling,
+        _ client: PendingClient,
+        _ role: Role,
+        _ number: Int,
+        at server: String
+    ) async throws(LoadError) {
+        let (channel, soraRole) = place(role, number)
         // Not cancelled with the run, because a socket that is lost could not be closed.
         let request = Task { () -> Result<(socket: SoraWebSocket, offer: SoraMessage), LoadError> in
             do throws(LoadError) {
-                return .success(try await sora.join(channel: channel, role: soraRole))
+                return .success(try await sora.join(channel: channel, role: soraRole, at: server))
             } catch {
                 return .failure(error)
             }
@@ -30,7 +50,8 @@ extension LoadRun {
         let (socket, offer) = try await request.value.get()
         do throws(LoadError) {
             let answerer = try await answer(offer, client, socket)
-            members.append(SoraMember(socket: socket, reader: answerMessages(socket, client, answerer)))
+            let reader = answerMessages(socket, client, answerer, role, number)
+            members.append(SoraMember(socket: socket, reader: reader))
         } catch {
             await sora.end(socket, reader: nil)
             throw error
@@ -41,10 +62,14 @@ extension LoadRun {
         } onCancel: {
             Task { await loop.abandon(id) }
         }
-        try outcome.get()
-        if soraRole != .recvonly { senders[channel, default: 0] += 1 }
-        if soraRole != .sendonly { receivers[channel, default: 0] += 1 }
-        if configuration.conferenceMembers != nil { report.subscribersConnected = streams }
+        do {
+            try outcome.get()
+        } catch {
+            socket.close()
+            throw error
+        }
+        joined.insert(client.id)
+        if endedEarly.remove(client.id) != nil { await returnToChannel(client, role, number) }
     }
 
     /// Answers the first offer and adds the client, which starts to connect.
@@ -75,9 +100,13 @@ extension LoadRun {
     }
 
     /// Answers the server's messages until it closes the socket.
-    private func answerMessages(_ socket: SoraWebSocket, _ client: PendingClient, _ first: ClientAnswerer) -> Task<
-        Void, Never
-    > {
+    private func answerMessages(
+        _ socket: SoraWebSocket,
+        _ client: PendingClient,
+        _ first: ClientAnswerer,
+        _ role: Role,
+        _ number: Int
+    ) -> Task<Void, Never> {
         Task {
             var answerer = first
             var hasFailed = false
@@ -92,7 +121,9 @@ extension LoadRun {
                         await noteEnd(of: client, error.sentence)
                         socket.close()
                     }
-                case .closed(let how): await noteEnd(of: client, how)
+                case .closed(let how):
+                    await noteEnd(of: client, how)
+                    await returnToChannel(client, role, number)
                 }
             }
         }
@@ -130,6 +161,8 @@ extension LoadRun {
     /// Disconnects every member.
     func disconnectMembers() async {
         guard let sora else { return }
+        for task in returns { task.cancel() }
+        for task in returns { await task.value }
         await withTaskGroup { group in
             for member in members { group.addTask { await sora.end(member.socket, reader: member.reader) } }
         }

@@ -9,22 +9,24 @@ final class SoraSignaling: Sendable {
 
     init(_ configuration: LoadConfiguration) { self.configuration = configuration }
 
-    private var url: String {
-        let base = configuration.url.hasSuffix("/") ? String(configuration.url.dropLast()) : configuration.url
+    private func url(at server: String) -> String {
+        let base = server.hasSuffix("/") ? String(server.dropLast()) : server
         let path = configuration.signalingPath
         return base + (path.hasPrefix("/") ? path : "/" + path)
     }
 
     /// Joins a channel.
+    /// - Parameter server: its URL, if it is not that of the configuration.
     /// - Returns: the socket and the server's first offer, which the caller answers.
     func join(
         channel: String,
-        role: SoraRequest.Role
+        role: SoraRequest.Role,
+        at server: String? = nil
     ) async throws(LoadError) -> (socket: SoraWebSocket, offer: SoraMessage) {
-        var url = url
+        var url = url(at: server ?? configuration.url)
         // A node redirects once to the channel's own node.
         for isRedirected in [false, true] {
-            let socket = try await SoraWebSocket.open(url)
+            let socket = try await SoraWebSocket.open(url, tls: configuration.tls)
             socket.send(request(channel: channel, role: role, isRedirected: isRedirected))
             switch try await firstOffer(of: socket, at: url) {
             case .offer(let offer): return (socket, offer)

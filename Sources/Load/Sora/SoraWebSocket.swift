@@ -29,15 +29,17 @@ final class SoraWebSocket: Sendable {
     private let channel: any Channel
 
     /// Opens a WebSocket.
-    /// - Parameter url: the WebSocket's URL with scheme `http` or `https`.
-    static func open(_ url: String) async throws(LoadError) -> SoraWebSocket {
+    /// - Parameters:
+    ///   - url: the WebSocket's URL with scheme `http` or `https`.
+    ///   - tls: of a URL with `https`.
+    static func open(_ url: String, tls: TLSConfiguration) async throws(LoadError) -> SoraWebSocket {
         guard let parts = URLComponents(string: url), let host = parts.host, let scheme = parts.scheme else {
             throw .usage("\(url) is not a URL.")
         }
         let isSecure = scheme == "https"
         let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         do {
-            let context = isSecure ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
+            let context = isSecure ? try NIOSSLContext(configuration: tls) : nil
             let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connectTimeout(connectTimeout)
                 .connect(host: name, port: parts.port ?? (isSecure ? 443 : 80)) { channel in

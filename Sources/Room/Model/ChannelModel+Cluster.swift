@@ -212,6 +212,29 @@ extension ChannelModel {
         return [.request(.end(id, why), of: participant.location.node)]
     }
 
+    /// Asks the node of a receiver, instead of changing its slots here.
+    ///
+    /// - Parameter sender: of the video that the request is about; `nil` for all.
+    /// - Returns: `nil` for a receiver of this node.
+    /// - Throws: ``RoomError/participantUnknown`` when the receiver does not watch, or `sender` is not live.
+    func requestInstead(
+        _ request: MemberRequest,
+        ofReceiver id: ParticipantID,
+        _ sender: ParticipantID?
+    ) throws(RoomError) -> [Effect]? {
+        guard let participant = participants[id], participant.isRemote else { return nil }
+        guard participant.isActive, participant.role.watches,
+            sender.map({ participants[$0]?.isLive == true }) ?? true
+        else { throw .participantUnknown }
+        return [.request(request, of: participant.location.node)]
+    }
+
+    /// Asks all other nodes with members.
+    func requestsToOthers(_ request: MemberRequest) -> [Effect] {
+        Set(state.remote.members.compactMap { participants[$0]?.location.node }).sorted { $0.rawValue < $1.rawValue }
+            .map { .request(request, of: $0) }
+    }
+
     /// Puts a publisher among those that are live, in an order that all nodes have.
     mutating func insertLive(_ participant: Participant) {
         var number = participant.liveNumber

@@ -63,6 +63,9 @@ extension ChannelModel {
         guard var participant = participants[id] else { throw .endedDuringSetup }
         precondition(!participant.isActive, "setup completes once")
         participant.decodedVideo = decodedVideo
+        if participant.peer == participant.firstPeer {
+            participant.setup.negotiation = max(now.instant - participant.createdAt.instant, .zero)
+        }
         if let decodedVideo { state.decoders.add(1, decodedVideo) }
         scheduleSetupTimeout(&participant)
         participants[id] = participant
@@ -268,6 +271,8 @@ extension ChannelModel {
             networkChanged(of: id, to: level, into: &effects)
         case .qualityChanged(let quality):
             qualityChanged(of: id, to: quality, into: &effects)
+        case .setupAdvanced(let setup):
+            setupAdvanced(of: id, to: setup, peer, into: &effects)
         case .formatUnsupported(let slot, let codec):
             formatUnsupported(codec, in: slot, of: id, into: &effects)
         case .data: break

@@ -163,6 +163,21 @@ extension ChannelModel {
         effects.append(.notify(.networkStatus(unstableLevel: level), to: [id]))
     }
 
+    /// The set-up of a participant's media has come further. That of a connection that takes its place again is not its first.
+    mutating func setupAdvanced(
+        of id: ParticipantID,
+        to setup: PeerSetup,
+        _ peer: PeerID,
+        into effects: inout [Effect]
+    ) {
+        guard let firstPeer = participants[id]?.firstPeer, firstPeer == peer else { return }
+        participants[id]?.setup.media = setup
+        guard let participant = participants[id], participant.isConnected, let report = report(on: participant) else {
+            return
+        }
+        effects.append(.report(.setupAdvanced(report)))
+    }
+
     /// The quality of a participant's network has another level.
     mutating func qualityChanged(of id: ParticipantID, to quality: LinkQuality, into effects: inout [Effect]) {
         guard participants[id]?.quality != quality else { return }
@@ -198,6 +213,20 @@ extension ChannelModel {
             let source = viewers[id]?.slot(mid)?.source, let sender = participantOfPeer[source.peer]
         else { return }
         effects.append(.notify(.codecUnsupported(codec, source: sender, destination: id), to: [id]))
+    }
+
+    /// A viewer whose description lists only what it was offered refused these codecs. It counts among those whose codecs are
+    /// known from now on, so that the next sender that chooses none gets one that it can decode.
+    mutating func codecsRefused(by id: ParticipantID, _ codecs: Set<CodecName>) {
+        let refused = codecs.filter { $0.kind == .video }
+        guard !refused.isEmpty, let participant = participants[id], participant.isActive, !participant.isRemote else {
+            return
+        }
+        let all = Set(CodecName.allCases.filter { $0.kind == .video })
+        let decoded = (participant.decodedVideo ?? all).subtracting(refused)
+        if let before = participant.decodedVideo { state.decoders.add(-1, before) }
+        state.decoders.add(1, decoded)
+        participants[id]?.decodedVideo = decoded
     }
 
     /// A receiver's description has no codec of these senders. Only the receiver is notified, once it is connected.

@@ -1,3 +1,4 @@
+import MediaTypes
 package import Wire
 
 // What operators decide about a user: about all its connections, and those that it makes later.
@@ -109,7 +110,7 @@ extension ChannelModel {
         return (changed, effects)
     }
 
-    /// What the connections of a user that receive are subscribed to, in the order of joining.
+    /// What the connections of a user to this node that receive are subscribed to, in the order of joining.
     ///
     /// - Throws: ``RoomError/participantUnknown``.
     package func subscriptions(ofUser user: String) throws(RoomError) -> [ConnectionSubscription] {
@@ -123,7 +124,7 @@ extension ChannelModel {
     /// An operator subscribes the connections of a user to tracks, or unsubscribes them. It is as a request of the user: a
     /// later one of either decides.
     ///
-    /// - Returns: the number of connections that changed, and the effects.
+    /// - Returns: the number of connections that changed, with those of other nodes that receive, and the effects.
     /// - Throws: ``RoomError/participantUnknown``, ``RoomError/subscriptionsFull``. Nothing has changed then.
     package mutating func subscriptionRequested(
         _ isSubscribed: Bool,
@@ -141,6 +142,13 @@ extension ChannelModel {
             viewers[id]?.subscription = subscription
             updateSlots(of: id, into: &effects)
         }
-        return (changes.count, effects)
+        // The nodes of the others know what these are subscribed to.
+        let others = members(clientID: user).compactMap { id -> Effect? in
+            guard let participant = participants[id], participant.isRemote, participant.isActive,
+                participant.role.watches
+            else { return nil }
+            return .request(.subscription(id, isSubscribed, selection), of: participant.location.node)
+        }
+        return (changes.count + others.count, effects + others)
     }
 }

@@ -67,26 +67,33 @@ extension ChannelModel {
 
     /// Puts a sender into focus, in place of the one that has been silent longest.
     ///
-    /// - Parameter isFixed: whether it stays in focus while others speak.
+    /// - Parameters:
+    ///   - isFixed: whether it stays in focus while others speak.
+    ///   - isTold: whether the other nodes do it, too.
     /// - Throws: ``RoomError/participantUnknown`` unless it is a live sender of the channel.
     package mutating func focusRequested(
         _ id: ParticipantID,
-        isFixed: Bool
+        isFixed: Bool,
+        isTold: Bool = false
     ) throws(RoomError) -> [Effect] {
         try checkSender(id)
         state.session?.speakers.focus(id, isFixed: isFixed)
-        var effects: [Effect] = []
+        var effects = isTold ? [] : requestsToOthers(.focus(id, isFixed: isFixed))
         updateFocus(into: &effects)
         return effects
     }
 
     /// Takes a sender out of focus until it starts to speak.
     ///
+    /// - Parameter isTold: whether the other nodes do it, too.
     /// - Throws: ``RoomError/participantUnknown`` unless it is a live sender of the channel.
-    package mutating func unfocusRequested(_ id: ParticipantID) throws(RoomError) -> [Effect] {
+    package mutating func unfocusRequested(
+        _ id: ParticipantID,
+        isTold: Bool = false
+    ) throws(RoomError) -> [Effect] {
         try checkSender(id)
         state.session?.speakers.remove(id)
-        var effects: [Effect] = []
+        var effects = isTold ? [] : requestsToOthers(.unfocus(id))
         updateFocus(into: &effects)
         return effects
     }
@@ -125,9 +132,13 @@ extension ChannelModel {
         by id: ParticipantID,
         of sender: ParticipantID?
     ) throws(RoomError) -> [Effect] {
+        let layers = layers.map { SpotlightLayers(focus: $0.focus, unfocus: $0.unfocus) }
+        if let effects = try requestInstead(.spotlightLayers(id, layers, of: sender), ofReceiver: id, sender) {
+            guard participants[id]?.spotlight != nil else { throw .spotlightUnused }
+            return effects
+        }
         try checkReceiver(id, of: sender)
         guard viewers[id]?.usesSpotlight == true else { throw .spotlightUnused }
-        let layers = layers.map { Viewer.SpotlightLayers(focus: $0.focus, unfocus: $0.unfocus) }
         viewers[id]?.requestSpotlightLayers(layers, of: sender)
         return updateSlots(afterRequestBy: id, of: sender)
     }

@@ -187,6 +187,7 @@ extension ChannelModel {
         by id: ParticipantID,
         of sender: ParticipantID?
     ) throws(RoomError) -> [Effect] {
+        if let effects = try requestInstead(.layer(id, layer, of: sender), ofReceiver: id, sender) { return effects }
         try checkReceiver(id, of: sender)
         viewers[id]?.requestLayer(layer, of: sender)
         return updateSlots(afterRequestBy: id, of: sender)
@@ -203,6 +204,7 @@ extension ChannelModel {
         by id: ParticipantID,
         of sender: ParticipantID?
     ) throws(RoomError) -> [Effect] {
+        if let effects = try requestInstead(.height(id, height, of: sender), ofReceiver: id, sender) { return effects }
         try checkReceiver(id, of: sender)
         viewers[id]?.requestHeight(height, of: sender)
         var effects: [Effect] = []

@@ -91,7 +91,7 @@ extension NodeModel {
             return .placeEnded(reason)
         }
         if mode == .blockNewConnections { return .connectionsBlocked }
-        if drainStage != .none, isNew { return .draining }
+        if refusesNewChannels, isNew { return .draining }
         if mode != .normal, isNew { return .sessionsBlocked }
         if check.isAppMismatched { return .appMismatch }
         if check.isHeldInAudience { return .audienceByOperator }

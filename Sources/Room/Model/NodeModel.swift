@@ -73,11 +73,13 @@ package struct NodeModel: Sendable {
         let network: ClientNetwork
     }
 
-    package let limits: RoomLimits
+    package var limits: RoomLimits
     /// Which newcomers the node admits.
     package var mode = NodeMode.normal
     /// Whom the node refuses because it drains.
     package var drainStage = DrainStage.none
+    /// Whether another process has this node's name in the cluster, and takes its place.
+    package var isReplaced = false
     /// Whether the node shuts down, which is final.
     private var isStopping = false
     package internal(set) var admissions = AdmissionCounts()
@@ -137,6 +139,13 @@ package struct NodeModel: Sendable {
         }
     }
 
+    /// The channels with the most connected members, the largest first.
+    package func busiestChannels(_ count: Int) -> [ChannelName] {
+        channels.filter { $0.value.connectedCount > 0 }
+            .sorted { ($1.value.connectedCount, $0.key.value) < ($0.value.connectedCount, $1.key.value) }
+            .prefix(max(count, 0)).map(\.key)
+    }
+
     /// Whether all newcomers and listeners are refused, because the node drains or shuts down.
     package var isDraining: Bool { isStopping || drainStage == .newcomers }
 
@@ -146,8 +155,10 @@ package struct NodeModel: Sendable {
     /// Whether the node refuses each newcomer of a channel, because it drains or because of its mode.
     package func refusesNewcomers(of channel: ChannelName) -> Bool {
         if isDraining || mode == .blockNewConnections { return true }
-        return (mode != .normal || drainStage != .none) && channels[channel]?.members.isEmpty ?? true
+        return (mode != .normal || refusesNewChannels) && channels[channel]?.members.isEmpty ?? true
     }
+
+    var refusesNewChannels: Bool { drainStage != .none || isReplaced }
 
     /// A message between participants was dropped.
     package mutating func messageDropped(_ reason: MessageDropReason) { droppedMessages[reason, default: 0] &+= 1 }

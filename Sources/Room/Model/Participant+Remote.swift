@@ -58,6 +58,7 @@ extension Participant {
         grantedReceiveBitsPerSecondMax = nil
         receiveBitsPerSecondMax = nil
         createdAt = now.earlier(unixNanoseconds: record.createdAt)
+        firstPeer = record.peer
         isRemote = true
         liveNumber = record.liveNumber
     }

@@ -45,6 +45,10 @@ struct Participant: Sendable, Codable {
     /// Bit/s that it may be sent at present: those of its grant, or an operator's choice.
     var receiveBitsPerSecondMax: Int?
     let createdAt: RoomTime
+    /// The phases of its set-up, by its first connection.
+    var setup = ConnectionSetup()
+    /// The peer of that connection.
+    let firstPeer: PeerID
     /// Whether it is connected to another node.
     let isRemote: Bool
     /// Orders publishers by when they went live, on all nodes alike; 0 before that.
@@ -126,6 +130,8 @@ struct Participant: Sendable, Codable {
         grantedReceiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         receiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         createdAt = now
+        setup = ConnectionSetup(request, at: now.instant)
+        firstPeer = place.peer
         isRemote = false
     }
 
@@ -164,6 +170,7 @@ struct Participant: Sendable, Codable {
             member: member,
             channel: channel,
             session: session,
+            node: location.node,
             agent: agent,
             displayName: displayName,
             createdAt: createdAt.unixNanoseconds,
@@ -180,7 +187,8 @@ struct Participant: Sendable, Codable {
             user: user,
             expiry: expiry,
             app: app,
-            quality: quality
+            quality: quality,
+            setup: setup
         )
     }
 

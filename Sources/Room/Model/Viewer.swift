@@ -14,10 +14,6 @@ struct Viewer: Sendable, Codable {
 
         var isUnused: Bool { slots.isEmpty && layer == nil && height == nil && spotlight == nil }
     }
-    struct SpotlightLayers: Hashable, Sendable, Codable {
-        var focus: LayerChoice
-        var unfocus: LayerChoice
-    }
     /// A sender's codec that this viewer cannot decode.
     struct RefusedCodec: Hashable, Sendable, Codable {
         var sender: ParticipantID

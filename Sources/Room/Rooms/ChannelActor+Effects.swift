@@ -1,4 +1,5 @@
 import MediaTypes
+import Wire
 
 extension ChannelActor {
     /// Hands an event to the model and performs its effects.
@@ -71,7 +72,16 @@ extension ChannelActor {
         departures[id] = Departure(reason)
         let now = context.environment.clock.now()
         context.node.withModel { $0.left(id, reason: reason, at: now) }
-        context.onEvent(.ended(id, reason))
+        let attendance = attendance(of: id)
+        attendances[id] = nil
+        context.onEvent(.ended(id, reason, attendance: attendance))
+    }
+
+    /// What the log has of a participant at present.
+    func attendance(of id: ParticipantID) -> Rooms.Attendance? {
+        guard var attendance = attendances[id] else { return nil }
+        attendance.duration = context.environment.clock.now().instant - attendance.start
+        return attendance
     }
 
     /// Frees what the participant's connection has: its data channels, its mailbox and its resource.

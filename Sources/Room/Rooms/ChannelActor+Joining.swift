@@ -176,7 +176,7 @@ extension ChannelActor {
         resources[reservation.resource] = resource
         resourceOf[id] = reservation.resource
         context.node.withModel { $0.resourceCreated(reservation.resource, of: id) }
-        context.onEvent(.joined(id, reservation.peer, name, participant.role))
+        noteJoin(of: participant, as: reservation.peer)
         let hasEventReader = mailboxes[id] != nil
         let video = media.send.filter { $0.kind == .video }
         let decodedVideo = video.isEmpty ? nil : Set(video.flatMap(\.codecs).map(\.name))
@@ -196,5 +196,20 @@ extension ChannelActor {
             perform(data.joined(participant, plan: reservation.data, at: context.environment.clock.now().instant))
         }
         return resource
+    }
+
+    /// A participant that takes its place again has attended from its first join on.
+    private func noteJoin(of participant: Participant, as peer: PeerID) {
+        let attendance = Rooms.Attendance(
+            participant: participant.id,
+            peer: peer,
+            channel: name,
+            role: participant.role,
+            network: participant.network,
+            agent: participant.agent,
+            start: attendances[participant.id]?.start ?? context.environment.clock.now().instant
+        )
+        attendances[participant.id] = attendance
+        context.onEvent(.joined(attendance))
     }
 }

@@ -132,7 +132,10 @@ extension ChannelActor {
         let refused = tracks.compactMap { track in
             ParticipantID(track.streamID).map { Viewer.RefusedCodec(sender: $0, codec: track.codec) }
         }
-        apply { $0.codecsRefused(by: id, refused) }
+        apply { model in
+            model.codecsRefused(by: id, Set(tracks.map(\.codec)))
+            return model.codecsRefused(by: id, refused)
+        }
     }
 
     /// ``Rooms/requestKeyFrame(of:)``
@@ -249,6 +252,19 @@ extension ChannelActor {
     /// ``Rooms/push(_:to:)``
     func push(_ json: String, to audience: Audience) throws(RoomError) -> Int {
         let receivers = try model.members(of: audience)
+        var ofOthers: [NodeIncarnation: [ParticipantID]] = [:]
+        for id in receivers {
+            guard let participant = model.participants[id], participant.isRemote,
+                participant.agent.signaling == .sora
+            else { continue }
+            ofOthers[participant.location.node, default: []].append(id)
+        }
+        for (node, ids) in ofOthers { context.cluster?.send(.push(ids, json: json), of: name, to: node) }
+        return push(json, to: receivers) + ofOthers.values.reduce(0) { $0 + $1.count }
+    }
+
+    /// Sends a text to members of this node.
+    func push(_ json: String, to receivers: [ParticipantID]) -> Int {
         var slowConsumers: [ParticipantID] = []
         let count = receivers.count { post(.push(json), to: $0, &slowConsumers) }
         for slowConsumer in slowConsumers { end(slowConsumer, reason: .tooSlow) }

@@ -11,7 +11,6 @@ actor ChannelActor {
     /// The dependencies of all channels of a node.
     struct Context: Sendable {
         let planes: [MediaLocation: any MediaPlane]
-        let limits: RoomLimits
         let environment: RoomEnvironment
         /// Of this node.
         let incarnation: NodeIncarnation
@@ -20,6 +19,9 @@ actor ChannelActor {
         /// `nil` for a node without other nodes.
         let cluster: (any RoomCluster)?
         let onEvent: @Sendable (Rooms.Event) -> Void
+
+        /// Of the node at present. A channel keeps those that it began with.
+        var limits: RoomLimits { node.withModel { $0.limits } }
 
         /// The plane of a participant's loop.
         func plane(at location: MediaLocation) -> any MediaPlane {
@@ -46,6 +48,8 @@ actor ChannelActor {
     /// Peers that have TURN credentials and are not added to their loop.
     var turnPeers: [ParticipantID: (peer: PeerID, location: MediaLocation)] = [:]
     var mailboxes: [ParticipantID: ParticipantMailbox] = [:]
+    /// The participants of this node that joined, for the log.
+    var attendances: [ParticipantID: Rooms.Attendance] = [:]
     var listeners: [ListenerID: AsyncStream<Void>.Continuation] = [:]
 
     /// The queued commands for each media plane, and the tasks that send them.
@@ -72,13 +76,13 @@ actor ChannelActor {
     /// Whether the node has removed this actor. The next newcomer gets another one.
     private(set) var isRetired = false
 
-    init(name: ChannelName, number: UInt64, context: Context) {
+    init(name: ChannelName, number: UInt64, limits: RoomLimits, context: Context) {
         self.name = name
         self.number = number
         self.context = context
         executor = context.executors.executor(for: name)
-        model = ChannelModel(name: name, limits: context.limits)
-        data = DataRouter(limits: context.limits)
+        model = ChannelModel(name: name, limits: limits)
+        data = DataRouter(limits: limits)
     }
 
     // MARK: Events of peers
@@ -94,7 +98,10 @@ actor ChannelActor {
             case .data(let event):
                 perform(data.received(event, from: peer, at: context.environment.clock.now().instant))
                 continue
-            case .connected: context.onEvent(.connected(peer))
+            case .connected:
+                if let id = model.participantOfPeer[peer], let attendance = attendance(of: id) {
+                    context.onEvent(.connected(attendance))
+                }
             case .formatUnsupported(let slot, let codec): context.onEvent(.formatUnsupported(peer, slot: slot, codec))
             default: break
             }

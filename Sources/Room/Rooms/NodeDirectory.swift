@@ -35,11 +35,11 @@ final class NodeDirectory: Sendable {
     func actor(of channel: ChannelName) -> ChannelActor? { state.withLock { $0.actors[channel] } }
 
     /// The actor of a channel, created if the channel does not exist.
-    /// - Parameter make: creates the actor; its number is not reused.
-    func actor(of channel: ChannelName, make: (_ number: UInt64) -> ChannelActor) -> ChannelActor {
+    /// - Parameter make: creates the actor; its number is not reused. It must not use the directory.
+    func actor(of channel: ChannelName, make: (_ number: UInt64, RoomLimits) -> ChannelActor) -> ChannelActor {
         state.withLock { state in
             if let actor = state.actors[channel] { return actor }
-            let actor = make(state.numberNext)
+            let actor = make(state.numberNext, state.model.limits)
             state.numberNext += 1
             state.actors[channel] = actor
             return actor

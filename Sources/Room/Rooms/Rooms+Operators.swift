@@ -4,6 +4,10 @@ import Synchronization
 public import Wire
 
 extension Rooms {
+    /// Puts other limits in force. Limits on the members of a channel hold for channels that begin after it. Nobody is removed
+    /// who is in already.
+    public func setLimits(_ limits: RoomLimits) { node.withModel { $0.limits = limits } }
+
     /// Makes a user of an interactive channel host or audience.
     ///
     /// Audience stays so until an operator makes it host, also when it joins again: its own requests are refused with
@@ -82,8 +86,38 @@ extension Rooms {
     @discardableResult
     public func block(_ block: Block) async throws(RoomError) -> [ParticipantID] {
         let now = environment.clock.now()
-        try node.withModel { node throws(RoomError) in try node.blocked(block, at: now) }
+        // Reported under the lock, so that of two changes the later one is reported last.
+        try node.withModel { node throws(RoomError) in
+            try node.blocked(block, at: now)
+            reportChange(of: block.subject, block)
+        }
         return report(.blocked(block), after: await endParticipants(refusedBy: block))
+    }
+
+    /// Takes a block that was set at any node of the cluster, or with `nil` lifted. It is refused here as well then, unless
+    /// the table of blocks is full.
+    public func take(_ block: Block?, of subject: Block.Subject) async {
+        let now = environment.clock.now()
+        guard let block, !block.isOver(at: now.unixSeconds) else {
+            _ = node.withModel { $0.blockLifted(of: subject, at: now) }
+            return
+        }
+        let isKnown = node.withModel { node in
+            defer { try? node.blocked(block, at: now) }
+            return node.block(of: subject, at: now) == block
+        }
+        guard !isKnown else { return }
+        _ = report(.blocked(block), after: await endParticipants(refusedBy: block))
+    }
+
+    /// Calls an observer for each block that ``block(_:)`` sets and, with `nil`, that ``liftBlock(of:)`` lifts. It must not
+    /// block or call the rooms.
+    public func onBlockChange(_ observer: @escaping @Sendable (Block.Subject, Block?) -> Void) {
+        blockObservers.withLock { $0.append(observer) }
+    }
+
+    private func reportChange(of subject: Block.Subject, _ block: Block?) {
+        for observer in blockObservers.withLock({ $0 }) { observer(subject, block) }
     }
 
     /// - Returns: the participants that ended, then what observers ended.
@@ -139,7 +173,11 @@ extension Rooms {
     @discardableResult
     public func liftBlock(of subject: Block.Subject) async -> Bool {
         let now = environment.clock.now()
-        return node.withModel { $0.blockLifted(of: subject, at: now) }
+        return node.withModel { node in
+            let isLifted = node.blockLifted(of: subject, at: now)
+            if isLifted { reportChange(of: subject, nil) }
+            return isLifted
+        }
     }
 
     /// The block of a subject; `nil` without one.
@@ -156,6 +194,8 @@ extension Rooms {
         }
     }
 
+    /// The number of nanoseconds since 1970 UTC by the rooms' clock.
+    public var unixNanoseconds: Int64 { environment.clock.now().unixNanoseconds }
     /// The number of seconds since 1970 UTC by the rooms' clock.
     public var unixSeconds: Int64 { environment.clock.now().unixSeconds }
 }

@@ -53,15 +53,31 @@ public final class Rooms: Sendable {
 
     /// An event for logs, webhooks and statistics. It holds no secrets.
     public enum Event: Sendable {
-        case joined(ParticipantID, PeerID, ChannelName, Role)
-        case connected(PeerID)
-        case ended(ParticipantID, EndReason)
+        case joined(Attendance)
+        /// The transport came up.
+        case connected(Attendance)
+        /// - Parameter attendance: `nil` for a participant that ended before it joined.
+        case ended(ParticipantID, EndReason, attendance: Attendance?)
         /// A slot's source sends a codec that the viewer did not negotiate.
         case formatUnsupported(PeerID, slot: MID, CodecName)
         /// The media plane refused a connection of a slot, for example because one end is leaving.
         case subscriptionFailed(slot: TrackID, String)
         /// For webhooks and statistics. The reports of one channel are in order.
         case report(RoomReport)
+    }
+
+    /// Who an event is about, for the log.
+    public struct Attendance: Hashable, Sendable {
+        public let participant: ParticipantID
+        public let peer: PeerID
+        public let channel: ChannelName
+        public let role: Role
+        public let network: ClientNetwork
+        public let agent: ClientAgent
+        /// When it joined.
+        let start: Instant
+        /// The time from the join to the event.
+        public internal(set) var duration = Interval.zero
     }
 
     /// The result of a newcomer's negotiation.
@@ -83,6 +99,8 @@ public final class Rooms: Sendable {
     var hasCluster: Bool { context.cluster != nil }
     /// Called for each decision: see ``onDecision(_:)``.
     let decisionObservers = Mutex<[@Sendable (OperatorDecision) -> [ParticipantID]]>([])
+    /// Called for each block that is set or lifted: see ``onBlockChange(_:)``.
+    let blockObservers = Mutex<[@Sendable (Block.Subject, Block?) -> Void]>([])
     private let inbox = PeerEventInbox()
     /// Yields after events have arrived.
     private let arrivals: AsyncStream<Void>
@@ -108,7 +126,6 @@ public final class Rooms: Sendable {
         node = NodeDirectory(limits: limits, node: incarnation, locations: planes.map(\.location))
         context = ChannelActor.Context(
             planes: Dictionary(uniqueKeysWithValues: planes.map { ($0.location, $0) }),
-            limits: limits,
             environment: environment,
             incarnation: incarnation,
             node: node,
@@ -182,7 +199,9 @@ public final class Rooms: Sendable {
 
     /// The channel's actor. It may have retired before a call reaches it.
     func actor(of name: ChannelName) -> ChannelActor {
-        node.actor(of: name) { number in ChannelActor(name: name, number: number, context: context) }
+        node.actor(of: name) { number, limits in
+            ChannelActor(name: name, number: number, limits: limits, context: context)
+        }
     }
 
     /// Releases a place whose media could not be negotiated.

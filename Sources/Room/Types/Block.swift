@@ -1,7 +1,7 @@
 /// An operator's refusal of a user or a stream, until it expires or is lifted.
-public struct Block: Hashable, Sendable {
+public struct Block: Hashable, Sendable, Codable {
     /// Who or what is refused.
-    public enum Subject: Hashable, Sendable {
+    public enum Subject: Hashable, Sendable, Codable {
         /// A user, by client ID, in all channels.
         case user(String)
         /// A user, by client ID, in one channel.

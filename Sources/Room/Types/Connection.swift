@@ -79,6 +79,8 @@ public struct Connection: Hashable, Sendable {
     public let member: Member
     public let channel: ChannelName
     public let session: ChannelSessionID
+    /// The run of the node that the client is connected to.
+    public let node: NodeIncarnation
     public let agent: ClientAgent
     public let displayName: String?
     /// When it asked to join, in nanoseconds since 1970 UTC.
@@ -107,6 +109,8 @@ public struct Connection: Hashable, Sendable {
     public internal(set) var app: String?
     /// The quality of its network.
     public internal(set) var quality = LinkQuality.unknown
+    /// The phases of its set-up.
+    public internal(set) var setup = ConnectionSetup()
     /// When the place of a lost connection ends unless the member is back, in seconds since 1970 UTC; `nil` for a connection
     /// that is not lost.
     public internal(set) var placeEndsAt: Int64?
@@ -166,6 +170,8 @@ public enum RoomReport: Hashable, Sendable {
     case connectionUpdated(ConnectionReport)
     /// The quality of a connected member's network has another level.
     case qualityChanged(ConnectionReport)
+    /// The set-up of a connected member's media has come further.
+    case setupAdvanced(ConnectionReport)
     /// A connected member became host or audience.
     case roleChanged(ConnectionReport, by: Initiator)
     /// A connected member lost its connection and keeps its place.

@@ -1,4 +1,5 @@
 public import MediaTypes
+public import Wire
 
 /// A newcomer's request to join, before its media is negotiated. The caller limits the length of every text.
 public struct JoinRequest: Sendable {
@@ -74,6 +75,10 @@ public struct JoinRequest: Sendable {
     public var mayPublish: Bool
     /// The data channels that the node opens; `nil` for a participant that opens channels itself.
     public var data: DataPlan?
+    /// When the request arrived, on the clock of the rooms; `nil` where that is not told.
+    public var receivedAt: Instant?
+    /// When it was authorized.
+    public var authorizedAt: Instant?
 
     /// The permitted heights of video.
     public static let videoHeights = 1...4_320
@@ -159,6 +164,14 @@ public struct ClientAgent: Hashable, Sendable, Codable {
         self.name = name
         self.environment = environment
     }
+}
+
+/// The layers of video that a viewer with spotlight receives.
+public struct SpotlightLayers: Hashable, Sendable, Codable {
+    /// Of senders in focus.
+    let focus: LayerChoice
+    /// Of other senders.
+    let unfocus: LayerChoice
 }
 
 /// A viewer's spotlight: it receives members *in focus*, those who spoke last, in one layer with audio, and the others

@@ -120,6 +120,20 @@ public enum MemberRequest: Hashable, Sendable, Codable {
     case sendingLimit(ParticipantID, bitsPerSecond: Int?)
     /// The member's video needs key frames.
     case keyFrame(ParticipantID)
+    /// An operator requests another layer for a receiver; of one sender, or with `nil` of all.
+    case layer(ParticipantID, LayerChoice, of: ParticipantID?)
+    /// An operator requests video of another height for a receiver.
+    case height(ParticipantID, Int?, of: ParticipantID?)
+    /// An operator requests other layers for a receiver with spotlight; `nil` for the layers that it joined with.
+    case spotlightLayers(ParticipantID, SpotlightLayers?, of: ParticipantID?)
+    /// An operator subscribes a receiver to tracks, or unsubscribes it.
+    case subscription(ParticipantID, Bool, SubscriptionSelection)
+    /// An operator sends members a JSON text.
+    case push([ParticipantID], json: String)
+    /// An operator put a sender, of whichever node, into focus.
+    case focus(ParticipantID, isFixed: Bool)
+    /// An operator took a sender, of whichever node, out of focus.
+    case unfocus(ParticipantID)
 
     /// The reasons for which one node ends a member of another.
     public enum RemoteEnd: String, Hashable, Sendable, Codable {

@@ -27,11 +27,17 @@ public struct Publication: Hashable, Sendable, Codable {
     /// Whether several simulcast layers were negotiated.
     public var isSimulcast: Bool { rids.count > 1 }
 
-    /// The layers' numbers in ascending order if all have the server's names, `r0` the lowest; `nil` for other names,
+    /// The names of three layers, the lowest first: those that the server gives, and those that publishers often choose.
+    private static let layerNames = [["r0", "r1", "r2"], ["q", "h", "f"]]
+
+    /// The layers' numbers in ascending order if all have names of one list of ``layerNames``; `nil` for other names,
     /// whose order is unknown.
     private var layerNumbers: [Int]? {
-        let numbers = rids.compactMap { ["r0", "r1", "r2"].firstIndex(of: $0.value) }
-        return numbers.count == rids.count ? numbers.sorted() : nil
+        for names in Self.layerNames {
+            let numbers = rids.compactMap { names.firstIndex(of: $0.value) }
+            if numbers.count == rids.count { return numbers.sorted() }
+        }
+        return nil
     }
 
     /// Converts a layer that was requested by its number to a rank among the negotiated layers: of `r0` and `r2`,

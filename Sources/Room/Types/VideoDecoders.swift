@@ -3,7 +3,7 @@ public import Wire
 /// The video codecs that the viewers of a channel can decode.
 ///
 /// A WHEP viewer's offer lists every codec that it can decode. A Sora client's answer lists only codecs that were
-/// offered to it, so it is not counted: libwebrtc and browsers decode what a node offers by default.
+/// offered to it, so it is not counted before it refuses one: libwebrtc and browsers decode what a node offers by default.
 public struct VideoDecoders: Hashable, Sendable, Codable {
     /// Viewers whose codecs are known.
     public private(set) var viewers = 0

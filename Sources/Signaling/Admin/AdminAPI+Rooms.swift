@@ -181,6 +181,26 @@ extension AdminAPI {
         let modes = [APIMode(await rooms.mode), APIMode(await rooms.drainMode)]
         return ["mode": .string((modes.max { $0.strictness < $1.strictness } ?? .normal).rawValue)]
     }
+
+    /// The nodes of the cluster as this node knows them, itself first.
+    func listClusterNodes() throws(APIFailure) -> JSONValue {
+        guard let status = operators.cluster?.status else {
+            throw APIFailure(400, "NOT-IN-CLUSTER", "This node is in no cluster: start it with --cluster-store.")
+        }
+        return .array(
+            ([status.own] + status.others).enumerated().map { index, node in
+                var document: [String: JSONValue] = [
+                    "node_name": .string(node.name), "cluster_node_name": .string(node.name),
+                    "epoch": .integer(node.incarnation.rawValue),
+                    "mode": .string((node.state == .ready ? APIMode.normal : .blockNewConnections).rawValue),
+                    "sora_version": .string(node.version), "connected": .bool(index == 0 || node.link == .up),
+                    "temporary_node": .bool(false),
+                ]
+                document["cluster_signaling_url"] = node.address.map { .string("\($0.webSocketURL)/signaling") }
+                return .object(document)
+            }
+        )
+    }
 }
 
 /// The node's mode under its API name.

@@ -20,7 +20,7 @@ extension AdminAPI {
     }
 
     func getStatsConnection(_ fields: JSONFields) async throws -> JSONValue {
-        .object(await describe(try await connection(fields)))
+        await describe(try await connection(fields))
     }
 
     func getStatsClient(_ fields: JSONFields) async throws -> JSONValue {
@@ -37,17 +37,32 @@ extension AdminAPI {
     /// The document of `GET /api/connections/{id}`; `nil` for an unknown connection.
     func document(of id: ParticipantID) async -> JSONValue? {
         guard let connection = await rooms.connection(of: id) else { return nil }
-        return .object(await describe(connection))
+        return await describe(connection)
     }
 
     private func describe(_ connections: [Connection]) async -> [JSONValue] {
+        let others = await documentsOfOtherNodes(connections)
+        lazy var names = operators.cluster?.status.names ?? [:]
         var list: [JSONValue] = []
         list.reserveCapacity(connections.count)
-        for connection in connections { list.append(.object(await describe(connection))) }
+        for connection in connections {
+            if let document = others[connection.member.id.value] {
+                list.append(document)
+                continue
+            }
+            var members = await describeHere(connection)
+            if let cluster = operators.cluster, connection.node != cluster.incarnation {
+                members["node_name"] = .string(names[connection.node] ?? "")
+            }
+            list.append(.object(members))
+        }
         return list
     }
 
-    private func describe(_ connection: Connection) async -> [String: JSONValue] {
+    private func describe(_ connection: Connection) async -> JSONValue { await describe([connection]).first ?? .null }
+
+    /// The document of a connection of this node.
+    func describeHere(_ connection: Connection) async -> [String: JSONValue] {
         var members = connection.json
         members.merge(node.members) { $1 }
         members["stats"] = await rooms.statistics(of: connection.member.id)?.json

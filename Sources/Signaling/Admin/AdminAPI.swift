@@ -1,4 +1,5 @@
 public import Access
+public import History
 import JSON
 import Logging
 public import Room
@@ -28,24 +29,26 @@ public struct AdminAPI: Sendable {
     let media: @Sendable () async -> MediaTotals
 
     /// - Parameters:
-    ///   - keys: Sign tokens and URLs that operators ask for.
+    ///   - keys: Sign tokens and URLs that operators ask for; evaluated at each use, because a reload changes them.
     ///   - subscriptions: Post events to the servers that operators subscribe.
-    ///   - relayRooms: The rooms of the 1:1 relay.
+    ///   - relayCalls: The registrations of the 1:1 relay.
     ///   - reload: Reads the node's files again.
     ///   - drain: The node's drain; `nil` for one that nothing advances.
     ///   - cluster: The other nodes; `nil` outside of a cluster.
+    ///   - history: The connections of the last day; `nil` where they are not kept.
     public init(
         rooms: Rooms,
         statistics: SignalingStatistics,
         clientStatistics: ClientStatistics,
         webhooks: WebhookCounters = WebhookCounters(),
         node: NodeIdentity = NodeIdentity(),
-        keys: AccessKeys = AccessKeys(),
+        keys: @escaping @autoclosure @Sendable () -> AccessKeys = AccessKeys(),
         subscriptions: EventSubscriptions? = nil,
-        relayRooms: AyameRooms = AyameRooms(),
+        relayCalls: AyameCalls = AyameCalls(),
         reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
         drain: NodeDrain? = nil,
         cluster: (any SignalingCluster)? = nil,
+        history: ConnectionHistory? = nil,
         media: @escaping @Sendable () async -> MediaTotals = { MediaTotals() }
     ) {
         self.rooms = rooms
@@ -55,15 +58,17 @@ public struct AdminAPI: Sendable {
         self.node = node
         operators = OperatorsAPI(
             rooms: rooms,
-            relayRooms: relayRooms,
-            keys: keys,
+            relayCalls: relayCalls,
+            currentKeys: keys,
             subscriptions: subscriptions,
             drain: drain
                 ?? NodeDrain(
                     rooms: rooms,
-                    relayRooms: relayRooms,
+                    relayCalls: relayCalls,
                     logger: Logger(label: "nagare", factory: { _ in SwiftLogNoOpLogHandler() })
                 ),
+            history: history,
+            name: node.name,
             cluster: cluster,
             reload: reload
         )
@@ -115,6 +120,7 @@ public struct AdminAPI: Sendable {
         "ListSessions": { try await $0.listSessions($1) },
         "ChangeMode": { try await $0.changeMode($1) },
         "GetMode": { try await $0.getMode($1) },
+        "ListClusterNodes": { api, _ in try api.listClusterNodes() },
     ]
 
     /// The operations of Sora's API that the node does not support, with the missing feature.
@@ -124,7 +130,8 @@ public struct AdminAPI: Sendable {
         "SubscribeAudioStreamingResultPush": "audio streaming",
         "UnsubscribeAudioStreamingResultPush": "audio streaming",
         "GetLicense": "licences", "UpdateLicense": "licences",
-        "ListClusterNodes": "clusters", "RegisterClusterNode": "clusters", "PurgeClusterNode": "clusters",
+        "RegisterClusterNode": "list of nodes to change: they join a cluster at their start",
+        "PurgeClusterNode": "list of nodes to change: they leave a cluster by themselves",
     ]
 
     /// Performs one operation.

@@ -18,8 +18,11 @@ public struct AdminServer: Service {
     private let port: Int
 
     /// - Parameters:
+    ///   - certificate: For HTTPS; `nil` for HTTP.
     ///   - api: The admin API; `nil` for metrics and probes only.
-    ///   - token: The Bearer token that both APIs require. Without one `/v1` is served on loopback only.
+    ///   - token: The Bearer token that both APIs require; evaluated at each request, because a reload changes it. Without one
+    ///     `/v1` is served on loopback only.
+    ///   - readToken: The one that permits reading only; evaluated at each request. Without one there is no such role.
     ///   - hostNames: The `Host` values that a loopback listener accepts besides `localhost` and IP addresses. This prevents
     ///     DNS rebinding by web pages.
     ///   - origins: The web origins that may use the API; `*` for all.
@@ -30,8 +33,10 @@ public struct AdminServer: Service {
     public init(
         host: String,
         port: Int,
+        certificate: HTTPSCertificate? = nil,
         api: AdminAPI? = nil,
-        token: String? = nil,
+        token: @escaping @autoclosure @Sendable () -> String? = nil,
+        readToken: @escaping @autoclosure @Sendable () -> String? = nil,
         hostNames: [String] = [],
         origins: [String] = [],
         logger: Logger,
@@ -47,14 +52,14 @@ public struct AdminServer: Service {
         application = Application(
             responder: AdminResponder(
                 api: api,
-                access: AdminAccess(token: token, isLoopback: isLoopback),
+                access: AdminAccess(token: token(), readToken: readToken(), isLoopback: isLoopback),
                 hosts: isLoopback ? HostNames(hostNames) : nil,
                 origins: Set(origins),
                 metrics: metrics,
                 isReady: isReady,
                 stalledLoops: stalledLoops
             ),
-            server: .http1(limits: limits),
+            server: .http1(limits: limits, certificate: certificate),
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port),
                 serverName: nil,
@@ -106,8 +111,26 @@ struct AdminResponder: HTTPResponder {
         }
         let target = RequestTarget(request.head.path ?? "/")
         let path = target.segments
-        if let api, path.first == "v1" { return await operate(request, target, api) }
-        if let api, path.isEmpty { return addingCORS(to: await command(request, api), request) }
+        if let api, path.first == "v1" {
+            let response = await operate(request, target, api)
+            if ![.get, .head, .options].contains(request.method) {
+                logChange("\(request.method.rawValue) \(target.path)", request, response, context)
+            }
+            return response
+        }
+        if api != nil, path.isEmpty, Self.isForPage(request) {
+            return Response(status: .found, headers: [.location: "/ui/", .vary: "Accept"])
+        }
+        if api != nil, path == ["ui"] { return Response(status: .found, headers: [.location: "/ui/"]) }
+        if api != nil, path.count == 2, path[0] == "ui" { return page(path[1], request) }
+        if let api, path.isEmpty {
+            let response = await command(request, api)
+            let operation = request.headers[.soraTarget]
+            if request.method == .post, AdminAPI.role(of: operation) == .operate {
+                logChange(operation ?? "", request, response, context)
+            }
+            return addingCORS(to: response, request)
+        }
         if let api, path.count == 3, path[0] == "api", path[1] == "connections" {
             return await connection(path[2], request, api)
         }
@@ -141,7 +164,12 @@ struct AdminResponder: HTTPResponder {
     private func command(_ request: Request, _ api: AdminAPI) async -> Response {
         if request.method == .options { return Response(status: .noContent, headers: [.allow: "POST, OPTIONS"]) }
         guard request.method == .post else { return HTTPFailure.methodNotAllowed([.post, .options]).response }
-        guard access.permits(request.headers) else { return Self.unauthenticated }
+        guard let credential = access.credential(of: request.headers) else { return Self.unauthenticated }
+        let target = request.headers[.soraTarget]
+        guard credential.role.permits(AdminAPI.role(of: target)) else {
+            let failure = APIFailure(403, "ROLE-NOT-PERMITTED", OperatorRole.refusal)
+            return Self.json(failure.status, failure.json)
+        }
         guard isPermitted(request.headers[.origin]) else {
             let failure = APIFailure(
                 403,
@@ -161,7 +189,7 @@ struct AdminResponder: HTTPResponder {
         case .tooLong: return Self.bodyRefused
         case .unreadable, .late, nil: return Self.bodyRefused.closingConnection()
         }
-        let answer = await api.answer(target: request.headers[.soraTarget], body: body)
+        let answer = await api.answer(target: target, body: body)
         return Self.json(answer.status, answer.body)
     }
 
@@ -170,7 +198,7 @@ struct AdminResponder: HTTPResponder {
         guard request.method == .get || request.method == .head else {
             return HTTPFailure.methodNotAllowed([.get, .head]).response
         }
-        guard access.permits(request.headers) else { return Self.unauthenticated }
+        guard access.credential(of: request.headers) != nil else { return Self.unauthenticated }
         guard let id = ParticipantID(name), let document = await api.document(of: id) else {
             return HTTPFailure(.notFound, "There is no such connection.").response
         }

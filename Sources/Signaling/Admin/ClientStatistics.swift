@@ -1,3 +1,4 @@
+public import History
 public import JSON
 public import Room
 import Synchronization
@@ -15,6 +16,7 @@ public final class ClientStatistics: Sendable {
         let unixNanoseconds: Int64
         /// An array of objects as JSON text.
         let text: String
+        let playback: ClientPlayback?
     }
     private struct State {
         var reports: [ParticipantID: Report] = [:]
@@ -42,7 +44,12 @@ public final class ClientStatistics: Sendable {
             let rest = state.bytes - (state.reports[participant]?.text.utf8.count ?? 0)
             guard rest + count <= Self.bytesMax else { return }
             state.bytes = rest + count
-            state.reports[participant] = Report(channel: channel, unixNanoseconds: unixNanoseconds, text: text)
+            state.reports[participant] = Report(
+                channel: channel,
+                unixNanoseconds: unixNanoseconds,
+                text: text,
+                playback: ClientPlayback(reports: list)
+            )
         }
     }
 
@@ -55,4 +62,22 @@ public final class ClientStatistics: Sendable {
     }
 
     subscript(_ participant: ParticipantID) -> Report? { state.withLock { $0.reports[participant] } }
+
+    /// What a client reported last of its playback; `nil` before its first report.
+    public func playback(of participant: ParticipantID) -> ClientPlayback? { self[participant]?.playback }
+}
+
+extension ClientPlayback {
+    /// Adds up the received video of statistics (W3C WebRTC Statistics, `inbound-rtp`); `nil` without any.
+    init?(reports: [JSONValue]) {
+        let videos = reports.filter { $0["type"]?.string == "inbound-rtp" && $0["kind"]?.string == "video" }
+        guard !videos.isEmpty else { return nil }
+        self.init()
+        for video in videos {
+            freezes &+= UInt64(clamping: video["freezeCount"]?.integer ?? 0)
+            let seconds = video["totalFreezesDuration"]?.double ?? 0
+            // A client may claim anything.
+            frozen &+= UInt64(exactly: (min(max(seconds, 0), 1e9) * 1_000).rounded()) ?? 0
+        }
+    }
 }

@@ -1,6 +1,8 @@
 public import MediaTypes
+public import Metrics
 public import Room
 import Synchronization
+import Wire
 
 /// Counts sessions, connections and clients since the node started. There is one per node.
 public final class SignalingStatistics: Sendable {
@@ -92,6 +94,10 @@ public final class SignalingStatistics: Sendable {
         public var duration: Duration = .zero
         /// The total time from the request to join until the transport connected.
         public var setupTime: Duration = .zero
+        /// The same of each connection.
+        public var setupTimes = DurationHistogram.setupTimes
+        /// The time of each request to join until the node's description: a WHIP answer, or a Sora offer.
+        public var answerTimes = DurationHistogram.setupTimes
         public var successfulClients: [Client: UInt64] = [:]
         public var failedClients: [Client: UInt64] = [:]
         /// Connections that ended because of the signaling, by close reason.
@@ -132,10 +138,13 @@ public final class SignalingStatistics: Sendable {
             case .connectionCreated(let report):
                 counts.connectionsCreated += 1
                 counts.connectionsOver[report.connection.member.transport, default: 0] += 1
-                counts.setupTime += report.connection.setupTime ?? .zero
+                if let setupTime = report.connection.setupTime {
+                    counts.setupTime += setupTime
+                    counts.setupTimes.observe(nanoseconds: Int64(setupTime / .nanoseconds(1)))
+                }
                 counts.successfulClients[Client(report.connection.agent), default: 0] += 1
             case .connectionUpdated: counts.connectionsUpdated += 1
-            case .roleChanged, .qualityChanged, .connectionInterrupted, .connectionResumed: break
+            case .roleChanged, .qualityChanged, .setupAdvanced, .connectionInterrupted, .connectionResumed: break
             case .connectionDestroyed(let report, _):
                 counts.connectionsDestroyed += 1
                 counts.duration += report.duration
@@ -148,6 +157,12 @@ public final class SignalingStatistics: Sendable {
 
     /// Counts a client that was refused or closed because of a limit.
     public func refused(_ reason: Refusal) { state.withLock { $0.refusals[reason, default: 0] += 1 } }
+
+    /// Counts a request to join that the node answered with its description.
+    /// - Parameter duration: since the request.
+    func answered(after duration: Interval) {
+        state.withLock { $0.answerTimes.observe(nanoseconds: duration.nanoseconds) }
+    }
 
     /// Counts a registration at the 1:1 relay.
     func relayRegistered(_ result: RelayRegistration) {

@@ -17,6 +17,8 @@ struct AyameAdmission: Sendable {
     func decide(_ registration: AyameRegistration, from network: ClientNetwork) async -> AyameDecision {
         if await rooms.isDraining { return .rejected(reason: AyameRefusal(.draining).reason) }
         let prospect = await rooms.joinContext(of: registration.room)
+        let credential: Credential? =
+            if let key = registration.signalingKey { await authorizer.verify(key) } else { nil }
         let request = AccessRequest(
             channel: registration.room,
             role: .sendrecv,
@@ -27,7 +29,7 @@ struct AyameAdmission: Sendable {
             clientID: registration.clientID,
             libwebrtc: registration.libwebrtc,
             metadata: registration.metadata,
-            credential: registration.signalingKey.map { authorizer.verify($0) },
+            credential: credential,
             counts: prospect.counts,
             members: prospect.members
         )

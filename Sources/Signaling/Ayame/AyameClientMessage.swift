@@ -54,7 +54,7 @@ struct AyameRegistration: Sendable {
     let media: RelayMedia?
 
     /// The longest key, in bytes: as the longest token.
-    private static let keyBytesMax = 8_192
+    static let keyBytesMax = 8_192
 
     init(_ fields: JSONFields) throws(AyameClose) {
         do throws(JSONShapeError) {
@@ -117,6 +117,8 @@ struct AyameClose: Error, Hashable, Sendable {
 
     static let left = Self("BYE", "The client left.")
     static let bye = Self("BYE", "The other member left, and with it the room ended.")
+    /// Of a client whose room was at another node.
+    static let nodeLost = Self("NODE-LOST", "The node that has the room is not reachable.")
     static let replaced = Self("REPLACED", "The same client registered again.")
     static func rejected(_ reason: String) -> Self { Self("REJECTED", "The client was rejected: \(reason)") }
 }

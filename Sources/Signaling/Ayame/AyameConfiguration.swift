@@ -1,5 +1,5 @@
 /// The path of the media of a call of two.
-public enum RelayMedia: String, Hashable, Sendable, CaseIterable {
+public enum RelayMedia: String, Hashable, Sendable, CaseIterable, Codable {
     /// From client to client. The node relays descriptions and candidates.
     case direct
     /// Through the node, which answers the offers of both clients.

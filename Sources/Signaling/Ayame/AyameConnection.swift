@@ -9,7 +9,7 @@ struct AyameContext: Sendable {
     let configuration: AyameConfiguration
     let admission: AyameAdmission
     let rooms: Rooms
-    let calls: AyameRooms
+    let calls: AyameCalls
     let statistics: SignalingStatistics
     let logger: Logger
     let limiter: AddressLimiter
@@ -25,13 +25,15 @@ actor AyameConnection {
     private let channel: any Channel
     private var session: AyameSession
     /// The place in a room; `nil` before and after it.
-    private var place: (registration: AyameRegistration, permission: AyamePermission)?
+    private var place: (registration: AyameRegistration, permission: AyamePermission, start: Instant)?
     /// Why the client leaves its room, for reports.
     private var departure = RelayReport.leftByItself
     /// The client's media on the node; `nil` without it.
     private var media: AyameMedia.Opened?
     /// The admission, cancelled when the client disconnects.
     private var authorization: Task<Void, Never>?
+    /// Until the room has answered, cancelled when the client leaves before.
+    private var joining: Task<Void, Never>?
     private var timer = DeadlineTimer()
 
     init(context: AyameContext, channel: any Channel) {
@@ -79,7 +81,7 @@ actor AyameConnection {
                 if close != .left { departure = close.close.reason }
                 Self.write(.close(close.close), to: channel)
             case .authorize(let registration): authorization = Task { await authorize(registration) }
-            case .join(let registration, let permission): join(registration, permission)
+            case .join(let registration, let permission): joining = Task { await join(registration, permission) }
             case .relay(let text): relay(text)
             case .negotiate(let sdp): negotiate(sdp)
             case .checkExpiry: checkExpiry()
@@ -108,11 +110,14 @@ actor AyameConnection {
 
     private func authorize(_ registration: AyameRegistration) async {
         let decision = await context.admission.decide(registration, from: network)
-        if case .rejected = decision { context.statistics.relayRegistered(.rejected) }
+        if case .rejected(let reason) = decision {
+            context.statistics.relayRegistered(.rejected)
+            logRefusal(registration, reason)
+        }
         perform(session.admitted(decision))
     }
 
-    private func join(_ registration: AyameRegistration, _ permission: AyamePermission) {
+    private func join(_ registration: AyameRegistration, _ permission: AyamePermission) async {
         let (channel, connectionID) = (channel, permission.connectionID)
         let rooms = context.rooms
         let member = AyameRooms.Member(
@@ -128,7 +133,7 @@ actor AyameConnection {
                 Task { await self?.ended() }
             }
         )
-        let answer = context.calls.join(
+        let answer = await context.calls.join(
             registration.room,
             member,
             media: permission.media,
@@ -144,33 +149,31 @@ actor AyameConnection {
                 member.send(text)
             }
         )
-        switch answer {
-        case .joined(let media):
+        if case .joined(let media) = answer {
             context.statistics.relayRegistered(.accepted)
             joined(registration, permission, media)
-        case .full:
-            context.statistics.relayRegistered(.full)
-            perform(session.refused(AyameRefusal.full.reason))
-        case .otherMedia:
-            context.statistics.relayRegistered(.rejected)
-            perform(session.refused(AyameRefusal.otherMedia.reason))
-        case .refused(let error):
-            context.statistics.relayRegistered(.rejected)
-            perform(session.refused(AyameRefusal(error).reason))
+        } else if let refusal = answer.refusal, !session.hasEnded {
+            context.statistics.relayRegistered(answer == .full ? .full : .rejected)
+            let isUnanswered = answer == .unreachable
+            logRefusal(registration, isUnanswered ? "The node that has the room did not answer." : refusal.reason)
+            perform(session.refused(refusal.reason))
         }
     }
 
     private func joined(_ registration: AyameRegistration, _ permission: AyamePermission, _ media: RelayMedia) {
-        place = (registration, permission)
+        place = (registration, permission, DeadlineTimer.now)
         let lifetime = permission.grants.permissions.lifetime.map { Interval($0) }
-        session.joined(media, lifetime: lifetime, at: DeadlineTimer.now)
+        let actions = session.joined(media, lifetime: lifetime, at: DeadlineTimer.now)
         context.logger.info(
             "relay joined",
             metadata: [
-                "room": "\(registration.room)", "connection": "\(permission.connectionID)",
-                "media": "\(media.rawValue)",
+                "channel": "\(registration.room)", "participant": "\(permission.connectionID.printable)",
+                "protocol": "ayame", "address": "\(network)", "media": "\(media.rawValue)",
             ]
         )
+        // The client may have left while it joined.
+        guard !session.hasEnded || !actions.isEmpty else { return leave() }
+        perform(actions)
         checkExpiry()
     }
 
@@ -194,6 +197,7 @@ actor AyameConnection {
 
     private func leave() {
         authorization?.cancel()
+        joining?.cancel()
         if let resource = media?.resource {
             media = nil
             let rooms = context.rooms
@@ -205,7 +209,12 @@ actor AyameConnection {
         context.calls.leave(place.registration.room, connectionID, reason: departure)
         context.logger.info(
             "relay left",
-            metadata: ["room": "\(place.registration.room)", "connection": "\(connectionID)"]
+            metadata: [
+                "channel": "\(place.registration.room)", "participant": "\(connectionID.printable)",
+                "protocol": "ayame",
+                "address": "\(network)", "seconds": "\(Int((DeadlineTimer.now - place.start).seconds))",
+                "reason": "\(departure.printable)",
+            ]
         )
         let admission = context.admission
         Task { await admission.report(disconnected: place.registration, connectionID: connectionID) }
@@ -253,11 +262,21 @@ actor AyameConnection {
         leave()
     }
 
+    private func logRefusal(_ registration: AyameRegistration, _ reason: String) {
+        context.logger.notice(
+            "relay refused",
+            metadata: [
+                "channel": "\(registration.room)", "protocol": "ayame", "address": "\(network)",
+                "reason": "\(reason.printable)",
+            ]
+        )
+    }
+
     private func log(_ close: AyameClose) {
         var metadata: Logger.Metadata = [
             "close": "\(close.close.description.printable)", "reason": "\(close.sentence.printable)",
         ]
-        if let registration = session.registration { metadata["room"] = "\(registration.room)" }
+        if let registration = session.registration { metadata["channel"] = "\(registration.room)" }
         if let address = context.clients.address(of: channel) { metadata["address"] = "\(address)" }
         context.logger.debug("relay closed", metadata: metadata)
     }

@@ -1,11 +1,12 @@
 import Room
+import Wire
 
 // The registrations of the relay, for operators. Their rooms have the names of channels.
 
 extension AyameRooms {
     /// A room, for lists.
-    struct Listing: Sendable {
-        struct Registration: Sendable {
+    struct Listing: Hashable, Sendable, Codable {
+        struct Registration: Hashable, Sendable, Codable {
             let connectionID: String
             let user: String
             /// Whether it may do without signaling once its media is connected.
@@ -52,18 +53,33 @@ extension AyameRooms {
     /// Ends the registrations that an operator's decision is about, and the rooms that they are in.
     /// - Returns: The connection identifiers of those registrations.
     func end(by decision: OperatorDecision) -> [String] {
-        switch decision {
-        case .kicked(let user, let room): end(in: [room]) { $0.user == user ? AyameClose(.kicked) : nil }
-        case .terminated(let room): end(in: [room]) { _ in AyameClose(.channelTerminated) }
-        case .blocked(let block): end(refusedBy: block)
+        end(in: decision.relayRoom.map { [$0] }) { decision.relayClose(of: $0.user) }
+    }
+}
+
+extension OperatorDecision {
+    /// The only room that it is about; `nil` for all rooms.
+    var relayRoom: ChannelName? {
+        switch self {
+        case .kicked(_, let room), .terminated(let room): room
+        case .blocked(let block):
+            switch block.subject {
+            case .user: nil
+            case .member(_, let room), .stream(let room): room
+            }
         }
     }
 
-    private func end(refusedBy block: Block) -> [String] {
-        switch block.subject {
-        case .user(let user): end { $0.user == user ? AyameClose(.banned) : nil }
-        case .member(let user, let room): end(in: [room]) { $0.user == user ? AyameClose(.banned) : nil }
-        case .stream(let room): end(in: [room]) { _ in .streamBlocked }
+    /// How the registration of a user in such a room ends; `nil` when the decision is not about it.
+    func relayClose(of user: String) -> AyameClose? {
+        switch self {
+        case .kicked(let kicked, _): user == kicked ? AyameClose(.kicked) : nil
+        case .terminated: AyameClose(.channelTerminated)
+        case .blocked(let block):
+            switch block.subject {
+            case .user(let blocked), .member(let blocked, _): user == blocked ? AyameClose(.banned) : nil
+            case .stream: .streamBlocked
+            }
         }
     }
 }

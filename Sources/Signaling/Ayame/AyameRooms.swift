@@ -24,16 +24,14 @@ public final class AyameRooms: Sendable {
         let close: @Sendable (AyameClose) -> Void
     }
 
-    struct Identity: Hashable, Sendable {
+    struct Identity: Hashable, Sendable, Codable {
         let clientID: String
         let signalingKey: String
 
-        init?(_ registration: AyameRegistration) {
-            guard let clientID = registration.clientID, let key = registration.signalingKey, !key.isEmpty else {
-                return nil
-            }
-            self.clientID = clientID
-            signalingKey = key
+        /// Whether both are as long as a client may send them. Another node tells them, too.
+        var isWithinLimits: Bool {
+            (1...255).contains(clientID.utf8.count)
+                && (1...AyameRegistration.keyBytesMax).contains(signalingKey.utf8.count)
         }
     }
 
@@ -55,6 +53,19 @@ public final class AyameRooms: Sendable {
         case otherMedia
         /// An operator blocks the client or the room, or the room is another app's.
         case refused(RoomError)
+        /// For another reason: of the node that has the room, or because that node does not answer.
+        case rejected(AyameRefusal)
+
+        /// Why the client is refused; `nil` for one that has joined.
+        var refusal: AyameRefusal? {
+            switch self {
+            case .joined: nil
+            case .full: .full
+            case .otherMedia: .otherMedia
+            case .refused(let error): AyameRefusal(error)
+            case .rejected(let refusal): refusal
+            }
+        }
     }
 
     private let rooms = Mutex<[ChannelName: Call]>([:])
@@ -186,11 +197,20 @@ extension ChannelSessionID {
     }
 }
 
+extension AyameRooms.Identity {
+    init?(_ registration: AyameRegistration) {
+        guard let clientID = registration.clientID, let key = registration.signalingKey, !key.isEmpty else {
+            return nil
+        }
+        self.init(clientID: clientID, signalingKey: key)
+    }
+}
+
 extension AyameRooms.Member {
     fileprivate var reported: RelayReport.Member { RelayReport.Member(user: user, connectionID: connectionID) }
 
     /// Ends the registration because the room ended, or for a reason of its own.
-    fileprivate func leave(_ reason: AyameClose) {
+    func leave(_ reason: AyameClose) {
         if !isStandalone { send(AyameServerMessage.bye) }
         close(reason)
     }

@@ -17,7 +17,7 @@ struct AyameSession {
         case close(AyameClose)
         /// Completed by ``admitted(_:)``.
         case authorize(AyameRegistration)
-        /// Completed by ``joined(_:lifetime:at:)`` or ``refused(_:)``. The room sends `accept`.
+        /// Completed by ``joined(_:lifetime:at:)`` or ``refused(_:)``. The room sends `accept`. Until then further messages wait.
         case join(AyameRegistration, AyamePermission)
         /// Sends the text to the other member, if there is one.
         case relay(String)
@@ -32,9 +32,14 @@ struct AyameSession {
     private enum Phase {
         case waiting(until: Instant)
         case authorizing(AyameRegistration, until: Instant)
-        case joined(AyameRegistration)
+        /// The messages were sent after `accept`, before the result was known here.
+        case joining([(message: AyameClientMessage, text: String)])
+        case joined
         case ended
     }
+
+    /// Messages that may wait in ``Phase/joining(_:)``: a description and its candidates.
+    private static let waitingMax = 256
 
     private let configuration: AyameConfiguration
     private var phase: Phase
@@ -63,8 +68,13 @@ struct AyameSession {
     var isUnadmitted: Bool {
         switch phase {
         case .waiting, .authorizing: true
-        case .joined, .ended: false
+        case .joining, .joined, .ended: false
         }
+    }
+
+    /// Whether the client has left or was refused.
+    var hasEnded: Bool {
+        if case .ended = phase { true } else { false }
     }
 
     /// The client's registration; `nil` before `register`.
@@ -101,6 +111,11 @@ struct AyameSession {
             phase = .authorizing(registration, until: now + Interval(configuration.admissionTimeout))
             return [.authorize(registration)]
         case (.register, _): throw .registeredTwice
+        case (_, .joining(var waiting)):
+            guard waiting.count < Self.waitingMax else { throw .tooManyMessages }
+            waiting.append((message, text))
+            phase = .joining(waiting)
+            return []
         case (.offer(let sdp), .joined) where media == .server: return try negotiated(sdp)
         // The node is an ICE lite agent, which needs no candidates.
         case (.description, .joined) where media == .server: return []
@@ -132,7 +147,7 @@ struct AyameSession {
         switch decision {
         case .rejected(let reason): return reject(reason)
         case .allowed(let permission):
-            phase = .joined(registration)
+            phase = .joining([])
             return [.join(registration, permission)]
         }
     }
@@ -141,13 +156,24 @@ struct AyameSession {
     /// - Parameters:
     ///   - media: the path of the room's media.
     ///   - lifetime: how long it may stay; `nil` without a limit.
-    mutating func joined(_ media: RelayMedia, lifetime: Interval? = nil, at now: Instant) {
+    mutating func joined(_ media: RelayMedia, lifetime: Interval? = nil, at now: Instant) -> [Action] {
+        guard case .joining(let waiting) = phase else { return [] }
+        phase = .joined
         self.media = media
         lifetimeEndsAt = lifetime.map { Self.instant(now, after: $0) }
+        var actions: [Action] = []
+        for (message, text) in waiting where !hasEnded {
+            do throws(AyameClose) {
+                actions += try received(message, text, at: now)
+            } catch {
+                actions += end(error)
+            }
+        }
+        return actions
     }
 
     /// The room does not take the client.
-    mutating func refused(_ reason: String) -> [Action] { reject(reason) }
+    mutating func refused(_ reason: String) -> [Action] { hasEnded ? [] : reject(reason) }
 
     /// The client's token expires so much later. Its registration ends with it.
     mutating func expires(in interval: Interval, at now: Instant) -> [Action] {
@@ -214,6 +240,7 @@ struct AyameSession {
     var nextDeadline: Instant? {
         switch phase {
         case .waiting(let until), .authorizing(_, let until): min(until, nextPing, silenceDeadline)
+        case .joining: min(nextPing, silenceDeadline)
         case .joined:
             earliest(
                 earliest(expiresAt, lifetimeEndsAt),
@@ -230,7 +257,7 @@ struct AyameSession {
         case .ended: return []
         case .waiting(let until) where now >= until: return end(.registerTimeout)
         case .authorizing(_, let until) where now >= until: return reject(Self.internalError)
-        case .waiting, .authorizing, .joined: break
+        case .waiting, .authorizing, .joining, .joined: break
         }
         if let lifetimeEndsAt, now >= lifetimeEndsAt { return endCall(.lifetimeExpired) }
         if let expiresAt, now >= expiresAt {

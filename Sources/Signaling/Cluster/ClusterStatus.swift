@@ -70,6 +70,11 @@ public struct ClusterStatus: Hashable, Sendable {
         self.store = store
     }
 
+    /// The names of all nodes.
+    var names: [NodeIncarnation: String] {
+        Dictionary(([own] + others).map { ($0.incarnation, $0.name) }) { first, _ in first }
+    }
+
     /// Where clients reach a node; `nil` for an unknown one.
     func address(of incarnation: NodeIncarnation) -> NodeAddress? {
         others.first { $0.incarnation == incarnation }?.address

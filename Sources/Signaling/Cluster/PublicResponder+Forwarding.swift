@@ -55,7 +55,7 @@ extension PublicResponder {
 
     /// The failure for a session that does not exist. A client without a valid token does not learn which sessions exist.
     private func unknownSession(_ request: Request) async throws -> HTTPFailure {
-        try await authorize(.probe, credential(of: request))
+        try await authorize(.probe, await credential(of: request))
         return .sessionUnknown
     }
 
@@ -117,7 +117,7 @@ extension PublicResponder {
 extension HTTPField.Name {
     /// What a session's requests may have.
     fileprivate static let ofForwardedRequests: [Self] = [
-        .authorization, .contentType, .contentEncoding, .ifMatch,
+        .authorization, .contentType, .contentEncoding, .ifMatch, .traceparent,
     ]
     /// What a session's responses may have.
     fileprivate static let ofForwardedResponses: [Self] = [

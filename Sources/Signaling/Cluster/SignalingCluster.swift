@@ -17,6 +17,9 @@ public protocol SignalingCluster: Sendable {
         to node: NodeIncarnation
     ) async throws(ForwardFailure) -> ForwardedResponse
 
+    /// Asks a node for connections of it: see ``AdminAPI/answer(connections:)``. `nil` without an answer within a second.
+    func connections(_ question: [UInt8], at node: NodeIncarnation) async -> [UInt8]?
+
     /// All nodes as known here.
     var status: ClusterStatus { get }
 }
@@ -62,60 +65,6 @@ public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// The same address for WebSockets: `wss://…`, or `ws://…` for plain HTTP.
     var webSocketURL: String { "ws" + url.dropFirst(4) }
-}
-
-/// A request for a WHIP or WHEP session, between the node that a client asked and the node that has the session.
-///
-/// The node that received it from the client has limited its rate. The node that has the session authorizes it.
-public struct ForwardedRequest: Hashable, Sendable {
-    /// A header field. Only those that sessions use are passed on.
-    public struct Field: Hashable, Sendable {
-        public let name: String
-        public let value: String
-
-        public init(name: String, value: String) {
-            self.name = name
-            self.value = value
-        }
-    }
-
-    /// The time for the answer.
-    public static let timeout = Duration.seconds(5)
-    /// The longest body, in bytes.
-    public static let bodyBytesMax = 64 * 1024
-    /// The longest target, in bytes.
-    public static let targetBytesMax = 8 * 1024
-
-    /// `GET`, `HEAD`, `PATCH` or `DELETE`.
-    public var method: String
-    /// The path and query as the client sent them.
-    public var target: String
-    public var headers: [Field]
-    public var body: [UInt8]
-
-    public init(method: String, target: String, headers: [Field], body: [UInt8]) {
-        self.method = method
-        self.target = target
-        self.headers = headers
-        self.body = body
-    }
-}
-
-/// The response to a ``ForwardedRequest``.
-public struct ForwardedResponse: Hashable, Sendable {
-    /// The longest body, in bytes: enough for the statistics of a session with the most tracks.
-    public static let bodyBytesMax = 1 << 20
-
-    /// 100 to 599.
-    public var status: Int
-    public var headers: [ForwardedRequest.Field]
-    public var body: [UInt8]
-
-    public init(status: Int, headers: [ForwardedRequest.Field], body: [UInt8]) {
-        self.status = status
-        self.headers = headers
-        self.body = body
-    }
 }
 
 /// Why a request could not be passed to another node.

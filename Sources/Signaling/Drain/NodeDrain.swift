@@ -7,25 +7,25 @@ public import Wire
 /// all clients are told to leave, each with the reason that its protocol has for the end of a node. The node itself stays.
 public final class NodeDrain: Sendable {
     private let rooms: Rooms
-    private let relayRooms: AyameRooms
+    private let relayCalls: AyameCalls
     private let logger: Logger
     private let now: @Sendable () -> Instant
     private let hasStarted: @Sendable () -> Bool
     private let model = Mutex(DrainModel())
 
     /// - Parameters:
-    ///   - relayRooms: The rooms of the 1:1 relay.
+    ///   - relayCalls: The registrations of the 1:1 relay.
     ///   - now: The clock; by default the one of the listeners.
     ///   - hasStarted: Whether all listeners are up.
     public init(
         rooms: Rooms,
-        relayRooms: AyameRooms,
+        relayCalls: AyameCalls,
         logger: Logger,
         now: (@Sendable () -> Instant)? = nil,
         hasStarted: @escaping @Sendable () -> Bool = { true }
     ) {
         self.rooms = rooms
-        self.relayRooms = relayRooms
+        self.relayCalls = relayCalls
         self.logger = logger
         self.now = now ?? { DeadlineTimer.now }
         self.hasStarted = hasStarted
@@ -49,7 +49,7 @@ public final class NodeDrain: Sendable {
     private var clients: Int {
         get async {
             let counts = await rooms.counts
-            return counts.publishers + counts.viewers + relayRooms.directRegistrationCount
+            return counts.publishers + counts.viewers + relayCalls.directRegistrationCount
         }
     }
 
@@ -92,7 +92,7 @@ public final class NodeDrain: Sendable {
         }
         guard endsClients else { return }
         logger.notice("the drain is over: its clients are told to leave", metadata: ["clients": "\(clients)"])
-        relayRooms.endAll()
+        relayCalls.endAll()
         await rooms.endAll()
     }
 

@@ -29,35 +29,43 @@ public struct CertificateFacts: Hashable, Sendable {
     }
 }
 
-/// The certificate of the HTTPS listener, which can be replaced while the listener runs: a new connection uses the newest one,
-/// and an open connection goes on with its own.
+/// The certificate of a listener with HTTPS, which can be replaced while the listener runs: a new connection uses the newest
+/// one, and an open connection goes on with its own.
 public final class HTTPSCertificate: Sendable {
-    private let state: Mutex<(context: NIOSSLContext, facts: CertificateFacts)>
+    /// A certificate with its key, ready for use.
+    public struct Loaded: Sendable {
+        fileprivate let context: NIOSSLContext
+        public let facts: CertificateFacts
+    }
+
+    private let state: Mutex<Loaded>
 
     /// - Parameters:
     ///   - chain: The server's certificate, and those of its authorities behind it.
     ///   - key: The private key of the first certificate.
     /// - Throws: When a file is unusable; the error names it.
     public init(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
-        state = Mutex(try Self.make(chain, key))
+        state = Mutex(try Loaded(chain: chain, key: key))
     }
 
     /// Replaces the certificate for new connections.
     /// - Throws: When a file is unusable. The old certificate is in force then.
     public func replace(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
-        let made = try Self.make(chain, key)
-        state.withLock { $0 = made }
+        replace(with: try Loaded(chain: chain, key: key))
     }
+
+    /// Replaces the certificate for new connections.
+    public func replace(with loaded: Loaded) { state.withLock { $0 = loaded } }
 
     /// The certificate in force.
     public var facts: CertificateFacts { state.withLock { $0.facts } }
 
     var context: NIOSSLContext { state.withLock { $0.context } }
+}
 
-    private static func make(
-        _ chain: PEMFile,
-        _ key: PEMFile
-    ) throws(ServerStartError) -> (context: NIOSSLContext, facts: CertificateFacts) {
+extension HTTPSCertificate.Loaded {
+    /// - Throws: When a file is unusable; the error names it.
+    public init(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
         let certificates: [NIOSSLCertificate]
         let privateKey: NIOSSLPrivateKey
         do {
@@ -82,12 +90,12 @@ public final class HTTPSCertificate: Sendable {
         tls.shutdownTimeout = .milliseconds(500)
         tls.applicationProtocols = ["http/1.1"]
         do {
-            let context = try NIOSSLContext(configuration: tls)
+            context = try NIOSSLContext(configuration: tls)
             let digits = first.serialNumber.map { byte in
                 let text = String(byte, radix: 16)
                 return text.utf8.count < 2 ? "0\(text)" : text
             }
-            return (context, CertificateFacts(serial: digits.joined(), expiresAt: Int(first.notValidAfter)))
+            facts = CertificateFacts(serial: digits.joined(), expiresAt: Int(first.notValidAfter))
         } catch {
             throw ServerStartError(
                 sentence: "The TLS certificate \(chain.path) and the key \(key.path) do not belong together: \(error)."

@@ -22,6 +22,8 @@ final class PublicResponder: HTTPResponder {
     let cluster: (any SignalingCluster)?
     /// Limits newcomers; `nil` outside of a cluster.
     let joins: JoinGate?
+    /// `nil` for a node without traces.
+    let traces: JoinTracer?
     private let limiter: AddressLimiter
     private let clients: ClientAddresses
 
@@ -33,6 +35,7 @@ final class PublicResponder: HTTPResponder {
         outbound: OutboundBudget,
         cluster: (any SignalingCluster)?,
         joins: JoinGate?,
+        traces: JoinTracer?,
         limiter: AddressLimiter,
         clients: ClientAddresses
     ) {
@@ -43,6 +46,7 @@ final class PublicResponder: HTTPResponder {
         self.outbound = outbound
         self.cluster = cluster
         self.joins = joins
+        self.traces = traces
         self.limiter = limiter
         self.clients = clients
     }
@@ -65,6 +69,7 @@ final class PublicResponder: HTTPResponder {
             if failure.status.kind == .serverError {
                 context.logger.debug("request failed", metadata: ["error": "\(failure.sentence.printable)"])
             }
+            logRefusal(failure, request, context)
             response = failure.response
             // A refused body without a declared length cannot be skipped.
             closes = closes || failure.closesConnection || request.headers[.transferEncoding] != nil
@@ -72,6 +77,21 @@ final class PublicResponder: HTTPResponder {
         }
         addCORS(to: &response)
         return closes ? response.closingConnection() : response
+    }
+
+    /// Logs who was refused, where and why. The rate of requests is limited for each address, and so is this. The path of a
+    /// session is a secret, so it is not logged.
+    private func logRefusal(_ failure: HTTPFailure, _ request: Request, _ context: PublicContext) {
+        guard [.unauthorized, .forbidden, .conflict, .serviceUnavailable].contains(failure.status) else { return }
+        let route = try? Route(target: RequestTarget(request.head.path ?? "/"))
+        context.logger.notice(
+            "request refused",
+            metadata: [
+                "channel": "\(route?.channel?.value.printable ?? "-")", "protocol": "\(route?.protocolName ?? "http")",
+                "method": "\(request.method.rawValue)", "status": "\(failure.status.code)",
+                "address": "\(context.network)", "reason": "\(failure.sentence.printable)",
+            ]
+        )
     }
 
     private func route(_ request: Request, _ context: PublicContext) async throws -> Response {
@@ -90,13 +110,13 @@ final class PublicResponder: HTTPResponder {
             return page(asset, request)
         case .whip(let channel):
             let endpoint = EndpointRequest.publish(displayName: try displayName(of: target))
-            return try await authorizedEndpoint(endpoint, request, target, channel, context)
+            return try await tracedEndpoint(endpoint, request, target, channel, context)
         case .whep(let channel):
             let endpoint = EndpointRequest.watch(.currentPublisher, height: try videoHeight(of: target))
-            return try await authorizedEndpoint(endpoint, request, target, channel, context)
+            return try await tracedEndpoint(endpoint, request, target, channel, context)
         case .whepParticipant(let channel, let participant):
             let endpoint = EndpointRequest.watch(.participant(participant), height: try videoHeight(of: target))
-            return try await authorizedEndpoint(endpoint, request, target, channel, context)
+            return try await tracedEndpoint(endpoint, request, target, channel, context)
         case .session(let id):
             return try await session(request, target, id)
         case .sessionStatistics(let id):
@@ -127,15 +147,17 @@ final class PublicResponder: HTTPResponder {
     }
 
     /// Verifies the request's token, or without one the signature of its URL, once for both decisions of the authorizer.
-    private func authorizedEndpoint(
+    func authorizedEndpoint(
         _ endpoint: EndpointRequest,
         _ request: Request,
         _ target: RequestTarget,
         _ channel: ChannelName,
-        _ context: PublicContext
+        _ context: PublicContext,
+        receivedAt: Instant,
+        _ trace: JoinTrace?
     ) async throws -> Response {
         let action: AuthorizedAction = endpoint.role == .sendonly ? .publish(channel) : .watch(channel)
-        var credential = credential(of: request)
+        var credential = await credential(of: request)
         if credential == nil, let signature = target.queryValue(URLSignature.parameter) {
             credential = authorizer.verify(signature: signature, ofPath: String(target.path), for: action)
         }
@@ -147,13 +169,16 @@ final class PublicResponder: HTTPResponder {
             credential,
             channel: channel,
             path: String(target.path),
-            from: context.network
+            from: context.network,
+            receivedAt: receivedAt,
+            trace
         )
     }
 
     /// The verified Bearer token of a request; `nil` without one.
-    func credential(of request: Request) -> Credential? {
-        bearerToken(request.headers[.authorization]).map { authorizer.verify($0) }
+    func credential(of request: Request) async -> Credential? {
+        guard let token = bearerToken(request.headers[.authorization]) else { return nil }
+        return await authorizer.verify(token)
     }
 
     /// What authorizes a request that reads a channel's participants.
@@ -170,7 +195,8 @@ final class PublicResponder: HTTPResponder {
         _ request: Request,
         _ context: PublicContext
     ) async throws -> Reader {
-        let credential = credential(of: request)
+        let receivedAt = DeadlineTimer.now
+        let credential = await credential(of: request)
         guard case .asViewer = await authorizer.authorize(.observe(channel), credential) else {
             try await authorize(.observe(channel), credential)
             return Reader(expiry: credential?.expiry, app: credential?.app)
@@ -181,7 +207,8 @@ final class PublicResponder: HTTPResponder {
             to: channel,
             role: .recvonly,
             signaling: .other,
-            from: context.network
+            from: context.network,
+            receivedAt: receivedAt
         )
         return Reader(expiry: grants.permissions.expiry, app: grants.app)
     }
@@ -281,7 +308,7 @@ extension PublicResponder {
     private func addCORS(to response: inout Response) {
         response.headers[.accessControlAllowOrigin] = "*"
         response.headers[.accessControlAllowMethods] = "POST, GET, HEAD, OPTIONS, PATCH, DELETE"
-        response.headers[.accessControlAllowHeaders] = "Authorization, Content-Type, If-Match, Link"
+        response.headers[.accessControlAllowHeaders] = "Authorization, Content-Type, If-Match, Link, traceparent"
         response.headers[.accessControlExposeHeaders] =
             "Location, Link, ETag, Retry-After, Accept-Post, WWW-Authenticate, Nagare-Participant"
     }

@@ -11,6 +11,9 @@ public import Wire
 public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendable {
     public let sentence: String
     public var description: String { sentence }
+
+    /// - Parameter sentence: What is wrong, and what to do.
+    public init(sentence: String) { self.sentence = sentence }
 }
 
 /// The public listener: WHIP, WHEP, Sora signaling, the 1:1 relay, the channel API and the built-in page.
@@ -27,10 +30,11 @@ public struct PublicServer: Service {
     ///   - cluster: The other nodes; `nil` outside of a cluster.
     ///   - mediaLoops: The number of the node's media loops. In a cluster it decides on how many clients may join at once.
     ///   - now: The clock for how many clients may join at once; by default the one of the listeners.
-    ///   - relayRooms: The rooms of the 1:1 relay.
+    ///   - relayCalls: The registrations of the 1:1 relay.
     ///   - webhookClient: Posts to the operator's server for the 1:1 relay; `nil` without one.
     ///   - clientStatistics: Stores the statistics that clients report.
     ///   - signalingStatistics: Counts refused connections.
+    ///   - traces: Makes a trace of each join; `nil` for none.
     ///   - logger: Logs for the HTTP server.
     ///   - signalingLogger: Logs refused connections; `logger` if `nil`.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
@@ -41,10 +45,11 @@ public struct PublicServer: Service {
         cluster: (any SignalingCluster)? = nil,
         mediaLoops: Int = 1,
         now: (@Sendable () -> Instant)? = nil,
-        relayRooms: AyameRooms = AyameRooms(),
+        relayCalls: AyameCalls = AyameCalls(),
         webhookClient: WebhookClient? = nil,
         clientStatistics: ClientStatistics = ClientStatistics(),
         signalingStatistics: SignalingStatistics = SignalingStatistics(),
+        traces: JoinTracer? = nil,
         logger: Logger,
         signalingLogger: Logger? = nil,
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
@@ -67,6 +72,7 @@ public struct PublicServer: Service {
             outbound: outbound,
             cluster: cluster,
             joins: joins,
+            traces: traces,
             limiter: limiter,
             clients: clients
         )
@@ -82,14 +88,14 @@ public struct PublicServer: Service {
                 logger: signalingLogger ?? logger
             ),
             rooms: rooms,
-            calls: relayRooms,
+            calls: relayCalls,
             statistics: signalingStatistics,
             logger: signalingLogger ?? logger,
             limiter: limiter,
             clients: clients,
             work: work
         )
-        rooms.onDecision { relayRooms.end(by: $0).compactMap(ParticipantID.init) }
+        relayCalls.attach(rooms)
         let webSockets = PublicWebSockets(
             sora: SoraContext(
                 rooms: rooms,
@@ -100,6 +106,7 @@ public struct PublicServer: Service {
                 logger: signalingLogger ?? logger,
                 cluster: cluster,
                 joins: joins,
+                traces: traces,
                 limiter: limiter,
                 clients: clients,
                 work: work
@@ -181,17 +188,21 @@ extension HTTPLimits {
 
 extension HTTPServerBuilder {
     /// HTTP/1.1 with limits on request heads and idle time.
-    static func http1(limits: HTTPLimits) -> Self {
-        .http1(
-            configuration: HTTP1Channel.Configuration(
-                idleTimeout: TimeAmount(limits.idleTimeout),
-                httpDecoderConfiguration: .init(
-                    maxHeaderFieldSize: HTTPLimits.headerFieldBytesMax,
-                    maxHeaderListSize: HTTPLimits.headerBytesMax,
-                    maxHeaderFieldCount: HTTPLimits.headerFieldsMax
-                )
+    /// - Parameter certificate: For TLS; `nil` without.
+    static func http1(limits: HTTPLimits, certificate: HTTPSCertificate?) -> Self {
+        let configuration = HTTP1Channel.Configuration(
+            idleTimeout: TimeAmount(limits.idleTimeout),
+            httpDecoderConfiguration: .init(
+                maxHeaderFieldSize: HTTPLimits.headerFieldBytesMax,
+                maxHeaderListSize: HTTPLimits.headerBytesMax,
+                maxHeaderFieldCount: HTTPLimits.headerFieldsMax
             )
         )
+        guard let certificate else { return .http1(configuration: configuration) }
+        return Self { responder in
+            let http = HTTP1Channel(responder: responder, configuration: configuration)
+            return HTTPSChannel(base: http, certificate: certificate, sharedTURN: nil)
+        }
     }
 }
 

@@ -25,22 +25,35 @@ public struct RoomsService: Service {
 
 /// Makes the notice handler of ``Rooms`` that logs all notices.
 public func logNotices(to logger: Logger) -> @Sendable (Rooms.Event) -> Void {
-    { notice in
+    let log = NoticeLog(logger: logger)
+    return { log.log($0) }
+}
+
+private struct NoticeLog: Sendable {
+    let logger: Logger
+
+    func log(_ notice: Rooms.Event) {
         switch notice {
-        case .joined(let participant, let peer, let channel, let role):
-            logger.info(
-                "participant joined",
-                metadata: [
-                    "participant": "\(participant)", "peer": "\(peer)", "channel": "\(channel)",
-                    "role": "\(role.rawValue)",
-                ]
-            )
-        case .connected(let peer):
-            logger.info("peer connected", metadata: ["peer": "\(peer)"])
-        case .ended(let participant, let reason):
+        case .joined(let attendance):
+            let client = attendance.agent.name.printable
+            logger.info("participant joined", metadata: metadata(attendance, ["client": "\(client)"]))
+        case .connected(let attendance):
+            let milliseconds = Int(attendance.duration.seconds * 1_000)
+            logger.info("peer connected", metadata: metadata(attendance, ["milliseconds": "\(milliseconds)"]))
+        case .ended(let participant, let reason, let attendance):
+            guard let attendance else {
+                logger.info(
+                    "participant ended before it joined",
+                    metadata: ["participant": "\(participant)", "reason": "\(reason.sentence.printable)"]
+                )
+                return
+            }
             logger.info(
                 "participant ended",
-                metadata: ["participant": "\(participant)", "reason": "\(reason.sentence.printable)"]
+                metadata: metadata(
+                    attendance,
+                    ["seconds": "\(Int(attendance.duration.seconds))", "reason": "\(reason.sentence.printable)"]
+                )
             )
         case .formatUnsupported(let peer, let slot, let codec):
             logger.warning(
@@ -55,6 +68,16 @@ public func logNotices(to logger: Logger) -> @Sendable (Rooms.Event) -> Void {
             logger.info("session ended", metadata: ["channel": "\(session.channel)", "session": "\(session.id)"])
         case .report: break
         }
+    }
+
+    /// - Parameter details: What only this event has.
+    private func metadata(_ attendance: Rooms.Attendance, _ details: Logger.Metadata) -> Logger.Metadata {
+        let metadata: Logger.Metadata = [
+            "channel": "\(attendance.channel)", "participant": "\(attendance.participant)",
+            "peer": "\(attendance.peer)", "role": "\(attendance.role.rawValue)",
+            "protocol": "\(attendance.agent.signaling.rawValue)", "address": "\(attendance.network)",
+        ]
+        return metadata.merging(details) { $1 }
     }
 }
 

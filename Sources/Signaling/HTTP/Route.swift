@@ -38,6 +38,11 @@ enum Route: Hashable, Sendable {
                 throw HTTPFailure(.notFound, "There is no such participant in this channel.")
             }
             self = .whepParticipant(channel, participant)
+        case ("whip", 1), ("whep", 1):
+            throw HTTPFailure(
+                .notFound,
+                "The path lacks the channel: write /\(segments[0])/CHANNEL. A channel name \(ChannelName.rule)."
+            )
         case ("signaling", 1): self = .signaling
         case ("relay", 1): self = .relay
         case ("sessions", 2): self = .session(ResourceID(segments[1]))
@@ -55,12 +60,33 @@ enum Route: Hashable, Sendable {
 
     private static func channel(_ name: String) throws(HTTPFailure) -> ChannelName {
         guard let channel = ChannelName(name) else {
-            throw HTTPFailure(
-                .badRequest,
-                "A channel name \(ChannelName.rule)."
-            )
+            throw HTTPFailure(.badRequest, "A channel name \(ChannelName.rule).")
         }
         return channel
+    }
+}
+
+extension Route {
+    /// The channel in the path; `nil` for a path without one.
+    var channel: ChannelName? {
+        switch self {
+        case .whip(let channel), .whep(let channel), .whepParticipant(let channel, _), .channel(let channel),
+            .channelEvents(let channel):
+            channel
+        case .asset, .session, .sessionStatistics, .sessionEvents, .signaling, .relay: nil
+        }
+    }
+
+    /// The protocol of the path, for the log.
+    var protocolName: String {
+        switch self {
+        case .whip: "whip"
+        case .whep, .whepParticipant: "whep"
+        case .session, .sessionStatistics, .sessionEvents: "session"
+        case .signaling: "sora"
+        case .relay: "relay"
+        case .asset, .channel, .channelEvents: "http"
+        }
     }
 }
 

@@ -11,7 +11,7 @@ struct APIOperation: Sendable {
     }
     /// The named parts of paths.
     enum PathParameter: String, Hashable, Sendable {
-        case channel, user, kind, name, subscription
+        case channel, user, kind, name, subscription, connection
     }
 
     let id: String
@@ -86,6 +86,7 @@ extension APIOperation.PathParameter {
     var schema: APISchema {
         switch self {
         case .channel, .user, .name, .subscription: .string(1...255)
+        case .connection: .string(1...64)
         case .kind: .choice(BlockKind.allCases.map(\.rawValue))
         }
     }
@@ -96,6 +97,7 @@ extension APIOperation.PathParameter {
         case .user: "The user's ID: the client ID of its connections."
         case .kind: "Whether streams or users are blocked."
         case .subscription: "The subscription's ID."
+        case .connection: "The connection's ID."
         case .name: "The name of a channel for streams, or the ID of a user."
         }
     }
@@ -114,6 +116,8 @@ struct APICall: Sendable {
     let path: [APIOperation.PathParameter: String]
     let query: [String: JSONValue]
     let body: JSONFields
+    /// The role of whoever asks. Some answers have more for ``OperatorRole/operate``.
+    let role: OperatorRole
 
     /// A name that no channel can have is one of an unknown resource.
     func channel() throws(Problem) -> ChannelName { try Self.channel(path[.channel]) }

@@ -4,6 +4,8 @@ import JSON
 indirect enum APISchema: Sendable {
     case boolean
     case integer(ClosedRange<Int64>)
+    /// A number from 0 to 1.
+    case share
     /// A string, with its length in code points.
     case string(ClosedRange<Int>)
     case choice([String])
@@ -60,6 +62,10 @@ extension APISchema {
                 throw JSONShapeError(
                     "\(name) has to be a whole number from \(range.lowerBound) to \(range.upperBound)."
                 )
+            }
+        case .share:
+            guard let number = value.double, (0...1).contains(number) else {
+                throw JSONShapeError("\(name) has to be a number from 0 to 1.")
             }
         case .string(let lengths):
             guard let text = value.string, lengths.contains(text.unicodeScalars.count) else {
@@ -139,6 +145,7 @@ extension APISchema {
         case .boolean: return ["type": "boolean"]
         case .integer(let range):
             return ["type": "integer", "minimum": .integer(range.lowerBound), "maximum": .integer(range.upperBound)]
+        case .share: return ["type": "number", "minimum": 0, "maximum": 1]
         case .string(let lengths):
             return [
                 "type": "string", "minLength": .integer(lengths.lowerBound), "maxLength": .integer(lengths.upperBound),

@@ -12,42 +12,63 @@ final class AdminAccess: Sendable {
 
     private struct State {
         var calls = RateLimiter(burst: AdminAccess.calls.burst, perSecond: AdminAccess.calls.perSecond)
+        /// With the token for reading, so that a dashboard does not keep operators from acting.
+        var reads = RateLimiter(burst: AdminAccess.calls.burst, perSecond: AdminAccess.calls.perSecond)
         var failures = RateLimiter(burst: AdminAccess.failures.burst, perSecond: AdminAccess.failures.perSecond)
     }
-    private let expected: [UInt8]?
+    private let token: @Sendable () -> String?
+    private let readToken: @Sendable () -> String?
     private let isLoopback: Bool
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - token: The Bearer token of operators; `nil` without one.
+    ///   - token: The Bearer token of operators, evaluated at each request; `nil` without one.
+    ///   - readToken: The one of operators who may only read; `nil` without one.
     ///   - isLoopback: Whether only programs of this machine reach the listener.
-    init(token: String?, isLoopback: Bool) {
-        expected = token.map { Array($0.utf8) }
+    init(
+        token: @escaping @autoclosure @Sendable () -> String?,
+        readToken: @escaping @autoclosure @Sendable () -> String? = nil,
+        isLoopback: Bool
+    ) {
+        self.token = token
+        self.readToken = readToken
         self.isLoopback = isLoopback
     }
 
     /// Whether a token is configured.
-    var hasToken: Bool { expected != nil }
+    var hasToken: Bool { token() != nil }
 
-    /// Whether the request has the configured token, or none is configured.
-    func permits(_ headers: HTTPFields) -> Bool {
-        guard let expected else { return true }
-        guard let token = bearerToken(headers[.authorization]) else { return false }
-        return StaticTokenAuthorizer.isEqual(Array(token.utf8), expected)
+    /// By what a request is permitted; `nil` for one without a configured token.
+    func credential(of headers: HTTPFields) -> OperatorCredential? {
+        guard let operating = token() else { return OperatorCredential.none }
+        guard let token = bearerToken(headers[.authorization]).map({ Array($0.utf8) }) else { return nil }
+        if StaticTokenAuthorizer.isEqual(token, Array(operating.utf8)) { return .adminToken }
+        guard let reading = readToken(), StaticTokenAuthorizer.isEqual(token, Array(reading.utf8)) else { return nil }
+        return .readToken
     }
 
     /// Why a request to `/v1` is refused; `nil` when it is not.
-    /// - Parameter isPublic: Whether the operation needs no token.
-    func refusal(_ headers: HTTPFields, isPublic: Bool, at now: ContinuousClock.Instant) -> Problem? {
+    /// - Parameters:
+    ///   - role: The role that the operation needs.
+    ///   - isPublic: Whether the operation needs no token.
+    func refusal(
+        _ headers: HTTPFields,
+        role: OperatorRole,
+        isPublic: Bool = false,
+        at now: ContinuousClock.Instant
+    ) -> Problem? {
         guard hasToken || isLoopback || isPublic else {
             return Problem(
                 .forbidden,
                 "The listener is on a network and has no token: set --admin-token, or listen on loopback."
             )
         }
-        let isPermitted = isPublic || permits(headers)
+        let credential = credential(of: headers)
+        let isPermitted = isPublic || credential != nil
         let wait = state.withLock { state in
-            isPermitted ? state.calls.take(for: .unknown, at: now) : state.failures.take(for: .unknown, at: now)
+            guard isPermitted else { return state.failures.take(for: .unknown, at: now) }
+            return credential == .readToken
+                ? state.reads.take(for: .unknown, at: now) : state.calls.take(for: .unknown, at: now)
         }
         if let wait {
             return Problem(
@@ -56,7 +77,8 @@ final class AdminAccess: Sendable {
                 headers: [.retryAfter: String(wait)]
             )
         }
-        guard !isPermitted else { return nil }
+        if isPublic { return nil }
+        if let credential { return credential.role.permits(role) ? nil : Problem(.forbidden, OperatorRole.refusal) }
         return Problem(
             .unauthenticated,
             "Send the node's --admin-token as Authorization: Bearer TOKEN.",

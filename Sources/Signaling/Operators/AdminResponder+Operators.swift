@@ -1,6 +1,8 @@
+import Access
 import HTTPTypes
 import Hummingbird
 import JSON
+import Logging
 
 extension AdminResponder {
     /// Answers a request to `/v1`.
@@ -20,8 +22,14 @@ extension AdminResponder {
         let found = Result { () throws(Problem) in
             try OperatorsAPI.operation(request.method, Array(target.segments.dropFirst()))
         }
-        let isPublic = (try? found.get().operation.isPublic) ?? false
-        if let refusal = access.refusal(request.headers, isPublic: isPublic, at: .now) { throw refusal }
+        let wanted = try? found.get().operation
+        let refusal = access.refusal(
+            request.headers,
+            role: wanted?.role ?? .read,
+            isPublic: wanted?.isPublic ?? false,
+            at: .now
+        )
+        if let refusal { throw refusal }
         guard isPermitted(request.headers[.origin]) else {
             throw Problem(
                 .forbidden,
@@ -33,7 +41,13 @@ extension AdminResponder {
         if !body.isEmpty, operation.body != nil, !Self.isJSON(request.headers[.contentType]) {
             throw Problem(.mediaTypeUnsupported, "Send the body as JSON, with Content-Type: application/json.")
         }
-        let answer = try await api.operators.perform(operation, path: path, query: target.query, body: body)
+        let answer = try await api.operators.perform(
+            operation,
+            path: path,
+            query: target.query,
+            body: body,
+            role: access.credential(of: request.headers)?.role ?? .read
+        )
         guard let answer else {
             return Response(
                 status: HTTPResponse.Status(code: operation.status),
@@ -64,5 +78,20 @@ extension AdminResponder {
     private static func isJSON(_ type: String?) -> Bool {
         let name = type?.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
         return name == "application/json"
+    }
+
+    /// Logs what an operator changed, or was refused because of its role. Bodies and tokens are secrets, so they are not
+    /// logged.
+    func logChange(_ operation: String, _ request: Request, _ response: Response, _ context: BasicRequestContext) {
+        guard let credential = access.credential(of: request.headers) else { return }
+        let metadata: Logger.Metadata = [
+            "operation": "\(operation.printable)", "status": "\(response.status.code)",
+            "role": "\(credential.role.rawValue)", "token": "\(credential.rawValue)",
+        ]
+        if response.status.code < 400 {
+            context.logger.notice("operator made a change", metadata: metadata)
+        } else if response.status == .forbidden, !credential.role.permits(.operate) {
+            context.logger.notice("operator may not make a change", metadata: metadata)
+        }
     }
 }

@@ -2,7 +2,7 @@ import HTTPTypes
 import JSON
 import Room
 
-// Bans of users from one channel, and blocks of users and streams on the whole node.
+// Bans of users from one channel, and blocks of users and streams in all channels.
 
 extension OperatorsAPI {
     /// The longest ban or block with an end, ten years in seconds.

@@ -96,8 +96,12 @@ extension OperatorsAPI {
     }
 
     private func terminateChannel(_ call: APICall) async throws -> JSONValue {
-        let ended = await rooms.terminate(try call.channel())
-        guard !ended.isEmpty else { throw Problem.channelUnknown }
-        return ["ended": .integer(ended.count)]
+        let channel = try call.channel()
+        // It may be at another node, which is told to end it.
+        let room = await relayCalls.listing(of: channel)
+        let ended = await rooms.terminate(channel).map(\.value)
+        let count = Set(ended).union(room?.registrations.map(\.connectionID) ?? []).count
+        guard count > 0 else { throw Problem.channelUnknown }
+        return ["ended": .integer(count)]
     }
 }

@@ -26,6 +26,12 @@ extension OperatorsAPI {
             required: true,
             "The protocol by which it joined."
         ),
+        APIProperty(
+            "node",
+            .string(0...255),
+            required: true,
+            "The name of the node that has it; empty for one that has just left the cluster."
+        ),
         APIProperty("created_at", .integer(0...secondsMax), required: true, "When it joined, in seconds since 1970."),
         APIProperty("connected", .boolean, required: true, "Whether its media transport is up."),
         APIProperty(
@@ -153,12 +159,13 @@ extension OperatorsAPI {
     }
 
     private func listMembers(_ call: APICall) async throws -> JSONValue {
+        let names = cluster?.status.names ?? [:]
         let users = Dictionary(grouping: try await connections(call), by: \.member.clientID)
             .map { (name: $0.key, connections: $0.value) }
             .sorted { APIOrder.precedes($0.name, $1.name) }
         let page = Page(users, call) { $0.name }
         var answer: [String: JSONValue] = [
-            "members": .array(page.items.map { Self.describe($0.connections, of: $0.name) })
+            "members": .array(page.items.map { describe($0.connections, of: $0.name, on: names) })
         ]
         answer["next"] = page.next.map { .string($0) }
         return .object(answer)
@@ -167,15 +174,21 @@ extension OperatorsAPI {
     private func getMember(_ call: APICall) async throws -> JSONValue {
         let own = try await connections(call).filter { $0.member.clientID == call.user }
         guard !own.isEmpty else { throw Problem.memberUnknown }
-        return Self.describe(own, of: call.user)
+        return describe(own, of: call.user, on: cluster?.status.names ?? [:])
     }
 
-    private static func describe(_ connections: [Connection], of user: String) -> JSONValue {
+    /// - Parameter names: of the cluster's nodes.
+    private func describe(
+        _ connections: [Connection],
+        of user: String,
+        on names: [NodeIncarnation: String]
+    ) -> JSONValue {
         let described = connections.map { connection -> JSONValue in
             let member = connection.member
             var document: [String: JSONValue] = [
                 "connection_id": .string(member.id.value), "bundle_id": .string(member.bundleID),
                 "role": .string(member.role.rawValue), "signaling": .string(connection.agent.signaling.rawValue),
+                "node": .string(cluster == nil ? name : names[connection.node] ?? ""),
                 "created_at": .integer(connection.createdAt / 1_000_000_000),
                 "connected": .bool(connection.state == .connected), "state": .string(connection.state.rawValue),
                 "audio": .bool(member.sendsAudio), "video": .bool(member.sendsVideo),
@@ -185,7 +198,7 @@ extension OperatorsAPI {
                     "downlink": .integer(connection.quality.downlink.rawValue),
                 ],
             ]
-            document["place_ends_at"] = connection.placeEndsAt.map { .integer(min($0, secondsMax)) }
+            document["place_ends_at"] = connection.placeEndsAt.map { .integer(min($0, Self.secondsMax)) }
             return .object(document)
         }
         var answer: [String: JSONValue] = ["user_id": .string(user), "connections": .array(described)]
@@ -193,27 +206,38 @@ extension OperatorsAPI {
         return .object(answer)
     }
 
-    /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel or in the relay's room of its name.
-    private func requireMembers(of channel: ChannelName) async throws(Problem) {
-        guard await rooms.channelSession(of: channel) == nil, relayRooms.listing(of: channel) == nil else { return }
-        throw .channelUnknown
+    /// - Returns: The relay's room of the channel's name, which may be at another node; `nil` when nobody is in it.
+    /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel or in that room.
+    private func requireMembers(of channel: ChannelName) async throws(Problem) -> AyameRooms.Listing? {
+        let room = await relayCalls.listing(of: channel)
+        guard await rooms.channelSession(of: channel) != nil || room != nil else { throw .channelUnknown }
+        return room
+    }
+
+    /// Kicks a user, and returns how many connections that ends. Those in a room at another node are told to end.
+    private func kick(_ user: String, from channel: ChannelName, _ room: AyameRooms.Listing?) async -> Int {
+        let ended = await rooms.kick(user, from: channel).map(\.value)
+        let registered = room?.registrations.filter { $0.user == user }.map(\.connectionID) ?? []
+        return Set(ended).union(registered).count
     }
 
     private func kickMember(_ call: APICall) async throws -> JSONValue {
         let channel = try call.channel()
-        try await requireMembers(of: channel)
-        let ended = await rooms.kick(call.user, from: channel)
-        guard !ended.isEmpty else { throw Problem.memberUnknown }
-        return ["ended": .integer(ended.count)]
+        let room = try await requireMembers(of: channel)
+        let ended = await kick(call.user, from: channel, room)
+        guard ended > 0 else { throw Problem.memberUnknown }
+        return ["ended": .integer(ended)]
     }
 
     private func kickMembers(_ call: APICall) async throws -> JSONValue {
         let channel = try call.channel()
         let users = try call.body.strings("users", countMax: Self.kickedUsersMax, bytesMax: 4 * 255) ?? []
-        try await requireMembers(of: channel)
+        var room = try await requireMembers(of: channel)
         var results: [JSONValue] = []
         for user in users {
-            let ended = await rooms.kick(user, from: channel).count
+            let ended = await kick(user, from: channel, room)
+            // The room has ended with it.
+            if room?.registrations.contains(where: { $0.user == user }) == true { room = nil }
             let code: UInt32 = ended > 0 ? 0 : ResultCode.badParameter.rawValue
             results.append([
                 "user_id": .string(user), "ended": .integer(ended), "code": .integer(code),

@@ -15,7 +15,11 @@ extension OperatorsAPI {
             "securitySchemes": [
                 "token": [
                     "type": "http", "scheme": "bearer",
-                    "description": "The node's --admin-token. A node that listens on loopback without one needs none.",
+                    "description": .string(
+                        "The node's --admin-token, whose role is operate, or its --admin-read-token, whose role is read. The "
+                            + "requirement of an operation names the roles that may use it. A node that listens on loopback "
+                            + "without a token needs none."
+                    ),
                 ]
             ],
             "schemas": ["Problem": problem],
@@ -54,7 +58,9 @@ extension OperatorsAPI {
                 "content": ["application/json": ["schema": body.document()]],
             ]
         }
-        if operation.isPublic { members["security"] = .array([]) }
+        // The values of a requirement name roles (OpenAPI 3.1, Security Requirement Object).
+        let roles = OperatorRole.allCases.filter { $0.permits(operation.role) }.map { JSONValue.string($0.rawValue) }
+        members["security"] = operation.isPublic ? .array([]) : [["token": .array(roles)]]
         return .object(members)
     }
 

@@ -46,7 +46,7 @@ extension OperatorsAPI {
             id: "listRelayRooms",
             method: .get,
             path: APIOperation.path("/v1/relay"),
-            summary: "The rooms of the 1:1 relay, by name. The end of the channel of this name ends them.",
+            summary: "The rooms of the 1:1 relay at this node, by name. The end of the channel of this name ends them.",
             query: Page<Never>.query,
             answer: .object([
                 APIProperty(
@@ -62,22 +62,22 @@ extension OperatorsAPI {
             id: "getRelayRoom",
             method: .get,
             path: APIOperation.path("/v1/relay/{channel}"),
-            summary: "One room of the 1:1 relay.",
+            summary: "One room of the 1:1 relay, at any node of the cluster.",
             answer: roomSchema,
             problems: [.channelUnknown]
-        ) { try $0.getRelayRoom($1) },
+        ) { try await $0.getRelayRoom($1) },
     ]
 
     private func listRelayRooms(_ call: APICall) -> JSONValue {
-        let rooms = relayRooms.listings.sorted { APIOrder.precedes($0.room.value, $1.room.value) }
+        let rooms = relayCalls.rooms.listings.sorted { APIOrder.precedes($0.room.value, $1.room.value) }
         let page = Page(rooms, call) { $0.room.value }
         var answer: [String: JSONValue] = ["rooms": .array(page.items.map(Self.describe))]
         answer["next"] = page.next.map { .string($0) }
         return .object(answer)
     }
 
-    private func getRelayRoom(_ call: APICall) throws(Problem) -> JSONValue {
-        guard let room = relayRooms.listing(of: try call.channel()) else {
+    private func getRelayRoom(_ call: APICall) async throws(Problem) -> JSONValue {
+        guard let room = await relayCalls.listing(of: try call.channel()) else {
             throw Problem(.channelUnknown, "Nobody is in this room of the relay; GET /v1/relay lists all rooms.")
         }
         return Self.describe(room)

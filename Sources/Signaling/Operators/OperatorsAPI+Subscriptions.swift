@@ -10,8 +10,10 @@ extension OperatorsAPI {
         1...EventSubscriptions.Kind.allCases.count,
         isUnique: true
     )
+    private static func url(_ description: String) -> APIProperty {
+        APIProperty("url", .string(1...EventSubscriptions.urlBytesMax), required: true, description)
+    }
     private static let properties = [
-        APIProperty("url", .string(1...EventSubscriptions.urlBytesMax), required: true, "Events are posted here."),
         APIProperty("channel", .string(1...255), "Events of this channel only."),
         APIProperty(
             "users",
@@ -21,7 +23,10 @@ extension OperatorsAPI {
         APIProperty("events", kinds, "These events only."),
     ]
     private static let schema = APISchema.object(
-        [APIProperty("id", .string(1...64), required: true, "The subscription's ID, also in each event.")] + properties
+        [
+            APIProperty("id", .string(1...64), required: true, "The subscription's ID, also in each event."),
+            url("Events are posted here. It has no query for the role read, because a query may have secrets."),
+        ] + properties
     )
 
     static let subscriptionOperations = [
@@ -38,13 +43,15 @@ extension OperatorsAPI {
                     "All of them."
                 )
             ])
-        ) { api, _ in ["subscriptions": .array((api.subscriptions?.all ?? []).map(describe))] },
+        ) { api, call in
+            ["subscriptions": .array((api.subscriptions?.all ?? []).map { describe($0, to: call.role) })]
+        },
         APIOperation(
             id: "subscribe",
             method: .post,
             path: APIOperation.path("/v1/subscriptions"),
             summary: "Subscribes a server to events. It may get an event twice, with the same id.",
-            body: .object(properties),
+            body: .object([url("Events are posted here.")] + properties),
             isBodyRequired: true,
             status: 201,
             answer: schema,
@@ -92,12 +99,13 @@ extension OperatorsAPI {
                 "The node has \(EventSubscriptions.countMax) subscriptions, which is the limit; delete one."
             )
         }
-        return Self.describe(subscription)
+        return Self.describe(subscription, to: call.role)
     }
 
-    private static func describe(_ subscription: EventSubscriptions.Subscription) -> JSONValue {
+    private static func describe(_ subscription: EventSubscriptions.Subscription, to role: OperatorRole) -> JSONValue {
+        let url = role.permits(.operate) ? subscription.url : EventSubscriptions.withoutQuery(subscription.url)
         var members: [String: JSONValue] = [
-            "id": .string(subscription.id), "url": .string(subscription.url),
+            "id": .string(subscription.id), "url": .string(url),
             "events": .array(subscription.kinds.map { .string($0.rawValue) }),
         ]
         members["channel"] = subscription.channel.map { .string($0.value) }

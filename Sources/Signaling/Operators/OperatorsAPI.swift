@@ -1,5 +1,6 @@
 import Access
 import HTTPTypes
+import History
 import JSON
 import Room
 
@@ -8,13 +9,18 @@ import Room
 /// ``operations`` is the one table of what it can do. <doc:OperatorsAPI> has examples.
 struct OperatorsAPI: Sendable {
     let rooms: Rooms
-    /// The rooms of the 1:1 relay.
-    let relayRooms: AyameRooms
-    /// Sign tokens and URLs.
-    let keys: AccessKeys
+    /// The registrations of the 1:1 relay.
+    let relayCalls: AyameCalls
+    /// Sign tokens and URLs. A reload changes them.
+    let currentKeys: @Sendable () -> AccessKeys
+    var keys: AccessKeys { currentKeys() }
     /// `nil` where events are not posted; there are no subscriptions then.
     let subscriptions: EventSubscriptions?
     let drain: NodeDrain
+    /// The connections of the last day; `nil` where they are not kept.
+    var history: ConnectionHistory?
+    /// The name of this node.
+    var name = NodeIdentity().name
     /// The other nodes; `nil` outside of a cluster.
     var cluster: (any SignalingCluster)?
     /// Reads the node's files again.
@@ -27,7 +33,8 @@ struct OperatorsAPI: Sendable {
 
     /// All operations, in the order of the OpenAPI document.
     static let operations: [APIOperation] =
-        channelOperations + memberOperations + memberSubscriptionOperations + banOperations + blockOperations
+        channelOperations + memberOperations + connectionOperations + memberSubscriptionOperations + banOperations
+        + blockOperations
         + relayOperations + subscriptionOperations + drainOperations
         + [clusterOperation, tokenOperation, reloadOperation, documentOperation]
 
@@ -63,12 +70,14 @@ struct OperatorsAPI: Sendable {
     /// - Parameters:
     ///   - query: as sent.
     ///   - body: without a body empty.
+    ///   - role: of whoever asks.
     /// - Returns: the answer's body; `nil` for none.
     func perform(
         _ operation: APIOperation,
         path: [APIOperation.PathParameter: String],
         query: Substring?,
-        body: [UInt8]
+        body: [UInt8],
+        role: OperatorRole
     ) async throws -> JSONValue? {
         for (parameter, value) in path {
             do throws(JSONShapeError) {
@@ -80,7 +89,8 @@ struct OperatorsAPI: Sendable {
         let call = APICall(
             path: path,
             query: try Self.query(query, operation.query),
-            body: JSONFields(try Self.body(body, operation))
+            body: JSONFields(try Self.body(body, operation)),
+            role: role
         )
         guard let channel = path[.channel].flatMap({ ChannelName($0) }) else {
             return try await operation.handle(self, call)

@@ -78,18 +78,18 @@ public final class OperatorsClient: Sendable {
     /// - Parameters:
     ///   - url: `http` or `https`, with a host and without a path; the initializer returns `nil` for others.
     ///   - token: The operators' token; `nil` for none.
-    public init?(url: String, token: String?) {
+    ///   - authority: The file of trusted certificates, PEM; `nil` for the system's.
+    /// - Throws: When the certificates are unusable; the error names the file.
+    public init?(url: String, token: String?, authority: String? = nil) throws(ServerStartError) {
         let origin = url.hasSuffix("/") ? String(url.dropLast()) : url
         guard let parsed = URL(string: origin), ["http", "https"].contains(parsed.scheme), parsed.host != nil,
             parsed.path.isEmpty, parsed.query == nil
         else { return nil }
         self.origin = origin
         self.token = token
-        var settings = HTTPClient.Configuration()
-        // A redirect could carry the token to another server.
-        settings.redirectConfiguration = .disallow
+        let authorities = try TrustedAuthorities(path: authority, for: "the node's API")
+        var settings = HTTPClient.Configuration(trusting: authorities)
         settings.timeout.connect = Self.timeout
-        settings.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
     }
 
@@ -112,7 +112,11 @@ public final class OperatorsClient: Sendable {
             status = Int(response.status.code)
             bytes = Array(try await response.body.collect(upTo: Self.answerBytesMax).readableBytesView)
         } catch {
-            throw Failure(status: nil, "The node at \(origin) does not answer (\(error)); is --api its admin address?")
+            throw Failure(
+                status: nil,
+                "The node at \(origin) does not answer (\(error)); is --api its admin address, with https where that has TLS, and "
+                    + "does --api-ca name the authority of its certificate?"
+            )
         }
         let answer = bytes.isEmpty ? .null : try? JSONValue(parsing: bytes)
         guard (200..<300).contains(status), let answer else {

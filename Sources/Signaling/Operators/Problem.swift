@@ -15,6 +15,7 @@ struct Problem: Error, Hashable {
         case pathUnknown = "path-unknown"
         case channelUnknown = "channel-unknown"
         case memberUnknown = "member-unknown"
+        case connectionUnknown = "connection-unknown"
         case blockUnknown = "block-unknown"
         case subscriptionUnknown = "subscription-unknown"
         case clusterMissing = "cluster-missing"
@@ -37,8 +38,8 @@ struct Problem: Error, Hashable {
             case .invalidRequest: 400
             case .unauthenticated: 401
             case .forbidden: 403
-            case .pathUnknown, .channelUnknown, .memberUnknown, .blockUnknown, .subscriptionUnknown,
-                .clusterMissing:
+            case .pathUnknown, .channelUnknown, .memberUnknown, .connectionUnknown, .blockUnknown,
+                .subscriptionUnknown, .clusterMissing:
                 404
             case .methodNotAllowed: 405
             case .keyMissing, .roleUnavailable, .blocksFull, .subscriptionsFull, .reloadFailed, .stopping: 409
@@ -58,6 +59,7 @@ struct Problem: Error, Hashable {
             case .forbidden: "The request is forbidden"
             case .pathUnknown: "There is nothing at this path"
             case .channelUnknown: "Nobody is in this channel"
+            case .connectionUnknown: "There is no such connection"
             case .memberUnknown: "The user is not in this channel"
             case .blockUnknown: "There is no such ban or block"
             case .subscriptionUnknown: "There is no such subscription"

@@ -16,6 +16,11 @@ ui['join-form'].addEventListener('submit', (event) => {
   complain();
   const name = ui.channel.value.trim();
   if (!name) { complain('Enter the name of a channel.'); ui.channel.focus(); return; }
+  if (name === '.' || name === '..') {
+    complain('A channel cannot be called . or .., because addresses cannot hold these names. Choose another name.');
+    ui.channel.focus();
+    return;
+  }
   remembered.set('channel', name);
   history.replaceState(null, '', linkTo(name));
   if (ui.how.value === 'call') joinCall(name);

@@ -30,8 +30,8 @@ public struct SoraConfiguration: Sendable {
     var answerTimeout: Duration = .seconds(30)
     /// The time limit from the first answer until the transport is connected.
     var connectionCreatedTimeout: Duration = .seconds(60)
-    /// The codec of clients that choose none.
-    public var videoCodec: CodecName = .vp9
+    /// The codec of clients that choose none; `nil` for ``defaultVideoCodec(ofModule:)``.
+    public var videoCodec: CodecName?
     /// The default number of speakers in focus: 1…8.
     public var spotlightNumber = 8
     public var spotlightFocusRID: RequestedRID = .r1
@@ -44,6 +44,10 @@ public struct SoraConfiguration: Sendable {
     public var node = NodeIdentity()
 
     public init() {}
+
+    /// VP9 for Sora's SDKs, as they expect. VP8 for the browser module: every WebRTC client can decode it (RFC 7742), so those
+    /// who join a call later can too.
+    static func defaultVideoCodec(ofModule isModule: Bool) -> CodecName { isModule ? .vp8 : .vp9 }
 }
 
 /// Which clients are told of the node's own TURN server.

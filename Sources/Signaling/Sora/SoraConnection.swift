@@ -6,6 +6,7 @@ import MediaTypes
 import NIOCore
 import Negotiation
 import Room
+import Telemetry
 import Wire
 
 /// The dependencies of all Sora connections.
@@ -20,6 +21,8 @@ struct SoraContext: Sendable {
     var cluster: (any SignalingCluster)?
     /// Limits newcomers; `nil` outside of a cluster.
     var joins: JoinGate?
+    /// `nil` for a node without traces.
+    var traces: JoinTracer?
     let limiter: AddressLimiter
     let clients: ClientAddresses
     /// Shared with the other protocols over WebSocket.
@@ -56,10 +59,19 @@ actor SoraConnection {
     /// The admission, cancelled when the client disconnects.
     private var authorization: Task<Void, Never>?
     private var timer = DeadlineTimer()
+    /// When the client asked to join; `nil` before.
+    private var askedAt: Instant?
+    /// When its authorization was decided.
+    private var decidedAt: Instant?
+    private let parent: TraceContext?
+    /// Of its join; `nil` where there is none, or it is not sampled.
+    private var trace: JoinTrace?
     /// Messages for the client's data channels, sent in their order.
     private var dataOutput: AsyncStream<(label: SoraDataChannels.Label, text: String)>.Continuation?
 
-    init(context: SoraContext, channel: any Channel) {
+    /// - Parameter parent: The client's span; `nil` without one.
+    init(context: SoraContext, channel: any Channel, parent: TraceContext? = nil) {
+        self.parent = parent
         self.context = context
         self.channel = channel
         let network = context.clients.network(of: channel)
@@ -118,6 +130,7 @@ actor SoraConnection {
             case .sendData(let text, let label): dataOutput?.yield((label, text))
             case .close(let close):
                 log(close)
+                trace?.closed(close)
                 write(.close(close.close))
             case .authorize(let connect): authorization = Task { await authorize(connect) }
             case .reserve(let request): Task { await reserve(request) }
@@ -151,9 +164,20 @@ actor SoraConnection {
     // MARK: Rooms
 
     private func authorize(_ connect: SoraConnect) async {
+        trace = context.traces?.begin(
+            JoinTrace.Request(route: "/signaling"),
+            .sora,
+            to: connect.channel,
+            role: connect.role,
+            after: parent
+        )
+        // The phases of a trace begin after the trace itself.
+        let now = DeadlineTimer.now
+        askedAt = now
         if let address = await redirect(connect) { return perform(state.redirected(to: address)) }
         let prospect = await context.rooms.joinContext(of: connect.channel)
-        let decision = await context.authorizer.admit(
+        let decision = await decide(
+            since: now,
             AccessRequest(
                 channel: connect.channel,
                 role: connect.role,
@@ -174,13 +198,22 @@ actor SoraConnection {
                 members: prospect.members
             )
         )
+        decidedAt = DeadlineTimer.now
         perform(state.admitted(decision, id: prospect.id, decoders: prospect.decoders, at: DeadlineTimer.now))
+    }
+
+    private func decide(since start: Instant, _ request: AccessRequest) async -> AccessDecision {
+        let authorizer = context.authorizer
+        guard let trace else { return await authorizer.admit(request) }
+        return await trace.authorizing(since: start) { await authorizer.admit(request) }
     }
 
     private func reserve(_ request: JoinRequest) async {
         let rooms = context.rooms
         var request = request
         request.network = network
+        request.receivedAt = askedAt
+        request.authorizedAt = decidedAt
         switch await crowding(request, isRedirected: state.isRedirected) {
         case .redirect(let address): return perform(state.redirected(to: address))
         case .refuse: return perform(state.overloaded())
@@ -189,6 +222,7 @@ actor SoraConnection {
         do throws(RoomError) {
             let reservation = try await rooms.reserve(request)
             self.reservation = reservation
+            trace?.reserved(reservation.participant, session: reservation.channelSession)
             executor.move(to: request.channel, owner: WorkOwner(network, in: request.channel))
             let events = await rooms.events(of: reservation.participant)
             Task {
@@ -203,7 +237,10 @@ actor SoraConnection {
                 resumedClientID: reservation.resumedClientID,
                 turn: reservation.turn
             )
-            perform(state.reserved(place, streams: streams, at: DeadlineTimer.now))
+            let now = DeadlineTimer.now
+            trace?.responded()
+            perform(state.reserved(place, streams: streams, at: now))
+            if let askedAt { context.signalingStatistics.answered(after: now - askedAt) }
         } catch {
             perform(state.refused(error, at: DeadlineTimer.now))
         }

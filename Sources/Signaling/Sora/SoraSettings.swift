@@ -62,7 +62,8 @@ struct SoraSettings: Sendable {
         let videoCodec: CodecParameters
         do throws(SoraClose) {
             audioCodec = try SoraCodecs.audio(audio)
-            let preferred = configuration.videoCodec
+            let preferred =
+                configuration.videoCodec ?? SoraConfiguration.defaultVideoCodec(ofModule: connect.options != nil)
             videoCodec = try SoraCodecs.video(
                 video,
                 default: connect.role.publishes ? decoders.choice(preferred: preferred) : preferred

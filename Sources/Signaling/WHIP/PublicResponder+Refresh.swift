@@ -17,13 +17,13 @@ extension PublicResponder {
     /// - Throws: 401 or 403 when the new one is not valid, or expires no later than the old one, which then stays.
     func refresh(_ session: Rooms.Resource, _ request: Request, _ target: RequestTarget) async throws -> Response {
         let action: AuthorizedAction = session.role.publishes ? .publish(session.channel) : .watch(session.channel)
-        var credential = credential(of: request)
+        var credential = await credential(of: request)
         if let signature = target.queryValue(URLSignature.parameter), let path = session.endpointPath {
             credential = authorizer.verify(signature: signature, ofPath: path, for: action) ?? credential
         }
         let metadata = try await refreshMetadata(request)
         if let metadata, let presented = metadata["access_token"] {
-            credential = presented.string.map { authorizer.verify($0) }
+            credential = if let token = presented.string { await authorizer.verify(token) } else { nil }
         }
         // The authorizer's sentence about an object in the body comes with its decision.
         if credential != nil || metadata?["access_token"] == nil { try await authorize(action, credential) }

@@ -17,17 +17,23 @@ extension PublicResponder {
         _ credential: Credential?,
         channel: ChannelName,
         path: String,
-        from network: ClientNetwork
+        from network: ClientNetwork,
+        receivedAt: Instant,
+        _ trace: JoinTrace? = nil
     ) async throws -> Response {
         guard request.method == .post else { return endpointProbe(request) }
         let offer = try MediaOffer(parsing: try await text(of: request, as: .sdp), for: endpoint)
+        // How long a client takes to send its offer is not the node's time.
+        let offeredAt = DeadlineTimer.now
         var (join, grants) = try await admit(
             request,
             credential,
             to: channel,
             role: endpoint.role,
             signaling: endpoint.signaling,
-            from: network
+            from: network,
+            receivedAt: receivedAt,
+            trace
         )
         try offer.check(grants.permissions)
         try limitJoins(to: channel)
@@ -39,6 +45,7 @@ extension PublicResponder {
         }
         join.usesTURN = configuration.sora.embeddedTURN == .on
         let reservation = try await rooms.reserve(join)
+        trace?.reserved(reservation.participant, session: reservation.channelSession)
         let answered = offer.answer(reservation, grants, acceptsData: configuration.sora.offersDataChannels)
         joins?.began()
         defer { joins?.ended() }
@@ -54,6 +61,7 @@ extension PublicResponder {
                 owner: credential?.ownerProof,
                 endpointPath: path
             )
+            statistics.answered(after: DeadlineTimer.now - offeredAt)
             return created(reservation, session, answer: answered.answer)
         } catch {
             await rooms.cancel(reservation)
@@ -133,10 +141,10 @@ extension PublicResponder {
     ) async throws -> (id: ResourceID, session: Rooms.Resource) {
         guard let id, let session = await rooms.resource(id) else {
             // A client without a valid token does not learn which sessions exist.
-            try await authorize(.probe, credential(of: request))
+            try await authorize(.probe, await credential(of: request))
             throw HTTPFailure.sessionUnknown
         }
-        try await authorize(.control(session.channel), credential(of: request), owner: session.owner)
+        try await authorize(.control(session.channel), await credential(of: request), owner: session.owner)
         return (id, session)
     }
 

@@ -15,10 +15,11 @@ import Synchronization
 /// The events that operators subscribe to by the operators' API, each with a server of its own.
 ///
 /// Each subscription has its own bounded queue, so a slow or dead server costs the others nothing. Subscriptions are in
-/// memory: they end with the node.
+/// memory: they end with the node. In a cluster every node has them all, each for the events of its own members, so they end
+/// with the last node.
 public final class EventSubscriptions: Service {
     /// What happened. The raw value is `event` in the body.
-    enum Kind: String, CaseIterable, Sendable {
+    enum Kind: String, CaseIterable, Sendable, Codable {
         /// A connection started to publish.
         case publish
         /// It ended.
@@ -38,8 +39,10 @@ public final class EventSubscriptions: Service {
     }
 
     /// Which events go to which server.
-    struct Subscription: Hashable, Sendable {
+    struct Subscription: Hashable, Sendable, Codable {
         let id: String
+        /// In nanoseconds since 1970 UTC.
+        let createdAt: Int64
         let url: String
         /// `nil` for all channels.
         let channel: ChannelName?
@@ -70,6 +73,8 @@ public final class EventSubscriptions: Service {
     private let counters: WebhookCounters
     private let logger: Logger
     private let makeID: @Sendable () -> String
+    private let clock: RoomClock
+    private let observer = Mutex<(@Sendable (_ id: String, _ subscription: String?) -> Void)?>(nil)
     private let sleep: @Sendable (Duration) async -> Void
     /// The deliverers that have to be run.
     private let added: AsyncStream<WebhookDeliverer>
@@ -87,6 +92,7 @@ public final class EventSubscriptions: Service {
         counters: WebhookCounters,
         logger: Logger,
         makeID: @escaping @Sendable () -> String = { UUID().uuidString.lowercased() },
+        clock: RoomClock = .system,
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
     ) {
         self.transport = transport
@@ -96,6 +102,7 @@ public final class EventSubscriptions: Service {
         self.counters = counters
         self.logger = logger
         self.makeID = makeID
+        self.clock = clock
         self.sleep = sleep
         (added, add) = AsyncStream.makeStream()
     }
@@ -113,10 +120,26 @@ public final class EventSubscriptions: Service {
 
     /// - Returns: the subscription; `nil` when there are ``countMax``.
     func subscribe(url: String, channel: ChannelName?, users: [String], kinds: [Kind]) -> Subscription? {
-        let subscription = Subscription(id: makeID(), url: url, channel: channel, users: users, kinds: kinds)
+        let subscription = Subscription(
+            id: makeID(),
+            createdAt: clock.unixNanoseconds,
+            url: url,
+            channel: channel,
+            users: users,
+            kinds: kinds
+        )
+        guard begin(subscription) else { return nil }
+        if let text = try? JSONEncoder().encode(subscription) {
+            observer.withLock { $0 }?(subscription.id, String(decoding: text, as: UTF8.self))
+        }
+        return subscription
+    }
+
+    /// - Returns: whether there is room for it.
+    private func begin(_ subscription: Subscription, countMax: Int = EventSubscriptions.countMax) -> Bool {
         let deliverer = WebhookDeliverer(
             name: Self.webhookName,
-            url: url,
+            url: subscription.url,
             transport: transport,
             limits: limits,
             counters: counters,
@@ -124,23 +147,50 @@ public final class EventSubscriptions: Service {
             sleep: sleep
         )
         let isTaken = entries.withLock { entries in
-            guard entries.count < Self.countMax else { return false }
-            entries.append(Entry(subscription: subscription, deliverer: deliverer))
+            guard entries.count < countMax else { return false }
+            let place = entries.firstIndex { $0.subscription.createdAt > subscription.createdAt } ?? entries.endIndex
+            entries.insert(Entry(subscription: subscription, deliverer: deliverer), at: place)
             return true
         }
-        guard isTaken else { return nil }
-        add.yield(deliverer)
-        return subscription
+        if isTaken { add.yield(deliverer) }
+        return isTaken
     }
 
     /// Ends a subscription after one last attempt for each queued event.
     /// - Returns: whether there was one.
     func unsubscribe(_ id: String) -> Bool {
+        let isEnded = end(id)
+        if isEnded { observer.withLock { $0 }?(id, nil) }
+        return isEnded
+    }
+
+    private func end(_ id: String) -> Bool {
         let removed = entries.withLock { entries -> Entry? in
             entries.firstIndex { $0.subscription.id == id }.map { entries.remove(at: $0) }
         }
         removed?.deliverer.finish()
         return removed != nil
+    }
+
+    // MARK: Cluster
+
+    /// Calls an observer for each subscription that begins by the API of this node, as a text for ``take(_:of:)`` of the other
+    /// nodes, and with `nil` for each that ends. It must not block.
+    public func onChange(_ observer: @escaping @Sendable (_ id: String, _ subscription: String?) -> Void) {
+        self.observer.withLock { $0 = observer }
+    }
+
+    /// Takes a subscription that began at any node of the cluster, or with `nil` ended. A text that is none is ignored, and so is
+    /// one beyond twice ``countMax``: two nodes may each have made the last one.
+    public func take(_ text: String?, of id: String) {
+        guard let text else {
+            _ = end(id)
+            return
+        }
+        guard let subscription = try? JSONDecoder().decode(Subscription.self, from: Data(text.utf8)),
+            subscription.id == id, Self.isURL(subscription.url), !all.contains(where: { $0.id == id })
+        else { return }
+        _ = begin(subscription, countMax: 2 * Self.countMax)
     }
 
     /// Whether events can be sent to this URL: `http` or `https` with a host, without credentials.
@@ -151,6 +201,9 @@ public final class EventSubscriptions: Service {
         else { return false }
         return !host.isEmpty
     }
+
+    /// The part of a URL of a subscription that is no secret. It never has a user.
+    static func withoutQuery(_ url: String) -> String { String(url.prefix { $0 != "?" && $0 != "#" }) }
 
     // MARK: Events
 
@@ -182,7 +235,7 @@ public final class EventSubscriptions: Service {
             )
         case .connectionInterrupted(let report): enqueue(.memberInterrupted, report)
         case .connectionResumed(let report): enqueue(.memberResumed, report)
-        case .connectionUpdated, .connectionFailed: break
+        case .connectionUpdated, .connectionFailed, .setupAdvanced: break
         }
     }
 

@@ -80,11 +80,13 @@ public final class WebhookAuthorizer: Authorizer {
         }
         defer { pending.withLock { $0.close(for: request.network) } }
         do {
-            let answer = try await transport.exchange(
-                request.webhookBody(timestamp: Timestamp.text(unixNanoseconds: now()), node: node.members),
-                with: url,
-                headers: [("sora-connection-id", request.participant.value)]
-            )
+            let answer = try await counters.timed("auth") { () async throws(WebhookFailure) in
+                try await transport.exchange(
+                    request.webhookBody(timestamp: Timestamp.text(unixNanoseconds: now()), node: node.members),
+                    with: url,
+                    headers: [("sora-connection-id", request.participant.value)]
+                )
+            }
             return try decision(answer, request)
         } catch let failure as WebhookFailure {
             // A cancellation by the client is no failure of the server.
@@ -118,7 +120,7 @@ public final class WebhookAuthorizer: Authorizer {
     }
 
     private func log(_ message: Logger.Message, _ request: AccessRequest, _ reason: String) {
-        logger.info(message, metadata: metadata(request, reason))
+        logger.notice(message, metadata: metadata(request, reason))
     }
 
     private func metadata(_ request: AccessRequest, _ reason: String) -> Logger.Metadata {

@@ -11,8 +11,15 @@ struct WebhookBodies: Sendable {
     let makeID: @Sendable () -> String
 
     /// The body of a connection event.
-    /// - Parameter reason: why the connection, or its publishing, ended; `nil` for other events.
-    func event(_ type: String, _ report: ConnectionReport, reason: String? = nil) -> JSONValue {
+    /// - Parameters:
+    ///   - reason: why the connection, or its publishing, ended; `nil` for other events.
+    ///   - media: how its media was in all; `nil` for other events.
+    func event(
+        _ type: String,
+        _ report: ConnectionReport,
+        reason: String? = nil,
+        media: JSONValue? = nil
+    ) -> JSONValue {
         let connection = report.connection
         let member = connection.member
         var data: [String: JSONValue] = [
@@ -28,6 +35,7 @@ struct WebhookBodies: Sendable {
             "spotlight": .bool(connection.spotlight != nil),
         ]
         data["reason"] = reason.map { .string($0) }
+        data["media"] = media
         var members: [String: JSONValue] = [
             "id": .string(makeID()),
             "type": .string(type),
@@ -73,33 +81,6 @@ struct WebhookBodies: Sendable {
 }
 
 extension EndReason {
-    /// The reason for operators' programs.
-    var word: String {
-        switch self {
-        case .left: "LEFT"
-        case .shutdown: "SHUTDOWN"
-        case .setupFailed: "SETUP-FAILED"
-        case .transport(let reason): "TRANSPORT-\(reason.rawValue.uppercased().replacing("_", with: "-"))"
-        case .disconnectedByOperator: "DISCONNECTED-API"
-        case .kicked: "KICKED"
-        case .banned: "BANNED"
-        case .channelTerminated: "CHANNEL-TERMINATED"
-        case .channelExpired: "CHANNEL-EXPIRED"
-        case .madeAudience: "ROLE-SET-BY-OPERATOR"
-        case .pongTimedOut: "PONG-TIMEOUT-ERROR"
-        case .lifetimeExpired: "LIFETIME-EXPIRED"
-        case .tokenExpired: "TOKEN-EXPIRED"
-        case .sessionTerminated: "SESSION-TERMINATED"
-        case .tooSlow: "TOO-SLOW"
-        case .unanswered: "ANSWER-TIMEOUT"
-        case .unreachable: "CONNECTION-TIMEOUT"
-        case .crowdedOut: "CROWDED-OUT"
-        case .replaced: "USER-REPLACED"
-        case .signalingLost: "SIGNALING-LOST"
-        case .rejected(let word): word
-        }
-    }
-
     /// The result code for applications that know those; `nil` without one. It is the code that the browser module has for
     /// the close.
     var code: ResultCode? {

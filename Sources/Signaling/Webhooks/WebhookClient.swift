@@ -3,7 +3,8 @@ internal import AsyncHTTPClient
 import JSON
 internal import NIOCore
 internal import NIOHTTP1
-internal import NIOSSL
+import Synchronization
+import Telemetry
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -11,7 +12,7 @@ internal import NIOSSL
     import Foundation
 #endif
 
-/// Why a webhook request failed.
+/// Why a request to an operator's server failed.
 enum WebhookFailure: Error, Hashable {
     case timeout
     /// The connection failed, with the error's text.
@@ -57,36 +58,36 @@ extension WebhookTransport {
 /// Posts webhooks over HTTP/1.1. It follows no redirects, which could forward the credentials to another server.
 public final class WebhookClient: WebhookTransport {
     private let client: HTTPClient
-    private let timeout: Duration
     private let bytesMax: Int
-    private let authorization: String?
+    private let state: Mutex<State>
 
-    /// - Throws: When the certificates are unusable; the error names the file.
-    public init(_ configuration: WebhookConfiguration) throws(ServerStartError) {
-        var settings = HTTPClient.Configuration()
-        settings.httpVersion = .http1Only
-        settings.redirectConfiguration = .disallow
-        settings.timeout.connect = TimeAmount(configuration.timeout)
-        settings.timeout.read = TimeAmount(configuration.timeout)
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.limits.connectionsMax
-        // A missing server fails at once. The callers have their own retries.
-        settings.connectionPool.retryConnectionEstablishment = false
-        if let path = configuration.certificateAuthorityPath {
-            var tls = TLSConfiguration.makeClientConfiguration()
-            do {
-                tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(path))
-            } catch {
-                throw ServerStartError(sentence: "The certificates for webhooks, \(path), cannot be read: \(error).")
+    /// What ``change(_:)`` changes.
+    private struct State {
+        /// For one request, up to the last byte of the answer.
+        var timeout: Duration
+        var authorization: String?
+        var signer: WebhookSigner?
+
+        init(_ configuration: WebhookConfiguration) {
+            timeout = configuration.timeout
+            signer = configuration.signer
+            authorization = configuration.credentials.map { credentials in
+                "Basic " + Data("\(credentials.user):\(credentials.password)".utf8).base64EncodedString()
             }
-            settings.tlsConfiguration = tls
-        }
-        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
-        timeout = configuration.timeout
-        bytesMax = configuration.limits.responseBytesMax
-        authorization = configuration.credentials.map { credentials in
-            "Basic " + Data("\(credentials.user):\(credentials.password)".utf8).base64EncodedString()
         }
     }
+
+    /// Call ``shutdown()`` at the end.
+    public init(_ configuration: WebhookConfiguration, trusting authorities: TrustedAuthorities = .system) {
+        var settings = HTTPClient.Configuration(trusting: authorities)
+        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.limits.connectionsMax
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
+        bytesMax = configuration.limits.responseBytesMax
+        state = Mutex(State(configuration))
+    }
+
+    /// Changes the time limit, the credentials and the signer of later requests.
+    public func change(_ configuration: WebhookConfiguration) { state.withLock { $0 = State(configuration) } }
 
     /// Closes all connections. Call it once, at the end.
     public func shutdown() async { try? await client.shutdown() }
@@ -96,38 +97,15 @@ public final class WebhookClient: WebhookTransport {
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/json")
         request.headers.add(name: "User-Agent", value: "Nagare")
+        let (timeout, authorization, signer) = state.withLock { ($0.timeout, $0.authorization, $0.signer) }
+        if let signer {
+            let value = signer.value(of: body, at: Int64(Date().timeIntervalSince1970))
+            request.headers.add(name: WebhookSigner.header, value: value)
+        }
         if let authorization { request.headers.add(name: "Authorization", value: authorization) }
+        if let context = TraceContext.current { request.headers.add(name: "traceparent", value: context.traceparent) }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         request.body = .bytes(ByteBuffer(bytes: body))
-        let (client, timeout, bytesMax) = (client, timeout, bytesMax)
-        // The client's read timeout does not detect a server that sends its answer byte by byte.
-        let answer = try? await withDeadline(after: timeout, late: .failure(.timeout)) { [request] in
-            await Self.answer(to: request, client, timeout, bytesMax)
-        }
-        return try (answer ?? .failure(.timeout)).get()
-    }
-
-    @concurrent private static func answer(
-        to request: HTTPClientRequest,
-        _ client: HTTPClient,
-        _ timeout: Duration,
-        _ bytesMax: Int
-    ) async -> Result<[UInt8], WebhookFailure> {
-        do {
-            let response = try await client.execute(request, timeout: TimeAmount(timeout))
-            let body = try await response.body.collect(upTo: bytesMax)
-            let code = Int(response.status.code)
-            return (200..<300).contains(code) ? .success(Array(body.readableBytesView)) : .failure(.status(code))
-        } catch is NIOTooManyBytesError {
-            return .failure(.tooLong)
-        } catch let error as HTTPClientError where error == .deadlineExceeded || error == .readTimeout {
-            return .failure(.timeout)
-        } catch let error as HTTPClientError where error == .connectTimeout {
-            return .failure(.timeout)
-        } catch is CancellationError {
-            return .failure(.timeout)
-        } catch {
-            return .failure(.connection("\(error)"))
-        }
+        return try await client.answer(to: request, within: timeout, bytesMax: bytesMax).body
     }
 }

@@ -1,3 +1,5 @@
+public import Access
+
 /// The URLs of an operator's servers, and the options of requests to them.
 public struct WebhookConfiguration: Sendable {
     /// Credentials for HTTP Basic authentication (RFC 7617). They are never printed.
@@ -24,14 +26,23 @@ public struct WebhookConfiguration: Sendable {
     /// The time limit for one request, up to the last byte of the answer.
     public var timeout: Duration = .seconds(5)
     public var credentials: Credentials?
-    /// The file of trusted certificates in place of the system's, PEM.
-    public var certificateAuthorityPath: String?
+    /// Signs each request; `nil` for unsigned ones.
+    public var signer: WebhookSigner?
     public var limits = WebhookLimits()
 
     public init() {}
 
     /// Whether any webhook is configured.
     public var isUsed: Bool { authenticationURL != nil || eventURL != nil || sessionURL != nil }
+
+    /// What applies to the servers of subscriptions too. They are others than those of the webhooks, so they do not get the
+    /// credentials.
+    public var forSubscriptions: Self {
+        var configuration = Self()
+        configuration.timeout = timeout
+        configuration.signer = signer
+        return configuration
+    }
 }
 
 /// The limits of webhooks, independent of their servers' behavior.

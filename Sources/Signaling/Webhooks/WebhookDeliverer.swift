@@ -1,8 +1,10 @@
 import Access
 import JSON
 import Logging
+public import Metrics
 import Room
 import Synchronization
+import Wire
 
 /// Delivers the events of one webhook in the background, so that nothing waits for its server.
 final class WebhookDeliverer: Sendable {
@@ -30,7 +32,7 @@ final class WebhookDeliverer: Sendable {
     }
 
     private let name: String
-    private let url: String
+    private let url: Mutex<String>
     private let transport: any WebhookTransport
     private let limits: WebhookLimits
     private let counters: WebhookCounters
@@ -55,7 +57,7 @@ final class WebhookDeliverer: Sendable {
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
     ) {
         self.name = name
-        self.url = url
+        self.url = Mutex(url)
         self.transport = transport
         self.limits = limits
         self.counters = counters
@@ -67,6 +69,9 @@ final class WebhookDeliverer: Sendable {
 
     /// The number of events not delivered yet.
     var waitingCount: Int { queue.withLock { $0.count } }
+
+    /// Sends later attempts to another address, those for events that are queued already included.
+    func setURL(_ url: String) { self.url.withLock { $0 = url } }
 
     /// Queues an event behind earlier ones of the same channel. It does not block.
     func enqueue(_ event: Event, of channel: ChannelName) {
@@ -111,7 +116,9 @@ final class WebhookDeliverer: Sendable {
         var reason = ""
         do throws(WebhookFailure) {
             let headers = event.participant.map { [("sora-connection-id", $0.value)] } ?? []
-            let answer = try await transport.exchange(event.body, with: url, headers: headers)
+            let answer = try await counters.timed(name) { () async throws(WebhookFailure) in
+                try await transport.exchange(event.body, with: url.withLock { $0 }, headers: headers)
+            }
             await event.onAnswer(answer)
             isDelivered = true
         } catch {
@@ -155,6 +162,8 @@ public final class WebhookCounters: Sendable {
         /// Events and requests dropped because of a limit.
         public var dropped: UInt64 { drops.values.reduce(0, +) }
         public var drops: [DropReason: UInt64] = [:]
+        /// The time of each request until its answer or failure.
+        public var durations = DurationHistogram.requestTimes
 
         public init() {}
     }
@@ -169,8 +178,11 @@ public final class WebhookCounters: Sendable {
     }
     private let counts = Mutex<[String: Counts]>([:])
     private let decisions = Mutex((allowed: UInt64(0), denied: UInt64(0)))
+    private let now: @Sendable () -> Instant
 
-    public init() {}
+    public convenience init() { self.init(now: { DeadlineTimer.now }) }
+
+    init(now: @escaping @Sendable () -> Instant) { self.now = now }
 
     /// By the webhook's name: `auth`, `event`, `session`, `subscription` for all subscriptions together.
     public subscript(_ name: String) -> Counts { counts.withLock { $0[name] ?? Counts() } }
@@ -178,6 +190,21 @@ public final class WebhookCounters: Sendable {
     public var allowed: UInt64 { decisions.withLock { $0.allowed } }
     /// The number of clients that it denied.
     public var denied: UInt64 { decisions.withLock { $0.denied } }
+
+    /// Sends one request and counts its duration, unless the task is cancelled meanwhile.
+    func timed<Answer: Sendable>(
+        _ name: String,
+        _ request: () async throws(WebhookFailure) -> Answer
+    ) async throws(WebhookFailure) -> Answer {
+        let start = now()
+        defer {
+            if !Task.isCancelled {
+                let duration = now() - start
+                counts.withLock { $0[name, default: Counts()].durations.observe(nanoseconds: duration.nanoseconds) }
+            }
+        }
+        return try await request()
+    }
 
     func delivered(_ name: String) { counts.withLock { $0[name, default: Counts()].successful += 1 } }
     func failed(_ name: String) { counts.withLock { $0[name, default: Counts()].failed += 1 } }

@@ -1,5 +1,5 @@
 import Access
-import JSON
+public import JSON
 public import Logging
 public import Room
 public import ServiceLifecycle
@@ -18,8 +18,10 @@ import Synchronization
 ///
 /// Services shut down in reverse order of their list: put it before ``RoomsService``, whose shutdown causes events.
 public final class Webhooks: Service {
-    private let events: WebhookDeliverer?
-    private let sessions: WebhookDeliverer?
+    private let events: WebhookDeliverer
+    private let sessions: WebhookDeliverer
+    /// Which of the two are in use.
+    private let uses: Mutex<(events: Bool, sessions: Bool)>
     let bodies: WebhookBodies
     private let logger: Logger
     private let drainTimeout: Duration
@@ -48,10 +50,10 @@ public final class Webhooks: Service {
         makeID: @escaping @Sendable () -> String = { UUID().uuidString.lowercased() },
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
     ) {
-        let deliverer = { (name: String, url: String) in
+        let deliverer = { (name: String, url: String?) in
             WebhookDeliverer(
                 name: name,
-                url: url,
+                url: url ?? "",
                 transport: transport,
                 limits: configuration.limits,
                 counters: counters,
@@ -59,8 +61,9 @@ public final class Webhooks: Service {
                 sleep: sleep
             )
         }
-        events = configuration.eventURL.map { deliverer("event", $0) }
-        sessions = configuration.sessionURL.map { deliverer("session", $0) }
+        events = deliverer("event", configuration.eventURL)
+        sessions = deliverer("session", configuration.sessionURL)
+        uses = Mutex((configuration.eventURL != nil, configuration.sessionURL != nil))
         bodies = WebhookBodies(node: node, makeID: makeID)
         drainTimeout = configuration.limits.drainTimeout
         self.logger = logger
@@ -68,17 +71,22 @@ public final class Webhooks: Service {
 
     /// The number of events not delivered yet, by the webhook's name.
     public var waitingCounts: [String: Int] {
-        var counts: [String: Int] = [:]
-        if let events { counts["event"] = events.waitingCount }
-        if let sessions { counts["session"] = sessions.waitingCount }
-        return counts
+        ["event": events.waitingCount, "session": sessions.waitingCount]
+    }
+
+    /// Changes the addresses. Without one no further events are queued, and the queued ones still go to the former address.
+    public func setURLs(event: String?, session: String?) {
+        if let event { events.setURL(event) }
+        if let session { sessions.setURL(session) }
+        uses.withLock { $0 = (event != nil, session != nil) }
     }
 
     /// Sets the rooms for the session webhook's answers.
     public func connect(to rooms: Rooms) { self.rooms.withLock { $0 = rooms } }
 
     /// Queues the event of one report. It does not block.
-    public func take(_ report: RoomReport) {
+    /// - Parameter media: How the media of a connection that ended was; `nil` where that is not known.
+    public func take(_ report: RoomReport, media: JSONValue? = nil) {
         switch report {
         case .sessionCreated(let session, let time):
             enqueue(
@@ -102,10 +110,10 @@ public final class Webhooks: Service {
             }
         case .connectionInterrupted(let report): enqueue(.memberInterrupted, report)
         case .connectionResumed(let report): enqueue(.memberResumed, report)
-        case .qualityChanged: break
+        case .qualityChanged, .setupAdvanced: break
         case .connectionDestroyed(let report, let reason):
             if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.word) }
-            enqueue(bodies.event("connection.destroyed", report, reason: reason.word), of: report)
+            enqueue(bodies.event("connection.destroyed", report, reason: reason.word, media: media), of: report)
         case .connectionFailed(let report, let reason):
             enqueue(bodies.event("connection.failed", report, reason: reason.word), of: report, isEssential: false)
         }
@@ -129,7 +137,7 @@ public final class Webhooks: Service {
         in channel: ChannelName,
         isEssential: Bool
     ) {
-        guard let events else { return }
+        guard uses.withLock({ $0.events }) else { return }
         events.enqueue(
             WebhookDeliverer.Event(body: body(), participant: participant, isEssential: isEssential),
             of: channel
@@ -141,7 +149,7 @@ public final class Webhooks: Service {
         of session: ChannelSession,
         onAnswer: @escaping @Sendable ([String: JSONValue]) async -> Void
     ) {
-        guard let sessions else { return }
+        guard uses.withLock({ $0.sessions }) else { return }
         sessions.enqueue(WebhookDeliverer.Event(body: body(), onAnswer: onAnswer), of: session.channel)
     }
 
@@ -173,7 +181,7 @@ public final class Webhooks: Service {
         await withTaskGroup(of: Void.self) { group in
             let deliveries = Task {
                 await withDiscardingTaskGroup { group in
-                    for deliverer in [events, sessions].compactMap(\.self) {
+                    for deliverer in [events, sessions] {
                         group.addTask { await deliverer.run() }
                     }
                 }
@@ -190,8 +198,8 @@ public final class Webhooks: Service {
                 }
             }
             await group.waitForAll()
-            events?.finish()
-            sessions?.finish()
+            events.finish()
+            sessions.finish()
             group.addTask {
                 await withTaskCancellationHandler {
                     await deliveries.value
@@ -203,7 +211,7 @@ public final class Webhooks: Service {
             await group.next()
             group.cancelAll()
         }
-        let left = (events?.waitingCount ?? 0) + (sessions?.waitingCount ?? 0)
+        let left = events.waitingCount + sessions.waitingCount
         guard left > 0 else { return }
         logger.warning("webhook events were not delivered before the shutdown", metadata: ["events": "\(left)"])
     }

@@ -7,6 +7,9 @@
 /// | … | the fields of the kind, in the order of the declarations |
 /// | … | the body. Of a packet: the RTP packet as the publisher sent it. Of layers: the table of the track's streams |
 ///
+/// The end of a mirror is written as layers with a body of one byte, 0: no table is that short, so a node that does not know
+/// the message ignores it, and the records behind it stay readable.
+///
 /// A key frame request for all streams has stream 0. The fields of a packet are short, because every packet pays for them:
 ///
 /// | bits | |
@@ -28,10 +31,14 @@ extension RelayMessage {
     public static let packetBytes = 15
     /// The fixed part of an RTP header, which the body of a packet has at least.
     private static let rtpHeaderBytes = 12
+    /// Bytes of the message that a mirror has ended.
+    private static let endedBytes = 6
 
     private enum Kind: UInt8 {
         case packet = 1
         case clock, layers, keyFrameRequest, repairRequest, hold, subscribe, unsubscribe
+        /// Never written or read: ``layers`` stands in its place.
+        case ended = 0
 
         var hasBody: Bool { self == .packet || self == .layers }
 
@@ -43,6 +50,7 @@ extension RelayMessage {
             case .keyFrameRequest, .repairRequest, .hold: 13
             case .subscribe: 8
             case .layers, .unsubscribe: 5
+            case .ended: RelayMessage.endedBytes
             }
         }
     }
@@ -57,6 +65,7 @@ extension RelayMessage {
         case .hold: .hold
         case .subscribe: .subscribe
         case .unsubscribe: .unsubscribe
+        case .ended: .ended
         }
     }
 
@@ -67,7 +76,7 @@ extension RelayMessage {
         case .clock(let clock): clock.relay
         case .subscribe(let subscription): subscription.relay
         case .layers(let relay), .keyFrameRequest(let relay, _), .repairRequest(let relay, _), .hold(let relay, _),
-            .unsubscribe(let relay):
+            .unsubscribe(let relay), .ended(let relay):
             relay
         }
     }
@@ -104,6 +113,9 @@ extension RelayMessage {
             target.store(subscription.choices, at: offset + 5)
             target.store(subscription.layers.rawValue, at: offset + 6)
             target.store(subscription.wanted.rawValue, at: offset + 7)
+        case .ended:
+            target.store(Kind.layers.rawValue, at: offset)
+            target.store(0 as UInt8, at: offset + 5)
         case .layers, .unsubscribe: break
         }
         target.store(body, at: offset + length)
@@ -130,7 +142,15 @@ extension RelayMessage {
         try require(bytes, 1)
         guard let kind = Kind(rawValue: bytes.byte(at: 0)) else { throw .kind(bytes.byte(at: 0)) }
         let length = kind.byteCount
-        try require(bytes, kind == .packet ? length + rtpHeaderBytes : length)
+        guard kind != .packet else {
+            try require(bytes, length + rtpHeaderBytes)
+            return (try read(kind, bytes), length)
+        }
+        guard kind != .ended else { throw .kind(bytes.byte(at: 0)) }
+        try require(bytes, length)
+        if kind == .layers, bytes.byteCount == endedBytes, bytes.byte(at: length) == 0 {
+            return (.ended(RelayID(rawValue: bytes.bigEndianUInt32(at: 1))), endedBytes)
+        }
         guard kind.hasBody || bytes.byteCount == length else { throw .trailingBytes(bytes.byteCount - length) }
         return (try read(kind, bytes), length)
     }
@@ -164,7 +184,7 @@ extension RelayMessage {
             )
             guard packet.stream != 0 else { throw .value }
             return .packet(packet)
-        case .clock, .repairRequest, .hold: break
+        case .clock, .repairRequest, .hold, .ended: break
         }
         let stream = bytes.bigEndianUInt64(at: 5)
         guard stream != 0 else { throw .value }
@@ -180,7 +200,7 @@ extension RelayMessage {
                 )
             )
         case .hold: return .hold(relay, stream: stream)
-        case .packet, .repairRequest, .layers, .keyFrameRequest, .subscribe, .unsubscribe:
+        case .packet, .repairRequest, .layers, .keyFrameRequest, .subscribe, .unsubscribe, .ended:
             return .repairRequest(relay, stream: stream)
         }
     }

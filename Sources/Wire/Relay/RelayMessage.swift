@@ -31,7 +31,7 @@ public struct LayerSet: OptionSet, Hashable, BitwiseCopyable, Sendable {
 ///
 /// Any message may be lost. A packet carries its stream and the layer choices that the stream matches. Clocks and
 /// layers are repeated with every report, key frame requests until a key frame arrives, a subscription once per second,
-/// and an unsubscription while packets arrive.
+/// an unsubscription while packets arrive, and an end with every request of the mirror.
 public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
     /// A packet of the track. Its bytes are the message's body.
     case packet(Packet)
@@ -50,6 +50,8 @@ public enum RelayMessage: Hashable, Sendable, BitwiseCopyable {
     case subscribe(Subscription)
     /// Ends the mirror's subscription.
     case unsubscribe(RelayID)
+    /// Answers a request of a mirror to which the origin sends no track.
+    case ended(RelayID)
 
     /// The fields of a packet.
     public struct Packet: Hashable, Sendable, BitwiseCopyable {

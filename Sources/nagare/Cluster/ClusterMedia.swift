@@ -1,5 +1,7 @@
 import Cluster
+import Forwarding
 import Foundation
+import Logging
 import Media
 import MediaTypes
 
@@ -17,12 +19,29 @@ struct ClusterMedia: RemoteOrigins {
         return try JSONDecoder().decode(RemoteExportAnswer.self, from: Data(answer))
     }
 
-    /// Answers the request of another node. `nil` when the track is not here any more.
-    static func answer(_ body: [UInt8], from node: NodeIncarnation, _ loops: MediaLoops) async -> [UInt8]? {
+    /// Answers the request of another node.
+    /// - Parameter logger: logs why a track that is here is not sent.
+    /// - Returns: `nil` when the track is not sent.
+    static func answer(
+        _ body: [UInt8],
+        from node: NodeIncarnation,
+        _ loops: MediaLoops,
+        logger: Logger
+    ) async -> [UInt8]? {
         guard let request = try? JSONDecoder().decode(RemoteExport.self, from: Data(body)),
-            request.receiver.location.node == node, let answer = try? await loops.export(request),
-            let encoded = try? JSONEncoder().encode(answer)
+            request.receiver.location.node == node
         else { return nil }
-        return Array(encoded)
+        do {
+            return Array(try JSONEncoder().encode(try await loops.export(request)))
+        } catch ForwarderError.unknownTrack {
+            // Its publisher has left meanwhile.
+            return nil
+        } catch {
+            logger.warning(
+                "a track is not sent to another node",
+                metadata: ["track": "\(request.track)", "node": "\(node)", "reason": "\(error)"]
+            )
+            return nil
+        }
     }
 }

@@ -6,26 +6,23 @@ import Wire
 /// The cluster in a scrape.
 struct ClusterMetrics: Sendable {
     let isStoreUp: Bool
+    let isFenced: Bool
     let own: ClusterView.Member
     let neighbours: [ClusterNode.Neighbour]
     let links: LinkCounters
     let rooms: ClusterRoomsCounters
     let channels: Int
 
-    init(_ cluster: ClusterNode) {
-        isStoreUp = cluster.isStoreUp
-        own = cluster.own
-        neighbours = cluster.neighbours
-        links = cluster.linkCounters
-        rooms = cluster.roomCounters
-        channels = cluster.channelCount
-    }
-
     func add(to page: inout MetricsPage) {
         page.addGauge(
             "nagare_cluster_store_up",
             help: "Whether the cluster's store answered the last heartbeat.",
             isStoreUp ? 1 : 0
+        )
+        page.addGauge(
+            "nagare_cluster_replaced",
+            help: "Whether a later start with this node's name is in the cluster; this one takes no new channels then.",
+            isFenced ? 1 : 0
         )
         page.addGauge(
             "nagare_cluster_incarnation",
@@ -73,6 +70,22 @@ struct ClusterMetrics: Sendable {
                 links.strangers
             ),
             ("nagare_cluster_link_malformed_total", "Links closed for bytes that are no message.", links.malformed),
+            (
+                "nagare_cluster_link_crowded_total",
+                "Connections to the link listener that were refused because too many had not said hello.",
+                links.crowded
+            ),
+            (
+                "nagare_cluster_link_incompatible_total",
+                "Links to nodes of another cluster or without a common version of the protocol.",
+                links.incompatible
+            ),
+            ("nagare_cluster_link_barred_total", "Nodes that were refused for 30 s after such bytes.", links.barred),
+            (
+                "nagare_cluster_link_unknown_total",
+                "Frames and questions of later versions, which were ignored.",
+                links.unknown
+            ),
             ("nagare_cluster_link_overflows_total", "Links closed because too much waited.", links.overflows),
             ("nagare_cluster_links_up_total", "Links that came up.", links.linksUp),
             ("nagare_cluster_links_down_total", "Links that were lost or closed.", links.linksDown),
@@ -91,5 +104,19 @@ struct ClusterMetrics: Sendable {
             ),
         ]
         for (name, help, value) in counts { page.addCounter(name, help: help, value) }
+    }
+}
+
+extension ClusterMetrics {
+    init(_ cluster: ClusterNode) {
+        self.init(
+            isStoreUp: cluster.isStoreUp,
+            isFenced: cluster.isFenced,
+            own: cluster.own,
+            neighbours: cluster.neighbours,
+            links: cluster.linkCounters,
+            rooms: cluster.roomCounters,
+            channels: cluster.channelCount
+        )
     }
 }

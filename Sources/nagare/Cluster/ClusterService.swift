@@ -11,8 +11,11 @@ struct ClusterService: Service {
     let settings: ClusterSettings
     /// What the other nodes are told.
     let state: @Sendable () -> NodeRecord.State
+    /// Called about once a second.
+    let onTick: @Sendable () async -> Void
     /// A run of a node is gone.
     let onLeft: @Sendable (NodeIncarnation) -> Void
+    let relay: RelayObserver
     let answer: ClusterNode.Answerer
 
     /// Joins the cluster that the settings name; `nil` for a node on its own.
@@ -47,7 +50,7 @@ struct ClusterService: Service {
 
     func run() async throws {
         do {
-            try await cluster.start(rooms, measure: measure, onLeft: onLeft, answer: answer)
+            try await cluster.start(rooms, measure: measure, onLeft: onLeft, relay: relay, answer: answer)
         } catch {
             throw StartupError.system(
                 "The links of the cluster cannot listen at --cluster-link \(settings.link): \(error). Choose another port, or an "
@@ -59,7 +62,9 @@ struct ClusterService: Service {
     }
 
     private var measure: @Sendable () async -> NodeMeasurements {
-        { [cluster, rooms, state] in
+        { [cluster, rooms, state, onTick] in
+            // It waits for other nodes.
+            Task { await onTick() }
             await cluster.setState(state())
             let counts = await rooms.counts
             return NodeMeasurements(

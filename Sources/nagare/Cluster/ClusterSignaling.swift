@@ -22,8 +22,9 @@ struct ClusterSignaling: SignalingCluster {
         switch reason {
         case .newcomer:
             if let node = await smallChannelNode(channel) { return node }
-            return cluster.own.record.load < Self.loadMax ? nil : await lessLoaded()
-        case .draining, .overloaded: return await lessLoaded()
+            return cluster.own.record.load < Self.loadMax ? nil : lessLoaded()
+        case .overloaded: return lessLoaded()
+        case .draining: return otherNode { _ in true }
         }
     }
 
@@ -41,38 +42,23 @@ struct ClusterSignaling: SignalingCluster {
         return NodeAddress(record.publicURL)
     }
 
-    private func lessLoaded() async -> NodeAddress? {
-        guard let member = await cluster.place(region: settings.region), member.record.load < cluster.own.record.load
-        else { return nil }
-        return NodeAddress(member.record.publicURL)
+    private func lessLoaded() -> NodeAddress? {
+        let load = cluster.own.record.load
+        return otherNode { $0.load < load }
+    }
+
+    private func otherNode(where isSuitable: (NodeRecord) -> Bool) -> NodeAddress? {
+        cluster.otherNode(region: settings.region) { !$0.publicURL.isEmpty && isSuitable($0) }
+            .flatMap { NodeAddress($0.record.publicURL) }
     }
 
     // MARK: Sessions
-
-    /// A request or response between nodes.
-    private struct Message: Codable {
-        struct Field: Codable {
-            var name: String
-            var value: String
-        }
-        var method: String?
-        var target: String?
-        var status: Int?
-        var headers: [Field]
-        var body: Data
-    }
 
     func forward(
         _ request: ForwardedRequest,
         to node: NodeIncarnation
     ) async throws(ForwardFailure) -> ForwardedResponse {
-        let message = Message(
-            method: request.method,
-            target: request.target,
-            headers: request.headers.map { Message.Field(name: $0.name, value: $0.value) },
-            body: Data(request.body)
-        )
-        guard let body = try? JSONEncoder().encode(message) else { throw .unreachable }
+        guard let body = try? JSONEncoder().encode(request) else { throw .unreachable }
         let question = LinkRequest(kind: .forward, body: Array(body))
         let answer: [UInt8]
         do throws(LinkRequestError) {
@@ -80,33 +66,21 @@ struct ClusterSignaling: SignalingCluster {
         } catch {
             throw error == .noNode ? .nodeUnknown : .unreachable
         }
-        guard let response = try? JSONDecoder().decode(Message.self, from: Data(answer)), let status = response.status
-        else { throw .unreachable }
-        return ForwardedResponse(
-            status: status,
-            headers: response.headers.map { ForwardedRequest.Field(name: $0.name, value: $0.value) },
-            body: Array(response.body)
-        )
+        guard let response = try? JSONDecoder().decode(ForwardedResponse.self, from: Data(answer)) else {
+            throw .unreachable
+        }
+        return response
     }
 
     /// Answers a request that another node passed on.
     static func answer(_ body: [UInt8], _ server: PublicServer) async -> [UInt8]? {
-        guard let message = try? JSONDecoder().decode(Message.self, from: Data(body)), let method = message.method,
-            let target = message.target
-        else { return nil }
-        let request = ForwardedRequest(
-            method: method,
-            target: target,
-            headers: message.headers.map { ForwardedRequest.Field(name: $0.name, value: $0.value) },
-            body: Array(message.body)
-        )
+        guard let request = try? JSONDecoder().decode(ForwardedRequest.self, from: Data(body)) else { return nil }
         let response = await server.respond(to: request)
-        let answer = Message(
-            status: response.status,
-            headers: response.headers.map { Message.Field(name: $0.name, value: $0.value) },
-            body: Data(response.body)
-        )
-        return (try? JSONEncoder().encode(answer)).map { Array($0) }
+        return (try? JSONEncoder().encode(response)).map { Array($0) }
+    }
+
+    func connections(_ question: [UInt8], at node: NodeIncarnation) async -> [UInt8]? {
+        try? await cluster.ask(LinkRequest(kind: .connections, body: question), of: node, within: .seconds(1))
     }
 
     // MARK: Status

@@ -22,7 +22,6 @@ struct ClusterSettings: Equatable, Sendable {
     /// The settings that mean nothing without ``Setting/clusterStore``.
     private static let dependent: [Setting] = [
         .clusterStoreCA, .clusterName, .clusterLink, .clusterAnnounce, .clusterSecret, .region, .zone, .publicURL,
-        .stateDirectory,
     ]
     private static let nameBytesMax = 32
     private static let urlBytesMax = 128
@@ -94,10 +93,7 @@ struct ClusterSettings: Equatable, Sendable {
             }
             return nil
         }
-        let parts = entry.value.split(separator: ":")
-        guard entry.value.utf8.count <= urlBytesMax, parts.count >= 2, let port = parts.last.flatMap({ UInt16($0) }),
-            port > 0
-        else {
+        guard entry.value.utf8.count <= urlBytesMax, HostPort(entry.value) != nil else {
             throw .usage("\(entry.origin) is \"\(entry.value)\": write a host and a port, as node-a.internal:7400.")
         }
         return entry.value

@@ -20,8 +20,8 @@ struct JWTKeySource: Equatable, Sendable {
     /// `ALGORITHM:TEXT`, `ALGORITHM:@FILE`, and with an id `ALGORITHM/ID:…`.
     init(_ value: String, origin: String) throws(StartupError) {
         let problem = StartupError.usage(
-            "\(origin) has to be an algorithm, a colon and the key or @ and its file: write hs256:@FILE, es256:@FILE or "
-                + "eddsa:@FILE, with a key id as es256/ID:@FILE."
+            "\(origin) has to be an algorithm, a colon and the key or @ and its file: write hs256:@FILE, rs256:@FILE, "
+                + "es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
         )
         let parts = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let text = SecretSource(parts[1]) else { throw problem }
@@ -50,6 +50,12 @@ struct JWTKeySource: Equatable, Sendable {
                 )
             case .notPEM:
                 throw .usage("\(source) is no private or public \(algorithm.rawValue) key in PEM.")
+            case .rsaKeySize(let bits):
+                let range = JWTKey.rsaBits
+                throw .usage(
+                    "\(source) is an RSA key of \(bits) bits: RS256 needs \(range.lowerBound) to \(range.upperBound), as "
+                        + "openssl genrsa 2048 makes."
+                )
             }
         }
     }

@@ -41,18 +41,26 @@ extension NodeConfiguration {
             usesICETCP: try reader.boolean(.iceTCP) ?? true,
             turn: try reader.turn() ?? .auto,
             turnTLS: try TURNTLSListener(reader),
-            tls: try tls(reader),
+            tls: try tls(reader, .tlsCertificate, .tlsKey),
             proxies: try reader.proxies(),
             token: try reader.token(),
             jwtKeys: try reader.jwtKeys(),
+            keySet: try reader.keySet(),
+            keySetAuthorityPath: try reader.keySetAuthority(try reader.keySet()),
             apps: try reader.apps(),
             urlKeys: try reader.urlKeys(),
             webhooks: try WebhookSettings(reader),
             adminOrigins: try reader.origins(),
             adminHostNames: try reader.hostNames(),
-            adminToken: try reader.adminToken(),
+            adminTLS: try tls(reader, .adminTLSCertificate, .adminTLSKey),
+            adminToken: try reader.secret(.adminToken),
+            adminReadToken: try reader.adminReadToken(),
+            metricsChannels: try reader.integer(.metricsChannels, 0...metricsChannelsMax) ?? 0,
             sora: try SoraSettings(reader, machine),
             cluster: try ClusterSettings(reader, machine),
+            stateDirectory: try reader.text(.stateDirectory),
+            historyHours: try reader.integer(.historyHours, 0...historyHoursMax) ?? 24,
+            traces: try TraceSettings(reader),
             limits: try reader.limits(),
             logLevel: try reader.logLevel() ?? .info,
             logFormat: try reader.logFormat() ?? .text,
@@ -87,14 +95,20 @@ extension NodeConfiguration {
         return environment.keys.filter { $0.hasPrefix(Setting.environmentPrefix) && !known.contains($0) }.sorted()
     }
 
-    private static func tls(_ reader: SettingReader) throws(StartupError) -> TLSFiles? {
-        let certificate = try reader.text(.tlsCertificate)
-        let key = try reader.text(.tlsKey)
+    private static func tls(
+        _ reader: SettingReader,
+        _ certificateSetting: Setting,
+        _ keySetting: Setting
+    ) throws(StartupError) -> TLSFiles? {
+        let certificate = try reader.text(certificateSetting)
+        let key = try reader.text(keySetting)
         switch (certificate, key) {
         case (nil, nil): return nil
         case (let certificate?, let key?): return TLSFiles(certificatePath: certificate, keyPath: key)
-        case (_?, nil): throw .usage("--tls-cert needs --tls-key with the private key of the certificate.")
-        case (nil, _?): throw .usage("--tls-key needs --tls-cert with the certificate of the private key.")
+        case (_?, nil):
+            throw .usage("\(certificateSetting.flag) needs \(keySetting.flag) with the private key of the certificate.")
+        case (nil, _?):
+            throw .usage("\(keySetting.flag) needs \(certificateSetting.flag) with the certificate of the private key.")
         }
     }
 
@@ -172,14 +186,16 @@ extension NodeConfiguration {
     }
 
     /// Whether clients need a signed token or URL.
-    private var hasSignatureKeys: Bool { !jwtKeys.isEmpty || !apps.isEmpty || !urlKeys.sources.isEmpty }
+    private var hasSignatureKeys: Bool {
+        !jwtKeys.isEmpty || keySet != nil || !apps.isEmpty || !urlKeys.sources.isEmpty
+    }
 
     /// At most one authentication method may be set. Signed tokens and URLs of all kinds are one method.
     private func checkAccess() throws(StartupError) {
         let methods = [token != nil, hasSignatureKeys, webhooks.authenticationURL != nil].filter(\.self)
         guard methods.count > 1 else { return }
         let ways = [
-            (Setting.token, token != nil), (.jwtKey, !jwtKeys.isEmpty), (.app, !apps.isEmpty),
+            (Setting.token, token != nil), (.jwtKey, !jwtKeys.isEmpty), (.jwks, keySet != nil), (.app, !apps.isEmpty),
             (.urlKey, !urlKeys.sources.isEmpty), (.authWebhookURL, webhooks.authenticationURL != nil),
         ]
         .filter(\.1).map(\.0.flag)
@@ -189,10 +205,9 @@ extension NodeConfiguration {
     private func exposureWarnings() -> [String] {
         var warnings: [String] = []
         let isOpen = token == nil && !hasSignatureKeys && webhooks.authenticationURL == nil
-        if isOpen, !isDevelopment, !http.ip.isLoopback {
-            warnings.append(
-                "Anyone who reaches \(http) can publish and watch: no token, key or authentication webhook is set."
-            )
+        if isOpen, !isDevelopment {
+            let who = http.ip.isLoopback ? "Anyone whom a proxy lets through to \(http)" : "Anyone who reaches \(http)"
+            warnings.append("\(who) can publish and watch: no token, key or authentication webhook is set.")
         }
         if tls == nil, !http.ip.isLoopback {
             warnings.append(

@@ -14,7 +14,7 @@ struct Token: Equatable, Sendable, CustomStringConvertible, CustomDebugStringCon
     var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// The files of the HTTPS certificate, PEM.
+/// The files of the certificate of a listener with TLS, PEM.
 struct TLSFiles: Equatable, Sendable {
     let certificatePath: String
     let keyPath: String
@@ -60,6 +60,10 @@ struct NodeConfiguration: Equatable, Sendable {
     var token: Token?
     /// The keys that verify signed tokens; empty without them.
     var jwtKeys: [JWTKeySource]
+    /// Further keys of signed tokens, if any.
+    var keySet: KeySetSource?
+    /// The trusted certificates for the server of ``keySet`` in place of the system's, PEM.
+    var keySetAuthorityPath: String?
     /// The apps whose tokens are accepted; empty without them.
     var apps: [AppKeySource] = []
     /// The keys that verify signed URLs, if any.
@@ -69,11 +73,23 @@ struct NodeConfiguration: Equatable, Sendable {
     var adminOrigins: [String]
     /// Values of `Host` that an admin listener on loopback accepts, besides `localhost` and IP addresses.
     var adminHostNames: [String]
+    /// The certificate of the admin listener; `nil` for HTTP.
+    var adminTLS: TLSFiles?
     /// The Bearer token that the APIs of the admin listener require, if set.
-    var adminToken: AdminTokenSource?
+    var adminToken: CheckedSecretSource<AdminToken>?
+    /// A second one that permits reading only.
+    var adminReadToken: CheckedSecretSource<AdminToken>?
+    /// Of how many channels there are metrics, those with the most members.
+    var metricsChannels = 0
     var sora: SoraSettings
     /// `nil` for a node on its own.
     var cluster: ClusterSettings?
+    /// The folder for what outlives a restart; `nil` for none.
+    var stateDirectory: String?
+    /// How long the history of ended connections is kept; 0 for none.
+    var historyHours = 24
+    /// Where traces go; `nil` for none.
+    var traces: TraceSettings?
     /// The limits on what clients may use.
     var limits: NodeLimits
     var logLevel: Logger.Level
@@ -91,8 +107,11 @@ extension NodeConfiguration {
     static let loopsMax = 256
     /// Of control loops.
     static let controlLoopsMax = 64
+    /// Each has ten series.
+    static let metricsChannelsMax = 100
     static let graceSecondsMax = 3_600
     static let drainSecondsMax = 86_400
+    static let historyHoursMax = 24 * 31
     /// The maximum length of a list of addresses. Clients try every announced one.
     static let addressesMax = 16
 

@@ -289,14 +289,36 @@ extension Setting {
                 .list,
                 "alg[/id]:@file",
                 isSecret: true,
-                "Admit only clients that present a token (JWT) signed with this key: hs256, es256 or eddsa.",
+                "Admit only clients that present a token (JWT) signed with this key: hs256, rs256, es256 or eddsa.",
                 notes: """
-                    hs256:@FILE names a secret of at least 32 bytes, es256:@FILE and eddsa:@FILE a private or public key in \
-                    PEM. The key itself can replace @FILE. A key ID (kid) follows the algorithm: es256/ID:@FILE. \
+                    hs256:@FILE names a secret of at least 32 bytes, rs256:@FILE, es256:@FILE and eddsa:@FILE a private or public \
+                    key in PEM. RSA keys have 2048 to 8192 bits. The key itself can replace @FILE. A key ID (kid) follows the algorithm: es256/ID:@FILE. \
                     All keys are valid at the same time. WHIP and WHEP clients present the token as "Authorization: Bearer ...", \
                     Sora clients as metadata.access_token. "nagare token --config FILE --channel NAME" makes one.
                     """,
                 examples: ["hs256:@/etc/nagare/jwt.secret", "es256/2026-01:@/etc/nagare/jwt.pem"]
+            )
+        case .jwks:
+            SettingDeclaration(
+                .access,
+                .value,
+                "file-or-url",
+                "Admit only clients that present a token (JWT) signed with a key of this JSON Web Key Set (RFC 7517).",
+                notes: """
+                    The public keys of a login service, for RS256, ES256 and EdDSA, besides those of jwt-key. A URL has to be \
+                    https, or http on this machine. Its keys are fetched every five minutes, or as the server's max-age says, \
+                    and at once for a token with an unknown key ID (kid). While the server fails, the keys in hand stay in use.
+                    """,
+                examples: ["https://login.example.org/.well-known/jwks.json"]
+            )
+        case .jwksCA:
+            SettingDeclaration(
+                .access,
+                .value,
+                "file",
+                default: .described("the system's"),
+                "Trust the certificates in this file for the server of jwks, PEM.",
+                examples: ["/etc/nagare/login-ca.pem"]
             )
         case .app:
             SettingDeclaration(
@@ -429,6 +451,15 @@ extension Setting {
                 "The user's password.",
                 examples: ["change-me"]
             )
+        case .webhookSecret:
+            SettingDeclaration(
+                .access,
+                .value,
+                "@file",
+                isSecret: true,
+                "Sign webhooks with this secret, or that of @ and its file, in the header Nagare-Signature.",
+                examples: ["\"@/etc/nagare/webhook-secret\""]
+            )
         case .webhookCA:
             SettingDeclaration(
                 .access,
@@ -480,8 +511,12 @@ extension Setting {
                 .sora,
                 .value,
                 "codec",
-                default: .value("VP9"),
-                "The video codec of Sora clients that choose none: VP8, VP9, AV1, H264 or H265."
+                default: .described("VP9 for Sora's SDKs, VP8 for the browser module"),
+                "The video codec of Sora clients that choose none: VP8, VP9, AV1, H264 or H265.",
+                notes: """
+                    Where a viewer over WHEP cannot decode it, the next sender that chooses none gets VP8 or H.264.
+                    """,
+                examples: ["VP8"]
             )
         case .spotlightNumber:
             SettingDeclaration(
@@ -544,6 +579,26 @@ extension Setting {
                     private.
                     """
             )
+        case .adminTLSCertificate:
+            SettingDeclaration(
+                .admin,
+                .value,
+                "file",
+                "Serve the admin address over HTTPS with this certificate chain, PEM.",
+                notes: """
+                    It may be that of tls-cert. Probes and Prometheus have to use https then, and commands --api \
+                    https://HOST:PORT, with --api-ca for an authority of your own.
+                    """,
+                examples: ["/etc/nagare/admin.pem"]
+            )
+        case .adminTLSKey:
+            SettingDeclaration(
+                .admin,
+                .value,
+                "file",
+                "The private key of the certificate of the admin address, PEM.",
+                examples: ["/etc/nagare/admin-key.pem"]
+            )
         case .adminToken:
             SettingDeclaration(
                 .admin,
@@ -556,6 +611,18 @@ extension Setting {
                     @ and the file that has them.
                     """,
                 examples: ["\"@/etc/nagare/admin.token\""]
+            )
+        case .adminReadToken:
+            SettingDeclaration(
+                .admin,
+                .value,
+                "@file",
+                isSecret: true,
+                "Permit requests with this Bearer token to read the admin API and the operators' API, but no changes.",
+                notes: """
+                    For dashboards and for people who watch calls. It is as long as admin-token, which it needs.
+                    """,
+                examples: ["\"@/etc/nagare/admin-read.token\""]
             )
         case .adminOrigin:
             SettingDeclaration(
@@ -576,6 +643,17 @@ extension Setting {
                     Other names are refused, which prevents DNS rebinding by web pages.
                     """,
                 examples: ["ops.example.org"]
+            )
+        case .metricsChannels:
+            SettingDeclaration(
+                .admin,
+                .value,
+                "n",
+                default: .value("0"),
+                "Add series of the n channels with the most members to /metrics, 0 to 100.",
+                notes: """
+                    The names of these channels become labels. A channel that was among them once leaves series in Prometheus.
+                    """
             )
         case .clusterStore:
             SettingDeclaration(
@@ -669,11 +747,47 @@ extension Setting {
             )
         case .stateDirectory:
             SettingDeclaration(
-                .cluster,
+                .operation,
                 .value,
                 "folder",
-                "Keep what the node knows of the cluster here, to find the other nodes at a start without the store.",
+                "Keep here what outlives a restart: the history of connections, and the nodes of the cluster.",
+                notes: """
+                    Without it the history of connections is in memory, and a node of a cluster needs the store at its start.
+                    """,
                 examples: ["/var/lib/nagare"]
+            )
+        case .historyHours:
+            SettingDeclaration(
+                .operation,
+                .value,
+                "hours",
+                default: .value("24"),
+                "Keep the history of ended connections for so long: how their media was and why they ended. 0 for none.",
+                notes: """
+                    GET /v1/connections of the admin API and the operators' page show it. It has addresses of clients.
+                    """
+            )
+        case .otlpEndpoint:
+            SettingDeclaration(
+                .operation,
+                .value,
+                "url",
+                "Send a trace of each join to this OpenTelemetry collector, by OTLP/HTTP with JSON encoding.",
+                notes: """
+                    The base of its URLs, as in OTEL_EXPORTER_OTLP_ENDPOINT: /v1/traces is appended.
+                    """,
+                examples: ["http://127.0.0.1:4318"]
+            )
+        case .otlpSampleRatio:
+            SettingDeclaration(
+                .operation,
+                .value,
+                "ratio",
+                default: .value("1"),
+                "Sample this share of the joins, from 0 to 1. A join with a traceparent header is sampled as its sender says.",
+                notes: """
+                    A join is rare beside media, and a trace of one has about ten spans.
+                    """
             )
         case .limit:
             SettingDeclaration(

@@ -29,6 +29,8 @@ enum Setting: String, CaseIterable, Sendable {
     case turnTLSName = "turn-tls-name"
     case token
     case jwtKey = "jwt-key"
+    case jwks
+    case jwksCA = "jwks-ca"
     case app
     case appDisabled = "app-disabled"
     case urlKey = "url-key"
@@ -42,6 +44,7 @@ enum Setting: String, CaseIterable, Sendable {
     case webhookTimeout = "webhook-timeout"
     case webhookUser = "webhook-user"
     case webhookPassword = "webhook-password"
+    case webhookSecret = "webhook-secret"
     case webhookCA = "webhook-ca"
     case nodeName = "node-name"
     case label
@@ -56,9 +59,13 @@ enum Setting: String, CaseIterable, Sendable {
     case clientBundleID = "client-bundle-id"
     case pingInterval = "ping-interval"
     case admin
+    case adminTLSCertificate = "admin-tls-cert"
+    case adminTLSKey = "admin-tls-key"
     case adminToken = "admin-token"
+    case adminReadToken = "admin-read-token"
     case adminOrigin = "admin-origin"
     case adminHostName = "admin-host-name"
+    case metricsChannels = "metrics-channels"
     case clusterStore = "cluster-store"
     case clusterStoreCA = "cluster-store-ca"
     case clusterName = "cluster-name"
@@ -69,6 +76,9 @@ enum Setting: String, CaseIterable, Sendable {
     case zone
     case publicURL = "public-url"
     case stateDirectory = "state-dir"
+    case historyHours = "history-hours"
+    case otlpEndpoint = "otlp-endpoint"
+    case otlpSampleRatio = "otlp-sample-ratio"
     case limit
     case logLevel = "log-level"
     case logFormat = "log-format"
@@ -86,6 +96,17 @@ enum Setting: String, CaseIterable, Sendable {
 
     /// Whether the value is never printed.
     var isSecret: Bool { declaration.isSecret }
+
+    /// Whether a reload puts a change in force: see ``Reload``. Others need a restart.
+    var isReloadable: Bool { Self.reloadable.contains(self) }
+
+    private static let reloadable: Set<Setting> = [
+        .tlsCertificate, .tlsKey, .adminTLSCertificate, .adminTLSKey, .token, .jwtKey, .jwks, .app, .appDisabled,
+        .urlKey, .urlValidity, .adminToken,
+        .adminReadToken, .authWebhookURL, .eventWebhookURL, .sessionWebhookURL, .webhookTimeout, .webhookUser,
+        .webhookPassword,
+        .webhookSecret, .duplicateUser, .resumeGrace, .channelLifetime, .limit, .logLevel,
+    ]
 
     /// The text of `--help`.
     var helpText: String {

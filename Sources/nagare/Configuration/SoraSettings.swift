@@ -9,7 +9,8 @@ struct SoraSettings: Equatable, Sendable {
     var turnURLs: [String] = []
     var turnUsername: String?
     var turnCredential: Token?
-    var videoCodec = CodecName.vp9
+    /// `nil` for the default of each kind of client.
+    var videoCodec: CodecName?
     var spotlightNumber = 8
     var spotlightFocusRID = RequestedRID.r1
     var spotlightUnfocusRID = RequestedRID.r0
@@ -28,7 +29,7 @@ struct SoraSettings: Equatable, Sendable {
         turnURLs = try reader.turnURLs()
         turnUsername = try reader.text(.turnUsername)
         turnCredential = try reader.text(.turnCredential).map { Token(secret: $0) }
-        videoCodec = try reader.videoCodec() ?? videoCodec
+        videoCodec = try reader.videoCodec()
         spotlightNumber = try reader.integer(.spotlightNumber, 1...8) ?? spotlightNumber
         spotlightFocusRID = try reader.rid(.spotlightFocusRID) ?? spotlightFocusRID
         spotlightUnfocusRID = try reader.rid(.spotlightUnfocusRID) ?? spotlightUnfocusRID

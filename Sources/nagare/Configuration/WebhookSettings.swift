@@ -1,3 +1,4 @@
+import Access
 import Foundation
 import Signaling
 
@@ -13,6 +14,8 @@ struct WebhookSettings: Equatable, Sendable {
     var timeoutSeconds = 5
     var user: String?
     var password: Token?
+    /// Signs the requests; `nil` for unsigned ones.
+    var secret: CheckedSecretSource<WebhookSigner>?
     /// The trusted certificates in place of the system's, PEM.
     var certificateAuthorityPath: String?
 
@@ -30,16 +33,17 @@ struct WebhookSettings: Equatable, Sendable {
         timeoutSeconds = try reader.integer(.webhookTimeout, 1...Self.timeoutSecondsMax) ?? 5
         user = try reader.text(.webhookUser)
         password = try reader.text(.webhookPassword).map { Token(secret: $0) }
+        secret = try reader.secret(.webhookSecret)
         certificateAuthorityPath = try reader.text(.webhookCA)
         guard (user == nil) == (password == nil) else {
             throw .usage("--webhook-user and --webhook-password need each other.")
         }
         if user?.contains(":") == true { throw .usage("--webhook-user may hold no colon.") }
         let isUsed = authenticationURL != nil || eventURL != nil || sessionURL != nil || isUsedByAyame
-        for (setting, isSet) in [(Setting.webhookUser, user != nil), (.webhookCA, certificateAuthorityPath != nil)]
-        where isSet && !isUsed {
+        // The secret and the certificates serve subscriptions of the operators' API as well.
+        guard user == nil || isUsed else {
             throw .usage(
-                "\(setting.flag) needs the URL of a webhook: --auth-webhook-url, --event-webhook-url, "
+                "--webhook-user needs the URL of a webhook: --auth-webhook-url, --event-webhook-url, "
                     + "--session-webhook-url, --ayame-auth-webhook-url or --ayame-disconnect-webhook-url."
             )
         }
@@ -67,7 +71,6 @@ struct WebhookSettings: Equatable, Sendable {
         if let user, let password {
             configuration.credentials = WebhookConfiguration.Credentials(user: user, password: password.secret)
         }
-        configuration.certificateAuthorityPath = certificateAuthorityPath
         return configuration
     }
 }

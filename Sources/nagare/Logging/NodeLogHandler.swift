@@ -8,20 +8,34 @@ struct NodeLogHandler: LogHandler {
     private let label: String
     private let format: LogFormat
     private let write: @Sendable (String) -> Void
-    var logLevel: Logger.Level
+    private let threshold: LogThreshold
+    /// The least level of this logger, whatever the threshold is.
+    private let floor: Logger.Level
+    /// A level of this logger's own, in place of the threshold.
+    private var ownLevel: Logger.Level?
     var metadata: Logger.Metadata = [:]
 
-    /// - Parameter write: takes a line without its end.
+    /// - Parameters:
+    ///   - threshold: of all loggers.
+    ///   - floor: the least level of this one, whatever the threshold is.
+    ///   - write: takes a line without its end.
     init(
         label: String,
-        level: Logger.Level,
+        threshold: LogThreshold,
+        floor: Logger.Level = .trace,
         format: LogFormat,
         write: @escaping @Sendable (String) -> Void = { StandardError.writeLine($0) }
     ) {
         self.label = label
-        logLevel = level
+        self.threshold = threshold
+        self.floor = floor
         self.format = format
         self.write = write
+    }
+
+    var logLevel: Logger.Level {
+        get { max(ownLevel ?? threshold.level, floor) }
+        set { ownLevel = newValue }
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

@@ -13,6 +13,8 @@ extension MediaMetrics {
         addFeedback(to: &page, labels)
         addPeers(to: &page, labels)
         addSending(to: &page, labels)
+        addReports(to: &page, labels)
+        addSetup(to: &page)
         addData(to: &page, labels)
         addRelay(to: &page, labels)
         nodeLinks.add(to: &page, labels: labels)
@@ -265,57 +267,6 @@ extension MediaMetrics {
         ]
         for (name, help, value) in present { page.addGauge(name, help: help, labels: labels, value) }
     }
-
-    /// What the network of each viewer carries, and what it is sent.
-    private func addSending(to page: inout MetricsPage, _ labels: [MetricLabel]) {
-        let sending = forwarder.sending
-        for (measure, name, help) in Self.sendingHistograms {
-            let histogram = Histogram(
-                bounds: measure.bounds,
-                counts: sending.counts(of: measure),
-                sum: sending.sum(of: measure)
-            )
-            page.addHistogram(name, help: "For each second of each viewer: \(help)", labels: labels, histogram)
-        }
-        for state in SendingStatistics.State.allCases {
-            page.addCounter(
-                "nagare_send_state_seconds_total",
-                help: "Seconds that viewers spent in each state of bandwidth estimation; the rate is their number.",
-                labels: labels + [MetricLabel("state", state.rawValue)],
-                sending[state]
-            )
-        }
-        for limit in SendingStatistics.Limit.allCases {
-            page.addCounter(
-                "nagare_send_limit_seconds_total",
-                help: "Seconds that viewers spent with each limit of their send rate; the rate is their number.",
-                labels: labels + [MetricLabel("limit", limit.rawValue)],
-                sending[limit]
-            )
-        }
-        page.addCounter(
-            "nagare_send_probes_total",
-            help: "Probe clusters sent to find out whether a viewer's network carries more.",
-            labels: labels,
-            sending.probes
-        )
-        page.addCounter(
-            "nagare_send_padding_bytes_total",
-            help: "Bytes of padding and of copies in probe clusters.",
-            labels: labels,
-            sending.paddingBytes
-        )
-    }
-
-    private static let sendingHistograms: [(SendingCounters.Measure, name: String, help: String)] = [
-        (.target, "nagare_send_target_bits_per_second", "the rate that all its media together may take."),
-        (.deliveredShare, "nagare_send_delivered_ratio", "the rate that arrives, as a share of that rate."),
-        (.demandShare, "nagare_send_demand_ratio", "that rate as a share of what its layers take, at most 1."),
-        (.queueDelay, "nagare_send_queue_delay_seconds", "the standing queue of its network path."),
-        (.pacerDelay, "nagare_send_pacer_delay_seconds", "the time that its packets wait to leave the node."),
-        (.lossRatio, "nagare_send_loss_ratio", "the share of its packets that are lost."),
-        (.retransmissionShare, "nagare_send_retransmission_ratio", "the share of its bytes that are retransmissions."),
-    ]
 
     /// The relay between loops.
     private func addRelay(to page: inout MetricsPage, _ labels: [MetricLabel]) {

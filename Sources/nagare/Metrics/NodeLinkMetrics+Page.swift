@@ -92,17 +92,22 @@ extension NodeLinkMetrics {
             labels: labels,
             used.compactMap { $0.roundTrip?.seconds }.max() ?? 0
         )
-        page.addCounter(
-            "nagare_cluster_relay_hops_total",
-            help: "Packets from other nodes whose way from the publisher's node was timed.",
+        page.addHistogram(
+            "nagare_cluster_relay_hop_seconds",
+            help: "Time of packets from their arrival at the publisher's node until they arrived here.",
             labels: labels,
-            counters.hops
+            Histogram(counters.hops)
         )
-        page.addCounter(
-            "nagare_cluster_relay_hop_seconds_total",
-            help: "Time of these packets from their arrival at the publisher's node.",
-            labels: labels,
-            seconds: Double(counters.hopNanoseconds) / 1e9
+    }
+}
+
+extension Histogram {
+    /// The times as a Prometheus histogram.
+    fileprivate init(_ times: HopTimes) {
+        self.init(
+            bounds: HopTimes.boundsNanoseconds.map { Double($0) / 1e9 },
+            counts: times.counts,
+            sum: Double(times.sumNanoseconds) / 1e9
         )
     }
 }

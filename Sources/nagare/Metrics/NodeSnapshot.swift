@@ -1,9 +1,12 @@
+import Access
 import Forwarding
+import History
 import Media
 import Metrics
 import Room
 import SRTP
 import Signaling
+import Telemetry
 import Wire
 
 /// The values of one scrape.
@@ -15,10 +18,20 @@ struct NodeSnapshot: Sendable {
     /// Indexed by loop.
     var loops: [MediaMetrics] = []
     var rooms = RoomCounts()
+    /// Of single channels, if asked for.
+    var channels: [ChannelActivity] = []
     var admissions = AdmissionCounts()
     var droppedMessages: [MessageDropReason: UInt64] = [:]
     var signaling = SignalingSnapshot()
+    /// `nil` without a history of connections.
+    var history: ConnectionHistory.Counts?
+    /// `nil` without a collector of traces.
+    var traces: Tracer.Counts?
     var process: ProcessMetrics?
+    /// When the certificates of the listeners with HTTPS expire, in seconds since 1970, by the label of the listener.
+    var certificateExpiresAt: [String: Int] = [:]
+    /// Of the keys of tokens at a URL; `nil` without one.
+    var keySet: RemoteKeySet.Counts?
     /// `nil` for a node on its own.
     var cluster: ClusterMetrics?
 
@@ -42,6 +55,14 @@ struct NodeSnapshot: Sendable {
             labels: [MetricLabel("backend", srtpBackend.rawValue)],
             1
         )
+        for (listener, time) in certificateExpiresAt.sorted(by: { $0.key < $1.key }) {
+            page.addGauge(
+                "nagare_certificate_expiry_timestamp_seconds",
+                help: "When the certificate of a listener with HTTPS expires, since 1970.",
+                labels: [MetricLabel("listener", listener)],
+                time
+            )
+        }
         page.addGauge("nagare_uptime_seconds", help: "Time since the node was ready.", uptimeSeconds)
         page.addGauge("nagare_ready", help: "Whether the node accepts new clients.", isReady ? 1 : 0)
         for state in NodeState.allCases {
@@ -93,6 +114,21 @@ struct NodeSnapshot: Sendable {
         for (index, loop) in loops.enumerated() {
             loop.add(to: &page, labels: [MetricLabel("loop", "\(index)")])
         }
+        if let history {
+            page.addCounter(
+                "nagare_history_stored_total",
+                help: "Ended connections whose history was stored.",
+                history.stored
+            )
+            page.addCounter(
+                "nagare_history_lost_total",
+                help: "Ended connections whose history could not be stored.",
+                history.lost
+            )
+        }
+        keySet?.add(to: &page)
+        traces?.add(to: &page)
+        for channel in channels { channel.add(to: &page) }
         signaling.add(to: &page, media: mediaTotals)
         cluster?.add(to: &page)
         process?.add(to: &page)

@@ -1,4 +1,5 @@
 import Forwarding
+import Media
 import Metrics
 import Signaling
 
@@ -22,7 +23,7 @@ struct SignalingSnapshot: Sendable {
     init(
         _ statistics: SignalingStatistics,
         _ counters: WebhookCounters,
-        _ webhooks: Webhooks?,
+        _ webhooks: Webhooks,
         _ subscriptions: EventSubscriptions,
         time: Double
     ) {
@@ -30,7 +31,7 @@ struct SignalingSnapshot: Sendable {
         for name in Self.names + [EventSubscriptions.webhookName] { self.webhooks[name] = counters[name] }
         allowed = counters.allowed
         denied = counters.denied
-        waiting = webhooks?.waitingCounts ?? [:]
+        waiting = webhooks.waitingCounts
         let load = subscriptions.load
         self.subscriptions = load.subscriptions
         waiting[EventSubscriptions.webhookName] = load.waiting
@@ -98,7 +99,7 @@ struct SignalingSnapshot: Sendable {
             )
         }
         page.addGauge(
-            "sora_ongoing_connections_total",
+            "sora_ongoing_connections",
             help: "Connected clients.",
             Int(clamping: counts.ongoing)
         )
@@ -116,6 +117,17 @@ struct SignalingSnapshot: Sendable {
             "sora_average_setup_time_seconds",
             help: "Average time from the request to join until the transport connected.",
             counts.setupTimeAverage / 1_000
+        )
+        page.addHistogram(
+            "nagare_join_duration_seconds",
+            help: "Time from the place in the channel until the transport connected, of each connected participant.",
+            counts.setupTimes
+        )
+        page.addHistogram(
+            MediaMetrics.setupName,
+            help: MediaMetrics.setupHelp,
+            labels: [MetricLabel("phase", "answer")],
+            counts.answerTimes
         )
         for (state, value) in [("created", counts.sessionsCreated), ("destroyed", counts.sessionsDestroyed)] {
             page.addCounter(
@@ -201,6 +213,12 @@ struct SignalingSnapshot: Sendable {
                     counts.drops[reason] ?? 0
                 )
             }
+            page.addHistogram(
+                "nagare_webhook_duration_seconds",
+                help: "Time of each webhook request until its answer or failure.",
+                labels: label,
+                counts.durations
+            )
             page.addGauge(
                 "nagare_webhook_waiting",
                 help: "Webhook events in the queue.",

@@ -26,8 +26,17 @@ struct OperatorOptions: ParsableArguments {
     var api = "http://127.0.0.1:3000"
 
     @Option(
+        name: .customLong("api-ca"),
         help: ArgumentHelp(
-            "The node's admin-token, or @ and its file. (default: NAGARE_ADMIN_TOKEN)",
+            "Trust the certificates in this file for an admin address of https, PEM. (default: the system's)",
+            valueName: "file"
+        )
+    )
+    var authority: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The node's admin-token or admin-read-token, or @ and its file. (default: NAGARE_ADMIN_TOKEN)",
             valueName: "@file"
         )
     )
@@ -40,11 +49,14 @@ struct OperatorOptions: ParsableArguments {
         var flags: [Setting: [String]] = [:]
         if let adminToken { flags[.adminToken] = [adminToken] }
         let reader = SettingReader(layers: [.commandLine(flags), .environment(environment)])
-        let token = try reader.adminToken()?.token().secret
-        guard let client = OperatorsClient(url: api, token: token) else {
-            throw .usage("--api is \"\(api)\": write the node's admin address as http://HOST:PORT.")
+        let source: CheckedSecretSource<AdminToken>? = try reader.secret(.adminToken)
+        let token = try source?.read().token.secret
+        do throws(ServerStartError) {
+            if let client = try OperatorsClient(url: api, token: token, authority: authority) { return client }
+        } catch {
+            throw .usage("--api-ca cannot be used: \(error.sentence)")
         }
-        return client
+        throw .usage("--api is \"\(api)\": write the node's admin address as http://HOST:PORT or https://HOST:PORT.")
     }
 }
 

@@ -2,7 +2,7 @@ import ArgumentParser
 import JSON
 import Signaling
 
-/// `nagare relay`: lists the rooms of the 1:1 relay.
+/// `nagare relay`: lists the rooms of the 1:1 relay at a node.
 struct RelayCommand: OperatorCommand {
     static let configuration = CommandConfiguration(
         commandName: "relay",

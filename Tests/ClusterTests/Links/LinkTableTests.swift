@@ -1,3 +1,4 @@
+import ClusterTestSupport
 import MediaTypes
 import TestSupport
 import Testing
@@ -27,6 +28,23 @@ struct LinkTableTests {
         let world = mesh(seed: seed)
         #expect(isWhole(world))
         for node in world.nodes.values { #expect(node.connections.count == 2 && node.dead.isEmpty) }
+    }
+
+    @Test func `a link that nobody needs is closed after a while, and accuses nobody`() {
+        var world = mesh()
+        for (one, other) in [(a, b), (b, a), (a, c)] { world.release(one, other) }
+        world.advance(by: .seconds(50))
+        #expect(isWhole(world), "it may be needed again soon")
+        world.advance(by: .seconds(80))
+        #expect(world.nodes[a]!.up[b] == nil && world.nodes[b]!.up[a] == nil)
+        #expect(world.nodes[a]!.up[c] != nil && world.nodes[c]!.up[a] != nil, "the other node needs it")
+        #expect(world.nodes.values.allSatisfy { $0.dead.isEmpty })
+        world.want(a, b)
+        world.advance(by: .seconds(1))
+        #expect(isWhole(world) && world.faults.isEmpty)
+        world.kill(b)
+        world.advance(by: .seconds(4))
+        #expect(world.nodes[a]!.dead.map(\.node) == [b], "a link that is needed again says who is dead")
     }
 
     @Test func `a killed node is dead within three seconds, and its next run is linked at once`() {
@@ -128,9 +146,89 @@ struct LinkTableTests {
     @Test func `a node that says that it stops is gone at once`() {
         var table = LinkTable(own: hello("a", 1), at: now)
         _ = table.connected(id(1), to: hello("b", 5), isDialedHere: false, at: now)
-        let actions = table.disconnected(id(1), isStopping: true, at: now)
+        let actions = table.disconnected(id(1), goodbye: .stopping, at: now)
         #expect(actions == [.down(b), .dead(hello("b", 5).instance)])
         #expect(table.tick(at: now + .seconds(10)).isEmpty)
+    }
+
+    /// When the table dials in the next 40 s, in seconds from `now`.
+    private func dials(_ table: inout LinkTable) -> [Double] {
+        (0...400).filter { step in
+            let time = now + .milliseconds(100 * step)
+            let dials = table.tick(at: time).contains { if case .dial = $0 { true } else { false } }
+            if dials { table.dialFailed(b, at: time) }
+            return dials
+        }.map { Double($0) / 10 }
+    }
+
+    private func dialing() -> LinkTable {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        _ = table.setAddresses([(hello("b", 5).instance, "b:1")], at: now)
+        #expect(table.want(b, at: now) == [.dial(b, address: "b:1")])
+        return table
+    }
+
+    @Test(arguments: [true, false]) func `a node without a common version is not dialed for thirty seconds`(
+        _ isDialedHere: Bool
+    ) {
+        var table = dialing()
+        var later = hello("b", 5)
+        later.versions = 2...2
+        #expect(
+            table.connected(id(1), to: later, isDialedHere: isDialedHere, at: now) == [.close(id(1), .incompatible)]
+        )
+        if !isDialedHere { table.dialFailed(b, at: now) }
+        #expect(dials(&table).first == 30)
+        // Another build under the same name is tried at once.
+        let actions = table.setAddresses([(hello("b", 6).instance, "b:1")], at: now + .seconds(41))
+        #expect(actions == [.dial(b, address: "b:1")])
+    }
+
+    @Test(arguments: [LinkGoodbye.incompatible, .refused]) func `a node that refuses this one is left alone`(
+        _ goodbye: LinkGoodbye
+    ) {
+        var table = dialing()
+        _ = table.connected(id(1), to: hello("b", 5), isDialedHere: true, at: now)
+        #expect(table.disconnected(id(1), goodbye: goodbye, at: now) == [.down(b)])
+        #expect(dials(&table).first == 30)
+    }
+
+    @Test func `links that do not last are dialed with growing pauses`() {
+        var table = dialing()
+        _ = table.connected(id(1), to: hello("b", 5), isDialedHere: true, at: now)
+        #expect(table.disconnected(id(1), at: now) == [.down(b)])
+        #expect(dials(&table).prefix(5) == [0.1, 0.3, 0.7, 1.5, 3.5])
+        _ = table.connected(id(2), to: hello("b", 5), isDialedHere: true, at: now + .seconds(50))
+        let actions = table.disconnected(id(2), at: now + .seconds(60))
+        #expect(actions == [.down(b), .dial(b, address: "b:1")], "a link that lasted is dialed at once")
+    }
+
+    @Test func `a node is refused after three flaws in ten seconds, and not after three in twenty`() {
+        for (pause, isRefused) in [(4, true), (9, false)] {
+            var table = LinkTable(own: hello("a", 1), at: now)
+            var time = now
+            for number in 1...3 {
+                _ = table.connected(id(UInt64(number)), to: hello("b", 5), isDialedHere: false, at: time)
+                #expect(table.flawed(id(UInt64(number)), at: time) == (isRefused && number == 3))
+                _ = table.disconnected(id(UInt64(number)), at: time)
+                time += .seconds(pause)
+            }
+            let actions = table.connected(id(4), to: hello("b", 5), isDialedHere: false, at: time)
+            #expect(actions.contains(.close(id(4), .flawed)) == isRefused)
+            let other = table.connected(id(5), to: hello("c", 9), isDialedHere: false, at: time)
+            #expect(other == [.up(hello("c", 9), id(5))])
+        }
+    }
+
+    @Test func `what is noted of other nodes has a limit and ends`() {
+        var bars = LinkBars()
+        for number in 0..<LinkBars.nodesMax + 100 { bars.hold(NodeID(rawValue: "n\(number)")!, at: now) }
+        #expect(bars.count == LinkBars.nodesMax)
+        _ = bars.noteFlaw(NodeID(rawValue: "n0")!, at: now + .seconds(25))
+        bars.expire(at: now + .seconds(30))
+        #expect(bars.count == 1)
+        bars.expire(at: now + .seconds(35))
+        #expect(bars.count == 0)
     }
 
     @Test func `what an unknown connection says does nothing`() {
@@ -183,6 +281,7 @@ struct LinkTableTests {
             for peer in ids where peer != id { world.want(id, peer) }
         }
         world.advance(by: .seconds(16))
+        #expect(world.faults == [])
         for (id, node) in world.nodes {
             #expect(node.up.count == ids.count - 1, "\(id)")
             for (other, hello) in node.up { #expect(hello.instance == world.nodes[other]!.hello.instance) }

@@ -71,6 +71,7 @@ func render(folder, release string, overrides io.Reader) (map[string]string, err
 		"Values":  values,
 		"Chart":   capitalised(chart),
 		"Release": map[string]interface{}{"Name": release, "Namespace": "media", "Service": "Helm"},
+		"Files":   files(folder),
 	}
 	rendered := map[string]string{}
 	for _, path := range paths {
@@ -86,6 +87,18 @@ func render(folder, release string, overrides io.Reader) (map[string]string, err
 		rendered[name] = text.String()
 	}
 	return rendered, nil
+}
+
+// The chart's folder, for files that templates include.
+type files string
+
+// Get returns the text of a file, which is empty when there is none, as in Helm.
+func (folder files) Get(name string) string {
+	text, err := os.ReadFile(filepath.Join(string(folder), name))
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // The functions that Helm adds to those of Sprig and of the template engine, as far as the chart uses them.

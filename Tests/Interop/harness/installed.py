@@ -76,22 +76,41 @@ def in_system(root: Path, *command: str, **variables: str) -> str:
     return run("chroot", root, *command, env={"PATH": PATH, "DEBIAN_FRONTEND": "noninteractive", **variables})
 
 
-class InstalledNode:
-    """A node of a system, with a command of the system's own, on ports of the test."""
+UNIT = "lib/systemd/system/nagare.service"
 
-    def __init__(self, root: Path, log: Path, command: list[str], **variables: str) -> None:
+
+def service_command(root: Path) -> list[str]:
+    """What the service manager runs."""
+    lines = (root / UNIT).read_text().splitlines()
+    return shlex.split(next(line for line in lines if line.startswith("ExecStart="))[10:])
+
+
+class InstalledNode:
+    """A node of a system, with a command of the system's own, on ports of the test or on those of its configuration."""
+
+    def __init__(
+        self, root: Path, log: Path, command: list[str], is_configured: bool = False, **variables: str
+    ) -> None:
         self.root, self.log = root, log
-        http, self.admin = (f"{LOOPBACK}:{free_tcp_port()}" for _ in range(2))
-        self.origin = f"http://{http}"
-        self.environment = {
-            "PATH": PATH,
-            "NAGARE_HTTP": http,
-            "NAGARE_ADMIN": self.admin,
-            "NAGARE_MEDIA": f"{LOOPBACK}:{free_media_port()}",
-            **variables,
-        }
-        # The mounts belong to the node's own namespace, so that they end with it.
-        script = 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot --userspec=nagare:nagare "$@"'
+        if is_configured:
+            self.admin = f"{LOOPBACK}:3000"
+            self.environment = {"PATH": PATH, **variables}
+        else:
+            http, self.admin = (f"{LOOPBACK}:{free_tcp_port()}" for _ in range(2))
+            self.origin = f"http://{http}"
+            self.environment = {
+                "PATH": PATH,
+                "NAGARE_HTTP": http,
+                "NAGARE_ADMIN": self.admin,
+                "NAGARE_MEDIA": f"{LOOPBACK}:{free_media_port()}",
+                **variables,
+            }
+        # The mounts belong to the node's own namespace, so that they end with it. The user and the capability are the unit's.
+        script = (
+            'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && root=$1 && shift && exec chroot "$root" '
+            "setpriv --reuid=nagare --regid=nagare --init-groups --inh-caps=+net_bind_service "
+            '--ambient-caps=+net_bind_service "$@"'
+        )
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", script, "sh", root, *command],

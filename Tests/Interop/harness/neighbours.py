@@ -20,7 +20,7 @@ from .waiting import wait_until
 
 VIEWERS = 20
 # Media is measured before, during and after the attack.
-MEASURED_SECONDS = 7
+MEASURED_SECONDS = 5
 ATTACK_SECONDS_MAX = 30
 # A real attacker has a machine of its own. Here it has a lower priority than the node and the honest clients, so that the
 # kernel's scheduling does not affect the result.

@@ -30,7 +30,7 @@ table inet firewall {
     set closed { type inet_service; }
     chain arriving {
         type filter hook prerouting priority raw;
-        iifname "node" meta l4proto udp counter name blocked-udp drop
+        # UDP
         iifname "node" tcp dport @closed counter name blocked-tcp drop
     }
     chain received {
@@ -43,6 +43,8 @@ table inet firewall {
     }
 }
 """
+
+BLOCKED_UDP = 'iifname "node" meta l4proto udp counter name blocked-udp drop'
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -66,12 +68,12 @@ def run(*command: str, text: str | None = None) -> str:
 
 
 class Network:
-    """Clients whose network blocks all UDP, and chosen TCP ports of the node.
+    """Clients whose network blocks chosen TCP ports of the node, and all UDP unless `passes_udp`.
 
     `folder` keeps files of the network.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, passes_udp: bool = False) -> None:
         self.folder = folder
         (folder / "hosts").write_text(f"127.0.0.1 localhost\n{NODE_ADDRESS} {NODE_NAME}\n")
         # Nobody is there: a look-up fails at once.
@@ -85,7 +87,7 @@ class Network:
             run("ip", "link", "add", "node", "type", "veth", "peer", "name", "client", "netns", self._clients_path)
             run("ip", "address", "add", f"{NODE_ADDRESS}/30", "dev", "node")
             run("ip", "link", "set", "node", "up")
-            run("nft", "--file", "-", text=FIREWALL)
+            run("nft", "--file", "-", text=FIREWALL if passes_udp else FIREWALL.replace("# UDP", BLOCKED_UDP))
             run(*self.command("ip", "address", "add", f"{CLIENT_ADDRESS}/30", "dev", "client"))
             run(*self.command("ip", "link", "set", "client", "up"))
             # Browsers find their own address by the way to the Internet.

@@ -6,10 +6,12 @@ import os
 import random
 import signal
 import socket
+import ssl
 import subprocess
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -58,7 +60,9 @@ def free_media_port() -> int:
 class Node:
     """`nagare serve` on free ports, by default of the loopback interface and for development.
 
-    `address` is where clients reach it; the admin API is on loopback anyway.
+    `address` is where clients reach it; the admin API is on loopback anyway. `launch` changes the command that starts it, and
+    inside of `reach` the test reaches its loopback interface. With `admin_authority`, the authority of its certificate, the
+    admin address is one of https.
     """
 
     def __init__(
@@ -68,7 +72,12 @@ class Node:
         ports: tuple[int, int, int] | None = None,
         is_development: bool = True,
         address: str = LOOPBACK,
+        launch: Callable[..., list[str]] = lambda *words: list(words),
+        reach: Callable[[], AbstractContextManager[None]] = nullcontext,
+        admin_authority: Path | None = None,
     ) -> None:
+        self.verify = ssl.create_default_context(cafile=admin_authority) if admin_authority else True
+        self.reach = reach
         self.http_port, self.media_port, self.admin_port = ports or (
             free_tcp_port(),
             free_media_port(),
@@ -76,7 +85,7 @@ class Node:
         )
         self.origin = f"http://{address}:{self.http_port}"
         self.signaling = f"ws://{address}:{self.http_port}/signaling"
-        self.admin = f"http://{LOOPBACK}:{self.admin_port}"
+        self.admin = f"{'https' if admin_authority else 'http'}://{LOOPBACK}:{self.admin_port}"
         self.log_path = log
         self.command = [
             str(BINARY),
@@ -91,7 +100,9 @@ class Node:
             *options,
         ]
         with log.open("ab") as output:
-            self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT, env=ENVIRONMENT)
+            self.process = subprocess.Popen(
+                launch(*self.command), stdout=output, stderr=subprocess.STDOUT, env=ENVIRONMENT
+            )
         wait_until(self.ready, "the node's readiness", START_SECONDS, describe=self.log_tail)
 
     @property
@@ -102,7 +113,8 @@ class Node:
         if self.process.poll() is not None:
             raise AssertionError(f"the node ended with {self.process.returncode}: {self.log_tail()}")
         try:
-            return httpx.get(f"{self.admin}/readyz", timeout=2).status_code == 200
+            with self.reach():
+                return httpx.get(f"{self.admin}/readyz", timeout=2, verify=self.verify).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -112,7 +124,8 @@ class Node:
 
     def metrics(self) -> dict[str, float]:
         """Every sample of /metrics, by name with labels."""
-        text = httpx.get(f"{self.admin}/metrics", timeout=5).text
+        with self.reach():
+            text = httpx.get(f"{self.admin}/metrics", timeout=5, verify=self.verify).text
         samples: dict[str, float] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
@@ -141,7 +154,8 @@ class Node:
 
     def ask(self, operation: str, **body: object) -> httpx.Response:
         """Calls the admin API."""
-        return httpx.post(f"{self.admin}/", headers={"x-sora-target": f"Sora_{operation}"}, json=body, timeout=5)
+        with self.reach():
+            return httpx.post(f"{self.admin}/", headers={"x-sora-target": f"Sora_{operation}"}, json=body, timeout=5)
 
     def resident_kibibytes(self) -> int:
         """The resident memory of the process."""

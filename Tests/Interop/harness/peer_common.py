@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -18,7 +19,17 @@ class HTTPSession:
         self.location: str | None = None
 
     def post(self, offer: str) -> str:
-        """Posts the offer and returns the answer; an error status raises."""
+        """Posts the offer, if need be to another server, and returns the answer; an error status raises."""
+        try:
+            return self._post(offer)
+        except urllib.error.HTTPError as error:
+            if error.code != 307:
+                raise
+            # The library follows for GET only.
+            self.endpoint = urllib.parse.urljoin(self.endpoint, error.headers["Location"])
+            return self._post(offer)
+
+    def _post(self, offer: str) -> str:
         request = urllib.request.Request(
             self.endpoint,
             data=offer.encode(),

@@ -68,6 +68,11 @@ actor InProcessRoom {
 
     func shutdown() async { await media.shutdown() }
 
+    /// Ends every member's signaling, as a node that drains does.
+    func sendAway() {
+        for member in members.values { member.connection.close(4_490, "SERVER-SHUTDOWN") }
+    }
+
     /// Returns once the last member has left: its socket may close a moment after the run is over.
     func empty() async {
         guard !members.isEmpty else { return }

@@ -16,9 +16,12 @@ struct SoraRunTests {
         return configuration
     }
 
-    private func run(_ configuration: LoadConfiguration) async throws -> LoadReport {
+    private func run(
+        _ configuration: LoadConfiguration,
+        onProgress: @escaping @Sendable (LoadProgress) -> Void = { _ in }
+    ) async throws -> LoadReport {
         let web = WebSignaling(configuration)
-        let run = try LoadRun(configuration, signaling: web)
+        let run = try LoadRun(configuration, signaling: web, onProgress: onProgress)
         do {
             let report = try await run.run()
             await web.shutdown()
@@ -92,5 +95,29 @@ struct SoraRunTests {
         #expect(report.publishersConnected == 1 && report.subscribersConnected == 1)
         await server.stop()
         await room.shutdown()
+    }
+
+    @Test func `clients whose node sends them away return to another one`() async throws {
+        let (first, firstServer) = try await InProcessRoom.start()
+        let (second, secondServer) = try await InProcessRoom.start()
+        var configuration = configuration(firstServer)
+        configuration.publishers = 1
+        configuration.subscribers = 2
+        configuration.durationSeconds = 5
+        // The second of three is not there.
+        configuration.rejoinURLs = ["http://127.0.0.1:1", "http://127.0.0.1:\(secondServer.port)"]
+        let report = try await run(configuration) { progress in
+            guard progress.connected == 3 else { return }
+            Task { await first.sendAway() }
+        }
+        #expect(report.returned == 3 && report.returnMilliseconds != nil, "\(report.table)")
+        #expect(report.disconnections.values.reduce(0, +) == 3 && report.failures.isEmpty, "\(report.table)")
+        #expect(report.disconnections.keys.allSatisfy { $0.contains("4490 SERVER-SHUTDOWN") })
+        #expect(report.table.contains("returned     3 times"))
+        await first.empty()
+        await second.empty()
+        #expect(await second.goodbyes == 3)
+        for server in [firstServer, secondServer] { await server.stop() }
+        for room in [first, second] { await room.shutdown() }
     }
 }

@@ -274,12 +274,14 @@ struct AdminAPITests {
         }
     }
 
-    @Test func `layers and key frames are requested`() async throws {
+    @Test func `layers, by the names of Sora or of publishers, and key frames are requested`() async throws {
         try await APIBench.run { api in
-            let wish: JSONValue = [
-                "channel_id": "lobby", "receiver_connection_id": .string(api.viewer), "rid": "r1",
-            ]
-            try await api.call("RequestSimulcastRid", wish, is: wish)
+            for rid in ["r1", "q", "h", "f"] {
+                let wish: JSONValue = [
+                    "channel_id": "lobby", "receiver_connection_id": .string(api.viewer), "rid": .string(rid),
+                ]
+                try await api.call("RequestSimulcastRid", wish, is: wish)
+            }
             let sender: JSONValue = [
                 "channel_id": "lobby", "receiver_connection_id": .string(api.publisher), "rid": "r1",
             ]
@@ -386,7 +388,7 @@ struct AdminAPITests {
         ("Sora_20201013.ListEverything", "{}", 400, "UNKNOWN-OPERATION"),
         ("Sora_20231220.StartRecording", "{}", 400, "UNSUPPORTED-OPERATION"),
         ("Sora_20171218.GetLicense", "", 400, "UNSUPPORTED-OPERATION"),
-        ("Sora_20211215.ListClusterNodes", "", 400, "UNSUPPORTED-OPERATION"),
+        ("Sora_20211215.ListClusterNodes", "", 400, "NOT-IN-CLUSTER"),
         ("Sora_20221221.StartAudioStreaming", "{}", 400, "UNSUPPORTED-OPERATION"),
         ("Sora_20151104.DisconnectChannel", "", 400, "INVALID-PARAMETER"),
         ("Sora_20151104.DisconnectChannel", "{", 400, "INVALID-JSON"),

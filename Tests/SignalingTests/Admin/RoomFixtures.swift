@@ -24,6 +24,7 @@ enum RoomFixtures {
             ),
             channel: ChannelName(channel)!,
             session: ChannelSessionID(using: &generator),
+            node: .standalone,
             agent: agent,
             displayName: nil,
             createdAt: 1_700_000_000_000_000_000,

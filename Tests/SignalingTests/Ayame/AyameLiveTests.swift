@@ -131,7 +131,7 @@ struct AyameLiveTests {
             var ayame = AyameConfiguration()
             ayame.authenticationURL = url
             ayame.disconnectURL = url
-            let client = try WebhookClient(WebhookConfiguration())
+            let client = WebhookClient(WebhookConfiguration())
             try await withLiveServer(ayame: ayame, webhookClient: client) { _, port, _ in
                 let answers = [
                     "bad": "NO-MONEY", "odd": AyameSession.internalError, "silent": AyameSession.internalError,
@@ -509,7 +509,7 @@ struct AyameLiveTests {
         try await server.run { url, _ in
             var ayame = AyameConfiguration()
             ayame.authenticationURL = url
-            let client = try WebhookClient(WebhookConfiguration())
+            let client = WebhookClient(WebhookConfiguration())
             try await withLiveServer(ayame: ayame, webhookClient: client) { _, port, _ in
                 try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                     _ = try await Self.offer(alice, &aliceInput)

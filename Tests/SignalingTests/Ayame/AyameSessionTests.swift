@@ -18,16 +18,16 @@ private struct Client {
     mutating func receive(_ text: String) { actions = session.received(text, at: now) }
     mutating func admit(_ decision: AyameDecision) { actions = session.admitted(decision) }
 
-    /// Registers and is admitted.
-    mutating func join(_ members: String = "") {
+    /// Registers, is admitted and joins a room.
+    mutating func join(_ members: String = "", _ media: RelayMedia = .direct, lifetime: Interval? = nil) {
         receive(#"{"type":"register","roomId":"r"\#(members)}"#)
         admit(.allowed(AyamePermission(connectionID: "c")))
+        _ = session.joined(media, lifetime: lifetime, at: now)
     }
 
     /// Joins a room whose media passes the node, and offers.
     mutating func call(_ members: String = "") {
-        join(members)
-        session.joined(.server, at: now)
+        join(members, .server)
         receive(#"{"type":"offer","sdp":"v=0"}"#)
     }
 
@@ -82,6 +82,7 @@ private struct Client {
         #expect(client.session.registration?.metadata == ["a": 1])
         client.admit(.allowed(AyamePermission(connectionID: "c")))
         #expect(client.hasJoined)
+        #expect(client.session.joined(.direct, at: client.now).isEmpty)
         for type in ["offer", "answer", "candidate"] {
             let text = #"{ "type" : "\#(type)", "sdp":"v=0\r\n", "unknown":[null] }"#
             client.receive(text)
@@ -96,6 +97,9 @@ private struct Client {
         (#"{"type":7}"#, "INVALID-MESSAGE"), (#"{"type":"nonsense"}"#, "UNKNOWN-TYPE"), (#"{"type":"bye"}"#, "BYE"),
         (#"{"type":"register"}"#, "INVALID-REGISTER"), (#"{"type":"register","roomId":""}"#, "INVALID-REGISTER"),
         (#"{"type":"register","roomId":5}"#, "INVALID-REGISTER"),
+        (#"{"type":"register","roomId":"."}"#, "INVALID-REGISTER"),
+        (#"{"type":"register","roomId":".."}"#, "INVALID-REGISTER"),
+        (#"{"type":"register","roomId":" "}"#, "INVALID-REGISTER"),
         (#"{"type":"register","roomId":"a\nb"}"#, "INVALID-REGISTER"),
         (#"{"type":"register","roomId":"r","clientId":"\u0000"}"#, "INVALID-REGISTER"),
         (#"{"type":"register","roomId":"r","standalone":"yes"}"#, "INVALID-REGISTER"),
@@ -220,11 +224,65 @@ private struct Client {
 
     @Test func `a registration ends with its lifetime, however far away the expiry is`() {
         var client = Client()
-        client.join(#","standalone":true"#)
-        client.session.joined(.direct, lifetime: .seconds(60), at: client.now)
+        client.join(#","standalone":true"#, lifetime: .seconds(60))
         _ = client.session.expires(in: Interval(nanoseconds: .max), at: client.now)
         #expect(client.pass(.milliseconds(59_999)).isEmpty)
         #expect(Client.close(client.pass(.milliseconds(1))) == .lifetimeExpired)
+    }
+
+    // MARK: While the room answers
+
+    @Test func `what a client sends before its node knows that it joined is passed on in order`() {
+        var client = Client()
+        client.receive(#"{"type":"register","roomId":"r"}"#)
+        client.admit(.allowed(AyamePermission(connectionID: "c")))
+        let texts = [#"{"type":"offer","sdp":"v=0"}"#, #"{"type":"candidate","ice":{}}"#]
+        for text in texts + [#"{"type":"pong"}"#] {
+            client.receive(text)
+            #expect(client.actions.isEmpty)
+        }
+        let relayed = client.session.joined(.direct, at: client.now).compactMap { action in
+            if case .relay(let text) = action { text } else { nil }
+        }
+        #expect(relayed == texts)
+        #expect(client.session.joined(.direct, at: client.now).isEmpty)
+        client.receive(texts[0])
+        #expect(client.relayed == texts[0])
+    }
+
+    @Test func `an offer that waited is negotiated in a room whose media passes the node`() {
+        var client = Client()
+        client.receive(#"{"type":"register","roomId":"r"}"#)
+        client.admit(.allowed(AyamePermission(connectionID: "c")))
+        for _ in 0..<2 { client.receive(#"{"type":"offer","sdp":"v=0"}"#) }
+        let actions = client.session.joined(.server, at: client.now)
+        guard case .negotiate("v=0") = actions.first else {
+            Issue.record("the offer is not negotiated")
+            return
+        }
+        #expect(Client.close(actions) == .offeredAgain && client.session.hasEnded)
+    }
+
+    @Test(arguments: [#"{"type":"bye"}"#, nil] as [String?])
+    func `a client that leaves while the room answers has left`(text: String?) {
+        var client = Client()
+        client.receive(#"{"type":"register","roomId":"r"}"#)
+        client.admit(.allowed(AyamePermission(connectionID: "c")))
+        let actions = text.map { client.session.received($0, at: client.now) } ?? client.session.socketClosed()
+        #expect(Client.leaves(actions) && client.session.hasEnded)
+        #expect(client.session.joined(.direct, at: client.now).isEmpty)
+        #expect(client.session.refused("full").isEmpty)
+    }
+
+    @Test func `a client cannot send without end while the room answers`() {
+        var client = Client()
+        client.receive(#"{"type":"register","roomId":"r"}"#)
+        client.admit(.allowed(AyamePermission(connectionID: "c")))
+        for _ in 0..<257 {
+            #expect(client.close == nil)
+            client.receive(#"{"type":"candidate","ice":{}}"#)
+        }
+        #expect(client.close == .tooManyMessages)
     }
 
     // MARK: Media through the node
@@ -270,8 +328,7 @@ private struct Client {
 
     @Test func `an offer without a description ends the connection`() {
         var client = Client()
-        client.join()
-        client.session.joined(.server, at: client.now)
+        client.join("", .server)
         client.receive(#"{"type":"offer","sdp":7}"#)
         #expect(client.close == .offerMissing)
     }

@@ -1,6 +1,7 @@
 import HTTPTypes
 import HummingbirdTesting
 import JSON
+import MediaTypes
 import Testing
 
 @testable import Signaling
@@ -37,6 +38,47 @@ struct ClusterStatusTests {
             let nonce = try #require(page.firstMatch(of: /<style nonce="(\w+)">/)?.1)
             #expect(policy.contains("default-src 'none'; style-src 'nonce-\(nonce)'") && !policy.contains("unsafe"))
             #expect(!page.contains("<script") && !page.contains("style=\""))
+        }
+    }
+
+    @Test func `Sora's API lists the nodes`() async throws {
+        try await OperatorsBench.run(cluster: FakeSignalingCluster()) { api in
+            let answer = await api.admin.answer(target: "Sora_20211215.ListClusterNodes", body: [])
+            #expect(answer.status == 200)
+            #expect(
+                answer.body == [
+                    [
+                        "node_name": "a", "cluster_node_name": "a", "epoch": 7, "mode": "normal", "sora_version": "",
+                        "connected": true, "temporary_node": false,
+                    ],
+                    [
+                        "node_name": "b<i>", "cluster_node_name": "b<i>", "epoch": 0x12_3456,
+                        "mode": "block_new_connection", "sora_version": "", "connected": false,
+                        "temporary_node": false, "cluster_signaling_url": "wss://b.example:8443/signaling",
+                    ],
+                ]
+            )
+            for name in ["RegisterClusterNode", "PurgeClusterNode"] {
+                let refused = await api.admin.answer(target: "Sora_20211215.\(name)", body: [])
+                #expect(refused.status == 400 && refused.body["error_type"] == "UNSUPPORTED-OPERATION")
+            }
+        }
+        try await OperatorsBench.run { api in
+            let answer = await api.admin.answer(target: "Sora_20211215.ListClusterNodes", body: [])
+            #expect(answer.status == 400 && answer.body["error_type"] == "NOT-IN-CLUSTER")
+        }
+    }
+
+    @Test func `a member's connections name their node`() async throws {
+        for (cluster, name) in [
+            (nil, "nagare"), (FakeSignalingCluster(incarnation: .standalone), "a"), (FakeSignalingCluster(), ""),
+        ] {
+            try await OperatorsBench.run(cluster: cluster) { api in
+                _ = try await api.publish(as: "alice")
+                let members = try await api.call(.get, "/v1/channels/lobby/members")["members"]?.array
+                let connection = members?.first?["connections"]?.array?.first
+                #expect(connection?["node"]?.string == name)
+            }
         }
     }
 

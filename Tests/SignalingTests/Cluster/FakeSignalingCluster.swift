@@ -61,16 +61,20 @@ final class FakeSignalingCluster: SignalingCluster {
         }
         return try result.get()
     }
+
+    func connections(_ question: [UInt8], at node: NodeIncarnation) async -> [UInt8]? { nil }
 }
 
 /// Two public listeners of a cluster, where each passes requests on to the other.
 final class JoinedNodes: SignalingCluster {
     let incarnation: NodeIncarnation
     private let other = Mutex<PublicServer?>(nil)
+    private let otherAdmin = Mutex<AdminAPI?>(nil)
 
     init(_ incarnation: NodeIncarnation) { self.incarnation = incarnation }
 
     func connect(to server: PublicServer) { other.withLock { $0 = server } }
+    func connect(to api: AdminAPI?) { otherAdmin.withLock { $0 = api } }
 
     func redirect(for channel: ChannelName, because reason: RedirectReason) async -> NodeAddress? { nil }
 
@@ -80,6 +84,10 @@ final class JoinedNodes: SignalingCluster {
     ) async throws(ForwardFailure) -> ForwardedResponse {
         guard let server = other.withLock({ $0 }) else { throw .unreachable }
         return await server.respond(to: request)
+    }
+
+    func connections(_ question: [UInt8], at node: NodeIncarnation) async -> [UInt8]? {
+        await otherAdmin.withLock { $0 }?.answer(connections: question)
     }
 
     var status: ClusterStatus {

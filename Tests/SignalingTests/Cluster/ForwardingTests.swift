@@ -46,9 +46,22 @@ struct SessionForwardingTests {
             #expect(request.body == Array(Offers.restart.utf8))
             let headers = Dictionary(request.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first }
             #expect(headers["authorization"] == "Bearer t" && headers["if-match"] == "*")
-            #expect(headers["content-type"] == "application/trickle-ice-sdpfrag")
+            #expect(headers["content-type"] == "application/trickle-ice-sdpfrag" && headers["traceparent"] == nil)
             #expect(headers["user-agent"] == nil)
             #expect(cluster.change { $0.forwarded.first?.node } == FakeSignalingCluster.other)
+        }
+    }
+
+    @Test func `a request that is passed on stays part of its client's trace`() async throws {
+        let cluster = FakeSignalingCluster()
+        cluster.change { $0.result = .success(ForwardedResponse(status: 200, headers: [], body: [])) }
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        try await SignalingBench(cluster: cluster).test { http in
+            let headers: HTTPFields = [.traceparent: parent]
+            let response = try await http.client.execute(uri: Self.path, method: .delete, headers: headers, body: nil)
+            #expect(response.status == .ok)
+            let field = ForwardedRequest.Field(name: "traceparent", value: parent)
+            #expect(cluster.forwarded.first?.headers == [field])
         }
     }
 
@@ -140,6 +153,47 @@ struct SessionForwardingTests {
             let status = await first.server.respond(to: request).status
             #expect([400, 404].contains(status), "\(method) \(target.prefix(20))")
         }
+    }
+
+    @Test func `a connection of another node is listed with its statistics and its node`() async throws {
+        let (a, b) = (JoinedNodes(FakeSignalingCluster.own), JoinedNodes(FakeSignalingCluster.other))
+        let nodes = FakeCluster()
+        let benches = try [a, b].map { try SignalingBench(cluster: $0, rooms: nodes.seen(from: $0.incarnation)) }
+        let apis = zip(benches, [a, b]).map { bench, node in
+            AdminAPI(
+                rooms: bench.rooms,
+                statistics: SignalingStatistics(),
+                clientStatistics: ClientStatistics(),
+                node: NodeIdentity(name: node.incarnation == a.incarnation ? "a" : "b"),
+                cluster: node
+            )
+        }
+        for (bench, node) in zip(benches, [a, b]) { nodes.add(bench.rooms, as: node.incarnation) }
+        try await benches[0].test { first in
+            _ = try await first.publish()
+            let publisher = try #require(await benches[0].plane.peers.keys.first)
+            benches[0].rooms.eventHandler(publisher, .connected(over: .udp))
+            await benches[0].rooms.takeEvents()
+            try await benches[1].test { second in
+                _ = try await second.watch()
+                await nodes.settle()
+                let lobby = try #require(ChannelName("lobby"))
+                let ofOthers = await benches[1].rooms.connections(in: lobby).filter { $0.node == a.incarnation }
+                let connection = try #require(ofOthers.first)
+                await benches[0].plane.setStatistics(PeerStatistics(isConnected: true), of: publisher)
+                for (isReached, name) in [(false, ""), (true, "a")] {
+                    b.connect(to: isReached ? apis[0] : nil)
+                    let document = try #require(await apis[1].document(of: connection.member.id))
+                    #expect(document["node_name"]?.string == name)
+                    #expect(document["stats"]?["connected"] == (isReached ? true : nil))
+                    #expect(document["connection_id"]?.string == connection.member.id.value)
+                }
+                let ids = [connection.member.id.value, "x"].map { JSONValue.string($0) }
+                let answer = await apis[1].answer(connections: JSONValue.array(ids).bytes)
+                #expect(answer == Array("{}".utf8), "it is not there")
+            }
+        }
+        for text in ["", "{", "{}", "1"] { #expect(await apis[0].answer(connections: Array(text.utf8)) == nil) }
     }
 
     @Test func `a request that was passed on once is not passed on again`() async throws {

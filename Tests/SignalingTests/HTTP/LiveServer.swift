@@ -19,7 +19,9 @@ func withLiveServer<Value: Sendable>(
     ayame: AyameConfiguration = AyameConfiguration(),
     webhookClient: WebhookClient? = nil,
     cluster: (any SignalingCluster)? = nil,
+    relayCluster: (any RelayCluster)? = nil,
     now: (@Sendable () -> Instant)? = nil,
+    traces: JoinTracer? = nil,
     onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
@@ -34,7 +36,9 @@ func withLiveServer<Value: Sendable>(
         ayame: ayame,
         webhookClient: webhookClient,
         cluster: cluster,
+        relayCluster: relayCluster,
         now: now,
+        traces: traces,
         onRelayReport: onRelayReport
     ) { announce.yield($0) }
     let group = ServiceGroup(

@@ -1,3 +1,4 @@
+import HTTPTypes
 import NIOCore
 import Room
 import Testing
@@ -37,6 +38,23 @@ struct RequestTargetTests {
         ] as [(String, String?)]
     )
     func `percent-encoding is strict`(text: String, decoded: String?) { #expect(percentDecoded(text) == decoded) }
+
+    @Test(
+        arguments: ["whip", "whep", "api/channels"],
+        [".", "..", "%2e", "%2E%2e", ".%2E", "%20", "%E3%80%80", "", "a%0Ab", String(repeating: "a", count: 256)]
+    )
+    func `a path's channel has a name that addresses can hold`(endpoint: String, name: String) {
+        let failure = #expect(throws: HTTPFailure.self) { _ = try Route(target: RequestTarget("/\(endpoint)/\(name)")) }
+        #expect(failure?.status == .badRequest)
+        #expect(failure?.sentence == "A channel name \(ChannelName.rule).")
+    }
+
+    @Test(arguments: ["whip", "whep"])
+    func `a path without a channel is answered with the path that has one`(endpoint: String) {
+        let failure = #expect(throws: HTTPFailure.self) { _ = try Route(target: RequestTarget("/\(endpoint)")) }
+        #expect(failure?.status == .notFound)
+        #expect(failure?.sentence.contains("write /\(endpoint)/CHANNEL.") == true)
+    }
 }
 
 struct RateLimiterTests {

@@ -182,7 +182,39 @@ struct TLSTests {
         }
     }
 
+    @Test func `the admin address is served over TLS, with the renewed certificate for new connections`() async throws {
+        let certificate = try HTTPSCertificate(
+            chain: PEMFile(path: "certificate.pem", contents: Array(TestCertificate.chain.utf8)),
+            key: PEMFile(path: "key.pem", contents: Array(TestCertificate.key.utf8))
+        )
+        let (ports, announce) = AsyncStream.makeStream(of: Int.self)
+        let server = AdminServer(
+            host: "127.0.0.1",
+            port: 0,
+            certificate: certificate,
+            logger: SignalingBench.quiet,
+            metrics: { "" },
+            isReady: { true },
+            onRunning: { announce.yield($0) }
+        )
+        let group = ServiceGroup(services: [server], gracefulShutdownSignals: [], logger: SignalingBench.quiet)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            var iterator = ports.makeAsyncIterator()
+            let port = try #require(await iterator.next())
+            let first = try await Self.get("/healthz", port: port)
+            #expect(first.hasPrefix("HTTP/1.1 200"))
+            try certificate.replace(chain: Self.others.chain, key: Self.others.key)
+            let second = try await Self.get("/readyz", port: port, trusting: TestCertificate.otherChain)
+            #expect(second.hasPrefix("HTTP/1.1 200"))
+            await #expect(throws: (any Error).self) { try await Self.get("/healthz", port: port) }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+    }
+
     @concurrent private static func get(
+        _ path: String = "/",
         port: Int,
         trusting chain: String = TestCertificate.chain,
         protocols: [String] = []
@@ -197,7 +229,7 @@ struct TLSTests {
                 }
             }
         return try await channel.executeThenClose { inbound, outbound in
-            let request = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            let request = "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             try await outbound.write(ByteBuffer(string: request))
             var text = ""
             for try await bytes in inbound where !text.contains("\r\n\r\n") { text += String(buffer: bytes) }

@@ -40,7 +40,7 @@ struct KickedPlaceTests {
                 rooms: bench.rooms,
                 statistics: SignalingStatistics(),
                 clientStatistics: ClientStatistics(),
-                relayRooms: bench.relayRooms
+                relayCalls: bench.relayCalls
             )
             let server = AdminServer(
                 host: "127.0.0.1",

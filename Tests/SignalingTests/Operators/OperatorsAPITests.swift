@@ -257,6 +257,23 @@ import Wire
         }
     }
 
+    @Test func `the token for reading shows the URLs of subscriptions without their queries`() async throws {
+        try await OperatorsBench.run(readToken: OperatorsBench.readToken) { bench in
+            let urls = ["https://host/events?key=secret&b=/", "https://host:8443/?key=secret#secret", "https://host"]
+            for url in urls { try await bench.call(.post, "/v1/subscriptions", ["url": .string(url)]) }
+            func shown(to token: String) async throws -> [String?] {
+                let answer = try await bench.send(.get, "/v1/subscriptions", token: token)
+                let list = try JSONValue(parsing: answer.text)["subscriptions"]?.array
+                return list?.map { $0["url"]?.string } ?? []
+            }
+            let (operating, reading) = (
+                try await shown(to: OperatorsBench.token), try await shown(to: OperatorsBench.readToken)
+            )
+            #expect(operating == urls)
+            #expect(reading == ["https://host/events", "https://host:8443/", "https://host"])
+        }
+    }
+
     @Test(
         arguments: [
             (["url": "host/events"], .refusedValue), (["url": "ftp://host"], .refusedValue),
@@ -373,6 +390,68 @@ import Wire
         }
     }
 
+    /// A request for an operation, with any values.
+    private func path(of operation: APIOperation) -> String {
+        operation.path.map { segment in
+            switch segment {
+            case .literal(let text): "/\(text)"
+            case .parameter(.kind): "/users"
+            case .parameter: "/x"
+            }
+        }
+        .joined()
+    }
+
+    @Test(arguments: OperatorsAPI.operations.map(\.id))
+    func `an operation that changes something needs the token for it, and others do with that for reading`(
+        id: String
+    ) async throws {
+        let operation = try #require(OperatorsAPI.operations.first { $0.id == id })
+        let path = path(of: operation)
+        try await OperatorsBench.run(readToken: OperatorsBench.readToken) { bench in
+            let reading = try await bench.send(operation.method, path, token: OperatorsBench.readToken)
+            #expect((reading.status == .forbidden) == (operation.method != .get), "\(reading.text)")
+            #expect(reading.status != .unauthorized)
+            if operation.method != .get {
+                #expect(try bench.problem(reading) == .forbidden && reading.text.contains("role operate"))
+            }
+            let operating = try await bench.send(operation.method, path)
+            #expect(operating.status != .forbidden && operating.status != .unauthorized)
+            let stranger = try await bench.send(operation.method, path, token: "0000000000000000")
+            #expect((stranger.status == .unauthorized) == !operation.isPublic)
+        }
+        let described = OperatorsAPI.document["paths"]?[operation.template]?[operation.method.rawValue.lowercased()]
+        let roles: [JSONValue] = operation.method == .get ? ["read", "operate"] : ["operate"]
+        #expect(described?["security"] == (operation.isPublic ? .array([]) : [["token": .array(roles)]]))
+    }
+
+    @Test(arguments: AdminAPI.operations.keys.sorted() + ["GetNothing", "Nothing", "DisconnectChannel.GetMode"])
+    func `an operation of Sora's API that changes something needs the token for it, too`(name: String) async throws {
+        let isReading = name.hasPrefix("Get") || name.hasPrefix("List")
+        try await OperatorsBench.run(readToken: OperatorsBench.readToken) { bench in
+            for token in [OperatorsBench.readToken, OperatorsBench.token] {
+                let response = try await bench.command("Sora_20201013.\(name)", token: token)
+                let isRefused = response.status == .forbidden && response.text.contains("ROLE-NOT-PERMITTED")
+                #expect(isRefused == (!isReading && token == OperatorsBench.readToken), "\(response.text)")
+                #expect(response.status != .unauthorized)
+            }
+        }
+    }
+
+    @Test func `the token for reading is none where it is not configured`() async throws {
+        try await OperatorsBench.run { bench in
+            let response = try await bench.send(.get, "/v1/channels", token: OperatorsBench.readToken)
+            #expect(response.status == .unauthorized)
+        }
+        try await OperatorsBench.run(readToken: OperatorsBench.readToken) { bench in
+            let connection = try await bench.send(.get, "/api/connections/x", token: OperatorsBench.readToken)
+            #expect(connection.status == .notFound)
+            // A path that does not exist is none for every role.
+            let unknown = try await bench.send(.post, "/v1/nothing", token: OperatorsBench.readToken)
+            #expect(unknown.status == .notFound)
+        }
+    }
+
     @Test func `pages of other origins may not use the API`() async throws {
         try await OperatorsBench.run(token: nil) { bench in
             let response = try await bench.send(.delete, "/v1/channels/lobby", origin: "https://evil.example")
@@ -384,24 +463,34 @@ import Wire
         let access = AdminAccess(token: OperatorsBench.token, isLoopback: true)
         let now = ContinuousClock.now
         var kinds: [Problem.Kind?] = []
-        for _ in 0...500 { kinds.append(access.refusal([:], isPublic: false, at: now)?.kind) }
+        for _ in 0...500 { kinds.append(access.refusal([:], role: .read, at: now)?.kind) }
         #expect(Set(kinds.dropLast()) == [.unauthenticated] && kinds.last == .tooManyRequests)
-        #expect(access.refusal([.authorization: "Bearer \(OperatorsBench.token)"], isPublic: false, at: now) == nil)
+        #expect(access.refusal([.authorization: "Bearer \(OperatorsBench.token)"], role: .operate, at: now) == nil)
     }
 
     // MARK: Reload
 
     @Test func `a reload answers what is in force now, or why nothing changed`() async throws {
         let facts = CertificateFacts(serial: "00a1", expiresAt: 1_900_000_000)
-        let renewed: ReloadAction = { () throws(ReloadFailure) in ReloadReport(certificate: facts) }
+        let renewed: ReloadAction = { () throws(ReloadFailure) in
+            var report = ReloadReport(certificate: facts)
+            report.changed = ["token", "limit channels"]
+            report.needsRestart = ["http"]
+            return report
+        }
         try await OperatorsBench.run(reload: renewed) { bench in
             let answer = try await bench.call(.post, "/v1/reload")
-            #expect(answer == ["certificate": ["serial": "00a1", "expires_at": 1_900_000_000]])
+            #expect(
+                answer == [
+                    "changed": ["token", "limit channels"], "needs_restart": ["http"],
+                    "certificate": ["serial": "00a1", "expires_at": 1_900_000_000],
+                ]
+            )
             #expect(try bench.problem(try await bench.send(.post, "/v1/reload", token: nil)) == .unauthenticated)
         }
         try await OperatorsBench.run { bench in
             let answer = try await bench.call(.post, "/v1/reload")
-            #expect(answer == [:])
+            #expect(answer == ["changed": [], "needs_restart": []])
         }
         let failure = ReloadFailure(sentence: "chain.pem cannot be read.")
         let failed: ReloadAction = { () throws(ReloadFailure) in throw failure }

@@ -1,8 +1,10 @@
 import Access
 import HTTPTypes
+import History
 import Hummingbird
 import HummingbirdTesting
 import JSON
+import Logging
 import NIOCore
 import Room
 import RoomTestSupport
@@ -22,6 +24,7 @@ final class TestClock: Sendable {
 /// An operators' listener over a node that requires signed tokens.
 struct OperatorsBench {
     static let token = "0123456789abcdef"
+    static let readToken = "fedcba9876543210"
     static let jwtSecret = "0123456789abcdef0123456789abcdef"
 
     let bench: SignalingBench
@@ -36,20 +39,24 @@ struct OperatorsBench {
     static func run(
         host: String = "127.0.0.1",
         token: String? = OperatorsBench.token,
+        readToken: String? = nil,
         keys: AccessKeys? = nil,
         limits: RoomLimits = RoomLimits(),
         cluster: (any SignalingCluster)? = nil,
+        relayCluster: (any RelayCluster)? = nil,
+        history: ConnectionHistory? = nil,
         reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
+        logger: Logger = SignalingBench.quiet,
         _ body: @Sendable @escaping (OperatorsBench) async throws -> Void
     ) async throws {
         let keys = try keys ?? allKeys()
         let authorizer: any Authorizer =
             keys.isEmpty ? OpenAuthorizer() : SignatureAuthorizer(keys: keys, logger: SignalingBench.quiet)
-        let bench = try SignalingBench(limits: limits, authorizer: authorizer)
+        let bench = try SignalingBench(limits: limits, authorizer: authorizer, relayCluster: relayCluster)
         let clock = TestClock()
         let drain = NodeDrain(
             rooms: bench.rooms,
-            relayRooms: bench.relayRooms,
+            relayCalls: bench.relayCalls,
             logger: SignalingBench.quiet,
             now: { clock.now }
         )
@@ -63,17 +70,19 @@ struct OperatorsBench {
                 counters: WebhookCounters(),
                 logger: SignalingBench.quiet
             ),
-            relayRooms: bench.relayRooms,
+            relayCalls: bench.relayCalls,
             reload: reload,
             drain: drain,
-            cluster: cluster
+            cluster: cluster,
+            history: history
         )
         let server = AdminServer(
             host: host,
             port: 0,
             api: admin,
             token: token,
-            logger: SignalingBench.quiet,
+            readToken: readToken,
+            logger: logger,
             metrics: { "" },
             isReady: { true }
         )
@@ -122,6 +131,14 @@ struct OperatorsBench {
             headers: headers,
             body: body.map { ByteBuffer(bytes: $0.bytes) }
         )
+    }
+
+    /// Sends an operation of Sora's API.
+    func command(_ target: String, token: String?) async throws -> TestResponse {
+        var headers = HTTPFields()
+        headers[.authorization] = token.map { "Bearer \($0)" }
+        headers[.soraTarget] = target
+        return try await http.execute(uri: "/", method: .post, headers: headers, body: nil)
     }
 
     /// The answer of an operation that succeeds. It must follow the operation's schema.

@@ -7,7 +7,7 @@ import Testing
 @testable import Signaling
 
 /// What operators do about registrations of the 1:1 relay.
-@Suite struct RelayOperationTests {
+@Suite(.timeLimit(.minutes(10))) struct RelayOperationTests {
     /// A client's messages and the reasons of its closes.
     private final class Seen: Sendable {
         private let texts = Mutex<[String]>([])
@@ -60,6 +60,33 @@ import Testing
             _ = try Self.register("alice", in: bench)
             let results = try await bench.call(.post, "/v1/channels/call/kick", ["users": ["alice", "eve"]])["results"]
             #expect(results?.array?.map { $0["ended"]?.integer } == [1, 0])
+        }
+    }
+
+    @Test func `a room at another node is found, and its registrations end`() async throws {
+        let nodes = RelayNodes(open: ["a", "b"])
+        let other = nodes.add("a")
+        try await OperatorsBench.run(relayCluster: nodes.cluster(of: "b")) { bench in
+            nodes.set(bench.bench.relayCalls, at: "b")
+            #expect(try bench.problem(await bench.send(.get, "/v1/relay/call")) == .channelUnknown)
+            let clients = ["alice", "bob"].map { RelayClient($0) }
+            for client in clients { #expect(try await client.join(other) == .joined(.direct)) }
+            let users = try await bench.call(.get, "/v1/relay/call")["registrations"]?.array?.map { $0["user_id"] }
+            #expect(users == ["alice", "bob"])
+            #expect(try await bench.call(.get, "/v1/relay") == ["rooms": []], "those of the node")
+            let path = "/v1/channels/call/members/carol/kick"
+            #expect(try bench.problem(await bench.send(.post, path)) == .memberUnknown)
+            let results = try await bench.call(.post, "/v1/channels/call/kick", ["users": ["bob", "eve"]])["results"]
+            #expect(results?.array?.map { $0["ended"]?.integer } == [1, 0])
+            #expect(await clients[1].awaits(3).last == "close KICKED")
+            #expect(await clients[0].awaits(3).last == "close BYE")
+            for client in clients {
+                client.forget()
+                #expect(try await client.join(other) == .joined(.direct))
+            }
+            #expect(try await bench.call(.delete, "/v1/channels/call") == ["ended": 2])
+            for client in clients { #expect(await client.awaits(3).last == "close CHANNEL-TERMINATED") }
+            #expect(try bench.problem(await bench.send(.delete, "/v1/channels/call")) == .channelUnknown)
         }
     }
 

@@ -113,6 +113,9 @@ import Wire
         (#"{"type":"connect","channel_id":"a"}"#, .invalidMessage),
         (#"{"type":"connect","role":"publisher","channel_id":"a"}"#, .invalidMessage),
         (#"{"type":"connect","role":"sendonly","channel_id":""}"#, .invalidMessage),
+        (#"{"type":"connect","role":"sendonly","channel_id":"."}"#, .invalidMessage),
+        (#"{"type":"connect","role":"sendonly","channel_id":".."}"#, .invalidMessage),
+        (#"{"type":"connect","role":"sendonly","channel_id":" \u3000"}"#, .invalidMessage),
         (#"{"type":"connect","role":"sendonly","channel_id":"a\u0000b"}"#, .invalidMessage),
         (#"{"type":"connect","role":"sendonly","channel_id":7}"#, .invalidMessage),
     ]

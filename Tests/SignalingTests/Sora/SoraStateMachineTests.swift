@@ -389,6 +389,20 @@ import Wire
         #expect(try bench.next()["video_codec_type"] == .string(codec))
     }
 
+    @Test(arguments: [("", "VP9"), (#""nagare":{}"#, "VP8")])
+    func `the browser module's default codec is one that all browsers decode, and Sora's SDKs get Sora's`(
+        members: String,
+        codec: String
+    ) throws {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(.sendrecv, members))
+        _ = try bench.request()
+        bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
+        _ = try bench.request()
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
+        #expect(try bench.next()["video_codec_type"] == .string(codec))
+    }
+
     @Test func `grants are in the join request and override bundle_id`() throws {
         var grants = Grants()
         grants.permissions.channelConnectionsMax = 3

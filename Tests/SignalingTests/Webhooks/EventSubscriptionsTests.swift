@@ -2,6 +2,7 @@ import JSON
 import MediaTypes
 import Synchronization
 import Testing
+import Wire
 
 @testable import Room
 @testable import Signaling
@@ -51,6 +52,7 @@ final class PostedEvents: WebhookTransport {
     ) throws {
         let subscription = EventSubscriptions.Subscription(
             id: "1",
+            createdAt: 0,
             url: "http://host",
             channel: channel,
             users: users,
@@ -58,6 +60,41 @@ final class PostedEvents: WebhookTransport {
         )
         let kind = try #require(EventSubscriptions.Kind(rawValue: event))
         #expect(subscription.wants(kind, of: user, in: Self.lobby) == isWanted)
+    }
+
+    @Test func `a subscription of another node begins and ends here, too`() throws {
+        let seconds = Mutex<Int64>(0)
+        let clock = RoomClock {
+            RoomTime(instant: Instant(nanoseconds: 0), unixNanoseconds: seconds.withLock { $0 } * 1_000_000_000)
+        }
+        let nodes = (0..<2).map { index in
+            EventSubscriptions(
+                transport: PostedEvents(),
+                counters: WebhookCounters(),
+                logger: SignalingBench.quiet,
+                makeID: { "\(index)" },
+                clock: clock
+            )
+        }
+        let told = Mutex<[String]>([])
+        for node in nodes {
+            node.onChange { id, text in
+                told.withLock { $0.append(id) }
+                for node in nodes { node.take(text, of: id) }
+            }
+        }
+        let later = try #require(
+            nodes[1].subscribe(url: "http://b", channel: Self.lobby, users: ["c"], kinds: [.publish])
+        )
+        seconds.withLock { $0 += 1 }
+        _ = try #require(nodes[0].subscribe(url: "http://a", channel: nil, users: [], kinds: [.publishDone]))
+        #expect(nodes[0].all.map(\.url) == ["http://b", "http://a"] && nodes[0].all == nodes[1].all)
+        #expect(nodes[0].unsubscribe(later.id) && nodes[1].all.map(\.url) == ["http://a"])
+        #expect(told.withLock { $0.count } == 3, "what a node takes it does not tell")
+        let text = #"{"id":"x","createdAt":0,"url":"ftp://host","users":[],"kinds":[]}"#
+        for (text, id) in [(text, "x"), ("{", "y"), ("", "z")] { nodes[0].take(text, of: id) }
+        nodes[0].take(nil, of: "unknown")
+        #expect(nodes[0].all.count == 1)
     }
 
     @Test func `a publisher's life is posted in order, with an id each and the cause of its end`() async throws {

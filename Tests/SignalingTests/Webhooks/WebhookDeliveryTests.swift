@@ -1,5 +1,6 @@
 import JSON
 import MediaTypes
+import Metrics
 import Room
 import RoomTestSupport
 import Synchronization
@@ -91,7 +92,10 @@ struct WebhookDeliveryTests {
         let webhooks = Self.webhooks(script, counters)
         webhooks.take(.connectionCreated(Self.report()))
         webhooks.take(.connectionUpdated(Self.report(minutes: 1)))
-        webhooks.take(.connectionDestroyed(Self.report(minutes: 2), .disconnectedByOperator))
+        webhooks.take(
+            .connectionDestroyed(Self.report(minutes: 2), .disconnectedByOperator),
+            media: ["sent_loss": 0.25]
+        )
         await Self.finish(webhooks)
         let told = script.told
         #expect(
@@ -102,7 +106,8 @@ struct WebhookDeliveryTests {
         #expect(told.map { $0["id"] } == ["id-1", "id-2", "id-3", "id-4", "id-5"])
         #expect(told.map { $0["data"]?["minutes"] } == [0, 0, 1, 2, 2])
         let last = try #require(told.last)
-        #expect(last["data"]?["reason"] == "DISCONNECTED-API")
+        #expect(last["data"]?["reason"] == "DISCONNECTED-API" && last["data"]?["media"] == ["sent_loss": 0.25])
+        #expect(told.dropLast().allSatisfy { $0["data"]?["media"] == nil })
         #expect(last["channel_id"] == "lobby" && last["role"] == "sendonly" && last["client_id"] == "c")
         #expect(last["node_name"] == "n" && last["label"] == "l" && last["version"] == "v")
         #expect(last["event_metadata"] == ["k": 1])
@@ -110,6 +115,19 @@ struct WebhookDeliveryTests {
         #expect(last["data"]?["channel_connections"] == 1)
         #expect(last["data"]?["audio"] == [:] && last["data"]?["video"] == false)
         #expect(counters["event"].successful == 5 && counters["session"].successful == 0)
+    }
+
+    @Test func `each request is timed, also one that fails`() async {
+        let script = Script([.failure(.notJSON), .success("")])
+        let clock = Atomic(Int64(0))
+        let counters = WebhookCounters(
+            now: { Instant(nanoseconds: clock.add(20_000_000, ordering: .relaxed).newValue) }
+        )
+        let webhooks = Self.webhooks(script, counters)
+        webhooks.take(.connectionUpdated(Self.report()))
+        await Self.finish(webhooks)
+        #expect(counters["event"].durations.count == 2 && counters["event"].durations.sumNanoseconds == 40_000_000)
+        #expect(counters["session"].durations.count == 0)
     }
 
     @Test func `the event webhook learns of publishing and of interruptions`() async {

@@ -22,6 +22,7 @@ struct HookServer: Sendable {
 
     struct Seen: Sendable {
         let body: JSONValue
+        let bytes: [UInt8]
         let headers: HTTPFields
     }
 
@@ -37,6 +38,7 @@ struct HookServer: Sendable {
                 let buffer = try await request.body.collect(upTo: 1 << 20)
                 let one = Seen(
                     body: (try? JSONValue(parsing: Array(buffer.readableBytesView))) ?? .null,
+                    bytes: Array(buffer.readableBytesView),
                     headers: request.headers
                 )
                 let index = seen.append(one)
@@ -79,14 +81,16 @@ private func ask(
     _ url: String,
     timeout: Duration = .seconds(10),
     credentials: WebhookConfiguration.Credentials? = nil,
+    signer: WebhookSigner? = nil,
     _ request: AccessRequest = .newcomer(nil)
 ) async throws -> (AccessDecision, WebhookCounters) {
     var configuration = WebhookConfiguration()
     configuration.authenticationURL = url
     configuration.timeout = timeout
     configuration.credentials = credentials
+    configuration.signer = signer
     configuration.limits.responseBytesMax = 10_000
-    let client = try WebhookClient(configuration)
+    let client = WebhookClient(configuration)
     let counters = WebhookCounters()
     let authorizer = try #require(
         WebhookAuthorizer(
@@ -104,6 +108,30 @@ private func ask(
 
 @Suite(.timeLimit(.minutes(30)))
 struct WebhookAuthorizerTests {
+    @Test func `a request is signed with the time and its body`() async throws {
+        try await HookServer { _, _ in HookServer.json(#"{"allowed":true}"#) }.run { url, seen in
+            let signer = try #require(WebhookSigner(secret: "0123456789abcdef0123456789abcdef"))
+            _ = try await ask(url, signer: signer)
+            _ = try await ask(url)
+            let header = try #require(HTTPField.Name(WebhookSigner.header))
+            #expect(seen().count == 2 && seen().last?.headers[header] == nil)
+            let told = try #require(seen().first)
+            let value = try #require(told.headers[header])
+            let seconds = try #require(value.firstMatch(of: /^t=(\d+),v1=[0-9a-f]{64}$/).flatMap { Int64($0.1) })
+            #expect(signer.value(of: told.bytes, at: seconds) == value)
+        }
+    }
+
+    @Test func `servers of subscriptions get signatures and no credentials`() {
+        var configuration = WebhookConfiguration()
+        configuration.credentials = WebhookConfiguration.Credentials(user: "u", password: "p")
+        configuration.signer = WebhookSigner(secret: "0123456789abcdef0123456789abcdef")
+        configuration.timeout = .seconds(7)
+        let subscribed = configuration.forSubscriptions
+        #expect(subscribed.signer != nil && subscribed.credentials == nil)
+        #expect(subscribed.timeout == .seconds(7))
+    }
+
     @Test func `the webhook gets the client's data, and its grants apply`() async throws {
         try await HookServer { _, _ in HookServer.json(#"{"allowed":true,"client_id":"given"}"#) }.run { url, seen in
             var request = AccessRequest.newcomer(
@@ -259,13 +287,6 @@ struct WebhookAuthorizerTests {
         #expect(await authorizer.authorize(.observe(lobby), Credential(token: "t")) == .asViewer)
         #expect(await authorizer.authorize(.publish(lobby), nil) == .allowed)
         #expect(await authorizer.authorize(.control(lobby), nil) == .asOwner)
-    }
-
-    @Test func `the error for unreadable certificates names the file`() {
-        var configuration = WebhookConfiguration()
-        configuration.certificateAuthorityPath = "/nonexistent/ca.pem"
-        let error = #expect(throws: ServerStartError.self) { try WebhookClient(configuration) }
-        #expect(error?.sentence.contains("/nonexistent/ca.pem") == true)
     }
 }
 

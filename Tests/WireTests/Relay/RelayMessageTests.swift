@@ -19,6 +19,7 @@ struct RelayMessageTests {
     /// The RTP header of ``packet``, whose SSRC and sequence number are read from it.
     static let rtp: [UInt8] = [0x80, 96, 0xFF, 0xF9, 1, 2, 3, 4, 0xDE, 0xAD, 0xBE, 0xEF]
     static let layers = RelayMessage.layers(relay)
+    static let ended = RelayMessage.ended(relay)
     static let messages: [RelayMessage] = [
         packet,
         .clock(
@@ -41,7 +42,7 @@ struct RelayMessageTests {
                 wanted: [LayerSet(layer: 0), LayerSet(layer: 1)]
             )
         ),
-        .unsubscribe(relay),
+        .unsubscribe(relay), ended,
     ]
 
     private static func encoded(_ message: RelayMessage) -> [UInt8] {
@@ -62,7 +63,8 @@ struct RelayMessageTests {
         #expect(decoded.message.relay == Self.relay)
     }
 
-    @Test(arguments: messages)
+    // Without its last byte the end of a mirror is an empty table.
+    @Test(arguments: messages.filter { $0 != ended })
     func `a truncated message of any length is refused`(message: RelayMessage) {
         let bytes = Self.encoded(message)
         for count in 0..<bytes.count {
@@ -73,7 +75,7 @@ struct RelayMessageTests {
         }
     }
 
-    @Test(arguments: messages.filter { $0 != packet && $0 != layers })
+    @Test(arguments: messages.filter { ![packet, layers, ended].contains($0) })
     func `trailing bytes are refused in a message without a body`(message: RelayMessage) {
         #expect(throws: RelayMessageError.trailingBytes(1)) { try decode(message.encoded() + [0]) }
     }
@@ -94,6 +96,15 @@ struct RelayMessageTests {
             ] + Self.rtp
         )
         #expect(RelayMessage.unsubscribe(Self.relay).encoded() == [8, 0xAB, 0xCD, 0x12, 0x34])
+    }
+
+    @Test func `the end of a mirror is a table to a node that does not know it`() throws {
+        let bytes = Self.ended.encoded()
+        let body: [UInt8] = [0]
+        #expect(bytes == Self.layers.encoded(unsafe body.span.bytes))
+        for other in [bytes.dropLast() + [1], bytes + [0], bytes.dropLast()] {
+            #expect(try decode(Array(other)).message == Self.layers)
+        }
     }
 
     @Test func `other kinds are refused`() {

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import Room
+import Telemetry
 
 /// The WebSockets of the public listener: Sora signaling at `/signaling` and the 1:1 relay at `/relay`.
 struct PublicWebSockets: Sendable {
@@ -14,7 +15,7 @@ struct PublicWebSockets: Sendable {
     ///
     /// Called at most once per connection, for a complete opening handshake, on the channel's event loop. It does not block.
     func answer(to head: HTTPRequestHead, on channel: any Channel) -> WebSocketAnswer {
-        guard head.method == .GET, let endpoint = endpoint(of: head.uri) else { return .unknown }
+        guard head.method == .GET, let endpoint = endpoint(of: head) else { return .unknown }
         let address = clients.address(of: channel, forwardedFor: head.headers["x-forwarded-for"])
         let network = address.map { ClientNetwork($0) } ?? .unknown
         if let wait = limiter.take(.request, for: network) { return .refused(.overRate(wait)) }
@@ -25,9 +26,9 @@ struct PublicWebSockets: Sendable {
         return .granted(endpoint)
     }
 
-    private func endpoint(of uri: String) -> WebSocketEndpoint? {
-        switch try? Route(target: RequestTarget(uri)) {
-        case .signaling: .sora
+    private func endpoint(of head: HTTPRequestHead) -> WebSocketEndpoint? {
+        switch try? Route(target: RequestTarget(head.uri)) {
+        case .signaling: .sora(sora.traces == nil ? nil : TraceContext(traceparent: head.headers["traceparent"]))
         case .relay: .ayame
         default: nil
         }
@@ -40,7 +41,7 @@ struct PublicWebSockets: Sendable {
         on channel: any Channel
     ) async {
         switch endpoint {
-        case .sora: await SoraConnection(context: sora, channel: channel).run(input)
+        case .sora(let parent): await SoraConnection(context: sora, channel: channel, parent: parent).run(input)
         case .ayame: await AyameConnection(context: ayame, channel: channel).run(input)
         }
     }
@@ -48,7 +49,8 @@ struct PublicWebSockets: Sendable {
 
 /// A protocol over WebSocket.
 enum WebSocketEndpoint: Sendable {
-    case sora
+    /// With the client's span, if it sent one.
+    case sora(TraceContext?)
     case ayame
 }
 

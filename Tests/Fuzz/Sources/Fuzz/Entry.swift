@@ -29,6 +29,7 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "sctp", lengthMax: 2_000, run: fuzzSCTP, seeds: seedsSCTP),
         FuzzTarget(name: "relay", lengthMax: 4_000, run: fuzzRelay, seeds: seedsRelay),
         FuzzTarget(name: "relay-link", lengthMax: 4_000, run: fuzzRelayLink, seeds: seedsRelayLink),
+        FuzzTarget(name: "link", lengthMax: 4_000, run: fuzzLink, seeds: seedsLink),
         FuzzTarget(name: "unconnected", lengthMax: 3_000, run: fuzzUnconnected, seeds: seedsUnconnected),
         FuzzTarget(name: "connected", lengthMax: 4_000, run: fuzzConnected, seeds: seedsConnected),
     ]

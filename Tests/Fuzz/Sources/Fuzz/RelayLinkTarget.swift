@@ -1,4 +1,3 @@
-import DTLS
 import Forwarding
 import MediaTypes
 import SRTP
@@ -26,7 +25,7 @@ private final class LinkScene {
     private static let secret = LinkSecret { 0x0101_0101_0101_0101 }
     private let core = makeCore()
     private let batch = SharedBatch.take()
-    private let sender: RelaySender
+    private var sender: RelaySender
     private let link: UInt16
     private let node: NodeIncarnation
     private var now = Instant(nanoseconds: 1_000_000_000)
@@ -37,19 +36,7 @@ private final class LinkScene {
         let there = MediaLocation(node: node, loop: LoopIndex(rawValue: 2))
         core.startNodeLinks(at: Self.here, sockets: [Self.address], addresses: [Self.address], into: batch)
         do {
-            try core.addPeer(
-                PeerParameters(
-                    id: Self.peer,
-                    localCredentials: Sample.credentials("nod0", "the node's password"),
-                    remote: RemoteTransport(
-                        credentials: Sample.credentials("cli0", "the client's password"),
-                        fingerprints: [Certificates.far.fingerprint],
-                        localRole: .server
-                    ),
-                    receive: ConnectedMedia.receive
-                ),
-                at: now
-            )
+            try RelaySample.addPublisher(Self.peer, to: core, at: now)
             let end = try core.nodeLinkEnd(to: there, at: now)
             let far = NodeLinkEnd(location: there, addresses: [Self.address], link: 3, secret: Self.secret)
             let id = try core.joinNodeLink(far, at: now)
@@ -115,24 +102,8 @@ private final class LinkScene {
 }
 
 func seedsRelayLink() -> [(name: String, bytes: [UInt8])] {
-    let relay = RelayID(place: 0, generation: 0)
-    var rtp: [UInt8] = [0x80, ConnectedMedia.receive[0].codecs[0].payloadType.rawValue]
-    rtp.append(bigEndian: 1_000 as UInt16)
-    rtp.append(bigEndian: 48_000 as UInt32)
-    rtp.append(bigEndian: 0x0102_0304 as UInt32)
-    rtp += [1, 2, 3, 4, 5, 6, 7, 8]
-    let packet = RelayMessage.packet(
-        RelayMessage.Packet(
-            relay: relay,
-            stream: 1,
-            ssrc: SSRC(rawValue: 0x0102_0304),
-            layer: .max,
-            choices: 0b1_1111,
-            exactChoices: 0b1_1111,
-            isRTXRecovered: false,
-            sequence: ExtendedSequenceNumber(rawValue: 1_000)
-        )
-    )
+    let relay = RelaySample.relay
+    let (packet, rtp) = RelaySample.packet
     let messages: [(RelayMessage, [UInt8])] = [
         (packet, rtp), (.subscribe(RelayMessage.Subscription(relay: relay, choices: 1, layers: [])), []),
         (.keyFrameRequest(relay, stream: nil), []), (.unsubscribe(relay), []),

@@ -1,4 +1,3 @@
-import DTLS
 import Forwarding
 import MediaTypes
 import Wire
@@ -29,19 +28,7 @@ private final class RelayScene {
         origin.setLink(RelayLink(), as: Self.link)
         edge.setLink(RelayLink(), as: Self.link)
         do {
-            try origin.addPeer(
-                PeerParameters(
-                    id: Self.peer,
-                    localCredentials: Sample.credentials("nod0", "the node's password"),
-                    remote: RemoteTransport(
-                        credentials: Sample.credentials("cli0", "the client's password"),
-                        fingerprints: [Certificates.far.fingerprint],
-                        localRole: .server
-                    ),
-                    receive: ConnectedMedia.receive
-                ),
-                at: now
-            )
+            try RelaySample.addPublisher(Self.peer, to: origin, at: now)
             // The first identifiers of a core: indices 0, 1, … of generation 0.
             for track in ConnectedMedia.receive {
                 let relay = try edge.makeRelayID()
@@ -78,24 +65,8 @@ private final class RelayScene {
 }
 
 func seedsRelay() -> [(name: String, bytes: [UInt8])] {
-    let relay = RelayID(place: 0, generation: 0)
-    var rtp: [UInt8] = [0x80, ConnectedMedia.receive[0].codecs[0].payloadType.rawValue]
-    rtp.append(bigEndian: 1_000 as UInt16)
-    rtp.append(bigEndian: 48_000 as UInt32)
-    rtp.append(bigEndian: 0x0102_0304 as UInt32)
-    rtp += [1, 2, 3, 4, 5, 6, 7, 8]
-    let packet = RelayMessage.packet(
-        RelayMessage.Packet(
-            relay: relay,
-            stream: 1,
-            ssrc: SSRC(rawValue: 0x0102_0304),
-            layer: .max,
-            choices: 0b1_1111,
-            exactChoices: 0b1_1111,
-            isRTXRecovered: false,
-            sequence: ExtendedSequenceNumber(rawValue: 1_000)
-        )
-    )
+    let relay = RelaySample.relay
+    let (packet, rtp) = RelaySample.packet
     let clock = RelayMessage.clock(
         RelayMessage.Clock(
             relay: relay,

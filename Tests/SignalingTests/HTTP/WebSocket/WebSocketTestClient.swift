@@ -76,6 +76,7 @@ enum WebSocketTestError: Error { case refused, closed }
     to port: Int,
     path: String = "/signaling",
     forwardedFor: String? = nil,
+    traceparent: String? = nil,
     tls: NIOSSLContext? = nil,
     _ body: @concurrent (WebSocketTestClient, inout WebSocketTestInput) async throws -> Value
 ) async throws -> Value {
@@ -97,6 +98,7 @@ enum WebSocketTestError: Error { case refused, closed }
                     headers: ["Host": "127.0.0.1", "Content-Length": "0"]
                 )
                 if let forwardedFor { head.headers.add(name: "X-Forwarded-For", value: forwardedFor) }
+                if let traceparent { head.headers.add(name: "traceparent", value: traceparent) }
                 return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
                     configuration: .init(
                         upgradeConfiguration: NIOTypedHTTPClientUpgradeConfiguration(

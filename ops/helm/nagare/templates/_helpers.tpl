@@ -70,6 +70,9 @@ true
 {{- /* The kubelet is on the pod's network, so it reaches loopback. */ -}}
 {{- define "nagare.probe" -}}
 port: admin
+{{- if hasKey .Values.config "admin-tls-cert" }}
+scheme: HTTPS
+{{- end }}
 {{- if include "nagare.isLoopback" . }}
 host: {{ trimAll "[]" .Values.admin.address | quote }}
 {{- end }}

@@ -1,0 +1,30 @@
+import Synchronization
+
+/// The authorizer of a node, which a reload replaces while clients are served.
+///
+/// A decision is that of the authorizer in force when it is asked for. Who is admitted already stays.
+public final class ReplaceableAuthorizer: Authorizer {
+    private let state: Mutex<any Authorizer>
+
+    public init(_ authorizer: any Authorizer) { state = Mutex(authorizer) }
+
+    /// The authorizer in force.
+    private var current: any Authorizer { state.withLock { $0 } }
+
+    /// Puts another authorizer in force.
+    public func replace(with authorizer: any Authorizer) { state.withLock { $0 = authorizer } }
+
+    public func verify(_ token: String) async -> Credential { await current.verify(token) }
+
+    public func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? {
+        current.verify(signature: signature, ofPath: path, for: action)
+    }
+
+    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+        await current.authorize(action, credential)
+    }
+
+    public func admit(_ request: AccessRequest) async -> AccessDecision { await current.admit(request) }
+
+    public func refresh(_ request: RefreshRequest) async -> AccessDecision { await current.refresh(request) }
+}

@@ -1,0 +1,50 @@
+/// What a node does with its links, called on one thread in the order of what happened. No call may block.
+package protocol LinkDelegate: AnyObject, Sendable {
+    func linkUp(_ node: NodeID, hello: LinkHello)
+    func linkDown(_ node: NodeID)
+    /// A run of a node is gone, or nobody hears it: its members leave.
+    /// - Parameter mayReturn: whether it was perhaps only cut off.
+    func linkDead(_ instance: NodeInstance, mayReturn: Bool)
+    func received(_ message: [UInt8], from node: NodeID)
+    /// A message about a room of the 1:1 relay arrived.
+    func receivedRelay(_ message: [UInt8], from node: NodeID)
+    /// Answers a question of another node; `nil` when it cannot.
+    func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]?
+}
+
+/// Why a question to another node got no answer.
+package enum LinkRequestError: Error, Hashable, Sendable {
+    /// There is no such node.
+    case noNode
+    /// There is no link to the node.
+    case noLink
+    case timedOut
+    /// The node could not answer.
+    case refused
+    /// As many questions wait for answers as may.
+    case busy
+}
+
+/// What links carried and refused, since the start.
+package struct LinkCounters: Hashable, Sendable {
+    package var framesSent: UInt64 = 0
+    package var bytesSent: UInt64 = 0
+    package var framesReceived: UInt64 = 0
+    /// Connections that ended before both sides said hello: of strangers, or with another secret.
+    package var strangers: UInt64 = 0
+    /// Connections that were closed for a frame that was too long or not understood.
+    package var malformed: UInt64 = 0
+    /// Connections that were refused because as many as may had not said hello.
+    package var crowded: UInt64 = 0
+    /// Connections of nodes of another cluster, or without a common version.
+    package var incompatible: UInt64 = 0
+    /// Times that a node was refused for a while because of ``malformed``.
+    package var barred: UInt64 = 0
+    /// Frames and questions of kinds that this build does not know.
+    package var unknown: UInt64 = 0
+    /// Links that were closed because too much waited to be sent.
+    package var overflows: UInt64 = 0
+    package var linksUp: UInt64 = 0
+    package var linksDown: UInt64 = 0
+    package var nodesDead: UInt64 = 0
+}

@@ -1,0 +1,390 @@
+internal import Foundation
+public import JSON
+public import MediaTypes
+public import Room
+import Synchronization
+public import Wire
+
+/// What became of each connection of this node: how its media was over time, what happened to it, and why it ended. It answers
+/// why a call was bad.
+///
+/// Connections that last are in memory. Ended ones are kept for a day in a ``HistoryStore``.
+public final class ConnectionHistory: Sendable {
+    /// Why the file of ended connections cannot be used.
+    public struct OpenFailure: Error, Hashable, Sendable {
+        /// For people.
+        public let sentence: String
+    }
+
+    /// What to list.
+    public struct Query: Sendable {
+        /// `nil` for all channels.
+        public var channel: ChannelName?
+        /// `nil` for all users.
+        public var user: String?
+        /// `nil` for all.
+        public var outcome: ConnectionOutcome?
+        /// ``Page/next`` of the previous page; `nil` for the first one.
+        public var after: String?
+        public var limit: Int
+
+        public init(limit: Int) { self.limit = limit }
+    }
+
+    /// A page of connections, the latest first.
+    public struct Page: Sendable {
+        public let connections: [JSONValue]
+        /// `nil` on the last page.
+        public let next: String?
+    }
+
+    public struct Counts: Hashable, Sendable {
+        /// Connections that last.
+        public var live: Int
+        /// Ended connections that were stored since the start.
+        public var stored: UInt64
+        /// Ended connections that could not be stored.
+        public var lost: UInt64
+
+        public init(live: Int, stored: UInt64, lost: UInt64) {
+            self.live = live
+            self.stored = stored
+            self.lost = lost
+        }
+    }
+
+    private struct Live {
+        var record: ConnectionRecord
+        let startedAt: Instant
+        var nextSampleAt: Instant
+        var nextSaveAt: Instant
+        /// At the last sample.
+        var totals = MediaTotals()
+        var playback: ClientPlayback?
+        var quality = LinkQuality.unknown
+    }
+
+    /// At most this share of the connections is sampled at once.
+    private static let shareMax = 4
+    /// How often a connection that lasts is written to the file.
+    private static let saveInterval = Interval.seconds(60)
+    /// The same for one without samples.
+    private static let firstSaveInterval = Interval.seconds(10)
+    /// The most of them that are written at once.
+    private static let savedMax = 200
+    /// The reason of connections that lasted when the node crashed or was killed.
+    static let lostNodeReason = "NODE-CRASHED"
+    /// The reason of connections that ended while the file could not be written.
+    static let lostEntryReason = "END-NOT-STORED"
+
+    private let live = Mutex<[ParticipantID: Live]>([:])
+    private let store: HistoryStore
+    private let node: String
+
+    /// - Parameters:
+    ///   - node: The node's name.
+    ///   - directory: Where the file is kept; `nil` to keep ended connections in memory, which holds fewer.
+    ///   - age: How long ended connections are kept.
+    ///   - onFailure: Called when ended connections begin to be lost, with the reason.
+    /// - Throws: ``OpenFailure`` when there can be no file. A damaged one is replaced.
+    public init(
+        node: String,
+        directory: String?,
+        age: Duration = .seconds(86_400),
+        onFailure: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(OpenFailure) {
+        self.node = node
+        let milliseconds = age.components.seconds &* 1_000
+        guard let directory else {
+            do {
+                store = try HistoryStore(path: nil, age: milliseconds, onFailure: onFailure)
+            } catch {
+                throw OpenFailure(sentence: "There is no memory for ended connections: \(error).")
+            }
+            return
+        }
+        let path = URL(filePath: directory, directoryHint: .isDirectory)
+            .appending(path: "history-\(Self.fileName(node)).sqlite", directoryHint: .notDirectory).path(
+                percentEncoded: false
+            )
+        do throws(DatabaseError) {
+            store = try Self.open(path, milliseconds, onFailure)
+        } catch {
+            throw OpenFailure(
+                sentence: "\(path) cannot be used for ended connections: \(error). Check that the directory exists, "
+                    + "and that the node may write to it."
+            )
+        }
+    }
+
+    /// Several nodes of one machine may share a directory.
+    private static func fileName(_ node: String) -> String {
+        String(
+            node.unicodeScalars.prefix(64).map { scalar in
+                let isPlain = scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil)
+                return isPlain ? Character(scalar) : "-"
+            }
+        )
+    }
+
+    private static func open(
+        _ path: String,
+        _ age: Int64,
+        _ onFailure: @escaping @Sendable (String) -> Void
+    ) throws(DatabaseError) -> HistoryStore {
+        makeFile(path)
+        do throws(DatabaseError) {
+            return try HistoryStore(path: path, age: age, onFailure: onFailure)
+        } catch  where error.isDamage {
+            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
+            onFailure("\(path) was damaged, and begins anew: \(error)")
+            makeFile(path)
+            return try HistoryStore(path: path, age: age, onFailure: onFailure)
+        }
+    }
+
+    /// Makes an empty file unless there is one. It has addresses of clients, which other users may not read.
+    private static func makeFile(_ path: String) {
+        guard !FileManager.default.fileExists(atPath: path) else { return }
+        _ = FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
+    }
+
+    public var counts: Counts {
+        let stored = store.counts
+        return Counts(live: live.withLock(\.count), stored: stored.stored, lost: stored.lost)
+    }
+
+    // MARK: Recording
+
+    /// Handles a report of the rooms without blocking.
+    /// - Returns: How the media of a connection was, when the report is of its end and it had samples.
+    @discardableResult
+    public func take(_ report: RoomReport, at now: Instant) -> JSONValue? {
+        switch report {
+        case .connectionCreated(let report):
+            var record = ConnectionRecord(report.connection)
+            record.add(.init(at: report.unixNanoseconds, kind: .connected, detail: nil))
+            live.withLock { live in
+                live[report.connection.member.id] = Live(
+                    record: record,
+                    startedAt: now,
+                    nextSampleAt: now + .seconds(QualityTimeline.firstInterval),
+                    nextSaveAt: now
+                )
+            }
+        case .setupAdvanced(let report): change(report) { _ in }
+        case .qualityChanged(let report):
+            change(report) { $0.quality = report.connection.quality }
+        case .roleChanged(let report, _):
+            change(report) { live in
+                let role = report.connection.channelRole.rawValue
+                live.record.add(.init(at: report.unixNanoseconds, kind: .roleChanged, detail: role))
+            }
+        case .connectionInterrupted(let report):
+            change(report) { $0.record.add(.init(at: report.unixNanoseconds, kind: .interrupted)) }
+        case .connectionResumed(let report):
+            change(report) { $0.record.add(.init(at: report.unixNanoseconds, kind: .resumed)) }
+        case .connectionDestroyed(let report, let reason):
+            let ended = live.withLock { $0.removeValue(forKey: report.connection.member.id) }?.record
+            end(ended ?? ConnectionRecord(report.connection), report, reason, .ended)
+            return ended.flatMap { $0.timeline.samples.isEmpty ? nil : .object($0.media) }
+        case .connectionFailed(let report, let reason):
+            end(ConnectionRecord(report.connection), report, reason, .failed)
+        case .sessionCreated, .sessionDestroyed, .connectionUpdated: break
+        }
+        return nil
+    }
+
+    private func change(_ report: ConnectionReport, _ body: (inout Live) -> Void) {
+        live.withLock { live in
+            guard var entry = live[report.connection.member.id] else { return }
+            entry.record.connection = report.connection
+            body(&entry)
+            live[report.connection.member.id] = entry
+        }
+    }
+
+    private func end(
+        _ ended: ConnectionRecord,
+        _ report: ConnectionReport,
+        _ reason: EndReason,
+        _ kind: ConnectionRecord.Event.Kind
+    ) {
+        var record = ended
+        record.connection = report.connection
+        record.duration = report.duration
+        record.endedAt = report.unixNanoseconds
+        record.reason = reason.word
+        record.add(.init(at: report.unixNanoseconds, kind: kind, detail: reason.word))
+        let (finished, node) = (record, node)
+        store.insert(HistoryStore.Entry(finished, endedAt: report.unixNanoseconds, node: node))
+    }
+
+    /// The connections whose statistics are to be sampled now: a part of those that are due when many are.
+    public func due(at now: Instant) -> [ParticipantID] {
+        live.withLock { live in
+            let due = live.filter { $0.value.nextSampleAt <= now }
+            let most = live.count / Self.shareMax + 16
+            guard due.count > most else { return Array(due.keys) }
+            return due.sorted { $0.value.nextSampleAt < $1.value.nextSampleAt }.prefix(most).map(\.key)
+        }
+    }
+
+    /// Adds a sample to a connection's timeline. An unknown connection is ignored.
+    /// - Parameters:
+    ///   - statistics: of its media now.
+    ///   - playback: what the client reported last; `nil` when it reports nothing.
+    public func sampled(
+        _ id: ParticipantID,
+        _ statistics: PeerStatistics,
+        playback: ClientPlayback?,
+        unixNanoseconds: Int64,
+        at now: Instant
+    ) {
+        live.withLock { live in
+            guard var entry = live[id] else { return }
+            let totals = MediaTotals(statistics)
+            let growth = totals.since(entry.totals)
+            entry.totals = totals
+            entry.record.totals.add(growth)
+            let elapsed = now - entry.startedAt
+            var sample = QualitySample(
+                statistics,
+                seconds: UInt32(clamping: elapsed.nanoseconds / 1_000_000_000),
+                growth: growth,
+                quality: entry.quality
+            )
+            if let playback {
+                let before = entry.playback ?? ClientPlayback()
+                sample.freezes = UInt16(clamping: playback.freezes &- min(before.freezes, playback.freezes))
+                sample.frozen = UInt32(clamping: playback.frozen &- min(before.frozen, playback.frozen))
+                entry.playback = playback
+            }
+            entry.record.timeline.append(sample)
+            entry.record.duration = .nanoseconds(elapsed.nanoseconds)
+            if let path = statistics.path, path != entry.record.path {
+                if entry.record.path != nil {
+                    entry.record.add(.init(at: unixNanoseconds, kind: .pathChanged, detail: path.description))
+                }
+                entry.record.path = path
+            }
+            entry.nextSampleAt = now + .seconds(entry.record.timeline.interval)
+            live[id] = entry
+        }
+    }
+
+    /// Writes connections that last to the file, a part of them where many are due, so that a crash of the node leaves something
+    /// of each. Call it once a second, on no thread of the rooms.
+    public func save(unixNanoseconds: Int64, at now: Instant) {
+        guard store.isFile else { return }
+        settle()
+        let due = live.withLock { live -> [ConnectionRecord] in
+            let due = live.filter { $0.value.nextSaveAt <= now }
+            // Those that wait longest, when many are due.
+            let first = due.sorted { $0.value.nextSaveAt < $1.value.nextSaveAt }.prefix(Self.savedMax)
+            return first.map(\.key).compactMap { id in
+                let record = live[id]?.record
+                // The first samples follow soon.
+                let isNew = record?.timeline.samples.isEmpty == true
+                live[id]?.nextSaveAt = now + (isNew ? Self.firstSaveInterval : Self.saveInterval)
+                return record
+            }
+        }
+        guard !due.isEmpty else { return }
+        let node = node
+        store.save { due.map { HistoryStore.Entry($0, endedAt: unixNanoseconds, node: node) } }
+    }
+
+    /// Ends what the file has of connections whose end could not be stored.
+    private func settle() {
+        // A connection whose entry is lost later may still be among those that last.
+        guard let lost = store.unsettled else { return }
+        store.settle(lost, live: live.withLock { $0.keys.map(\.value) })
+    }
+
+    /// Returns when all ended connections are stored. Call it at the end.
+    public func flush() async {
+        await store.flush()
+        guard store.isFile else { return }
+        settle()
+        await store.flush()
+    }
+
+    // MARK: Reading
+
+    /// Connections, the latest first.
+    public func page(_ query: Query) async -> Page {
+        let after = query.after.flatMap(HistoryStore.Position.init(text:))
+        var found = live(query).filter { entry in after.map { entry.position < $0 } ?? true }
+        if query.outcome != .live {
+            var stored = HistoryStore.Query(channel: query.channel?.value, user: query.user, after: after)
+            stored.outcome = query.outcome?.rawValue
+            stored.limit = query.limit + 1
+            found += await store.list(stored).compactMap { position, summary in
+                (try? JSONValue(parsing: summary)).map { (position: position, summary: $0) }
+            }
+        }
+        found.sort { $0.position > $1.position }
+        let page = found.prefix(query.limit)
+        return Page(
+            connections: page.map(\.summary),
+            next: found.count > query.limit ? page.last?.position.text : nil
+        )
+    }
+
+    private func live(_ query: Query) -> [(position: HistoryStore.Position, summary: JSONValue)] {
+        guard query.outcome == nil || query.outcome == .live else { return [] }
+        let records = live.withLock { live in
+            live.values.map(\.record).filter { record in
+                (query.channel.map { record.connection.channel == $0 } ?? true)
+                    && (query.user.map { record.connection.member.clientID == $0 } ?? true)
+            }
+        }
+        return records.map { record in
+            let position = HistoryStore.Position(
+                createdAt: record.connection.createdAt / 1_000_000,
+                id: record.connection.member.id.value
+            )
+            return (position, .object(record.summary(node: node)))
+        }
+    }
+
+    /// One connection with its events and samples; `nil` for an unknown one.
+    public func connection(_ id: String) async -> JSONValue? {
+        if let participant = ParticipantID(id), let record = live.withLock({ $0[participant]?.record }) {
+            return .object(record.summary(node: node).merging(record.detail) { $1 })
+        }
+        guard let entry = await store.entry(id), case .object(let summary)? = try? JSONValue(parsing: entry.summary),
+            case .object(let detail)? = try? JSONValue(parsing: entry.detail)
+        else { return nil }
+        return .object(summary.merging(detail) { $1 })
+    }
+}
+
+extension HistoryStore.Entry {
+    /// - Parameter endedAt: in nanoseconds since 1970 UTC.
+    fileprivate init(_ record: ConnectionRecord, endedAt: Int64, node: String) {
+        id = record.connection.member.id.value
+        channel = record.connection.channel.value
+        user = record.connection.member.clientID
+        createdAt = record.connection.createdAt / 1_000_000
+        self.endedAt = endedAt / 1_000_000
+        outcome = record.outcome.rawValue
+        summary = JSONValue.object(record.summary(node: node)).text
+        detail = JSONValue.object(record.detail).text
+    }
+}
+
+extension HistoryStore.Position: Comparable {
+    static func < (one: Self, other: Self) -> Bool { (one.createdAt, one.id) < (other.createdAt, other.id) }
+
+    /// The position as it stands in URLs.
+    var text: String { "\(createdAt)-\(id)" }
+
+    /// `nil` for anything else than a ``text``.
+    init?(text: String) {
+        let parts = text.split(separator: "-", maxSplits: 1)
+        guard parts.count == 2, let createdAt = Int64(parts[0]) else { return nil }
+        self.init(createdAt: createdAt, id: String(parts[1]))
+    }
+}

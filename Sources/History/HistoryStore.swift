@@ -1,0 +1,382 @@
+import Dispatch
+import JSON
+import Synchronization
+
+/// The ended connections, on disk or in memory. On disk are also those that last, as they were when they were last saved:
+/// when the file is opened again, they have ended without the node's knowledge.
+///
+/// It is bounded: what is older than a day, or does not fit, is deleted, the oldest first. All work is done in the background
+/// on one queue; what waits there is bounded too.
+final class HistoryStore: Sendable {
+    /// An ended connection, or one that lasts.
+    struct Entry: Sendable {
+        let id: String
+        let channel: String
+        let user: String
+        /// In milliseconds since 1970 UTC.
+        let createdAt: Int64
+        /// For a connection that lasts, the time of the entry.
+        let endedAt: Int64
+        /// Of a ``ConnectionOutcome``.
+        let outcome: String
+        /// JSON texts.
+        let summary: String
+        let detail: String
+    }
+
+    /// What to list.
+    struct Query: Sendable {
+        var channel: String?
+        var user: String?
+        /// Of a ``ConnectionOutcome``; `nil` for all.
+        var outcome: String?
+        /// Only what comes after this position.
+        var after: Position?
+        var limit = 50
+    }
+
+    /// A place in the list: the latest connections come first.
+    struct Position: Hashable, Sendable {
+        /// In milliseconds since 1970 UTC.
+        let createdAt: Int64
+        let id: String
+    }
+
+    struct Counts: Hashable, Sendable {
+        var stored: UInt64 = 0
+        /// Not stored, because too many waited or the database failed.
+        var lost: UInt64 = 0
+    }
+
+    struct Limits: Sendable {
+        /// The most entries that wait to be written.
+        var pendingMax = 4_096
+        /// The size of the database, in pages of 4,096 bytes.
+        var pagesMax: Int
+
+        /// 32 MiB.
+        static let memory = Self(pagesMax: 8_192)
+        /// 512 MiB.
+        static let disk = Self(pagesMax: 131_072)
+    }
+    /// One in so many entries is deleted to make room.
+    private static let evictedShare = 10
+    private static let version = 1
+    /// The condition of entries of connections that last.
+    private static let isLive = "outcome = '\(ConnectionOutcome.live.rawValue)'"
+
+    private struct State {
+        var pending = 0
+        var counts = Counts()
+        var isSaving = false
+        /// Of ``Counts/lost``, those whose saved entries have ended.
+        var settled: UInt64 = 0
+        var isSettling = false
+        /// Of the failure that was told last.
+        var toldError: String?
+    }
+
+    /// Whether entries outlive the node.
+    let isFile: Bool
+    private let queue = DispatchQueue(label: "history")
+    private let database: Mutex<Database>
+    private let state = Mutex(State())
+    /// In milliseconds.
+    private let age: Int64
+    private let limits: Limits
+    private let onFailure: @Sendable (String) -> Void
+
+    /// - Parameters:
+    ///   - path: of the file; `nil` to keep everything in memory.
+    ///   - age: of the oldest entry, in milliseconds.
+    ///   - limits: those of ``Limits/memory`` or ``Limits/disk`` by default.
+    ///   - onFailure: called when writing begins to fail, with what SQLite says.
+    /// - Throws: when the file cannot be used.
+    init(
+        path: String?,
+        age: Int64,
+        limits: Limits? = nil,
+        onFailure: @escaping @Sendable (String) -> Void
+    ) throws(DatabaseError) {
+        let opened = try Database(path: path ?? ":memory:")
+        isFile = path != nil
+        self.limits = limits ?? (path == nil ? .memory : .disk)
+        try Self.prepare(opened, pagesMax: self.limits.pagesMax)
+        database = Mutex(opened)
+        self.age = age
+        self.onFailure = onFailure
+        if isFile { endLostConnections() }
+    }
+
+    /// Ends the connections that an earlier run of the node left behind.
+    private func endLostConnections() {
+        database.withLock { database in
+            do throws(DatabaseError) {
+                try Self.endSaved(ConnectionHistory.lostNodeReason, except: [], database)
+            } catch {
+                onFailure(error.description)
+            }
+        }
+    }
+
+    /// Ends entries of connections that last, at the times at which they were last saved.
+    /// - Parameter live: the connections that go on.
+    private static func endSaved(
+        _ reason: String,
+        except live: [String],
+        _ database: borrowing Database
+    ) throws(DatabaseError) {
+        try database.run(
+            """
+            UPDATE connections SET outcome = ?1,
+                summary = json_set(summary, '$.outcome', ?1, '$.reason', ?2, '$.ended_at', ended),
+                detail = json_insert(
+                    detail, '$.events[#]', json_object('at', ended, 'event', ?1, 'detail', ?2)
+                )
+            WHERE \(isLive) AND id NOT IN (SELECT value FROM json_each(?3))
+            """,
+            [
+                .text(ConnectionOutcome.ended.rawValue), .text(reason),
+                .text(JSONValue.array(live.map { .string($0) }).text),
+            ]
+        )
+    }
+
+    private static func prepare(_ database: borrowing Database, pagesMax: Int) throws(DatabaseError) {
+        try database.run("PRAGMA busy_timeout = 1000")
+        try database.run("PRAGMA journal_mode = WAL")
+        // A power cut may cost the last entries, never the file.
+        try database.run("PRAGMA synchronous = NORMAL")
+        try database.run("PRAGMA max_page_count = \(pagesMax)")
+        var found = 0
+        try database.run("PRAGMA user_version") { row in
+            if case .integer(let version)? = row.first { found = Int(clamping: version) }
+        }
+        if found != version { try database.run("DROP TABLE IF EXISTS connections") }
+        try database.run(
+            """
+            CREATE TABLE IF NOT EXISTS connections (
+                id TEXT PRIMARY KEY, channel TEXT NOT NULL, user TEXT NOT NULL, created INTEGER NOT NULL,
+                ended INTEGER NOT NULL, outcome TEXT NOT NULL, summary TEXT NOT NULL, detail TEXT NOT NULL
+            ) WITHOUT ROWID
+            """
+        )
+        try database.run("CREATE INDEX IF NOT EXISTS by_time ON connections (created, id)")
+        try database.run("CREATE INDEX IF NOT EXISTS by_channel ON connections (channel, created, id)")
+        try database.run("CREATE INDEX IF NOT EXISTS by_life ON connections (id) WHERE \(isLive)")
+        try database.run("CREATE INDEX IF NOT EXISTS by_end ON connections (ended)")
+        try database.run("PRAGMA user_version = \(version)")
+    }
+
+    var counts: Counts { state.withLock(\.counts) }
+
+    /// Writes an entry in the background.
+    /// - Parameter entry: evaluated there, because its texts take time.
+    func insert(_ entry: @autoclosure @escaping @Sendable () -> Entry) {
+        let isTaken = state.withLock { state in
+            guard state.pending < limits.pendingMax else {
+                state.counts.lost &+= 1
+                return false
+            }
+            state.pending += 1
+            return true
+        }
+        guard isTaken else { return }
+        queue.async { [self] in
+            let failure = write(entry())
+            let told = state.withLock { state -> String? in
+                state.pending -= 1
+                guard let failure else {
+                    state.counts.stored &+= 1
+                    state.toldError = nil
+                    return nil
+                }
+                state.counts.lost &+= 1
+                guard state.toldError != failure.message else { return nil }
+                state.toldError = failure.message
+                return failure.description
+            }
+            if let told { onFailure(told) }
+        }
+    }
+
+    /// How many entries were lost, when an entry that was saved of one of their connections may still stand as one that
+    /// lasts; `nil` otherwise. The next start would take it for one of a crash.
+    var unsettled: UInt64? { state.withLock { $0.counts.lost == $0.settled ? nil : $0.counts.lost } }
+
+    /// Ends in the background the saved entries of connections that last no more, and whose own entry was lost. Where that
+    /// fails, ``unsettled`` stays.
+    /// - Parameters:
+    ///   - lost: ``unsettled``, from before the look at the connections that last.
+    ///   - live: the IDs of those.
+    func settle(_ lost: UInt64, live: [String]) {
+        let isTaken = state.withLock { state in
+            guard !state.isSettling else { return false }
+            state.isSettling = true
+            return true
+        }
+        guard isTaken else { return }
+        queue.async { [self] in
+            let isDone = database.withLock { database in
+                do throws(DatabaseError) {
+                    try Self.makingRoom(in: database) { database throws(DatabaseError) in
+                        try Self.endSaved(ConnectionHistory.lostEntryReason, except: live, database)
+                    }
+                    return true
+                } catch {
+                    // The failure was told when the entry was lost.
+                    return false
+                }
+            }
+            state.withLock { state in
+                if isDone { state.settled = lost }
+                state.isSettling = false
+            }
+        }
+    }
+
+    /// Writes connections that last in the background, unless the last ones still wait. One that has ended meanwhile stays ended.
+    func save(_ entries: @escaping @Sendable () -> [Entry]) {
+        let isTaken = state.withLock { state in
+            guard !state.isSaving else { return false }
+            state.isSaving = true
+            return true
+        }
+        guard isTaken else { return }
+        queue.async { [self] in
+            // What fails here fails for ended connections too, which tell of it.
+            database.withLock { database in
+                _ = try? database.run("BEGIN")
+                for entry in entries() { _ = try? Self.put(entry, database, isLive: true) }
+                do throws(DatabaseError) {
+                    try database.run("COMMIT")
+                } catch {
+                    _ = try? database.run("ROLLBACK")
+                }
+            }
+            state.withLock { $0.isSaving = false }
+        }
+    }
+
+    private func write(_ entry: Entry) -> DatabaseError? {
+        database.withLock { database in
+            do throws(DatabaseError) {
+                try database.run("DELETE FROM connections WHERE ended < ?", [.integer(entry.endedAt &- age)])
+                try Self.makingRoom(in: database) { database throws(DatabaseError) in
+                    try Self.put(entry, database)
+                }
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
+
+    /// - Parameter isLive: leaves an entry of the same connection that has ended as it is.
+    private static func put(
+        _ entry: Entry,
+        _ database: borrowing Database,
+        isLive: Bool = false
+    ) throws(DatabaseError) {
+        try database.run(
+            """
+            INSERT INTO connections VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+                channel = excluded.channel, user = excluded.user, created = excluded.created, ended = excluded.ended,
+                outcome = excluded.outcome, summary = excluded.summary, detail = excluded.detail
+            \(isLive ? "WHERE \(Self.isLive)" : "")
+            """,
+            [
+                .text(entry.id), .text(entry.channel), .text(entry.user), .integer(entry.createdAt),
+                .integer(entry.endedAt), .text(entry.outcome), .text(entry.summary), .text(entry.detail),
+            ]
+        )
+    }
+
+    /// Writes, once more after an eviction when the store is full.
+    private static func makingRoom(
+        in database: borrowing Database,
+        _ write: (borrowing Database) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try write(database)
+        } catch  where error.isFull {
+            try evict(database)
+            try write(database)
+        }
+    }
+
+    private static func evict(_ database: borrowing Database) throws(DatabaseError) {
+        try database.run(
+            """
+            DELETE FROM connections WHERE id IN (
+                SELECT id FROM connections ORDER BY ended LIMIT 1 + (SELECT count(*) FROM connections) / ?
+            )
+            """,
+            [.integer(Int64(evictedShare))]
+        )
+    }
+
+    /// The summaries of the latest entries, as JSON texts with their positions.
+    func list(_ query: Query) async -> [(position: Position, summary: String)] {
+        await perform { database in
+            var conditions = ["NOT (\(Self.isLive))"]
+            var values: [Database.Value] = []
+            if let channel = query.channel {
+                conditions.append("channel = ?")
+                values.append(.text(channel))
+            }
+            if let user = query.user {
+                conditions.append("user = ?")
+                values.append(.text(user))
+            }
+            if let outcome = query.outcome {
+                conditions.append("outcome = ?")
+                values.append(.text(outcome))
+            }
+            if let after = query.after {
+                conditions.append("(created, id) < (?, ?)")
+                values += [.integer(after.createdAt), .text(after.id)]
+            }
+            values.append(.integer(Int64(query.limit)))
+            var rows: [(Position, String)] = []
+            try? database.run(
+                """
+                SELECT created, id, summary FROM connections WHERE \(conditions.joined(separator: " AND "))
+                ORDER BY created DESC, id DESC LIMIT ?
+                """,
+                values
+            ) { row in
+                guard row.count == 3, case .integer(let created) = row[0], case .text(let id) = row[1],
+                    case .text(let summary) = row[2]
+                else { return }
+                rows.append((Position(createdAt: created, id: id), summary))
+            }
+            return rows
+        }
+    }
+
+    /// The JSON texts of one entry; `nil` for an unknown one.
+    func entry(_ id: String) async -> (summary: String, detail: String)? {
+        await perform { database in
+            var found: (String, String)?
+            let sql = "SELECT summary, detail FROM connections WHERE id = ? AND NOT (\(Self.isLive))"
+            try? database.run(sql, [.text(id)]) { row in
+                guard row.count == 2, case .text(let summary) = row[0], case .text(let detail) = row[1] else { return }
+                found = (summary, detail)
+            }
+            return found
+        }
+    }
+
+    /// Reads after all entries that wait are written.
+    private func perform<Value: Sendable>(_ body: @escaping @Sendable (borrowing Database) -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            queue.async { [self] in
+                continuation.resume(returning: database.withLock { body($0) })
+            }
+        }
+    }
+
+    /// Returns when all entries that wait are written.
+    func flush() async { await perform { _ in () } }
+}

@@ -1,0 +1,290 @@
+// The operators' page: channels, their members, and what became of each connection.
+
+import { clock, level, levelClass, lines, percent, phases, rate, strips } from './timeline.js';
+import { findings, headline } from './verdict.js';
+
+const ui = Object.fromEntries([...document.querySelectorAll('[id]')].map((one) => [one.id, one]));
+ui.node.textContent = location.host;
+const REFRESH_MS = 3000;
+let timer = 0;
+let shown = 0;
+
+// MARK: The API
+
+class Refused extends Error {}
+
+async function call(path, parameters = {}) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
+  const token = sessionStorage.getItem('nagare.admin');
+  const response = await fetch(`/v1/${path}${query.size ? `?${query}` : ''}`, {
+    headers: token ? { authorization: `Bearer ${token}` } : {},
+  });
+  const body = await response.json().catch(() => ({}));
+  if (response.status === 401) throw new Refused(token ? 'This is not the admin token.' : '');
+  if (!response.ok) throw new Error(body.detail ?? body.title ?? `The node answered ${response.status}.`);
+  return body;
+}
+
+ui.login.addEventListener('submit', (event) => {
+  event.preventDefault();
+  sessionStorage.setItem('nagare.admin', ui.token.value);
+  ui.token.value = '';
+  show();
+});
+
+function complain(text) {
+  ui.problem.textContent = text;
+  ui.problem.hidden = !text;
+}
+
+// MARK: Elements
+
+function element(name, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+const link = (path, text) => element('a', { href: `#/${path}`, textContent: text });
+const time = (milliseconds) => new Date(milliseconds).toLocaleString();
+const bytes = (count) => count >= 1e9 ? `${(count / 1e9).toFixed(2)} GB` : `${(count / 1e6).toFixed(1)} MB`;
+
+/** A table. A column has a name, a function that makes a cell of a row, and whether its cells are numbers. */
+function table(caption, columns, rows, empty) {
+  if (!rows.length) return element('p', { className: 'empty', textContent: empty });
+  const head = element('tr', {}, ...columns.map(({ name, isNumber }) =>
+    element('th', { scope: 'col', textContent: name, className: isNumber ? 'number' : '' })));
+  const body = rows.map((row) => element('tr', {}, ...columns.map(({ name, cell, isNumber }) => {
+    const td = element('td', { className: isNumber ? 'number' : '' }, cell(row) || '–');
+    td.dataset.name = name;
+    return td;
+  })));
+  return element('table', { className: 'stacks' },
+    element('caption', { textContent: caption }), element('thead', {}, head), element('tbody', {}, ...body));
+}
+
+const quality = (number) => number === 0 ? null : element('span', { className: levelClass(number), textContent: level(number) });
+const outcome = ({ outcome: word, reason }) => element('span', {
+  className: word === 'failed' ? 'bad' : word === 'live' ? 'good' : '',
+  textContent: word === 'live' ? 'live' : reason ?? word,
+});
+const loss = (share) => element('span', {
+  className: share >= 0.05 ? 'bad' : share >= 0.01 ? 'warn' : '', textContent: percent(share),
+});
+
+const connectionColumns = [
+  { name: 'Joined', cell: (one) => link(`connections/${one.connection_id}`, time(one.created_at)) },
+  { name: 'Channel', cell: (one) => link(`channels/${encodeURIComponent(one.channel)}`, one.channel) },
+  { name: 'User', cell: (one) => one.display_name ?? one.user_id },
+  { name: 'Protocol', cell: (one) => one.signaling },
+  { name: 'Lasted', cell: (one) => clock(one.duration_s), isNumber: true },
+  { name: 'Loss from it', cell: (one) => loss(one.received_loss), isNumber: true },
+  { name: 'Loss to it', cell: (one) => loss(one.sent_loss), isNumber: true },
+  { name: 'Freezes', cell: (one) => String(one.freezes), isNumber: true },
+  { name: 'End', cell: outcome },
+];
+
+// MARK: Views
+
+async function channelsView() {
+  const [{ channels }, { connections }] = await Promise.all([
+    call('channels', { limit: 100 }), call('connections', { limit: 10, outcome: 'failed' }),
+  ]);
+  return [
+    element('h1', { textContent: 'Channels' }),
+    table('Channels with members now', [
+      { name: 'Channel', cell: (one) => link(`channels/${encodeURIComponent(one.channel)}`, one.channel) },
+      { name: 'Members', cell: (one) => String(one.members), isNumber: true },
+      { name: 'Connections', cell: (one) => String(one.connections), isNumber: true },
+      { name: 'Publishers', cell: (one) => String(one.publishers), isNumber: true },
+    ], channels, 'Nobody is in any channel.'),
+    ...(connections.length ? [
+      element('h2', { textContent: 'Connections that failed' }),
+      table('The latest of the last day', connectionColumns, connections, ''),
+    ] : []),
+  ];
+}
+
+async function channelView(name) {
+  const members = await call(`channels/${encodeURIComponent(name)}/members`, { limit: 100 })
+    .then((answer) => answer.members, (error) => { if (error instanceof Refused) throw error; return []; });
+  const { connections } = await call('connections', { channel: name, limit: 50 });
+  const rows = members.flatMap((member) => member.connections.map((one) => ({ ...one, member })));
+  return [
+    element('h1', { textContent: name }),
+    table('Members now', [
+      { name: 'User', cell: (one) => link(`connections/${one.connection_id}`, one.member.display_name ?? one.member.user_id) },
+      { name: 'Role', cell: (one) => one.role },
+      { name: 'Protocol', cell: (one) => one.signaling },
+      { name: 'State', cell: (one) => one.state },
+      { name: 'Node', cell: (one) => one.node },
+      { name: 'Uplink', cell: (one) => quality(one.network.uplink) },
+      { name: 'Downlink', cell: (one) => quality(one.network.downlink) },
+    ], rows, 'Nobody is in this channel now.'),
+    element('h2', { textContent: 'Connections of the last day' }),
+    table('The latest first, of this node', connectionColumns, connections, 'There were none at this node.'),
+  ];
+}
+
+let filter = {};
+async function connectionsView() {
+  const answer = await call('connections', { ...filter, limit: 50 });
+  const field = (name, label, input) => element('label', { textContent: label }, Object.assign(input, { name }));
+  const choice = element('select', {}, ...[['', 'all'], ['live', 'live'], ['ended', 'ended'], ['failed', 'failed']].map(([value, text]) =>
+    element('option', { value, textContent: text, selected: value === (filter.outcome ?? '') })));
+  const form = element('form', { className: 'filters' },
+    field('channel', 'Channel', element('input', { value: filter.channel ?? '' })),
+    field('user', 'User', element('input', { value: filter.user ?? '' })),
+    field('outcome', 'Outcome', choice),
+    element('button', { textContent: 'Filter' }));
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    filter = Object.fromEntries(new FormData(form));
+    show();
+  });
+  const list = element('div', {}, table('The latest first', connectionColumns, answer.connections, 'There were none.'));
+  const parts = [element('h1', { textContent: 'Connections of the last day' }), form, list];
+  if (answer.next) parts.push(moreButton(list, answer.next));
+  return parts;
+}
+
+function moreButton(list, first) {
+  let after = first;
+  const button = element('button', { className: 'more', textContent: 'Older ones' });
+  button.addEventListener('click', async () => {
+    clearTimeout(timer);
+    try {
+      const older = await call('connections', { ...filter, limit: 50, after });
+      list.append(table('Older ones', connectionColumns, older.connections, 'There are no older ones.'));
+      after = older.next;
+      button.hidden = !after;
+    } catch (error) { complain(error.message); }
+  });
+  return button;
+}
+
+function facts(one) {
+  const pairs = [
+    ['User', one.display_name ? `${one.display_name} (${one.user_id})` : one.user_id],
+    ['Channel', link(`channels/${encodeURIComponent(one.channel)}`, one.channel)],
+    ['Role and protocol', `${one.role}, ${one.signaling}`], ['Client', one.environment ?? one.client],
+    ['Joined', time(one.created_at)],
+    ['Connected after', one.setup_ms === undefined ? undefined : `${one.setup_ms} ms`],
+    ['Lasted', clock(one.duration_s)], ['End', one.reason ?? 'it lasts'],
+    ['Media from', one.remote_address && `${one.remote_address} (${one.protocol})`], ['Node', one.node],
+    ['From the client', one.role === 'recvonly' ? '' : `${bytes(one.received_bytes)}, ${percent(one.received_loss)} lost`],
+    ['To the client', one.role === 'sendonly' ? '' : `${bytes(one.sent_bytes)}, ${percent(one.sent_loss)} lost`],
+  ];
+  return element('dl', { className: 'facts' }, ...pairs.filter(([, value]) => value !== undefined && value !== '').map(([name, value]) =>
+    element('div', {}, element('dt', { textContent: name }), element('dd', {}, value))));
+}
+
+const EVENTS = {
+  connected: 'connected', interrupted: 'lost', resumed: 'back', ended: 'ended', failed: 'failed', role_changed: 'new role',
+  path_changed: 'new address',
+};
+
+const PHASES = {
+  authorization: 'authorization', reservation: 'place in the channel', negotiation: 'descriptions', first_check: 'first check',
+  ice: 'ICE', dtls: 'DTLS', first_packet_received: 'first packet from it', first_frame_received: 'first frame from it',
+  first_packet_sent: 'first packet to it', first_frame_sent: 'first frame to it',
+};
+
+async function connectionView(id) {
+  const one = await call(`connections/${encodeURIComponent(id)}`);
+  const t = one.timeline;
+  const found = findings(one);
+  const verdict = element('div', { className: 'verdict' }, element('p', { textContent: headline(one, found) }));
+  if (found.length) verdict.append(element('ul', {}, ...found.map((text) => element('li', { textContent: text }))));
+  const parts = [element('h1', { textContent: `Connection of ${one.display_name ?? one.user_id}` }), verdict, facts(one)];
+  if (one.setup?.phases.length) parts.push(phases({ title: 'Set-up', steps: one.setup.phases, names: PHASES }));
+  const seconds = (milliseconds) => Math.max((milliseconds - (one.connected_at ?? one.created_at)) / 1000, 0);
+  if (t.at_s.length) {
+    const events = one.events.filter(({ event }) => !['connected', 'ended'].includes(event))
+      .map((event) => ({ name: EVENTS[event.event] ?? event.event, at: seconds(event.at) }));
+    const common = { at: t.at_s, end: Math.max(t.at_s.at(-1), one.duration_s, 1), events };
+    // A direction without media has no lines.
+    const [sends, receives] = [one.role !== 'recvonly', one.role !== 'sendonly'];
+    const either = (from, to) => [...(sends ? [from] : []), ...(receives ? to : [])];
+    parts.push(
+      strips({ title: 'Quality of the network', ...common, series: either(
+        { name: 'from it', values: t.uplink }, [{ name: 'to it', values: t.downlink }],
+      ) }),
+      lines({ title: 'Bit rate', ...common, text: rate, least: 1e5, series: either(
+        { name: 'from the client', values: t.received_bps },
+        [{ name: 'to the client', values: t.sent_bps }, { name: 'wanted by the client', values: t.demand_bps }],
+      ) }),
+      lines({ title: 'Lost packets', ...common, text: percent, least: 0.02, series: either(
+        { name: 'from the client', values: t.received_loss }, [{ name: 'to the client', values: t.sent_loss }],
+      ) }),
+      lines({ title: 'Time', ...common, text: (value) => `${Math.round(value)} ms`, least: 50, series: [
+        { name: 'round trip', values: t.round_trip_ms }, { name: 'jitter', values: t.jitter_ms },
+      ] }),
+      ...(receives ? [lines({ title: 'Videos to the client', ...common, text: (value) => String(Math.round(value)), least: 2, series: [
+        { name: 'in lower quality', values: t.reduced }, { name: 'not sent', values: t.paused }, { name: 'wanted', values: t.videos },
+      ] })] : []),
+    );
+  }
+  parts.push(
+    element('h2', { textContent: 'Events' }),
+    table('In their order', [
+      { name: 'Time', cell: (event) => time(event.at) }, { name: 'Event', cell: (event) => EVENTS[event.event] ?? event.event },
+      { name: 'Detail', cell: (event) => event.detail },
+    ], one.events, 'None.'),
+  );
+  return parts;
+}
+
+// MARK: Navigation
+
+function view() {
+  const [first = '', second] = location.hash.replace(/^#\//, '').split('/').map(decodeURIComponent);
+  if (first === 'channels' && second) return { name: 'channels', make: () => channelView(second), refreshes: true };
+  if (first === 'connections' && second) return { name: 'connections', make: () => connectionView(second), refreshes: true };
+  if (first === 'connections') return { name: 'connections', make: connectionsView, refreshes: false };
+  return { name: 'channels', make: channelsView, refreshes: true };
+}
+
+async function show() {
+  clearTimeout(timer);
+  const number = ++shown;
+  let current;
+  try { current = view(); } catch { location.hash = '#/'; return; }
+  for (const one of document.querySelectorAll('nav a')) {
+    if (one.dataset.view === current.name) one.setAttribute('aria-current', 'page');
+    else one.removeAttribute('aria-current');
+  }
+  try {
+    const parts = await current.make();
+    if (number !== shown) return;
+    // What is being read stays where it is.
+    const focused = document.activeElement?.getAttribute?.('href');
+    ui.view.replaceChildren(...parts);
+    if (focused) ui.view.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+    ui.login.hidden = true;
+    complain('');
+  } catch (error) {
+    if (number !== shown) return;
+    if (error instanceof Refused) {
+      ui.view.replaceChildren();
+      ui.login.hidden = false;
+      complain(error.message);
+      ui.token.focus();
+      return;
+    }
+    complain(error instanceof TypeError ? 'The node does not answer; this page tries again.' : error.message);
+  }
+  if (current.refreshes) timer = setTimeout(show, REFRESH_MS);
+}
+
+addEventListener('hashchange', () => { ui.view.replaceChildren(); show(); });
+
+// The pictures are drawn for the width of the window.
+let widthSeen = innerWidth;
+addEventListener('resize', () => {
+  if (innerWidth === widthSeen || !location.hash.startsWith('#/connections/')) return;
+  widthSeen = innerWidth;
+  clearTimeout(timer);
+  timer = setTimeout(show, 200);
+});
+show();

@@ -1,0 +1,54 @@
+import Access
+import Logging
+import Signaling
+import Synchronization
+
+/// The secrets by which a node authenticates clients and operators, read from their files.
+struct NodeAccess: Sendable {
+    /// They verify and sign tokens and URLs. ``Operations`` adds the ones at a URL.
+    var keys: AccessKeys
+    /// The Bearer token of the admin listener's APIs, if set.
+    let adminToken: Token?
+    /// The one that permits reading only, if set.
+    let adminReadToken: Token?
+    /// Signs webhooks; `nil` for unsigned ones.
+    let webhookSigner: WebhookSigner?
+
+    /// - Throws: when a key or its file is unusable.
+    init(_ configuration: NodeConfiguration, logger: Logger) throws(StartupError) {
+        var keys = AccessKeys()
+        for source in configuration.jwtKeys { keys.jwt.append(try source.key()) }
+        keys.jwt += try configuration.keySet?.keys(logger: logger) ?? []
+        var apps: [AppKey] = []
+        for source in configuration.apps {
+            let app = try source.key()
+            if app.isShort {
+                logger.warning("The key of app \(app.appID) has fewer than \(AppKey.keyBytesRecommended) characters.")
+            }
+            apps.append(app)
+        }
+        keys.apps = AppKeys(apps)
+        keys.urls = try configuration.urlKeys.keys()
+        self.keys = keys
+        adminToken = try configuration.adminToken?.read().token
+        adminReadToken = try configuration.adminReadToken?.read().token
+        if let source = configuration.adminReadToken, adminReadToken == adminToken {
+            throw .usage(
+                "\(source.origin) is the token of --admin-token: choose another one, which permits reading only."
+            )
+        }
+        webhookSigner = try configuration.webhooks.secret?.read()
+    }
+}
+
+/// The ``NodeAccess`` in force, which a reload replaces.
+final class AccessInForce: Sendable {
+    private let state: Mutex<NodeAccess>
+
+    init(_ access: NodeAccess) { state = Mutex(access) }
+
+    var access: NodeAccess {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+}

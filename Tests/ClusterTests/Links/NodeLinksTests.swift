@@ -1,0 +1,215 @@
+import Logging
+import MediaTypes
+import NIOCore
+import NIOEmbedded
+import TestSupport
+import Testing
+import Wire
+
+@testable import Cluster
+
+/// Real links on this machine, and what a listener has to bear.
+@Suite(.timeLimit(.minutes(10))) struct NodeLinksTests {
+    /// Waits until something holds, which other threads bring about; at most until the suite's time limit.
+    private func wait(until condition: () -> Bool) async {
+        while !condition() { await Task.yield() }
+    }
+
+    // MARK: Versions
+
+    @Test(arguments: [(1...1, 1...2), (1...2, 1...1), (1...2, 2...3)])
+    func `nodes with a common version have a link, and what only one knows is ignored`(
+        _ versions: ClosedRange<Int>,
+        _ others: ClosedRange<Int>
+    ) async throws {
+        let (a, b) = (try await LinkPeer("a", 1, versions: versions), try await LinkPeer("b", 2, versions: others))
+        a.knows([b])
+        await wait { a.isLinked(to: b) && b.isLinked(to: a) }
+        let common = min(versions.upperBound, others.upperBound)
+        #expect(a.hello.version(with: b.hello) == common)
+        #expect(a.links.send([1, 2], to: b.hello.instance.node))
+        await wait { b.received == [[1, 2]] }
+        #expect(a.links.sendRelay([3], to: b.hello.instance.node))
+        await wait { b.relayed == [[3]] }
+        #expect(b.received.count == 1)
+        await #expect(throws: LinkRequestError.refused) {
+            try await a.links.ask(
+                LinkRequest(kind: .unknown, body: [9]),
+                of: b.hello.instance.node,
+                within: .seconds(600)
+            )
+        }
+        #expect(b.links.counters.unknown == 1 && b.links.counters.malformed == 0)
+        let answer = try await a.links.ask(
+            LinkRequest(kind: .export, body: [7]),
+            of: b.hello.instance.node,
+            within: .seconds(600)
+        )
+        #expect(answer == [7])
+        for peer in [a, b] { #expect(peer.links.counters.incompatible == 0 && peer.links.counters.linksDown == 0) }
+        for peer in [a, b] { await peer.links.stop() }
+    }
+
+    @Test func `a node of a later version may say more, in frames and in its hello`() async throws {
+        let node = try await LinkPeer("a", 1)
+        let link = try await RawLink(node.port, security: LinkPeer.security)
+        let text = #"{"cluster":"t","later":{"x":[1]},"node":"b:2","media":2,"min":1,"max":2}"#
+        link.send(LengthPrefix.prepend(to: [1] + Array(text.utf8)))
+        await wait { node.upCount == 1 && link.frames.contains(.hello(node.hello)) }
+        link.send(LengthPrefix.prepend(to: [99, 1, 2, 3]))
+        link.send(LengthPrefix.prepend(to: [5, 0, 0, 0, 7, 200, 1]))
+        link.send(.channel([4]))
+        link.send(.ping(5))
+        await wait { link.frames.contains(.pong(5)) && link.frames.contains(.response(7, nil)) }
+        #expect(node.received == [[4]])
+        #expect(node.links.counters.unknown == 2 && node.links.counters.malformed == 0)
+        #expect(!link.isClosed)
+        await node.links.stop()
+    }
+
+    @Test func `nodes without a common version refuse each other, say so, and do not dial again at once`() async throws
+    {
+        let (a, b) = (try await LinkPeer("a", 1), try await LinkPeer("b", 2, versions: 2...2))
+        a.knows([b])
+        b.knows([a])
+        // Each may have dialed before it knew.
+        await wait { a.links.counters.incompatible >= 1 && b.links.counters.incompatible >= 1 }
+        let before = a.links.counters.incompatible
+        #expect(before <= 2)
+        a.pass(.seconds(31))
+        await wait { a.links.counters.incompatible > before }
+        #expect(a.links.counters.incompatible == before + 1)
+        for peer in [a, b] {
+            #expect(peer.links.counters.linksUp == 0 && peer.links.counters.malformed == 0)
+            // A refusal is counted before it is logged.
+            let lines = { peer.lines(with: "version of the link protocol was refused") }
+            await wait { lines().count == peer.links.counters.incompatible }
+            #expect(lines().allSatisfy { $0.hasPrefix("warning") })
+            await peer.links.stop()
+        }
+    }
+
+    // MARK: Hostile connections
+
+    @Test func `garbage, another secret and a replayed connection get no link`() async throws {
+        let node = try await LinkPeer("a", 1)
+        let honest = try await RawLink(node.port, security: LinkPeer.security)
+        honest.send(.hello(LinkPeer.hello("b", 2)))
+        await wait { node.upCount == 1 }
+        honest.close()
+        await wait { node.links.counters.linksDown == 1 }
+        let other = LinkSecurity(secrets: [String(repeating: "x", count: 32)])
+        let inputs: [(security: LinkSecurity?, bytes: [UInt8])] = [
+            (nil, Array("GET / HTTP/1.1\r\n\r\n".utf8)), (nil, [UInt8](repeating: 0xFF, count: 10_000)),
+            (nil, honest.sent), (nil, LinkFrame.hello(LinkPeer.hello("b", 2)).encoded()),
+            (other, LinkFrame.hello(LinkPeer.hello("b", 2)).encoded()),
+        ]
+        for (number, input) in inputs.enumerated() {
+            let link = try await RawLink(node.port, security: input.security)
+            link.send(input.bytes)
+            await wait { node.links.counters.strangers == UInt64(number + 1) && link.isClosed }
+        }
+        #expect(node.upCount == 1 && node.links.counters.malformed == 0)
+        await node.links.stop()
+    }
+
+    static let hello = LinkFrame.hello(LinkPeer.hello("b", 2)).encoded()
+    static let flaws: [(String, [UInt8])] = [
+        ("a hello that is too long", [0, 0, 0x10, 1, 1]), ("no hello first", LinkFrame.ping(1).encoded()),
+        ("an unknown frame first", LinkFrame.unknown(99).encoded()),
+        ("no hello in a hello", [0, 0, 0, 3, 1, 123, 125]),
+        ("a second hello", hello + hello), ("a frame that is too long", hello + [0x01, 0, 0, 1]),
+        ("an empty frame", hello + [0, 0, 0, 0]), ("half a number", hello + [0, 0, 0, 2, 2, 1]),
+    ]
+
+    @Test(arguments: flaws)
+    func `what is no frame ends the connection and is counted`(name: String, bytes: [UInt8]) async throws {
+        let node = try await LinkPeer("a", 1)
+        let link = try await RawLink(node.port, security: LinkPeer.security)
+        link.send(bytes)
+        await wait { link.isClosed }
+        #expect(node.links.counters.malformed == 1)
+        await node.links.stop()
+    }
+
+    @Test func `a node whose links end so three times in ten seconds is refused for thirty`() async throws {
+        let node = try await LinkPeer("a", 1)
+        for number in 1...3 {
+            let link = try await RawLink(node.port, security: LinkPeer.security)
+            link.send(Self.hello + [0, 0, 0, 0])
+            await wait { link.isClosed && node.links.counters.linksDown == UInt64(number) }
+            node.pass(.seconds(3))
+        }
+        #expect(node.links.counters.barred == 1 && node.lines(with: "three times in ten seconds").count == 1)
+        let refused = try await RawLink(node.port, security: LinkPeer.security)
+        refused.send(Self.hello)
+        await wait { refused.isClosed }
+        #expect(refused.frames.last == .goodbye(.refused))
+        let other = try await RawLink(node.port, security: LinkPeer.security)
+        other.send(.hello(LinkPeer.hello("c", 3)))
+        await wait { node.upCount == 4 }
+        node.pass(.seconds(31))
+        let later = try await RawLink(node.port, security: LinkPeer.security)
+        later.send(Self.hello)
+        await wait { node.upCount == 5 }
+        await node.links.stop()
+    }
+
+    @Test func `connections without a hello are few, and those beyond are closed at once`() async throws {
+        let node = try await LinkPeer("a", 1)
+        var open: [RawLink] = []
+        for _ in 0..<64 { open.append(try await RawLink(node.port, security: nil)) }
+        // The listener may learn of connections later than their clients.
+        var refused: [RawLink] = []
+        while node.links.counters.crowded == 0 {
+            let link = try await RawLink(node.port, security: nil)
+            refused.append(link)
+            await wait { link.isClosed || node.links.counters.crowded > 0 }
+        }
+        #expect(open.allSatisfy { !$0.isClosed })
+        for link in open { link.close() }
+        await wait { node.links.counters.strangers >= 64 }
+        let link = try await RawLink(node.port, security: LinkPeer.security)
+        link.send(Self.hello)
+        await wait { node.upCount == 1 }
+        await node.links.stop()
+    }
+
+    @Test(arguments: [0, 3, 40]) func `half a hello is waited for five seconds`(_ count: Int) throws {
+        let channel = EmbeddedChannel()
+        var isClosed = false
+        let owner = LinkHandler.Owner(
+            connected: { _, _ in },
+            received: { _ in },
+            refused: { _ in },
+            closed: { isClosed = true }
+        )
+        try channel.pipeline.syncOperations.addHandler(LinkHandler(owner, helloTimeout: .seconds(5)))
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        try channel.writeInbound(ByteBuffer(bytes: Self.hello.prefix(count)))
+        channel.embeddedEventLoop.advanceTime(by: .milliseconds(4_999))
+        #expect(!isClosed)
+        channel.embeddedEventLoop.advanceTime(by: .milliseconds(1))
+        #expect(isClosed)
+    }
+
+    @Test func `half a frame is nothing heard, until its rest arrives`() throws {
+        let channel = EmbeddedChannel()
+        var frames: [LinkFrame] = []
+        let owner = LinkHandler.Owner(
+            connected: { _, _ in },
+            received: { frames.append($0) },
+            refused: { _ in },
+            closed: {}
+        )
+        try channel.pipeline.syncOperations.addHandler(LinkHandler(owner, helloTimeout: .seconds(5)))
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        let frame = LinkFrame.channel([UInt8](repeating: 7, count: 100_000))
+        try channel.writeInbound(ByteBuffer(bytes: Self.hello + frame.encoded().dropLast()))
+        channel.embeddedEventLoop.advanceTime(by: .seconds(10))
+        #expect(frames.isEmpty)
+        try channel.writeInbound(ByteBuffer(bytes: [7]))
+        #expect(frames == [frame])
+        _ = try channel.finish()
+    }
+}

@@ -1,0 +1,140 @@
+import MediaTypes
+import Room
+import Synchronization
+import Testing
+import Wire
+
+@testable import Cluster
+
+@Suite(.timeLimit(.minutes(10))) struct RecordExchangeTests {
+    /// Nodes that ask each other directly.
+    private final class Nodes: Sendable {
+        private struct State {
+            var exchanges: [NodeID: RecordExchange] = [:]
+            var values: [NodeID: [String: String]] = [:]
+            var cut: Set<NodeID> = []
+            var seconds: Int64 = 0
+            var questions = 0
+        }
+        private let state = Mutex(State())
+
+        /// Adds nodes that take the values of the kind `k`.
+        func add(_ names: String...) -> [RecordExchange] {
+            names.map { name in
+                let node = NodeID(rawValue: name)!
+                let clock = RoomClock { [self] in
+                    let seconds = state.withLock { $0.seconds }
+                    return RoomTime(instant: Instant(nanoseconds: 0), unixNanoseconds: seconds * 1_000_000_000)
+                }
+                let exchange = RecordExchange(own: node, clock: clock) { [self] in ask($0, of: $1, by: node) }
+                state.withLock { $0.exchanges[node] = exchange }
+                exchange.use("k") { [self] name, value in state.withLock { $0.values[node, default: [:]][name] = value }
+                }
+                return exchange
+            }
+        }
+
+        private func ask(_ request: LinkRequest, of node: NodeID, by asker: NodeID) -> [UInt8]? {
+            let exchange = state.withLock { state -> RecordExchange? in
+                state.questions += 1
+                return state.cut.contains(node) || state.cut.contains(asker) ? nil : state.exchanges[node]
+            }
+            return request.kind == .records ? exchange?.answer(request.body) : nil
+        }
+
+        func cut(_ name: String, _ isCut: Bool = true) {
+            let node = NodeID(rawValue: name)!
+            state.withLock { state in
+                if isCut { state.cut.insert(node) } else { state.cut.remove(node) }
+            }
+        }
+
+        var questions: Int { state.withLock { $0.questions } }
+
+        /// A second passes at all nodes.
+        func tick() {
+            let exchanges = state.withLock { state in
+                state.seconds += 1
+                return state.exchanges
+            }
+            for (node, exchange) in exchanges { exchange.tick(exchanges.keys.filter { $0 != node }.sorted()) }
+        }
+
+        func values(_ name: String) -> [String: String] { state.withLock { $0.values[NodeID(rawValue: name)!] ?? [:] } }
+
+        /// Lets seconds pass until something holds, at most until the suite's time limit.
+        func tick(until condition: () -> Bool) async {
+            while !condition() {
+                tick()
+                await Task.yield()
+            }
+        }
+
+        /// Waits for what other threads do.
+        func wait(until condition: () -> Bool) async { while !condition() { await Task.yield() } }
+    }
+
+    private static func key(_ name: String) -> RecordKey { RecordKey(kind: "k", name: name) }
+
+    @Test func `a change reaches every node at once`() async {
+        let nodes = Nodes()
+        let exchanges = nodes.add("a", "b", "c")
+        nodes.tick()
+        #expect(exchanges[1].set(Self.key("eve"), "out"))
+        await nodes.wait { ["a", "b", "c"].allSatisfy { nodes.values($0) == ["eve": "out"] } }
+        exchanges[2].set(Self.key("eve"), nil)
+        await nodes.wait { ["a", "b", "c"].allSatisfy { nodes.values($0).isEmpty } }
+    }
+
+    @Test func `a node that starts later has all values, page for page`() async {
+        let nodes = Nodes()
+        let exchange = nodes.add("a")[0]
+        for index in 0..<1_234 { exchange.set(Self.key("\(index)"), "\(index)") }
+        let late = nodes.add("b")[0]
+        late.set(Self.key("own"), "1")
+        await nodes.tick { nodes.values("b").count == 1_235 && nodes.values("a").count == 1_235 }
+        #expect(nodes.values("a") == nodes.values("b"))
+    }
+
+    @Test func `a node that was cut off gets what it missed, and what it removed stays removed`() async {
+        let nodes = Nodes()
+        let exchanges = nodes.add("a", "b", "c")
+        nodes.tick()
+        exchanges[0].set(Self.key("1"), "old")
+        await nodes.wait { ["a", "b", "c"].allSatisfy { nodes.values($0) == ["1": "old"] } }
+        nodes.cut("c")
+        nodes.tick()
+        exchanges[2].set(Self.key("1"), nil)
+        exchanges[0].set(Self.key("2"), "new")
+        await nodes.wait { nodes.values("b")["2"] == "new" }
+        nodes.cut("c", false)
+        await nodes.tick { ["a", "b", "c"].allSatisfy { nodes.values($0) == ["2": "new"] } }
+    }
+
+    @Test func `nodes with the same values compare them with one question`() async {
+        let nodes = Nodes()
+        let exchanges = nodes.add("a", "b")
+        nodes.tick()
+        exchanges[0].set(Self.key("1"), "1")
+        await nodes.wait { nodes.values("b") == ["1": "1"] }
+        let before = nodes.questions
+        #expect(await exchanges[1].compare(with: NodeID(rawValue: "a")!))
+        #expect(nodes.questions - before <= 2, "its own, and perhaps one of the other node at the same time")
+    }
+
+    @Test func `a user gets the values that are known before it`() async {
+        let exchange = RecordExchange(own: NodeID(rawValue: "a")!, clock: .system) { _, _ in nil }
+        exchange.set(RecordKey(kind: "x", name: "1"), "v")
+        exchange.set(RecordKey(kind: "y", name: "2"), "w")
+        let found = Mutex<[String: String]>([:])
+        exchange.use("x") { name, value in found.withLock { $0[name] = value } }
+        while found.withLock({ $0.isEmpty }) { await Task.yield() }
+        #expect(found.withLock { $0 } == ["1": "v"])
+    }
+
+    @Test(arguments: ["", "{", "[]", #"{"records":1}"#, #"{"records":[{"key":{}}]}"#, #"{"digest":-1}"#])
+    func `a question that is none has no answer`(text: String) {
+        let exchange = RecordExchange(own: NodeID(rawValue: "a")!, clock: .system) { _, _ in nil }
+        #expect(exchange.answer(Array(text.utf8)) == nil)
+    }
+}

@@ -1,0 +1,36 @@
+import Testing
+import Wire
+
+@testable import Forwarding
+
+/// The memory of what a link's datagrams carried.
+@Suite struct SentRecordsTests {
+    private static func record(_ number: Int) -> SentRecords.Record {
+        SentRecords.Record(
+            relay: RelayID(place: 1, generation: 0),
+            repairs: 0,
+            stream: 7,
+            sequence: ExtendedSequenceNumber(rawValue: Int64(number))
+        )
+    }
+
+    /// Datagrams without packets have counters too, so the two rings end their laps at different times.
+    @Test(arguments: [(240, 1), (600, 2), (1_200, 4), (100_000, 32)])
+    func `the memory is what half a second of the rate needs`(perSecond: Int, factor: Int) {
+        var records = SentRecords()
+        var now = Instant(nanoseconds: 1_000_000_000)
+        var counter: UInt64 = 0
+        var first = 0
+        for number in 0..<perSecond * 20 {
+            counter += number % 12 == 0 ? 2 : 1
+            records.note(Self.record(number), in: counter, at: now)
+            if first == 0 { first = records.footprintBytes }
+            now += Interval(nanoseconds: Int64(1_000_000_000 / perSecond))
+        }
+        #expect(records.footprintBytes == first * factor)
+        let range = records.take(counter)
+        #expect(range.count == 1)
+        #expect(range.first.flatMap { records.record($0) }?.sequence.rawValue == Int64(perSecond * 20 - 1))
+        #expect(records.take(counter).isEmpty, "a datagram is asked for once")
+    }
+}

@@ -1,0 +1,71 @@
+"""A stream over two nodes, and what its viewer lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+from .load import load_command
+from .node import ENVIRONMENT, Node
+from .waiting import wait_until
+
+
+class Stream:
+    """A publisher and a viewer of the load generator at two nodes, whose report tells what the viewer lost."""
+
+    def __init__(self, publisher: Node, viewer: Node, channel: str, seconds: int = 110) -> None:
+        self.publisher = self.run(publisher, channel, "--subscribers", "0", "--audio", "--duration", str(seconds + 8))
+        wait_until(lambda: publisher.publishing(channel), "the publisher", 15)
+        self.viewer = self.run(
+            viewer, channel, "--publishers", "0", "--subscribers", "1", "--audio", "--duration", str(seconds)
+        )
+        wait_until(lambda: len(viewer.channel(channel).get("participants", [])) >= 1, "the viewer's channel", 15)
+
+    @staticmethod
+    def run(node: Node, channel: str, *options: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            load_command(node, *options, channel=channel),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+
+    def report(self) -> dict:
+        """What the viewer received, after its time."""
+        out, errors = self.viewer.communicate(timeout=120)
+        assert self.viewer.returncode == 0, errors[-2000:] + out[-2000:]
+        return json.loads(out)
+
+    def finish(self) -> dict:
+        """What the viewer received until now."""
+        self.viewer.send_signal(signal.SIGTERM)
+        return self.report()
+
+    def end(self) -> None:
+        for one in (self.publisher, self.viewer):
+            if one.poll() is None:
+                one.send_signal(signal.SIGTERM)
+            one.communicate(timeout=30)
+
+
+# No fault of the network or of the store may stop a call for as long as it takes to notice the fault, which is 3 s.
+GAP_MILLISECONDS_MAX = 2_900
+# On a machine whose programs wait that share of the time for a processor, nodes drop packets that are too late: fewer than
+# a second has.
+BUSY_SHARE, BUSY_LOST_MAX = 0.1, 200
+
+
+def assert_undisturbed(report: dict) -> None:
+    """Nothing was lost, and the pictures never stopped for long."""
+    window = report["window"]
+    is_busy = window["generator"].get("waitingShare", 0) > BUSY_SHARE
+    assert lost(report) <= (BUSY_LOST_MAX if is_busy else 0), window
+    assert window["video"]["longestGapMilliseconds"] < GAP_MILLISECONDS_MAX, window
+
+
+def lost(report: dict) -> int:
+    """The packets that the viewer did not get."""
+    window = report["window"]
+    return sum(window[kind]["packetsLost"] for kind in ("video", "audio") if kind in window)

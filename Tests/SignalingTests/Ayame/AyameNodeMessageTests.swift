@@ -1,0 +1,115 @@
+import Room
+import TestSupport
+import Testing
+
+@testable import Signaling
+
+/// The coding of what nodes tell each other of rooms of the relay.
+@Suite struct AyameNodeMessageTests {
+    private static let id = ParticipantID.random().value
+
+    private static func guest(user: String = "alice", key: String = "k", at time: Int64 = 7) -> AyameGuest {
+        let member = AyameRooms.Member(
+            connectionID: id,
+            identity: AyameRooms.Identity(clientID: "me", signalingKey: key),
+            isStandalone: true,
+            user: user,
+            app: "live",
+            registeredAt: time,
+            send: { _ in },
+            close: { _ in }
+        )
+        return AyameGuest(member, in: ChannelName("räum")!, media: .server, isMediaRequired: true)
+    }
+
+    private static let messages: [AyameNodeMessage] = [
+        .register(guest()), .relay("x", from: id), .leave(id, reason: "LEFT"),
+        .accepted(id, hasPartner: true, media: .direct), .refused(id, reason: "full"),
+        .text("{\"sdp\":\"v=0\\r\\n\"}", to: id), .closed(id, code: 1001, reason: "SERVER-SHUTDOWN", sentence: "s"),
+    ]
+
+    @Test(arguments: messages)
+    func `a message is read as it was written`(message: AyameNodeMessage) throws {
+        #expect(AyameNodeMessage(try #require(message.encoded)) == message)
+    }
+
+    @Test func `the longest description passes, with every character escaped`() throws {
+        let text = String(repeating: "\"", count: WebSocketLimits().messageBytesMax)
+        let message = AyameNodeMessage.text(text, to: Self.id)
+        #expect(AyameNodeMessage(try #require(message.encoded)) == message)
+        #expect(AyameNodeMessage.text(text + "x", to: Self.id).encoded == nil)
+    }
+
+    @Test(
+        arguments: [
+            .register(guest(user: String(repeating: "u", count: 1_021))),
+            .register(guest(key: String(repeating: "k", count: 8_193))), .register(guest(key: "")),
+            .register(guest(at: -1)), .relay("x", from: "nobody"), .text("x", to: ""),
+            .leave(id, reason: String(repeating: "r", count: 1_025)),
+            .closed(id, code: 1006, reason: "", sentence: ""),
+            .closed(id, code: 1000, reason: String(repeating: "r", count: 124), sentence: ""),
+        ] as [AyameNodeMessage]
+    )
+    func `what is out of its limits is not sent`(message: AyameNodeMessage) {
+        #expect(message.encoded == nil)
+    }
+
+    private static let register = #"""
+        {"connectionID":"ID","room":"ROOM","isStandalone":false,"user":"u","registeredAt":TIME,"media":"direct",
+        "isMediaRequired":false}
+        """#
+
+    private static func registering(_ room: String, at time: Int) -> String {
+        let guest = register.replacing("ROOM", with: room).replacing("TIME", with: "\(time)")
+        return #"{"register":{"_0":\#(guest)}}"#
+    }
+
+    @Test(arguments: [
+        "", "{}", "[]", "nonsense", #"{"later":{}}"#, #"{"relay":{"_0":"x"}}"#,
+        #"{"relay":{"_0":"x","from":"nobody"}}"#,
+        #"{"closed":{"_0":"ID","code":99999,"reason":"","sentence":""}}"#,
+        #"{"closed":{"_0":"ID","code":1,"reason":"","sentence":""}}"#,
+        #"{"accepted":{"_0":"ID","hasPartner":true,"media":"pigeon"}}"#,
+        registering(".", at: 1), registering("r", at: -1),
+    ])
+    func `what is no message is refused, and changes nothing`(text: String) {
+        let bytes = Array(text.replacing("\"ID\"", with: "\"\(Self.id)\"").utf8)
+        #expect(AyameNodeMessage(bytes) == nil)
+        let calls = AyameCalls(cluster: RelayNodes(open: []).cluster(of: "a"))
+        #expect(!calls.received(bytes, from: "b") && calls.rooms.count == 0)
+        #expect(calls.answer(bytes) == nil)
+    }
+
+    @Test func `a message without what is optional is read`() {
+        let text = Self.registering("r", at: 1).replacing("\"ID\"", with: "\"\(Self.id)\"")
+        #expect(AyameNodeMessage(Array(text.utf8)) != nil)
+    }
+
+    @Test func `random bytes are refused`() {
+        var generator = SeededGenerator(seed: 5)
+        let valid = Self.messages.compactMap(\.encoded)
+        for number in 0..<500 {
+            var bytes = valid[number % valid.count]
+            let index = Int.random(in: bytes.indices, using: &generator)
+            bytes[index] = UInt8.random(in: 0...255, using: &generator)
+            if let message = AyameNodeMessage(bytes) { #expect(message.encoded != nil) }
+            _ = AyameNodeQuestion(bytes)
+        }
+    }
+
+    @Test func `an answer is about the room that was asked for`() throws {
+        let room = try #require(ChannelName("r"))
+        let calls = AyameCalls()
+        let question = AyameNodeQuestion.find(room).encoded
+        let none = try #require(calls.answer(question))
+        #expect(try #require(AyameNodeAnswer(none, about: room)).room == nil)
+        let member = Self.guest().member(send: { _ in }, close: { _ in })
+        #expect(calls.rooms.join(room, member, accept: { _, _ in }) == .joined(.direct))
+        let some = try #require(calls.answer(question))
+        #expect(AyameNodeAnswer(some, about: room)?.room?.registrations.map(\.user) == ["alice"])
+        #expect(AyameNodeAnswer(some, about: try #require(ChannelName("other"))) == nil)
+        for text in ["", "[]", #"{"room":{"room":"r","media":"direct","registrations":[]}}"#] {
+            #expect(AyameNodeAnswer(Array(text.utf8), about: room) == nil)
+        }
+    }
+}

@@ -1,0 +1,218 @@
+import JSON
+import Room
+import Synchronization
+
+@testable import Signaling
+
+/// The relays of several nodes in one process, whose links are queues.
+final class RelayNodes: Sendable {
+    private struct Way: Hashable {
+        let from: RelayNode
+        let to: RelayNode
+        init(_ from: RelayNode, _ to: RelayNode) { (self.from, self.to) = (from, to) }
+        var both: [Way] { [self, Way(to, from)] }
+    }
+    private struct Letter {
+        let way: Way
+        /// The link that it is sent over.
+        let link: Int
+        let bytes: [UInt8]
+    }
+    private struct State {
+        var calls: [RelayNode: AyameCalls] = [:]
+        var candidates: RelayCandidates
+        var inboxes: [RelayNode: AsyncStream<Letter>.Continuation] = [:]
+        /// Nodes that take nothing, and what waits for them.
+        var held: [RelayNode: [Letter]] = [:]
+        var links: [Way: Int] = [:]
+        var cut: Set<Way> = []
+        /// Nodes that do not know the relay's questions.
+        var older: Set<RelayNode> = []
+        var wants: [Way: Int] = [:]
+        var underWay = 0
+        var asked = 0
+    }
+    private let state: Mutex<State>
+
+    /// - Parameter open: where new rooms may begin, the best first.
+    init(open: [RelayNode], closed: [RelayNode] = []) {
+        state = Mutex(State(candidates: RelayCandidates(open: open, closed: closed)))
+    }
+
+    func add(
+        _ node: RelayNode,
+        acceptTimeout: Duration = .seconds(3_600),
+        onReport: KeptRelayReports? = nil
+    ) -> AyameCalls {
+        let rooms = AyameRooms { onReport?.add($0) }
+        let calls = AyameCalls(rooms, cluster: cluster(of: node), acceptTimeout: acceptTimeout)
+        set(calls, at: node)
+        return calls
+    }
+
+    func cluster(of node: RelayNode) -> any RelayCluster { View(nodes: self, own: node) }
+
+    func set(_ calls: AyameCalls, at node: RelayNode) {
+        let (letters, inbox) = AsyncStream.makeStream(of: Letter.self)
+        state.withLock { state in
+            state.calls[node] = calls
+            state.inboxes[node] = inbox
+        }
+        Task { for await letter in letters { deliver(letter) } }
+    }
+
+    private func deliver(_ letter: Letter) {
+        let receiver = state.withLock { state in
+            state.links[letter.way] == letter.link && !state.cut.contains(letter.way)
+                ? state.calls[letter.way.to] : nil
+        }
+        _ = receiver?.received(letter.bytes, from: letter.way.from)
+        state.withLock { $0.underWay -= 1 }
+    }
+
+    // MARK: What happens
+
+    /// From now on a node answers questions, and takes no message.
+    func hold(_ node: RelayNode) { state.withLock { $0.held[node] = [] } }
+
+    func resume(_ node: RelayNode) {
+        state.withLock { state in
+            for letter in state.held.removeValue(forKey: node) ?? [] {
+                state.underWay += 1
+                state.inboxes[node]?.yield(letter)
+            }
+        }
+    }
+
+    func makeOlder(_ node: RelayNode) { state.withLock { _ = $0.older.insert(node) } }
+    func setCandidates(_ candidates: RelayCandidates) { state.withLock { $0.candidates = candidates } }
+
+    /// Loses the link of two nodes, and what is under way over it. The next message goes over another link.
+    func lose(_ one: RelayNode, _ other: RelayNode) { lose([Way(one, other)], forGood: false) }
+
+    /// Loses all links of a node for good.
+    func lose(_ node: RelayNode) {
+        lose(state.withLock { $0.calls.keys.filter { $0 != node } }.map { Way(node, $0) }, forGood: true)
+    }
+
+    private func lose(_ ways: [Way], forGood: Bool) {
+        let ends = ways.flatMap(\.both)
+        let calls = state.withLock { state in
+            for way in ends {
+                state.links[way, default: 0] += 1
+                if forGood { state.cut.insert(way) }
+            }
+            return state.calls
+        }
+        for way in ends { calls[way.from]?.lost(way.to) }
+    }
+
+    /// The messages that a node which is held has not taken.
+    func waiting(at node: RelayNode) -> Int { state.withLock { $0.held[node]?.count ?? 0 } }
+
+    /// Waits until no message is under way, except to nodes that are held.
+    func settle() async {
+        while state.withLock({ $0.underWay }) > 0 { await Task.yield() }
+    }
+
+    var asked: Int { state.withLock { $0.asked } }
+    /// The links that are needed.
+    var wanted: Int { state.withLock { $0.wants.values.reduce(0, +) } }
+
+    // MARK: RelayCluster
+
+    private struct View: RelayCluster {
+        let nodes: RelayNodes
+        let own: RelayNode
+
+        func candidates(for room: ChannelName) async -> RelayCandidates { nodes.state.withLock { $0.candidates } }
+
+        func ask(_ question: [UInt8], of node: RelayNode) async -> [UInt8]? {
+            let calls = nodes.state.withLock { state -> AyameCalls? in
+                state.asked += 1
+                guard !state.older.contains(node), !state.cut.contains(Way(own, node)) else { return nil }
+                return state.calls[node]
+            }
+            return calls?.answer(question)
+        }
+
+        func want(_ node: RelayNode) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] += 1 } }
+        func release(_ node: RelayNode) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] -= 1 } }
+
+        func send(_ message: [UInt8], to node: RelayNode) -> Bool {
+            nodes.state.withLock { state in
+                let way = Way(own, node)
+                guard !state.cut.contains(way) else { return false }
+                let link = state.links[way] ?? 0
+                state.links[way] = link
+                let letter = Letter(way: way, link: link, bytes: message)
+                if state.held[node] != nil {
+                    state.held[node]?.append(letter)
+                } else {
+                    state.underWay += 1
+                    state.inboxes[node]?.yield(letter)
+                }
+                return true
+            }
+        }
+    }
+}
+
+extension RelayNode: ExpressibleByStringLiteral {
+    init(stringLiteral value: String) { self.init(rawValue: value) }
+}
+
+/// A client of the relay, which keeps what it gets.
+final class RelayClient: Sendable {
+    let id = ParticipantID.random().value
+    let user: String
+    private let events = Mutex<[String]>([])
+    /// `accept` with whether there was a partner, texts, and the reasons of closes.
+    var seen: [String] { events.withLock { $0 } }
+
+    init(_ user: String) { self.user = user }
+
+    func forget() { events.withLock { $0 = [] } }
+
+    /// Waits until it has got so many events.
+    func awaits(_ count: Int) async -> [String] {
+        while seen.count < count { await Task.yield() }
+        return seen
+    }
+
+    private func add(_ event: String) { events.withLock { $0.append(event) } }
+
+    func join(
+        _ calls: AyameCalls,
+        _ room: String = "call",
+        key: String? = nil,
+        standalone: Bool = false,
+        app: String? = nil,
+        media: RelayMedia = .direct,
+        isMediaRequired: Bool = false,
+        refusal: @escaping @Sendable () -> RoomError? = { nil }
+    ) async throws -> AyameRooms.Answer {
+        let members: [String: JSONValue] = [
+            "roomId": .string(room), "clientId": .string(user), "key": .string(key ?? ""),
+        ]
+        let registration = try AyameRegistration(JSONFields(members))
+        let member = AyameRooms.Member(
+            connectionID: id,
+            identity: AyameRooms.Identity(registration),
+            isStandalone: standalone,
+            user: user,
+            app: app,
+            registeredAt: 7,
+            send: { self.add($0) },
+            close: { self.add("close \($0.close.reason)") }
+        )
+        return await calls.join(
+            registration.room,
+            member,
+            media: media,
+            isMediaRequired: isMediaRequired,
+            refusal: refusal,
+            accept: { hasPartner, _ in self.add("accept \(hasPartner)") }
+        )
+    }
+}

@@ -1,0 +1,109 @@
+import Access
+import HTTPTypes
+import HummingbirdTesting
+import Logging
+import Room
+import Synchronization
+import Testing
+
+@testable import Signaling
+
+/// What the log tells of clients.
+@Suite(.timeLimit(.minutes(30)))
+struct LogTests {
+    /// Keeps each entry.
+    private final class Log: Sendable {
+        struct Entry: Sendable {
+            let level: Logger.Level
+            let message: String
+            let fields: [String: String]
+        }
+        private let state = Mutex<[Entry]>([])
+        func append(_ entry: Entry) { state.withLock { $0.append(entry) } }
+        func entries(_ message: String) -> [Entry] { state.withLock { $0.filter { $0.message == message } } }
+        /// The values of all entries.
+        var values: [String] { state.withLock { $0.map { Array($0.fields.values) }.reduce([], +) } }
+
+        var logger: Logger { Logger(label: "test") { _ in Handler(log: self) } }
+    }
+
+    private struct Handler: LogHandler {
+        let log: Log
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.trace
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+        func log(event: LogEvent) {
+            let fields = metadata.merging(event.metadata ?? [:]) { $1 }
+            log.append(
+                Log.Entry(level: event.level, message: "\(event.message)", fields: fields.mapValues { "\($0)" })
+            )
+        }
+    }
+
+    @Test func `each line of a connection's life says whose, where, over what, for how long and why`() async throws {
+        let log = Log()
+        let bench = try SignalingBench(onEvent: logNotices(to: log.logger))
+        try await bench.test { http in
+            let session = try OpenSession(try await http.post("/whip/a%22%20reason=none", Offers.publish))
+            #expect(try await http.send(.delete, session.path).status == .ok)
+            await bench.rooms.settle()
+            let joined = try #require(log.entries("participant joined").first)
+            let ended = try #require(log.entries("participant ended").first)
+            for entry in [joined, ended] {
+                #expect(entry.level == .info)
+                #expect(entry.fields["channel"] == "a\" reason=none", "the handler quotes it")
+                #expect(entry.fields["participant"] == session.participant && entry.fields["peer"] != nil)
+                #expect(entry.fields["protocol"] == "whip" && entry.fields["role"] == "sendonly")
+                #expect(entry.fields["address"] != nil)
+            }
+            #expect(ended.fields["reason"] == "left" && ended.fields["seconds"] == "0")
+        }
+    }
+
+    @Test func `a refusal is logged with its reason, without secrets`() async throws {
+        let log = Log()
+        let authorizer = try #require(StaticTokenAuthorizer(token: "s3cret"))
+        let bench = try SignalingBench(authorizer: authorizer, logger: log.logger)
+        try await bench.test { http in
+            _ = try await http.post("/whip/lobby", Offers.publish, token: "guess")
+            let session = try OpenSession(try await http.post("/whip/lobby", Offers.publish, token: "s3cret"))
+            _ = try await http.send(.delete, session.path)
+            let refusals = log.entries("request refused")
+            #expect(refusals.map(\.level) == [.notice, .notice])
+            let first = try #require(refusals.first)
+            #expect(first.fields["channel"] == "lobby" && first.fields["protocol"] == "whip")
+            #expect(first.fields["status"] == "401" && first.fields["reason"]?.isEmpty == false)
+            #expect(first.fields["address"] != nil && refusals.last?.fields["protocol"] == "session")
+            for text in log.values {
+                #expect(!text.contains("s3cret") && !text.contains("guess") && !text.contains(session.path))
+            }
+        }
+    }
+
+    @Test func `each change of an operator is logged, and nothing that only reads`() async throws {
+        let log = Log()
+        try await OperatorsBench.run(readToken: OperatorsBench.readToken, logger: log.logger) { bench in
+            let refused = try await bench.send(.put, "/v1/blocks/users/x", token: nil)
+            let read = try await bench.send(.get, "/v1/channels")
+            #expect(refused.status == .unauthorized && read.status == .ok)
+            let listed = try await bench.command("Sora_20201013.ListConnections", token: OperatorsBench.readToken)
+            #expect(listed.status == .ok)
+            #expect(log.entries("operator made a change").isEmpty)
+            let reader = try await bench.send(.put, "/v1/blocks/users/x", token: OperatorsBench.readToken)
+            #expect(reader.status == .forbidden && log.entries("operator made a change").isEmpty)
+            let changed = try await bench.send(.put, "/v1/blocks/users/x")
+            #expect(changed.status.code < 300)
+        }
+        let change = try #require(log.entries("operator made a change").first)
+        #expect(change.level == .notice && change.fields["operation"] == "PUT /v1/blocks/users/x")
+        #expect(change.fields["role"] == "operate" && change.fields["token"] == "admin-token")
+        let attempt = try #require(log.entries("operator may not make a change").first)
+        #expect(attempt.fields["role"] == "read" && attempt.fields["token"] == "admin-read-token")
+        for token in [OperatorsBench.token, OperatorsBench.readToken] {
+            #expect(!log.values.contains { $0.contains(token) })
+        }
+    }
+}
