@@ -106,6 +106,13 @@ class Page(ABC):
         (only,) = self.sample()["watch"].values()
         return only
 
+    def first_frame_at(self) -> int:
+        """When the first frame of the only other participant was on the screen, in milliseconds of the browser's clock.
+
+        Waits for that frame: it may be decoded and counted (`watched`) before it is presented.
+        """
+        return wait_until(lambda: self.other().get("firstFrameAt"), "a frame on the screen", 5, describe=self.stats)
+
     def published(self) -> dict[str, Any]:
         """The numbers of the page's own publication, measured now."""
         return self.sample()["publish"]
