@@ -8,7 +8,7 @@ from typing import Callable
 import pytest
 
 from harness.chromium import ChromiumPage
-from harness.machine import WaitMeter
+from harness.machine import pressure_seconds
 from harness.node import Node
 from harness.page import Page, watch_and_publish
 from harness.playback import assert_smooth, observe
@@ -24,10 +24,11 @@ StartTransport = Callable[..., TransportViewer]
 
 def call(open_page: OpenPage, node: Node, channel: str, **publication: object) -> tuple[Page, Page]:
     """Returns a page that watches and a page that publishes, once the first frame is shown."""
-    meter = WaitMeter()
+    # The first frame waits for several programs, one after the other.
+    waited = pressure_seconds()
     viewer, publisher = watch_and_publish(open_page, node.origin, channel, **publication)
     shown = viewer.first_frame_at()
-    delay, wait = (shown - publisher.published()["clickedAt"]) / 1000, meter.lap().waited
+    delay, wait = (shown - publisher.published()["clickedAt"]) / 1000, pressure_seconds() - waited
     assert delay <= FIRST_FRAME_SECONDS_MAX + wait, f"first frame {delay:.2f} s after the click, {wait:.2f} s of it waiting"
     return viewer, publisher
 
@@ -79,7 +80,9 @@ def test_a_simulcast_publication_is_playable(
     time.sleep(2)
     playback = observe(viewer.other, 8, receiver)
     assert_smooth(playback)
-    assert playback.last["width"] in (320, 640, 1280)
+    # On a busy machine the publisher's encoder makes all layers smaller. Their shape stays.
+    width, height = playback.last["width"], playback.last["height"]
+    assert 0 < width <= 1280 and abs(width * 9 - height * 16) <= 32, f"{width} × {height}"
 
 
 def test_a_viewer_before_its_publisher_stays_through_reload_and_replacement(
@@ -213,10 +216,10 @@ def test_a_late_viewer_sees_the_picture_immediately(open_page: OpenPage, node: N
     time.sleep(2)
     for _ in range(3):
         viewer = open_page(node.origin)
-        meter = WaitMeter()
+        waited = pressure_seconds()
         viewer.open_channel(channel)
         viewer.watched()
         delay = (viewer.first_frame_at() - viewer.other()["connectedAt"]) / 1000
-        wait = meter.lap().waited
+        wait = pressure_seconds() - waited
         assert delay <= LATECOMER_SECONDS_MAX + wait, f"first frame {delay:.2f} s after the connection, {wait:.2f} s waiting"
         viewer.close()

@@ -162,7 +162,7 @@ class LoadCrowd:
         self.channel = channel
         others = [option for name in "bc" for option in ("--rejoin", cluster[name].origin)]
         sizes = [f"--channels={self.channels}", f"--publishers={self.channels}", f"--subscribers={self.viewers}"]
-        options = ["--signaling", "sora", "--video-kbps", "0", "--audio", "--join-rate", "100", "--duration", "5"]
+        options = ["--signaling", "sora", "--video-kbps", "0", "--audio", "--join-rate", "60", "--duration", "5"]
         command = load_command(cluster["a"], *others, *sizes, *options, channel=channel)
         self.progress = cluster.folder / f"{channel}.progress"
         with self.progress.open("w") as errors:

@@ -62,6 +62,8 @@ def test_whip_and_whep_clients_follow_to_the_node_of_a_small_channel(
 ) -> None:
     publisher = peer("aiortc", "publish", f"{cluster['a'].origin}/whip/{channel}")
     publisher.wait("connected", 15)
+    # The other node's first look at a channel makes the link, and may come too late to redirect.
+    cluster.await_members(channel, 1)
     asked = post(cluster["b"], f"/whep/{channel}?height=90", "recvonly")
     assert asked.status_code == 307
     assert asked.headers["location"] == f"{cluster['a'].origin}/whep/{channel}?height=90&redirected=1"
@@ -77,6 +79,7 @@ def test_whip_and_whep_clients_follow_to_the_node_of_a_small_channel(
 
 def test_a_sora_client_follows_to_the_node_of_a_small_channel(cluster: Cluster, join: Join, channel: str) -> None:
     first = join("sendonly", at=cluster["a"], video_codec_type="VP8").connected()
+    cluster.await_members(channel, 1)
     second = join("recvonly", at=cluster["b"]).connected()
     second.sees(first)
     assert (members(cluster["a"]), members(cluster["b"])) == (2, 0)
@@ -108,6 +111,7 @@ def test_a_page_may_connect_to_the_node_that_it_is_sent_to(
 
 def test_a_greater_channel_is_joined_at_any_node(cluster: Cluster, channel: str) -> None:
     held = [post(cluster["a"], f"/whep/{channel}", "recvonly") for _ in range(SMALL_CHANNEL_MAX)]
+    cluster.await_members(channel, SMALL_CHANNEL_MAX)
     assert post(cluster["b"], f"/whep/{channel}", "recvonly").status_code == 307
     held.append(post(cluster["a"], f"/whep/{channel}", "recvonly"))
     # A client that was sent here already stays, and so do those of a greater channel.

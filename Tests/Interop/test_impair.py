@@ -49,7 +49,7 @@ def test_a_viewer_plays_through_a_slow_link(
     time.sleep(2)
     seen = Timeline.watch(viewer.other, 5)
     # Firefox reports the round trip after its first consent check.
-    wait_until(lambda: viewer.other()["rtt"] >= 75, "the link's round trip time", 10, describe=viewer.stats)
+    wait_until(lambda: (viewer.other().get("rtt") or 0) >= 75, "the link's round trip time", 10, describe=viewer.stats)
     assert_plays(seen)
 
 
@@ -76,7 +76,7 @@ def test_media_continues_after_an_outage(open_page: OpenPage, link: StartLink, n
     assert lost.longest_pause >= 4.5, lost
     for direction in ("down", "up"):
         broken.change(direction, "loss=0")
-    wait_until(lambda: viewer.other()["frames"] > before + 30, "the picture's return", 5, describe=viewer.stats)
+    wait_until(lambda: viewer.other()["frames"] > before + 30, "the picture's return", 10, describe=viewer.stats)
     assert viewer.other()["connections"] == 1, "the viewer had to connect again"
 
 
@@ -97,7 +97,7 @@ def test_an_ice_restart_stays_on_the_link(open_page: OpenPage, link: StartLink, 
     viewer.evaluate("window.nagare.restartIce()")
     frames = viewer.other()["frames"]
     wait_until(lambda: viewer.other()["frames"] > frames + 60, "the picture after the restart", 10, describe=viewer.stats)
-    assert viewer.other()["rtt"] >= 35, "the media passed by the link"
+    wait_until(lambda: (viewer.other().get("rtt") or 0) >= 35, "the round trip by the link", 5, describe=viewer.stats)
 
 
 def test_sora_signaling_passes_through_the_link(open_page: OpenPage, link: StartLink, node: Node, channel: str) -> None:
@@ -106,7 +106,7 @@ def test_sora_signaling_passes_through_the_link(open_page: OpenPage, link: Start
     far = BrowserMember(open_page(slow.origin), slow, channel, "sendrecv", video={"codec_type": "VP8"}).connected()
     far.sees(near.id)
     near.sees(far.id)
-    assert max(second["down"] for second in slow.seconds()) > 0.1, slow.output()
+    wait_until(lambda: any(one["down"] > 0.1 for one in slow.seconds()), "media on the link", 5, describe=slow.output)
     assert far.disconnect() == (1000, "TYPE-DISCONNECT")
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from harness.chromium import ChromiumPage
 from harness.load import run_load
+from harness.machine import WaitMeter
 from harness.node import BINARY, ENVIRONMENT, LOOPBACK, STOP_SECONDS, Node, free_media_port, free_tcp_port
 from harness.offers import SDP, offer
 from harness.page import watch_and_publish
@@ -104,9 +105,10 @@ def test_sigterm_during_a_call_stops_the_node_cleanly(
 ) -> None:
     node = own_node()
     viewer, publisher = watch_and_publish(open_page, node.origin, channel, codec="VP8")
+    meter = WaitMeter()
     code, seconds = node.terminate()
     assert code == 0, node.log_tail()
-    assert seconds <= GRACE_SECONDS_MAX, f"it took {seconds:.1f} s"
+    assert seconds <= GRACE_SECONDS_MAX + meter.lap().waited, f"it took {seconds:.1f} s"
     log = node.log_tail()
     assert "stopped" in log and "the grace period is over" not in log, log
     wait_until(
@@ -229,10 +231,11 @@ def test_a_thousand_joins_and_leaves_leak_nothing(own_node: Callable[..., Node])
         time.sleep(1)
         before = node.resident_kibibytes()
         join_and_leave(client, 1000)
-        time.sleep(1)
+        wait_until(
+            lambda: node.total("nagare_rooms") == node.total("nagare_peers{") == 0, "an empty node", 5,
+            describe=node.log_tail,
+        )  # fmt: skip
         grown = node.resident_kibibytes() - before
-    assert node.total("nagare_rooms") == 0
-    assert node.total("nagare_peers{") == 0
     assert grown <= 8 * 1024, f"{grown} KiB more than before a thousand joins and leaves"
 
 
@@ -243,7 +246,8 @@ def run_viewers(node: Node, viewers: int, seconds: int, *more: str) -> dict:
 
 
 def test_a_hundred_viewers_of_one_publisher_lose_no_packet(own_node: Callable[..., Node]) -> None:
-    node = own_node()
+    # While the rate is limited, so are retransmissions: on a busy machine a packet may stay lost.
+    node = own_node("--bandwidth-estimation", "off")
     run_viewers(node, 100, 12, "--expect-lossless")
     assert node.total("nagare_packets_sent", "protocol=rtp") > 100 * 12 * 150
 
@@ -259,5 +263,6 @@ def test_connected_viewers_leak_no_memory(own_node: Callable[..., Node]) -> None
     assert node.total("nagare_slots") == 0
     # The first runs fill pools and the allocator's arenas, and fragmentation grows a little after that. One leaked viewer
     # in ten of these six hundred would exceed the bound.
-    grown = resident[-1] - resident[3]
-    assert grown <= 3 * 1024, f"memory after each run, in KiB: {resident}"
+    # A run that this machine held up takes more for a while.
+    grown = min(resident[-3:]) - resident[3]
+    assert grown <= 2 * 1024, f"memory after each run, in KiB: {resident}"

@@ -47,7 +47,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         node = cluster["a"]
         for name, publishers in (("a", "1"), ("b", "0")):
             options = ("--publishers", publishers, "--subscribers", "1", "--video-kbps", "300", "--audio")
-            command = load_command(cluster[name], *options, "--duration", "60")
+            command = load_command(cluster[name], *options, "--duration", "140")
             calls.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT))
         # Viewers report about once a second.
         wait_until(lambda: all(name in metrics(node) for name in LATE), "reports of a call", 30, describe=node.log_tail)

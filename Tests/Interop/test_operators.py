@@ -50,7 +50,8 @@ def nagare(node: Node, *arguments: str, token: str = TOKEN) -> subprocess.Comple
 
 
 def test_operators_list_kick_ban_and_terminate_with_commands(own_node: Callable[..., Node]) -> None:
-    node = own_node("--admin-token", TOKEN)
+    # Clients that never connect, for longer than the commands take on a busy machine.
+    node = own_node("--admin-token", TOKEN, "--limit", "unanswered-seconds=60")
     response = httpx.post(f"{node.origin}/whip/lobby", headers=SDP, content=offer("sendonly"))
     assert response.status_code == 201, response.text
     assert "lobby" in nagare(node, "channels").stdout

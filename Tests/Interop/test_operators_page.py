@@ -35,7 +35,7 @@ def test_operators_see_why_a_call_was_bad(
     node = own_node(*options)
     load = subprocess.Popen(
         load_command(
-            node, "--subscribers", "1", "--audio", "--video-kbps", "800", "--duration", "60",
+            node, "--subscribers", "1", "--audio", "--video-kbps", "800", "--duration", "140",
             "--viewer-link", "delay=40ms,loss=8%",
         ),
         env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -57,7 +57,9 @@ def test_a_peer_publishes_and_chromium_plays(
     receiver = transport()
     viewer = open_page(node.origin)
     viewer.open_channel(channel)
-    publisher = peer(kind, "publish", f"{node.origin}/whip/{channel}?name={kind}", codec)
+    # aiortc's sender reports have the time of encoding, which takes long for a large picture on a busy machine.
+    small = ("--size", "160x90") if kind == "aiortc" else ()
+    publisher = peer(kind, "publish", f"{node.origin}/whip/{channel}?name={kind}", codec, *small)
     publisher.wait("connected", 10)
     viewer.watched()
     receiver.wait_until_live()
@@ -83,11 +85,10 @@ def test_chromium_publishes_and_a_peer_plays(
     publisher.publish(codec)
     viewer = peer(kind, "watch", f"{node.origin}/whep/{channel}", codec)
     seen = viewer.wait("stats", 12, frames=20, loud=1)
-    time.sleep(4)
-    later = viewer.last("stats")
-    assert later["frames"] - seen["frames"] >= 4 * 18, f"too few frames: {seen} … {later}"
+    # At least 16 frames a second.
+    viewer.wait("stats", 4.5, frames=seen["frames"] + 4 * 18)
     # A browser starts at a low resolution and raises it as the transport feedback allows.
-    viewer.wait("stats", 15, width=640, height=360)
+    viewer.wait("stats", 30, width=640, height=360)
     final = viewer.end()
     assert final["status"] == 200
 

@@ -35,7 +35,10 @@ CALL = """(async (given) => {
 RECEIVED = """(async () => {
   const all = [...(await window.call.peerConnection?.getStats())?.values() ?? []];
   const of = (kind) => all.find((one) => one.type === 'inbound-rtp' && one.kind === kind);
-  const pair = all.find((one) => one.type === 'candidate-pair' && one.nominated && one.state === 'succeeded');
+  // The state of the selected pair is not `succeeded` while a check of it is under way.
+  const transport = all.find((one) => one.type === 'transport');
+  const pair = all.find((one) => one.id === transport?.selectedCandidatePairId)
+    ?? all.find((one) => one.type === 'candidate-pair' && one.nominated && one.state === 'succeeded');
   return { frames: of('video')?.framesDecoded ?? 0, audio: of('audio')?.packetsReceived ?? 0,
     lost: of('video')?.packetsLost ?? 0, port: all.find((one) => one.id === pair?.remoteCandidateId)?.port };
 })()"""

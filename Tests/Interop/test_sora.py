@@ -135,9 +135,9 @@ def test_members_are_announced_with_their_metadata(join: Join, channel: str) -> 
 
 def test_a_disconnect_closes_the_websocket_cleanly(join: Join, node: Node, channel: str) -> None:
     member = join("sendonly").connected()
-    began = time.monotonic()
-    assert member.end()["finished"]
-    assert time.monotonic() - began < 5
+    # Seconds by the client's clock, without the end of its process.
+    ended = member.end()
+    assert ended["finished"] and ended["seconds"] < 5, ended
     assert (member.last("closed")["code"], member.last("closed")["reason"]) == (1000, "TYPE-DISCONNECT")
     wait_until(lambda: not node.publishing(channel), "the member's end at the node", 5)
 
@@ -257,6 +257,9 @@ def test_webhooks_authorize_clients_and_receive_events(own_node: StartNode, join
 
 # Many participants.
 
+# While the rate is limited, so are retransmissions, and what the estimator withholds at the end counts as lost.
+SENDS_ALL = ("--bandwidth-estimation", "off")
+
 
 def load(node: Node, channel: str, *options: str) -> dict:
     """The report of a run over Sora signaling."""
@@ -264,22 +267,19 @@ def load(node: Node, channel: str, *options: str) -> dict:
     return run_load(node, *common, *options, channel=channel)
 
 
-def test_two_hundred_members_join_at_once(node: Node, channel: str) -> None:
-    result = load(node, channel, "--publishers", "1", "--subscribers", "199", "--video-kbps", "100")
+def test_two_hundred_members_join_at_once(own_node: Callable[..., Node], channel: str) -> None:
+    result = load(own_node(*SENDS_ALL), channel, "--publishers", "1", "--subscribers", "199", "--video-kbps", "100")
     assert (result["signaling"], result["publishersConnected"], result["subscribersConnected"]) == ("sora", 1, 199)
     assert result["connectMilliseconds"]["max"] < 10_000, result["connectMilliseconds"]
     assert (result["tracksMissing"], result["window"]["video"]["packetsLost"]) == (0, 0), result["window"]
 
 
-def test_in_a_call_of_sixteen_all_members_receive_all_others(node: Node, channel: str) -> None:
-    result = load(node, channel, "--conference", "16", "--video-kbps", "100", "--audio")
+def test_in_a_call_of_sixteen_all_members_receive_all_others(own_node: Callable[..., Node], channel: str) -> None:
+    result = load(own_node(*SENDS_ALL), channel, "--conference", "16", "--video-kbps", "100", "--audio")
     assert result["tracksMissing"] == 0
     for kind in ("video", "audio"):
         figures = result["window"][kind]
-        assert (figures["subscribersSilent"], figures["packetsLost"]) == (0, 0), figures
-        # A machine that stalls looks like a full network to the node.
-        assert figures["packetsWithheld"] <= 0.05 * figures["packetsReceived"], figures
-    assert result["window"]["audio"]["packetsWithheld"] == 0, result["window"]["audio"]
+        assert (figures["subscribersSilent"], figures["packetsLost"], figures["packetsWithheld"]) == (0, 0, 0), figures
 
 
 # Channels shared by all protocols.

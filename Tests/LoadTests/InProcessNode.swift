@@ -21,7 +21,7 @@ actor InProcessNode: LoadSignaling {
     static func start(refusing refusals: Int = 0) async throws -> InProcessNode {
         let address = TransportAddress(ip: .loopbackV4, port: 0)
         let media = try await MediaLoop.start(
-            MediaLoopConfiguration(name: "node", certificate: DTLSCertificate.generate()),
+            .lossless,
             listeningOn: [address]
         ) { _ in }
         return InProcessNode(media, await media.sockets[0].local, refusing: refusals)
@@ -124,6 +124,18 @@ actor InProcessNode: LoadSignaling {
             try await media.addPeer(parameters)
         } catch {
             throw .failed("\(error)")
+        }
+    }
+}
+
+extension MediaLoopConfiguration {
+    /// A loop that sends all that is wanted. While the rate is limited, so are retransmissions: on a busy machine, a packet
+    /// would stay lost.
+    static var lossless: MediaLoopConfiguration {
+        get throws {
+            var sendRate = SendRateSettings()
+            sendRate.isEstimating = false
+            return MediaLoopConfiguration(name: "node", certificate: try DTLSCertificate.generate(), sendRate: sendRate)
         }
     }
 }

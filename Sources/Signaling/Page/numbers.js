@@ -14,7 +14,9 @@ export function summarise(report, previous, publishing) {
   const video = streams.filter((one) => one.kind === 'video');
   const audio = streams.filter((one) => one.kind === 'audio');
   const remote = all.filter((one) => one.type === (publishing ? 'remote-inbound-rtp' : 'remote-outbound-rtp'));
-  const pair = all.find((one) =>
+  // In Chromium the state of the selected pair is not `succeeded` while a check of it is under way.
+  const transport = all.find((one) => one.type === 'transport');
+  const pair = report.get(transport?.selectedCandidatePairId) ?? all.find((one) =>
     one.type === 'candidate-pair' && (one.selected || (one.nominated && one.state === 'succeeded')));
   const largest = video.toSorted((a, b) => (b.frameWidth ?? 0) - (a.frameWidth ?? 0))[0];
   const codecOf = (one) => codecLabel(report.get(one?.codecId)?.mimeType);

@@ -51,7 +51,7 @@ async def _publish(node: Node, channel: str) -> RTCPeerConnection:
     peer = RTCPeerConnection()
     peer.addTransceiver(AudioStreamTrack(), direction="sendonly")
     await peer.setLocalDescription(await peer.createOffer())
-    async with httpx.AsyncClient(headers=SDP, timeout=10) as client:
+    async with httpx.AsyncClient(headers=SDP, timeout=30) as client:
         response = await client.post(f"{node.origin}/whip/{channel}", content=peer.localDescription.sdp)
     if response.status_code == 201:
         await peer.setRemoteDescription(RTCSessionDescription(response.text, "answer"))

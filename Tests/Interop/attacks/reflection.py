@@ -29,14 +29,14 @@ async def connected(node: Node, channel: str) -> RTCPeerConnection:
     connection.addTransceiver("video", direction="recvonly")
     connection.addTransceiver("audio", direction="recvonly")
     await connection.setLocalDescription(await connection.createOffer())
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=30) as client:
         answer = await client.post(
             f"{node.origin}/whep/{channel}",
             content=connection.localDescription.sdp,
             headers=SDP,
         )
     await connection.setRemoteDescription(RTCSessionDescription(answer.text, "answer"))
-    for _ in range(100):
+    for _ in range(600):
         if connection.connectionState == "connected":
             return connection
         await asyncio.sleep(0.05)

@@ -45,7 +45,7 @@ PREFERENCES: dict[str, Any] = {
     "media.gmp-manager.updateEnabled": False,
 }
 
-COMMAND_SECONDS = 30
+COMMAND_SECONDS = 60
 
 
 class BiDiError(Exception):

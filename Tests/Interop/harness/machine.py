@@ -53,17 +53,29 @@ def waited(processes: set[int]) -> dict[tuple[int, int], float]:
     return seconds
 
 
-def pressure_seconds() -> float:
-    """Seconds since the start of the machine in which at least one thread waited for a processor."""
+def stolen_seconds() -> float:
+    """Seconds since the start of the machine in which its host ran others on its processors, of all of them together."""
     try:
-        return int(PRESSURE.read_text().splitlines()[0].rpartition("total=")[2]) / 1e6
+        return int((PROC / "stat").read_text().splitlines()[0].split()[8]) / os.sysconf("SC_CLK_TCK")
     except (OSError, IndexError, ValueError):
         return 0.0
 
 
+def pressure_seconds() -> float:
+    """Seconds since the start of the machine in which at least one thread waited for a processor, or its host had taken one."""
+    try:
+        waiting = int(PRESSURE.read_text().splitlines()[0].rpartition("total=")[2]) / 1e6
+    except (OSError, IndexError, ValueError):
+        waiting = 0.0
+    return waiting + stolen_seconds()
+
+
 @dataclass
 class Wait:
-    """How long the thread that waited longest for a processor waited in an interval, in seconds."""
+    """How long the thread that waited longest for a processor waited in an interval, in seconds.
+
+    What the host of the machine took counts as a wait: no thread is told of it.
+    """
 
     seconds: float
     waited: float
@@ -76,7 +88,7 @@ class WaitMeter:
     root: int = field(default_factory=os.getpid)
 
     def __post_init__(self) -> None:
-        self.at = time.monotonic()
+        self.at, self.stolen = time.monotonic(), stolen_seconds()
         self.before = waited(descendants(self.root))
 
     def lap(self) -> Wait:
@@ -84,8 +96,9 @@ class WaitMeter:
         now, after = time.monotonic(), waited(descendants(self.root))
         # A thread that is new has waited since its own start, which may be longer than the interval.
         grown = [min(now - self.at, seconds - self.before.get(thread, 0.0)) for thread, seconds in after.items()]
-        lap = Wait(now - self.at, max(grown, default=0.0))
-        self.at, self.before = now, after
+        stolen = stolen_seconds()
+        lap = Wait(now - self.at, min(now - self.at, max(grown, default=0.0) + stolen - self.stolen))
+        self.at, self.before, self.stolen = now, after, stolen
         return lap
 
 

@@ -52,10 +52,13 @@ class Newcomers:
                     self.failures.append(repr(error))
                     continue
                 self.seconds.append(time.monotonic() - began)
-                if answer.status_code == 201:
-                    client.delete(answer.headers["Location"])
-                else:
+                if answer.status_code != 201:
                     self.failures.append(f"{answer.status_code} {answer.text}")
+                    continue
+                try:
+                    client.delete(answer.headers["Location"])
+                except httpx.TransportError as error:
+                    self.failures.append(repr(error))
 
     def stop(self) -> None:
         self._stop.set()
@@ -77,8 +80,9 @@ def attack_during_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict,
     attacker = multiprocessing.get_context("fork").Process(target=_attack, args=(act, node))
     try:
         wait_until(lambda: node.total("nagare_slots{") >= 2 * VIEWERS, "the call", 20, describe=node.log_tail)
-        newcomers = Newcomers(node)
+        # A fork while another thread has a lock of OpenSSL would leave it locked in the child.
         attacker.start()
+        newcomers = Newcomers(node)
         wait_until(lambda: attacker.exitcode is not None, "the end of the attack", ATTACK_SECONDS_MAX)
         assert attacker.exitcode == 0, f"the attack itself failed with {attacker.exitcode}: see its output above"
         output, errors = load.communicate(timeout=MEASURED_SECONDS + 30)

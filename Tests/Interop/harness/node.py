@@ -33,21 +33,34 @@ STOP_SECONDS = 15
 MEDIA_PORTS = 16
 
 
+# All ports that were chosen. A program binds its port some time after it was chosen, when it may look free to the next choice.
+chosen: set[int] = set()
+
+
 def free_tcp_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
+    """A free TCP port that nobody was told before."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind((LOOPBACK, 0))
+            port = probe.getsockname()[1]
+        if port not in chosen:
+            chosen.add(port)
+            return port
 
 
 def free_media_port() -> int:
-    """The first of `MEDIA_PORTS` consecutive free UDP ports."""
-    for _ in range(100):
+    """The first of `MEDIA_PORTS` consecutive free UDP ports that nobody was told before."""
+    for _ in range(1000):
         first = random.randrange(20000, 30000)
+        ports = range(first, first + MEDIA_PORTS)
+        if not chosen.isdisjoint(ports):
+            continue
         sockets: list[socket.socket] = []
         try:
-            for port in range(first, first + MEDIA_PORTS):
+            for port in ports:
                 sockets.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
                 sockets[-1].bind((LOOPBACK, port))
+            chosen.update(ports)
             return first
         except OSError:
             continue
@@ -125,7 +138,7 @@ class Node:
     def metrics(self) -> dict[str, float]:
         """Every sample of /metrics, by name with labels."""
         with self.reach():
-            text = httpx.get(f"{self.admin}/metrics", timeout=5, verify=self.verify).text
+            text = httpx.get(f"{self.admin}/metrics", timeout=20, verify=self.verify).text
         samples: dict[str, float] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
@@ -140,7 +153,7 @@ class Node:
     def channel(self, name: str, token: str | None = None) -> dict:
         """The node's description of a channel."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.get(f"{self.origin}/api/channels/{name}", headers=headers, timeout=5).json()
+        return httpx.get(f"{self.origin}/api/channels/{name}", headers=headers, timeout=20).json()
 
     def publishing(self, name: str) -> list[str]:
         """The ids of a channel's publishers."""
@@ -155,7 +168,7 @@ class Node:
     def ask(self, operation: str, **body: object) -> httpx.Response:
         """Calls the admin API."""
         with self.reach():
-            return httpx.post(f"{self.admin}/", headers={"x-sora-target": f"Sora_{operation}"}, json=body, timeout=5)
+            return httpx.post(f"{self.admin}/", headers={"x-sora-target": f"Sora_{operation}"}, json=body, timeout=20)
 
     def resident_kibibytes(self) -> int:
         """The resident memory of the process."""

@@ -88,10 +88,10 @@ class Program:
     def end(self) -> dict[str, Any]:
         """Ends the session and returns the final report. Over WHIP and WHEP its `status` is that of the DELETE."""
         self.process.stdin.close()
-        try:
-            self.process.wait(15)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.kind} did not end: {''.join(self.output[-10:])}") from None
+        wait_until(
+            lambda: self.process.poll() is not None, f"the end of {self.kind}", 15,
+            describe=lambda: "".join(self.output[-10:]),
+        )  # fmt: skip
         for thread in self.threads:
             thread.join(5)
         final = self.last("ended")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import tempfile
+from pathlib import Path
+from typing import IO, Any
 
 from .load import load_command
 from .node import ENVIRONMENT, Node
@@ -17,29 +20,39 @@ class Stream:
     def __init__(self, publisher: Node, viewer: Node, channel: str, seconds: int = 110) -> None:
         self.publisher = self.run(publisher, channel, "--subscribers", "0", "--audio", "--duration", str(seconds + 8))
         wait_until(lambda: publisher.publishing(channel), "the publisher", 15)
-        self.viewer = self.run(
-            viewer, channel, "--publishers", "0", "--subscribers", "1", "--audio", "--duration", str(seconds)
-        )
+        self.progress = tempfile.NamedTemporaryFile("w")
+        options = ("--publishers", "0", "--subscribers", "1", "--audio", "--duration", str(seconds))
+        self.viewer = self.run(viewer, channel, *options, errors=self.progress)
         wait_until(lambda: len(viewer.channel(channel).get("participants", [])) >= 1, "the viewer's channel", 15)
 
     @staticmethod
-    def run(node: Node, channel: str, *options: str) -> subprocess.Popen[str]:
+    def run(
+        node: Node, channel: str, *options: str, errors: int | IO[Any] = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             load_command(node, *options, channel=channel),
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=errors,
             text=True,
             env=ENVIRONMENT,
         )
 
     def report(self) -> dict:
         """What the viewer received, after its time."""
-        out, errors = self.viewer.communicate(timeout=120)
-        assert self.viewer.returncode == 0, errors[-2000:] + out[-2000:]
+        out, _ = self.viewer.communicate(timeout=120)
+        assert self.viewer.returncode == 0, self.shown()[-2000:] + out[-2000:]
         return json.loads(out)
 
+    def shown(self) -> str:
+        """The progress that the viewer has written."""
+        return Path(self.progress.name).read_text()
+
     def finish(self) -> dict:
-        """What the viewer received until now."""
+        """What the viewer received until now. A run that ends before it is connected measures nothing."""
+        wait_until(
+            lambda: "1/1 connected" in self.shown() or self.viewer.poll() is not None, "the viewer", 15,
+            describe=self.shown,
+        )  # fmt: skip
         self.viewer.send_signal(signal.SIGTERM)
         return self.report()
 

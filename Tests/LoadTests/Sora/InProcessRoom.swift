@@ -59,7 +59,7 @@ actor InProcessRoom {
         spoiling offers: Int = 0
     ) async throws -> (room: InProcessRoom, server: SoraServer) {
         let media = try await MediaLoop.start(
-            MediaLoopConfiguration(name: "node", certificate: DTLSCertificate.generate()),
+            .lossless,
             listeningOn: [TransportAddress(ip: .loopbackV4, port: 0)]
         ) { _ in }
         let room = InProcessRoom(media, await media.sockets[0].local, refusing: refusals, spoiling: offers)
