@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+from pathlib import Path
 from typing import Any, Callable
 
 import httpx
@@ -14,6 +16,7 @@ from harness.node import Node
 from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
+GUIDE = Path(__file__).resolve().parents[2] / "Sources/Signaling/Signaling.docc/BrowserModule.md"
 IMPORT = "const { Nagare, Channel, User, RemoteConnection, NagareError } = await import('/nagare.js');"
 
 
@@ -32,6 +35,31 @@ def tab(open_page: OpenPage, node: Node) -> Callable[[], ChromiumPage]:
 def run(page: ChromiumPage, body: str, *arguments: Any) -> Any:
     """The result of an asynchronous function with the module's names and `given`, the arguments."""
     return page.evaluate(f"(async (given) => {{ {IMPORT} {body} }})({json.dumps(arguments)})")
+
+
+def test_the_first_example_shows_those_who_are_there_and_those_who_come(
+    open_page: OpenPage, node: Node, channel: str
+) -> None:
+    (example,) = re.findall(r"```html\n<script type=\"module\">\n(.*?)</script>\n```", GUIDE.read_text(), flags=re.DOTALL)
+    for written, here in (
+        ("https://sfu.example.com:8080", node.origin), ('"room"', json.dumps(channel)), (', token: "…"', "")
+    ):  # fmt: skip
+        assert written in example
+        example = example.replace(written, here)
+    pages = [open_page(node.origin) for _ in range(2)]
+    for page in pages:
+        page.goto(f"{node.origin}/nagare.d.ts")
+        page.call(
+            "(text) => { const script = document.createElement('script'); script.type = 'module';"
+            " script.textContent = text; document.head.append(script); }",
+            example,
+        )
+        wait_until(lambda: len(node.publishing(channel)) == pages.index(page) + 1, "the member", 15)
+    shown = "[...document.querySelectorAll('video')].map((one) => [one.videoWidth > 0, one.srcObject.getTracks().length])"
+    for page in pages:
+        wait_until(lambda: page.evaluate(shown) == [[True, 2]], "the other's picture and sound", 15)
+    pages[0].goto("about:blank")
+    wait_until(lambda: pages[1].evaluate(shown) == [], "the end of the other's picture", 25)
 
 
 def test_the_types_name_every_member_of_the_module(tab: Callable[[], ChromiumPage], node: Node) -> None:
