@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import http.server
 import json
 import re
+import threading
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import httpx
 import pytest
 
 from harness.chromium import ChromiumPage
-from harness.node import Node
+from harness.node import LOOPBACK, Node
 from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
@@ -37,24 +40,42 @@ def run(page: ChromiumPage, body: str, *arguments: Any) -> Any:
     return page.evaluate(f"(async (given) => {{ {IMPORT} {body} }})({json.dumps(arguments)})")
 
 
+@contextlib.contextmanager
+def application(page: str) -> Iterator[str]:
+    """The address of a server with this page, of another origin than the node's."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(page.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Keeps requests out of the output."""
+
+    with http.server.ThreadingHTTPServer((LOOPBACK, 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://{LOOPBACK}:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+
+
 def test_the_first_example_shows_those_who_are_there_and_those_who_come(
     open_page: OpenPage, node: Node, channel: str
 ) -> None:
-    (example,) = re.findall(r"```html\n<script type=\"module\">\n(.*?)</script>\n```", GUIDE.read_text(), flags=re.DOTALL)
+    (example,) = re.findall(r"```html\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
     for written, here in (
         ("https://sfu.example.com:8080", node.origin), ('"room"', json.dumps(channel)), (', token: "…"', "")
     ):  # fmt: skip
         assert written in example
         example = example.replace(written, here)
     pages = [open_page(node.origin) for _ in range(2)]
-    for page in pages:
-        page.goto(f"{node.origin}/nagare.d.ts")
-        page.call(
-            "(text) => { const script = document.createElement('script'); script.type = 'module';"
-            " script.textContent = text; document.head.append(script); }",
-            example,
-        )
-        wait_until(lambda: len(node.publishing(channel)) == pages.index(page) + 1, "the member", 15)
+    with application(example) as address:
+        for number, page in enumerate(pages, start=1):
+            page.goto(address)
+            wait_until(lambda: len(node.publishing(channel)) == number, "the member", 15)
     shown = "[...document.querySelectorAll('video')].map((one) => [one.videoWidth > 0, one.srcObject.getTracks().length])"
     for page in pages:
         wait_until(lambda: page.evaluate(shown) == [[True, 2]], "the other's picture and sound", 15)
