@@ -217,7 +217,7 @@ public actor RemoteKeySet {
             return shared.keys.count
         }
         logger.warning(
-            "the keys of tokens could not be fetched, and those in hand stay in use",
+            "the key set could not be fetched, and the cached keys stay in use",
             metadata: [
                 "url": "\(url)", "reason": "\(failure.sentence.printable)", "keys": "\(count)",
                 "failures": "\(schedule.failures)", "retry_seconds": "\(Int((schedule.nextFetch - now).seconds))",

@@ -94,4 +94,5 @@ def test_operators_list_kick_ban_and_terminate_with_commands(own_node: Callable[
         assert failed.returncode == status, failed.stderr
         assert failed.stdout == "" and failed.stderr.startswith("nagare: ") and failed.stderr.count("\n") == 1
     node.close()
-    assert nagare(node, "channels").returncode == 69
+    failed = nagare(node, "channels")
+    assert failed.returncode == 69 and "does not answer (Connection refused); is --api" in failed.stderr

@@ -216,7 +216,7 @@ import Wire
         ),
         Mistake(
             flags: ["--auth-webhook-url", "http://a/", "--webhook-user", "u"],
-            sentence: "--webhook-user and --webhook-password need each other."
+            sentence: "Set both --webhook-user and --webhook-password, or neither."
         ),
         Mistake(
             flags: ["--webhook-user", "u", "--webhook-password", "p"],

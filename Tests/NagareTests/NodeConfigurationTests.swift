@@ -88,7 +88,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
     @Test func `an open node on loopback warns, too, because a proxy may be in front of it`() throws {
         let open = try resolve(["--http", "127.0.0.1:8080"])
         #expect(
-            open.warnings.contains { $0.hasPrefix("Anyone whom a proxy lets through to 127.0.0.1:8080 can publish") }
+            open.warnings.contains { $0.hasPrefix("Anyone who reaches 127.0.0.1:8080 through a proxy can publish") }
         )
         let closed = try resolve(["--http", "127.0.0.1:8080", "--token", "0123456789abcdef"])
         #expect(!closed.warnings.contains { $0.contains("can publish") })

@@ -152,7 +152,7 @@ struct AdminResponder: HTTPResponder {
             response =
                 stalled.isEmpty
                 ? Self.text(.ok, "ok\n")
-                : Self.text(.serviceUnavailable, "do not turn: \(stalled.joined(separator: " "))\n")
+                : Self.text(.serviceUnavailable, "stalled loops: \(stalled.joined(separator: " "))\n")
         default:
             response = Self.text(.ok, "ok\n")
         }

@@ -66,7 +66,7 @@ public final class NodeDrain: Sendable {
     public func cancel() throws(DrainFailure) {
         let wasDraining = state == .draining
         try change { model throws(DrainFailure) in try model.cancel() }
-        if wasDraining { logger.notice("the drain is taken back") }
+        if wasDraining { logger.notice("drain cancelled") }
     }
 
     /// The shutdown begins, which is final.
@@ -91,7 +91,7 @@ public final class NodeDrain: Sendable {
             }
         }
         guard endsClients else { return }
-        logger.notice("the drain is over: its clients are told to leave", metadata: ["clients": "\(clients)"])
+        logger.notice("the drain deadline is over: the remaining clients are disconnected", metadata: ["clients": "\(clients)"])
         relayCalls.endAll()
         await rooms.endAll()
     }

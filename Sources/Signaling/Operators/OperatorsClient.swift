@@ -5,6 +5,7 @@ internal import NIOHTTP1
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
+    import Glibc
 #else
     import Foundation
 #endif
@@ -96,6 +97,12 @@ public final class OperatorsClient: Sendable {
     /// Closes all connections. Call it once, at the end.
     public func shutdown() async { try? await client.shutdown() }
 
+    /// The system's words for an error of a socket, which has the call and the number in its own description.
+    private static func cause(of error: any Error) -> String {
+        guard let code = (error as? IOError)?.errnoCode else { return "\(error)" }
+        return String(cString: strerror(code))
+    }
+
     /// - Returns: The body of the answer; `null` without one.
     public func send(_ call: Call) async throws(Failure) -> JSONValue {
         var request = HTTPClientRequest(url: origin + call.target)
@@ -114,7 +121,7 @@ public final class OperatorsClient: Sendable {
         } catch {
             throw Failure(
                 status: nil,
-                "The node at \(origin) does not answer (\(error)); is --api its admin address, with https where that has TLS, and "
+                "The node at \(origin) does not answer (\(Self.cause(of: error))); is --api its admin address, with https where that has TLS, and "
                     + "does --api-ca name the authority of its certificate?"
             )
         }

@@ -206,7 +206,7 @@ extension NodeConfiguration {
         var warnings: [String] = []
         let isOpen = token == nil && !hasSignatureKeys && webhooks.authenticationURL == nil
         if isOpen, !isDevelopment {
-            let who = http.ip.isLoopback ? "Anyone whom a proxy lets through to \(http)" : "Anyone who reaches \(http)"
+            let who = http.ip.isLoopback ? "Anyone who reaches \(http) through a proxy" : "Anyone who reaches \(http)"
             warnings.append("\(who) can publish and watch: no token, key or authentication webhook is set.")
         }
         if tls == nil, !http.ip.isLoopback {

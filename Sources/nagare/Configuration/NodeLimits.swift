@@ -120,13 +120,13 @@ extension Limit {
             "messages-per-second",
             \.rooms.dataMessagesPerSecond,
             0...1_000_000,
-            "messages per second, and at once, that one participant may send to others over data channels"
+            "messages per second that one participant may send to others over data channels, and the largest burst"
         ),
         Limit(
             "message-bytes-per-second",
             \.rooms.dataBytesPerSecond,
             0...1_000_000_000,
-            "bytes per second, and at once, of these messages"
+            "bytes per second of these messages, and the largest burst"
         ),
         Limit("event-streams", \.rooms.listenersMax, many, "channel event streams of the node"),
         Limit("channel-event-streams", \.rooms.listenersPerChannelMax, many, "event streams of one channel"),

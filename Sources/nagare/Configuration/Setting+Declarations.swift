@@ -750,7 +750,7 @@ extension Setting {
                 .operation,
                 .value,
                 "folder",
-                "Keep here what outlives a restart: the history of connections, and the nodes of the cluster.",
+                "Keep files in this folder: the history of connections, and the nodes of the cluster.",
                 notes: """
                     Without it the history of connections is in memory, and a node of a cluster needs the store at its start.
                     """,

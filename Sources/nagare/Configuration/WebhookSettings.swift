@@ -36,9 +36,9 @@ struct WebhookSettings: Equatable, Sendable {
         secret = try reader.secret(.webhookSecret)
         certificateAuthorityPath = try reader.text(.webhookCA)
         guard (user == nil) == (password == nil) else {
-            throw .usage("--webhook-user and --webhook-password need each other.")
+            throw .usage("Set both --webhook-user and --webhook-password, or neither.")
         }
-        if user?.contains(":") == true { throw .usage("--webhook-user may hold no colon.") }
+        if user?.contains(":") == true { throw .usage("--webhook-user must not contain a colon.") }
         let isUsed = authenticationURL != nil || eventURL != nil || sessionURL != nil || isUsedByAyame
         // The secret and the certificates serve subscriptions of the operators' API as well.
         guard user == nil || isUsed else {

@@ -99,7 +99,7 @@ struct AdminTests {
         try await server.testable.test(.router) { client in
             let http = HTTPTester(client: client)
             let answer = try await http.send(.get, "/livez")
-            #expect(answer.status == .serviceUnavailable && answer.text == "do not turn: media-1 control-0\n")
+            #expect(answer.status == .serviceUnavailable && answer.text == "stalled loops: media-1 control-0\n")
             #expect(try await http.send(.get, "/healthz").status == .ok)
         }
     }
