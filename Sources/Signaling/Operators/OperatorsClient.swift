@@ -1,11 +1,11 @@
 internal import AsyncHTTPClient
+internal import Glibc
 public import JSON
 internal import NIOCore
 internal import NIOHTTP1
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
-    import Glibc
 #else
     import Foundation
 #endif
@@ -100,7 +100,7 @@ public final class OperatorsClient: Sendable {
     /// The system's words for an error of a socket, which has the call and the number in its own description.
     private static func cause(of error: any Error) -> String {
         guard let code = (error as? IOError)?.errnoCode else { return "\(error)" }
-        return String(cString: strerror(code))
+        return unsafe String(cString: strerror(code))
     }
 
     /// - Returns: The body of the answer; `null` without one.
