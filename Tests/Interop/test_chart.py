@@ -40,7 +40,7 @@ VALUES: dict[str, dict] = {
         "tls": {"secretName": "tls"},
         "admin": {"address": "0.0.0.0"},
         "config": {
-            "log-format": "json", "grace": 20,
+            "log-format": "json", "grace": 20, "drain-deadline": 900,
             "admin-tls-cert": "/etc/nagare/tls/tls.crt", "admin-tls-key": "/etc/nagare/tls/tls.key",
         },
         "service": {"type": "LoadBalancer", "annotations": {"example.org/a": "b"}},
@@ -120,7 +120,10 @@ def test_the_values_match_their_schema(name: str) -> None:
     jsonschema.validate(VALUES[name], schema)
 
 
-@pytest.mark.parametrize("values", [{"replica": 1}, {"ports": {"http": 70000}}, {"announce": "there"}, {"loops": 0}])
+@pytest.mark.parametrize(
+    "values",
+    [{"replica": 1}, {"ports": {"http": 70000}}, {"ports": {"http": 443}}, {"announce": "there"}, {"loops": 0}],
+)
 def test_a_mistake_in_the_values_is_refused(values: dict) -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     with pytest.raises(jsonschema.ValidationError):
@@ -188,7 +191,9 @@ def test_the_pod_may_drain_before_it_is_killed(name: str) -> None:
     values = VALUES[name]
     grace = pod(values)["terminationGracePeriodSeconds"]
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
-    assert grace >= values.get("drainDeadline", defaults["drainDeadline"]) + 30
+    settings = {"drain-deadline": values.get("drainDeadline", defaults["drainDeadline"]), "grace": 10}
+    settings |= values.get("config", {})
+    assert grace >= settings["drain-deadline"] + settings["grace"] + 20
     probes = pod(values)["containers"][0]
     assert probes["livenessProbe"]["httpGet"]["path"] == "/livez"
     assert probes["readinessProbe"]["httpGet"]["path"] == "/readyz"

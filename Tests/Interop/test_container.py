@@ -167,13 +167,25 @@ def test_what_compose_names_exists(compose: dict) -> None:
             assert is_there if source.startswith(".") else source in compose["volumes"], volume
 
 
-# A network of its own, where the ports are free.
+def test_prometheus_asks_every_node_of_the_cluster_in_compose(nodes: dict[str, dict[str, str]]) -> None:
+    files = [yaml.safe_load((REPOSITORY / "ops" / name).read_text()) for name in ("prometheus.yml", "compose.cluster.yaml")]
+    alone, cluster = files[0], yaml.safe_load(files[1]["configs"]["prometheus"]["content"])
+    (targets,) = [one["static_configs"][0].pop("targets") for one in cluster["scrape_configs"]]
+    (first,) = [one["static_configs"][0].pop("targets") for one in alone["scrape_configs"]]
+    assert cluster == alone
+    admin = [re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", variables["NAGARE_ADMIN"]) for variables in nodes.values()]
+    assert (first, targets) == (admin[:1], admin)
+
+
+# A network of its own, where the ports are free, and without the files of a node of this machine.
 CLUSTER = """
 set -euo pipefail
 ip link set lo up
 ip link add near type veth peer name far
 ip address add 198.18.0.1/24 dev near
 ip link set near up
+mkdir -p /var/lib/nagare
+mount -t tmpfs none /var/lib/nagare
 (exec -a redis-server redis-check-rdb --bind 127.0.0.1 --port 6379 --save '') >/dev/null &
 until (: </dev/tcp/127.0.0.1/6379) 2>/dev/null; do sleep 0.1; done
 """

@@ -116,6 +116,11 @@ func functions(all *template.Template) template.FuncMap {
 		err := encoder.Encode(value)
 		return strings.TrimSuffix(text.String(), "\n"), err
 	}
+	functions["fromYaml"] = func(text string) (map[string]interface{}, error) {
+		var value map[string]interface{}
+		err := yaml.Unmarshal([]byte(text), &value)
+		return value, err
+	}
 	return functions
 }
 
