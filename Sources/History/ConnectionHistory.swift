@@ -59,7 +59,7 @@ public final class ConnectionHistory: Sendable {
         var nextSampleAt: Instant
         var nextSaveAt: Instant
         /// At the last sample.
-        var totals = MediaTotals()
+        var counts = StreamCounts()
         var playback: ClientPlayback?
         var quality = LinkQuality.unknown
     }
@@ -243,9 +243,9 @@ public final class ConnectionHistory: Sendable {
     ) {
         live.withLock { live in
             guard var entry = live[id] else { return }
-            let totals = MediaTotals(statistics)
-            let growth = totals.since(entry.totals)
-            entry.totals = totals
+            let counts = StreamCounts(statistics)
+            let growth = counts.growth(since: entry.counts)
+            entry.counts = counts
             entry.record.totals.add(growth)
             let elapsed = now - entry.startedAt
             var sample = QualitySample(

@@ -102,7 +102,7 @@ public struct ClientPlayback: Hashable, Sendable {
     }
 }
 
-/// Counts of a connection's media that only grow, but start anew when the client connects again.
+/// What was counted of a connection's media, of all its streams together.
 struct MediaTotals: Hashable {
     var received: UInt64 = 0
     var receivedLost: UInt64 = 0
@@ -111,37 +111,13 @@ struct MediaTotals: Hashable {
     var receivedBytes: UInt64 = 0
     var sentBytes: UInt64 = 0
 
-    init() {}
-
-    init(_ statistics: PeerStatistics) {
-        for stream in statistics.received {
-            received &+= UInt64(clamping: stream.packets)
-            receivedLost &+= UInt64(clamping: stream.packetsLost)
-            receivedBytes &+= stream.bytes
-        }
-        for slot in statistics.sent {
-            sent &+= UInt64(slot.packets)
-            sentLost &+= UInt64(clamping: slot.packetsLost ?? 0)
-            sentBytes &+= slot.bytes
-        }
-    }
-
-    /// What was counted since an earlier state, also when counting began anew between.
-    func since(_ earlier: Self) -> Self {
-        var growth = Self()
-        for path in Self.paths {
-            let (now, before) = (self[keyPath: path], earlier[keyPath: path])
-            growth[keyPath: path] = now >= before ? now &- before : now
-        }
-        return growth
-    }
-
     mutating func add(_ growth: Self) {
-        for path in Self.paths { self[keyPath: path] &+= growth[keyPath: path] }
-    }
-
-    private static var paths: [WritableKeyPath<Self, UInt64>] {
-        [\.received, \.receivedLost, \.sent, \.sentLost, \.receivedBytes, \.sentBytes]
+        received &+= growth.received
+        receivedLost &+= growth.receivedLost
+        sent &+= growth.sent
+        sentLost &+= growth.sentLost
+        receivedBytes &+= growth.receivedBytes
+        sentBytes &+= growth.sentBytes
     }
 
     /// The share of packets that were lost on the way to the node, in thousandths.
@@ -152,6 +128,69 @@ struct MediaTotals: Hashable {
     private static func share(_ part: UInt64, of whole: UInt64) -> UInt16 {
         guard whole > 0 else { return 0 }
         return UInt16(clamping: Int(min(Double(part) / Double(whole), 1) * 1_000 + 0.5))
+    }
+}
+
+/// What each present stream of a connection has counted. Streams come and go with publishers, and begin anew when the client
+/// connects again, so only counts of the same stream are compared.
+struct StreamCounts: Hashable {
+    private struct Stream: Hashable {
+        let mid: MID
+        let ssrc: SSRC
+    }
+
+    private struct Count: Hashable {
+        let packets: UInt64
+        let lost: UInt64
+        let bytes: UInt64
+
+        /// - Parameter earlier: `nil` for a stream that is new.
+        func since(_ earlier: Self?) -> Self {
+            guard let earlier, packets >= earlier.packets, bytes >= earlier.bytes else { return self }
+            // Packets that arrive late or twice reduce the number of lost ones.
+            let newlyLost = lost > earlier.lost ? lost &- earlier.lost : 0
+            return Self(packets: packets &- earlier.packets, lost: newlyLost, bytes: bytes &- earlier.bytes)
+        }
+    }
+
+    private var received: [Stream: Count] = [:]
+    private var sent: [Stream: Count] = [:]
+
+    init() {}
+
+    init(_ statistics: PeerStatistics) {
+        for stream in statistics.received {
+            received[Stream(mid: stream.mid, ssrc: stream.ssrc)] = Count(
+                packets: UInt64(clamping: stream.packets),
+                lost: UInt64(clamping: stream.packetsLost),
+                bytes: stream.bytes
+            )
+        }
+        for slot in statistics.sent {
+            sent[Stream(mid: slot.mid, ssrc: slot.ssrc)] = Count(
+                packets: UInt64(slot.packets),
+                lost: UInt64(clamping: slot.packetsLost ?? 0),
+                bytes: slot.bytes
+            )
+        }
+    }
+
+    /// What was counted since an earlier state.
+    func growth(since earlier: Self) -> MediaTotals {
+        var totals = MediaTotals()
+        for (stream, count) in received {
+            let growth = count.since(earlier.received[stream])
+            totals.received &+= growth.packets
+            totals.receivedLost &+= growth.lost
+            totals.receivedBytes &+= growth.bytes
+        }
+        for (stream, count) in sent {
+            let growth = count.since(earlier.sent[stream])
+            totals.sent &+= growth.packets
+            totals.sentLost &+= growth.lost
+            totals.sentBytes &+= growth.bytes
+        }
+        return totals
     }
 }
 

@@ -131,6 +131,57 @@ import Wire
         #expect(history.due(at: Self.instant(100)).isEmpty)
     }
 
+    /// Statistics with a stream to the client for each count of bytes, with a packet per 100 bytes, and as many from it.
+    private static func statistics(bytes: [UInt32: UInt64], lost: Int = 0) -> PeerStatistics {
+        PeerStatistics(
+            isConnected: true,
+            received: bytes.map { number, bytes in
+                PeerStatistics.Received(
+                    mid: MID("\(number)")!,
+                    kind: .video,
+                    ssrc: SSRC(rawValue: number),
+                    packets: Int64(bytes / 100),
+                    bytes: bytes,
+                    packetsLost: Int64(lost)
+                )
+            },
+            sent: bytes.map { number, bytes in
+                PeerStatistics.Sent(
+                    mid: MID("\(number)")!,
+                    kind: .video,
+                    ssrc: SSRC(rawValue: number),
+                    packets: UInt32(bytes / 100),
+                    bytes: bytes,
+                    packetsLost: lost
+                )
+            }
+        )
+    }
+
+    @Test func `streams that end, come and begin anew are counted once`() async throws {
+        let history = try Self.history()
+        let connection = Self.connection()
+        let id = connection.member.id
+        history.take(.connectionCreated(Self.report(connection)), at: Self.instant(0))
+        let samples: [PeerStatistics] = [
+            Self.statistics(bytes: [1: 100_000, 2: 100_000, 3: 100_000, 4: 100_000], lost: 10),
+            // A publisher leaves.
+            Self.statistics(bytes: [1: 200_000, 2: 100_000, 3: 100_000], lost: 10),
+            // A packet that counted as lost arrives.
+            Self.statistics(bytes: [1: 200_000, 2: 100_000, 3: 100_000], lost: 9),
+            // Another one comes, and one stream begins anew.
+            Self.statistics(bytes: [1: 50_000, 2: 100_000, 3: 100_000, 5: 50_000], lost: 0),
+        ]
+        for (index, statistics) in samples.enumerated() {
+            let seconds = (index + 1) * 5
+            history.sampled(id, statistics, playback: nil, unixNanoseconds: 0, at: Self.instant(seconds))
+        }
+        let one = try #require(await history.connection(id.value))
+        #expect(one["sent_bytes"] == 600_000 && one["received_bytes"] == 600_000)
+        #expect(one["timeline"]?["sent_loss"] == [0.01, 0, 0, 0])
+        #expect(one["timeline"]?["received_loss"] == [0.01, 0, 0, 0])
+    }
+
     @Test func `a connection that failed is kept with its reason`() async throws {
         let history = try Self.history()
         let connection = Self.connection(isConnected: false)
