@@ -8,7 +8,7 @@ public import Wire
 /// What became of each connection of this node: how its media was over time, what happened to it, and why it ended. It answers
 /// why a call was bad.
 ///
-/// Connections that last are in memory. Ended ones are kept for a day in a ``HistoryStore``.
+/// Connections that last are in memory. Ended ones are kept for some hours in a ``HistoryStore``.
 public final class ConnectionHistory: Sendable {
     /// Why the file of ended connections cannot be used.
     public struct OpenFailure: Error, Hashable, Sendable {
@@ -80,73 +80,58 @@ public final class ConnectionHistory: Sendable {
     private let live = Mutex<[ParticipantID: Live]>([:])
     private let store: HistoryStore
     private let node: String
+    /// How long ended connections are kept.
+    public let hours: Int
 
     /// - Parameters:
     ///   - node: The node's name.
     ///   - directory: Where the file is kept; `nil` to keep ended connections in memory, which holds fewer.
-    ///   - age: How long ended connections are kept.
+    ///   - hours: How long ended connections are kept.
+    ///   - now: The time, in milliseconds since 1970 UTC; `nil` for the machine's clock.
     ///   - onFailure: Called when ended connections begin to be lost, with the reason.
     /// - Throws: ``OpenFailure`` when there can be no file. A damaged one is replaced.
     public init(
         node: String,
         directory: String?,
-        age: Duration = .seconds(86_400),
+        hours: Int = 24,
+        now: (@Sendable () -> Int64)? = nil,
         onFailure: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(OpenFailure) {
         self.node = node
-        let milliseconds = age.components.seconds &* 1_000
+        self.hours = hours
+        let age = Int64(hours) &* 3_600_000
+        let now = now ?? { Int64(Date().timeIntervalSince1970 * 1_000) }
         guard let directory else {
             do {
-                store = try HistoryStore(path: nil, age: milliseconds, onFailure: onFailure)
+                store = try HistoryStore(file: nil, age: age, now: now, onFailure: onFailure)
             } catch {
                 throw OpenFailure(sentence: "There is no memory for ended connections: \(error).")
             }
             return
         }
-        let path = URL(filePath: directory, directoryHint: .isDirectory)
-            .appending(path: "history-\(Self.fileName(node)).sqlite", directoryHint: .notDirectory).path(
-                percentEncoded: false
-            )
+        let file = HistoryFile(node: node, directory: directory)
         do throws(DatabaseError) {
-            store = try Self.open(path, milliseconds, onFailure)
+            store = try HistoryStore(file: file, age: age, now: now, onFailure: onFailure)
         } catch {
             throw OpenFailure(
-                sentence: "\(path) cannot be used for ended connections: \(error). Check that the directory exists, "
+                sentence:
+                    "\(file.path) cannot be used for ended connections: \(error). Check that the directory exists, "
                     + "and that the node may write to it."
             )
         }
     }
 
-    /// Several nodes of one machine may share a directory.
-    private static func fileName(_ node: String) -> String {
-        String(
-            node.unicodeScalars.prefix(64).map { scalar in
-                let isPlain = scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil)
-                return isPlain ? Character(scalar) : "-"
-            }
-        )
-    }
-
-    private static func open(
-        _ path: String,
-        _ age: Int64,
-        _ onFailure: @escaping @Sendable (String) -> Void
-    ) throws(DatabaseError) -> HistoryStore {
-        makeFile(path)
-        do throws(DatabaseError) {
-            return try HistoryStore(path: path, age: age, onFailure: onFailure)
-        } catch  where error.isDamage {
-            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
-            onFailure("\(path) was damaged, and begins anew: \(error)")
-            makeFile(path)
-            return try HistoryStore(path: path, age: age, onFailure: onFailure)
+    /// Removes the file of a node that keeps no ended connections.
+    /// - Throws: ``OpenFailure`` when there is one that cannot be removed.
+    public static func remove(node: String, directory: String) throws(OpenFailure) {
+        let file = HistoryFile(node: node, directory: directory)
+        do {
+            try file.remove()
+        } catch {
+            throw OpenFailure(
+                sentence: "\(file.path) has ended connections and cannot be removed: \(error.localizedDescription)"
+            )
         }
-    }
-
-    /// Makes an empty file unless there is one. It has addresses of clients, which other users may not read.
-    private static func makeFile(_ path: String) {
-        guard !FileManager.default.fileExists(atPath: path) else { return }
-        _ = FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
     }
 
     public var counts: Counts {
@@ -294,6 +279,9 @@ public final class ConnectionHistory: Sendable {
         let node = node
         store.save { due.map { HistoryStore.Entry($0, endedAt: unixNanoseconds, node: node) } }
     }
+
+    /// Deletes ended connections that are too old, in the background. Call it once a minute.
+    public func expire() { store.expire() }
 
     /// Ends what the file has of connections whose end could not be stored.
     private func settle() {

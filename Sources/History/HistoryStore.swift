@@ -5,8 +5,8 @@ import Synchronization
 /// The ended connections, on disk or in memory. On disk are also those that last, as they were when they were last saved:
 /// when the file is opened again, they have ended without the node's knowledge.
 ///
-/// It is bounded: what is older than a day, or does not fit, is deleted, the oldest first. All work is done in the background
-/// on one queue; what waits there is bounded too.
+/// It is bounded: what is too old, or does not fit, is deleted, the oldest first. All work is done in the background on one
+/// queue; what waits there is bounded too. A damaged file is put aside, and a new one begun.
 final class HistoryStore: Sendable {
     /// An ended connection, or one that lasts.
     struct Entry: Sendable {
@@ -74,48 +74,141 @@ final class HistoryStore: Sendable {
         var isSettling = false
         /// Of the failure that was told last.
         var toldError: String?
+        /// When a damaged file was last put aside, in milliseconds since 1970 UTC.
+        var putAsideAt: Int64?
     }
+    /// A disk that damages each new file is not to be filled with log lines. In milliseconds.
+    private static let putAsideInterval: Int64 = 3_600_000
 
+    /// `nil` to keep everything in memory.
+    private let file: HistoryFile?
     /// Whether entries outlive the node.
-    let isFile: Bool
+    var isFile: Bool { file != nil }
     private let queue = DispatchQueue(label: "history")
     private let database: Mutex<Database>
     private let state = Mutex(State())
     /// In milliseconds.
     private let age: Int64
     private let limits: Limits
+    /// In milliseconds since 1970 UTC.
+    private let now: @Sendable () -> Int64
     private let onFailure: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - path: of the file; `nil` to keep everything in memory.
+    ///   - file: `nil` to keep everything in memory.
     ///   - age: of the oldest entry, in milliseconds.
     ///   - limits: those of ``Limits/memory`` or ``Limits/disk`` by default.
-    ///   - onFailure: called when writing begins to fail, with what SQLite says.
+    ///   - now: the time, in milliseconds since 1970 UTC.
+    ///   - onFailure: called when writing begins to fail, and for a damaged file, with a sentence.
     /// - Throws: when the file cannot be used.
     init(
-        path: String?,
+        file: HistoryFile?,
         age: Int64,
         limits: Limits? = nil,
+        now: @escaping @Sendable () -> Int64,
         onFailure: @escaping @Sendable (String) -> Void
     ) throws(DatabaseError) {
-        let opened = try Database(path: path ?? ":memory:")
-        isFile = path != nil
-        self.limits = limits ?? (path == nil ? .memory : .disk)
-        try Self.prepare(opened, pagesMax: self.limits.pagesMax)
-        database = Mutex(opened)
+        self.file = file
+        self.limits = limits ?? (file == nil ? .memory : .disk)
         self.age = age
+        self.now = now
         self.onFailure = onFailure
-        if isFile { endLostConnections() }
+        database = Mutex(try Self.openOrReplace(file, self.limits, onFailure))
+        guard file != nil else { return }
+        do throws(DatabaseError) {
+            // Connections that an earlier run of the node left behind.
+            try perform { database throws(DatabaseError) in
+                try Self.endSaved(ConnectionHistory.lostNodeReason, except: [], database)
+            }
+            try deleteExpired()
+        } catch {
+            tell(error)
+        }
     }
 
-    /// Ends the connections that an earlier run of the node left behind.
-    private func endLostConnections() {
-        database.withLock { database in
+    private static func openOrReplace(
+        _ file: HistoryFile?,
+        _ limits: Limits,
+        _ onFailure: (String) -> Void
+    ) throws(DatabaseError) -> Database {
+        do throws(DatabaseError) {
+            return try open(file, limits)
+        } catch {
+            guard error.isDamage, let file else { throw error }
+            return try replace(file, limits, error, onFailure)
+        }
+    }
+
+    private static func open(_ file: HistoryFile?, _ limits: Limits) throws(DatabaseError) -> Database {
+        file?.make()
+        let opened = try Database(path: file?.path ?? ":memory:")
+        try prepare(opened, pagesMax: limits.pagesMax)
+        return opened
+    }
+
+    /// Puts a damaged file aside and opens a new one.
+    private static func replace(
+        _ file: HistoryFile,
+        _ limits: Limits,
+        _ error: DatabaseError,
+        _ onFailure: (String) -> Void
+    ) throws(DatabaseError) -> Database {
+        file.putAside()
+        onFailure(
+            "\(file.path) is damaged (\(error)). It is \(file.damagedPath) from here on, and the history begins anew. Check the "
+                + "disk; sqlite3 \(file.damagedPath) .recover may read what is left, and without use for that delete the file."
+        )
+        return try open(file, limits)
+    }
+
+    /// Uses the database. When it is damaged, a new one takes its place.
+    private func perform<Value: Sendable>(
+        _ body: (borrowing Database) throws(DatabaseError) -> Value
+    ) throws(DatabaseError) -> Value {
+        try database.withLock { database throws(DatabaseError) in
             do throws(DatabaseError) {
-                try Self.endSaved(ConnectionHistory.lostNodeReason, except: [], database)
+                return try body(database)
             } catch {
-                onFailure(error.description)
+                guard error.isDamage, let file, mayPutAside() else { throw error }
+                // Closes the damaged file.
+                database = try Database(path: ":memory:")
+                database = try Self.replace(file, limits, error, onFailure)
+                return try body(database)
             }
+        }
+    }
+
+    private func mayPutAside() -> Bool {
+        let now = now()
+        return state.withLock { state in
+            if let last = state.putAsideAt, now >= last, now &- last < Self.putAsideInterval { return false }
+            state.putAsideAt = now
+            return true
+        }
+    }
+
+    /// Tells of a failure, unless it is the one that was told last.
+    private func tell(_ failure: DatabaseError) {
+        let isNew = state.withLock { state in
+            defer { state.toldError = failure.message }
+            return state.toldError != failure.message
+        }
+        guard isNew else { return }
+        onFailure(file.map { "\($0.path): \(failure)" } ?? failure.description)
+    }
+
+    /// Deletes in the background what is too old.
+    func expire() {
+        queue.async { [self] in
+            do throws(DatabaseError) { try deleteExpired() } catch { tell(error) }
+        }
+    }
+
+    private func deleteExpired() throws(DatabaseError) {
+        let limit = now() &- age
+        file?.removeDamaged(before: limit)
+        try perform { database throws(DatabaseError) in
+            try database.run("DELETE FROM connections WHERE ended < ?", [.integer(limit)])
         }
     }
 
@@ -148,6 +241,8 @@ final class HistoryStore: Sendable {
         // A power cut may cost the last entries, never the file.
         try database.run("PRAGMA synchronous = NORMAL")
         try database.run("PRAGMA max_page_count = \(pagesMax)")
+        // What is deleted has addresses of clients, so it is overwritten.
+        try database.run("PRAGMA secure_delete = ON")
         var found = 0
         try database.run("PRAGMA user_version") { row in
             if case .integer(let version)? = row.first { found = Int(clamping: version) }
@@ -184,19 +279,16 @@ final class HistoryStore: Sendable {
         guard isTaken else { return }
         queue.async { [self] in
             let failure = write(entry())
-            let told = state.withLock { state -> String? in
+            state.withLock { state in
                 state.pending -= 1
-                guard let failure else {
-                    state.counts.stored &+= 1
-                    state.toldError = nil
-                    return nil
+                guard failure == nil else {
+                    state.counts.lost &+= 1
+                    return
                 }
-                state.counts.lost &+= 1
-                guard state.toldError != failure.message else { return nil }
-                state.toldError = failure.message
-                return failure.description
+                state.counts.stored &+= 1
+                state.toldError = nil
             }
-            if let told { onFailure(told) }
+            if let failure { tell(failure) }
         }
     }
 
@@ -217,19 +309,14 @@ final class HistoryStore: Sendable {
         }
         guard isTaken else { return }
         queue.async { [self] in
-            let isDone = database.withLock { database in
-                do throws(DatabaseError) {
-                    try Self.makingRoom(in: database) { database throws(DatabaseError) in
-                        try Self.endSaved(ConnectionHistory.lostEntryReason, except: live, database)
-                    }
-                    return true
-                } catch {
-                    // The failure was told when the entry was lost.
-                    return false
+            // The failure was told when the entry was lost.
+            let isDone: Void? = try? perform { database throws(DatabaseError) in
+                try Self.makingRoom(in: database) { database throws(DatabaseError) in
+                    try Self.endSaved(ConnectionHistory.lostEntryReason, except: live, database)
                 }
             }
             state.withLock { state in
-                if isDone { state.settled = lost }
+                if isDone != nil { state.settled = lost }
                 state.isSettling = false
             }
         }
@@ -245,30 +332,39 @@ final class HistoryStore: Sendable {
         guard isTaken else { return }
         queue.async { [self] in
             // What fails here fails for ended connections too, which tell of it.
-            database.withLock { database in
-                _ = try? database.run("BEGIN")
-                for entry in entries() { _ = try? Self.put(entry, database, isLive: true) }
-                do throws(DatabaseError) {
-                    try database.run("COMMIT")
-                } catch {
-                    _ = try? database.run("ROLLBACK")
-                }
-            }
+            try? perform { database throws(DatabaseError) in try Self.saveAll(entries(), database) }
             state.withLock { $0.isSaving = false }
         }
     }
 
+    /// Writes connections that last, as many as there is room for.
+    private static func saveAll(_ entries: [Entry], _ database: borrowing Database) throws(DatabaseError) {
+        try database.run("BEGIN")
+        do throws(DatabaseError) {
+            for entry in entries {
+                do throws(DatabaseError) {
+                    try put(entry, database, isLive: true)
+                } catch {
+                    guard !error.isDamage else { throw error }
+                }
+            }
+            try database.run("COMMIT")
+        } catch {
+            _ = try? database.run("ROLLBACK")
+            throw error
+        }
+    }
+
     private func write(_ entry: Entry) -> DatabaseError? {
-        database.withLock { database in
-            do throws(DatabaseError) {
-                try database.run("DELETE FROM connections WHERE ended < ?", [.integer(entry.endedAt &- age)])
+        do throws(DatabaseError) {
+            try perform { database throws(DatabaseError) in
                 try Self.makingRoom(in: database) { database throws(DatabaseError) in
                     try Self.put(entry, database)
                 }
-                return nil
-            } catch {
-                return error
             }
+            return nil
+        } catch {
+            return error
         }
     }
 
@@ -318,9 +414,10 @@ final class HistoryStore: Sendable {
 
     /// The summaries of the latest entries, as JSON texts with their positions.
     func list(_ query: Query) async -> [(position: Position, summary: String)] {
-        await perform { database in
-            var conditions = ["NOT (\(Self.isLive))"]
-            var values: [Database.Value] = []
+        let limit = now() &- age
+        return await read { database throws(DatabaseError) in
+            var conditions = ["NOT (\(Self.isLive))", "ended >= ?"]
+            var values: [Database.Value] = [.integer(limit)]
             if let channel = query.channel {
                 conditions.append("channel = ?")
                 values.append(.text(channel))
@@ -339,7 +436,7 @@ final class HistoryStore: Sendable {
             }
             values.append(.integer(Int64(query.limit)))
             var rows: [(Position, String)] = []
-            try? database.run(
+            try database.run(
                 """
                 SELECT created, id, summary FROM connections WHERE \(conditions.joined(separator: " AND "))
                 ORDER BY created DESC, id DESC LIMIT ?
@@ -352,31 +449,43 @@ final class HistoryStore: Sendable {
                 rows.append((Position(createdAt: created, id: id), summary))
             }
             return rows
-        }
+        } ?? []
     }
 
     /// The JSON texts of one entry; `nil` for an unknown one.
     func entry(_ id: String) async -> (summary: String, detail: String)? {
-        await perform { database in
-            var found: (String, String)?
-            let sql = "SELECT summary, detail FROM connections WHERE id = ? AND NOT (\(Self.isLive))"
-            try? database.run(sql, [.text(id)]) { row in
+        let limit = now() &- age
+        let rows = await read { database throws(DatabaseError) in
+            var found: [(String, String)] = []
+            let sql = "SELECT summary, detail FROM connections WHERE id = ? AND NOT (\(Self.isLive)) AND ended >= ?"
+            try database.run(sql, [.text(id), .integer(limit)]) { row in
                 guard row.count == 2, case .text(let summary) = row[0], case .text(let detail) = row[1] else { return }
-                found = (summary, detail)
+                found.append((summary, detail))
             }
             return found
         }
+        return rows?.first
     }
 
     /// Reads after all entries that wait are written.
-    private func perform<Value: Sendable>(_ body: @escaping @Sendable (borrowing Database) -> Value) async -> Value {
+    /// - Returns: `nil` when it fails, which is told.
+    private func read<Value: Sendable>(
+        _ body: @escaping @Sendable (borrowing Database) throws(DatabaseError) -> Value
+    ) async -> Value? {
         await withCheckedContinuation { continuation in
             queue.async { [self] in
-                continuation.resume(returning: database.withLock { body($0) })
+                do throws(DatabaseError) {
+                    continuation.resume(returning: try perform(body))
+                } catch {
+                    tell(error)
+                    continuation.resume(returning: nil)
+                }
             }
         }
     }
 
     /// Returns when all entries that wait are written.
-    func flush() async { await perform { _ in () } }
+    func flush() async {
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    }
 }

@@ -4,7 +4,8 @@ import Room
 import ServiceLifecycle
 import Signaling
 
-/// Once a second, samples the media of the connections that are due, and saves those that last.
+/// Once a second, samples the media of the connections that are due, and saves those that last. Once a minute, deletes what
+/// is too old.
 struct HistorySampler: Service {
     let history: ConnectionHistory
     let rooms: Rooms
@@ -12,7 +13,10 @@ struct HistorySampler: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            var second = 0
             while (try? await Task.sleep(for: .seconds(1))) != nil {
+                second = (second + 1) % 60
+                if second == 0 { history.expire() }
                 history.save(unixNanoseconds: rooms.unixNanoseconds, at: EventLoop.now())
                 for connection in history.due(at: EventLoop.now()) {
                     guard let statistics = await rooms.statistics(of: connection) else { continue }

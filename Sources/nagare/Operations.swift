@@ -142,15 +142,25 @@ struct Operations: Sendable {
         _ configuration: NodeConfiguration,
         logger: Logger
     ) throws(ServerStartError) -> ConnectionHistory? {
-        guard configuration.historyHours > 0 else { return nil }
+        let (name, directory) = (configuration.sora.identity.name, configuration.stateDirectory)
+        guard configuration.historyHours > 0 else {
+            guard let directory else { return nil }
+            do {
+                try ConnectionHistory.remove(node: name, directory: directory)
+            } catch {
+                logger.error("the history of connections failed", metadata: ["reason": "\(error.sentence)"])
+            }
+            return nil
+        }
         do {
             return try ConnectionHistory(
-                node: configuration.sora.identity.name,
-                directory: configuration.stateDirectory,
-                age: .seconds(configuration.historyHours * 3_600)
-            ) { reason in
-                logger.error("the history of connections is not written", metadata: ["reason": "\(reason)"])
-            }
+                node: name,
+                directory: directory,
+                hours: configuration.historyHours,
+                onFailure: { reason in
+                    logger.error("the history of connections failed", metadata: ["reason": "\(reason)"])
+                }
+            )
         } catch {
             throw ServerStartError(sentence: error.sentence)
         }

@@ -61,7 +61,7 @@ import Wire
     private static func instant(_ seconds: Int) -> Instant { Instant(nanoseconds: 0) + .seconds(seconds) }
 
     private static func history(directory: String? = nil) throws -> ConnectionHistory {
-        try ConnectionHistory(node: "n1", directory: directory) { Issue.record("\($0)") }
+        try ConnectionHistory(node: "n1", directory: directory, now: { start / 1_000_000 }) { Issue.record("\($0)") }
     }
 
     private static func statistics(sent: UInt32, lost: Int, port: UInt16 = 5_000) -> PeerStatistics {
@@ -288,7 +288,7 @@ import Wire
         defer { try? FileManager.default.removeItem(at: folder) }
         let (lost, lasting) = (Self.connection(), Self.connection())
         do {
-            let history = try ConnectionHistory(node: "n1", directory: folder.path)
+            let history = try ConnectionHistory(node: "n1", directory: folder.path, now: { Self.start / 1_000_000 })
             for connection in [lost, lasting] {
                 history.take(.connectionCreated(Self.report(connection)), at: Self.instant(0))
             }
@@ -394,7 +394,9 @@ import Wire
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appending(path: "history-n1.sqlite")
         try Data(repeating: 0x41, count: 8_192).write(to: file)
-        let history = try ConnectionHistory(node: "n1", directory: folder.path) { #expect($0.contains("damaged")) }
+        let history = try ConnectionHistory(node: "n1", directory: folder.path, now: { Self.start / 1_000_000 }) {
+            #expect($0.contains("damaged"))
+        }
         let connection = Self.connection(isConnected: false)
         history.take(.connectionFailed(Self.report(connection), .left), at: Self.instant(0))
         await history.flush()
@@ -402,6 +404,12 @@ import Wire
         #expect(await again.connection(connection.member.id.value)?["outcome"] == "failed")
         let permissions = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
         #expect(permissions.map { $0 & 0o077 } == 0)
+        #expect(FileManager.default.fileExists(atPath: file.path + ".damaged"))
+        try ConnectionHistory.remove(node: "n1", directory: folder.path)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty,
+            "nothing outlives the setting 0"
+        )
         let missing = folder.appending(path: "none").path
         let failure = #expect(throws: ConnectionHistory.OpenFailure.self) { try Self.history(directory: missing) }
         #expect(failure?.sentence.contains("may write to it") == true)

@@ -28,8 +28,15 @@ import Testing
         )
     }
 
-    private static func store(path: String? = nil, age: Int64 = hour) throws -> HistoryStore {
-        try HistoryStore(path: path, age: age) { Issue.record("\($0)") }
+    private static func store(path: String? = nil, now: Int64 = 0) throws -> HistoryStore {
+        try HistoryStore(file: path.map(HistoryFile.init(path:)), age: hour, now: { now }) { Issue.record("\($0)") }
+    }
+
+    private static func withFolder(_ body: (String) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await body(folder.appending(path: "history.sqlite").path)
     }
 
     @Test func `the latest come first, page by page, with filters`() async throws {
@@ -57,17 +64,66 @@ import Testing
         #expect(store.counts == HistoryStore.Counts(stored: 7, lost: 0))
     }
 
-    @Test func `what is too old is deleted`() async throws {
-        let store = try Self.store()
-        store.insert(Self.entry(1, endedAt: 1_000))
-        store.insert(Self.entry(2, endedAt: 2_000))
-        store.insert(Self.entry(3, endedAt: 1_001 + Self.hour))
-        #expect(await store.list(.init()).map(\.position.id) == ["id3", "id2"])
+    @Test func `what is too old is not shown, and deleted without another end`() async throws {
+        try await Self.withFolder { path in
+            let time = Mutex<Int64>(0)
+            let store = try HistoryStore(file: HistoryFile(path: path), age: Self.hour, now: { time.withLock { $0 } }) {
+                Issue.record("\($0)")
+            }
+            for number in 1...3 { store.insert(Self.entry(number, endedAt: Int64(number) * 1_000)) }
+            await store.flush()
+            let reader = try Database(path: path)
+            func stored() throws -> [Database.Value] {
+                var ids: [Database.Value] = []
+                try reader.run("SELECT id FROM connections ORDER BY id") { ids += $0 }
+                return ids
+            }
+            time.withLock { $0 = 1_001 + Self.hour }
+            #expect(await store.list(.init()).map(\.position.id) == ["id3", "id2"])
+            #expect(await store.entry("id1") == nil)
+            #expect(try stored().count == 3)
+            store.expire()
+            await store.flush()
+            #expect(try stored() == [.text("id2"), .text("id3")])
+            _ = try Self.store(path: path, now: 2_001 + Self.hour)
+            #expect(try stored() == [.text("id3")])
+        }
+    }
+
+    @Test func `a file that is damaged in the middle is put aside at the first failure`() async throws {
+        try await Self.withFolder { path in
+            do {
+                let store = try Self.store(path: path)
+                let detail = #"{"x":"\#(String(repeating: "x", count: 1_000))"}"#
+                for number in 1...200 { store.insert(Self.entry(number, detail: detail)) }
+                await store.flush()
+            }
+            // Leaves the schema on the first page whole.
+            let file = try FileHandle(forUpdating: URL(filePath: path))
+            let length = try file.seekToEnd()
+            try file.seek(toOffset: 4_096)
+            try file.write(contentsOf: Data(repeating: 0x41, count: Int(length) - 4_096))
+            try file.close()
+            let failures = Mutex<[String]>([])
+            let store = try HistoryStore(file: HistoryFile(path: path), age: Self.hour, now: { 0 }) { text in
+                failures.withLock { $0.append(text) }
+            }
+            for number in 201...203 { store.insert(Self.entry(number)) }
+            #expect(await store.list(.init()).map(\.position.id) == ["id203", "id202", "id201"])
+            #expect(store.counts == HistoryStore.Counts(stored: 3, lost: 0))
+            let told = failures.withLock { $0 }
+            #expect(told.count == 1)
+            let sentence = try #require(told.first)
+            #expect(sentence.contains("\(path).damaged") && sentence.contains("SQLite error 11"))
+            #expect(FileManager.default.fileExists(atPath: path + ".damaged"))
+            _ = try Self.store(path: path, now: .max)
+            #expect(!FileManager.default.fileExists(atPath: path + ".damaged"), "what is damaged is too old as well")
+        }
     }
 
     @Test func `a full store makes room for the latest`() async throws {
         let limits = HistoryStore.Limits(pagesMax: 256)
-        let store = try HistoryStore(path: nil, age: Self.hour, limits: limits) { Issue.record("\($0)") }
+        let store = try HistoryStore(file: nil, age: Self.hour, limits: limits, now: { 0 }) { Issue.record("\($0)") }
         let detail = #"{"x":"\#(String(repeating: "x", count: 30_000))"}"#
         for number in 1...100 { store.insert(Self.entry(number, detail: detail)) }
         let kept = await store.list(.init(limit: 1_000)).map(\.position.id)
@@ -127,7 +183,9 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appending(path: "history.sqlite").path
         let failures = Mutex<[String]>([])
-        let store = try HistoryStore(path: path, age: Self.hour) { text in failures.withLock { $0.append(text) } }
+        let store = try HistoryStore(file: HistoryFile(path: path), age: Self.hour, now: { 0 }) { text in
+            failures.withLock { $0.append(text) }
+        }
         let other = try Database(path: path)
         try other.run("DROP TABLE connections")
         for number in 1...3 { store.insert(Self.entry(number)) }
@@ -138,7 +196,7 @@ import Testing
 
     @Test func `what waits is bounded`() async throws {
         let limits = HistoryStore.Limits(pendingMax: 0, pagesMax: 256)
-        let store = try HistoryStore(path: nil, age: Self.hour, limits: limits) { Issue.record("\($0)") }
+        let store = try HistoryStore(file: nil, age: Self.hour, limits: limits, now: { 0 }) { Issue.record("\($0)") }
         store.insert(Self.entry(1))
         await store.flush()
         #expect(store.counts == HistoryStore.Counts(stored: 0, lost: 1))
