@@ -56,8 +56,14 @@ public protocol Authorizer: Sendable {
 
     /// Decides on an HTTP request by its Bearer token (RFC 6750). Requests to publish or to watch are then also decided
     /// by ``admit(_:)``, after their body was read.
-    /// - Parameter credential: the request's token; `nil` without one.
-    func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization
+    /// - Parameters:
+    ///   - credential: the request's token; `nil` without one.
+    ///   - network: the client's, for the log.
+    func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization
 
     /// Decides on a newcomer of any signaling protocol. Only the newcomer waits for the decision.
     func admit(_ request: AccessRequest) async -> AccessDecision
@@ -77,7 +83,11 @@ extension Authorizer {
 /// Permits everything to everybody: for development, and for networks that are protected by other means.
 public struct OpenAuthorizer: Authorizer {
     public init() {}
-    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+    public func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization { .allowed }
     public func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
 }
 
@@ -91,7 +101,11 @@ public struct StaticTokenAuthorizer: Authorizer {
         expected = Array(token.utf8)
     }
 
-    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+    public func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization {
         guard let credential else { return .unauthenticated }
         return Self.isEqual(Array(credential.token.utf8), expected) ? .allowed : .unauthenticated
     }

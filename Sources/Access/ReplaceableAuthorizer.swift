@@ -1,3 +1,4 @@
+public import Room
 import Synchronization
 
 /// The authorizer of a node, which a reload replaces while clients are served.
@@ -20,8 +21,12 @@ public final class ReplaceableAuthorizer: Authorizer {
         current.verify(signature: signature, ofPath: path, for: action)
     }
 
-    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
-        await current.authorize(action, credential)
+    public func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization {
+        await current.authorize(action, credential, from: network)
     }
 
     public func admit(_ request: AccessRequest) async -> AccessDecision { await current.admit(request) }

@@ -1,6 +1,6 @@
 public import JSON
 public import Logging
-import Room
+public import Room
 import Wire
 
 #if canImport(FoundationEssentials)
@@ -117,10 +117,16 @@ public struct SignatureAuthorizer: Authorizer {
         return Credential(token: token, claims: claims)
     }
 
-    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+    public func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization {
         guard let credential else { return unauthenticated(action) }
+        var tokenID: String?
         do {
             let claims = try await claims(of: credential)
+            tokenID = claims.id
             switch action {
             case .publish(let channel):
                 try claims.checkTime(now())
@@ -141,9 +147,12 @@ public struct SignatureAuthorizer: Authorizer {
         } catch {
             logger.notice(
                 "token refused",
-                metadata: ["action": "\(action.words)", "reason": "\(error.sentence.printable)"]
+                metadata: [
+                    "action": "\(action.words)", "address": "\(network)", "token_id": Self.logged(tokenID),
+                    "reason": "\(error.sentence.printable)",
+                ]
             )
-            if let reason = error.clientReason {
+            if let reason = error.clientReason ?? error.answerReason {
                 return .refused(reason: reason, isForbidden: error.isForbidden, kind: error.kind)
             }
             return error.isForbidden ? .forbidden : .unauthenticated
@@ -167,15 +176,17 @@ public struct SignatureAuthorizer: Authorizer {
     }
 
     public func admit(_ request: AccessRequest) async -> AccessDecision {
+        var tokenID: String?
         do {
-            let grants = try await grants(to: request)
+            let grants = try await grants(to: request, &tokenID)
             return .allowed(grants)
         } catch {
             logger.notice(
                 "newcomer refused",
                 metadata: [
                     "channel": "\(request.channel)", "participant": "\(request.participant)",
-                    "role": "\(request.role.rawValue)", "reason": "\(error.sentence.printable)",
+                    "role": "\(request.role.rawValue)", "address": "\(request.network)",
+                    "token_id": Self.logged(tokenID), "reason": "\(error.sentence.printable)",
                 ]
             )
             return .denied(reason: error.clientReason)
@@ -184,12 +195,14 @@ public struct SignatureAuthorizer: Authorizer {
 
     /// The new token has to be for the channel and user of the old one, and permit what the participant does.
     public func refresh(_ request: RefreshRequest) async -> AccessDecision {
+        var tokenID: String?
         do throws(TokenProblem) {
             let credential = await credential(of: request.credential, or: request.metadata)
             guard let credential else {
                 throw TokenProblem(clientReason: "There is no new token: send it as access_token.")
             }
             let claims = try await claims(of: credential)
+            tokenID = claims.id
             try claims.checkTime(now())
             try claims.checkChannel(request.channel)
             try claims.checkRole(AccessRole(request.role))
@@ -206,17 +219,30 @@ public struct SignatureAuthorizer: Authorizer {
         } catch {
             logger.notice(
                 "new token refused",
-                metadata: ["channel": "\(request.channel)", "reason": "\(error.sentence.printable)"]
+                metadata: [
+                    "channel": "\(request.channel)", "token_id": Self.logged(tokenID),
+                    "reason": "\(error.sentence.printable)",
+                ]
             )
-            return .denied(reason: error.clientReason)
+            return .denied(reason: error.clientReason ?? error.answerReason)
         }
     }
 
-    private func grants(to request: AccessRequest) async throws(TokenProblem) -> Grants {
+    /// The ID of a token with a valid signature, which its issuer chose. It tells which token was refused, and admits nobody.
+    private static func logged(_ tokenID: String?) -> Logger.MetadataValue {
+        "\((tokenID.map { String($0.prefix(128)) } ?? "-").printable)"
+    }
+
+    /// - Parameter tokenID: is set to that of a token with a valid signature.
+    private func grants(
+        to request: AccessRequest,
+        _ tokenID: inout String?
+    ) async throws(TokenProblem) -> Grants {
         guard let credential = await credential(of: request.credential, or: request.metadata) else {
             throw TokenProblem("There is no token, neither in the Authorization header nor in metadata.access_token.")
         }
         let claims = try await claims(of: credential)
+        tokenID = claims.id
         try claims.checkTime(now())
         try claims.checkChannel(request.channel)
         try claims.checkClientID(request.clientID)

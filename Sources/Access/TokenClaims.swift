@@ -8,6 +8,9 @@ struct TokenProblem: Error, Hashable {
     let sentence: String
     /// What the client is told; `nil` for no reason.
     var clientReason: String?
+    /// What the client is told whose request can be answered with a sentence; `nil` for no more than ``clientReason``. A
+    /// newcomer over a WebSocket gets a word that client SDKs know.
+    var answerReason: String?
     /// What programs are told; `nil` for no kind.
     var kind: RefusalKind?
     /// Whether a key that is not in hand might verify the token.
@@ -19,6 +22,14 @@ struct TokenProblem: Error, Hashable {
     init(clientReason: String) {
         sentence = clientReason
         self.clientReason = clientReason
+    }
+
+    /// A problem of a JWT with a valid signature. It is the client's own token, so the client may know what is wrong with it.
+    static func ofSigned(_ sentence: String, isForbidden: Bool = false) -> Self {
+        var problem = Self(sentence)
+        problem.isForbidden = isForbidden
+        problem.answerReason = sentence
+        return problem
     }
 
     init(_ error: AppTokenError) {
@@ -206,8 +217,10 @@ struct TokenClaims {
     func checkTime(_ now: Double) throws(TokenProblem) {
         switch source {
         case .jwt:
-            if let expiry, now >= expiry + Self.leewaySeconds { throw TokenProblem("The token expired.") }
-            if let notBefore, now < notBefore - Self.leewaySeconds { throw TokenProblem("The token is not valid yet.") }
+            if let expiry, now >= expiry + Self.leewaySeconds { throw .ofSigned("The token expired.") }
+            if let notBefore, now < notBefore - Self.leewaySeconds {
+                throw .ofSigned("The token is not valid yet.")
+            }
         case .app(let token):
             do { try token.checkTime(Self.wholeSeconds(now)) } catch { throw TokenProblem(error) }
         case .url(let expiry):
@@ -221,7 +234,7 @@ struct TokenClaims {
         }
         // Names compare byte by byte, as channels do.
         guard Array(channel.utf8) == Array(name.value.utf8) else {
-            throw .forbidden("The token is for another channel.")
+            throw .ofSigned("The token is for another channel.", isForbidden: true)
         }
     }
 
@@ -233,6 +246,7 @@ struct TokenClaims {
 
     func checkRole(_ wanted: AccessRole) throws(TokenProblem) {
         guard !grants.permissions.permits(wanted) else { return }
-        throw .forbidden("The token's role does not permit to \(wanted.contains(.publisher) ? "publish" : "watch").")
+        let verb = wanted.contains(.publisher) ? "publish" : "watch"
+        throw .ofSigned("The token's role does not permit to \(verb).", isForbidden: true)
     }
 }

@@ -25,6 +25,13 @@ extension AccessRequest {
     }
 }
 
+extension Authorizer {
+    /// Decides on a request from an unknown address.
+    package func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+        await authorize(action, credential, from: .unknown)
+    }
+}
+
 extension AccessDecision {
     package var grants: Grants? {
         if case .allowed(let grants) = self { grants } else { nil }

@@ -366,9 +366,13 @@ import Testing
         let publish = try #require(authorizer.verify(signature: text, ofPath: "/whip/lobby", for: .publish(lobby)))
         #expect(publish.isOfURL)
         #expect(await authorizer.authorize(.publish(lobby), publish) == .allowed)
-        #expect(await authorizer.authorize(.watch(lobby), publish) == .forbidden)
         #expect(
-            await authorizer.authorize(.publish(ChannelName("other")!), publish) == .forbidden
+            await authorizer.authorize(.watch(lobby), publish)
+                == .refused(reason: "The token's role does not permit to watch.", isForbidden: true)
+        )
+        #expect(
+            await authorizer.authorize(.publish(ChannelName("other")!), publish)
+                == .refused(reason: "The token is for another channel.", isForbidden: true)
         )
         var request = AccessRequest.newcomer(nil, role: .sendonly)
         request.credential = publish

@@ -41,11 +41,11 @@ import Wire
     @Test(
         arguments: [
             ("the same", [:], nil),
-            ("of another channel", ["channel_id": "other"], ""),
+            ("of another channel", ["channel_id": "other"], "The token is for another channel."),
             ("of another user", ["sub": "bob"], "The new token is for another user."),
             ("without a user", ["sub": nil], "The new token is for another user."),
-            ("that expired", ["exp": 1_499_999_000], ""),
-            ("that permits less", ["role": "recvonly"], ""),
+            ("that expired", ["exp": 1_499_999_000], "The token expired."),
+            ("that permits less", ["role": "recvonly"], "The token's role does not permit to publish."),
             ("without video", ["video": false], "The new token does not permit video."),
         ] as [(String, [String: JSONValue?], String?)]
     )

@@ -250,16 +250,28 @@ extension Authorizer {
         let token = try #require(key.token(claims: ["channel_id": "lobby", "exp": 1, "role": "recvonly"]))
         let late = authorizer([key])
         #expect(await late.authorize(.control(ChannelName("lobby")!), token: token) == .allowed)
-        #expect(await late.authorize(.control(ChannelName("other")!), token: token) == .forbidden)
-        #expect(await late.authorize(.watch(ChannelName("lobby")!), token: token) == .unauthenticated)
+        #expect(
+            await late.authorize(.control(ChannelName("other")!), token: token)
+                == .refused(reason: "The token is for another channel.", isForbidden: true)
+        )
+        #expect(
+            await late.authorize(.watch(ChannelName("lobby")!), token: token)
+                == .refused(reason: "The token expired.", isForbidden: false)
+        )
     }
 
     @Test func `a valid token without the permission is forbidden, not unauthenticated`() async throws {
         let key = try secret()
         let token = try #require(key.token(claims: ["channel_id": "lobby", "role": "recvonly"]))
-        #expect(await authorizer([key]).authorize(.publish(ChannelName("lobby")!), token: token) == .forbidden)
+        #expect(
+            await authorizer([key]).authorize(.publish(ChannelName("lobby")!), token: token)
+                == .refused(reason: "The token's role does not permit to publish.", isForbidden: true)
+        )
         #expect(await authorizer([key]).authorize(.observe(ChannelName("lobby")!), token: token) == .allowed)
-        #expect(await authorizer([key]).authorize(.watch(ChannelName("lounge")!), token: token) == .forbidden)
+        #expect(
+            await authorizer([key]).authorize(.watch(ChannelName("lounge")!), token: token)
+                == .refused(reason: "The token is for another channel.", isForbidden: true)
+        )
     }
 
     @Test func `malformed keys are refused`() {

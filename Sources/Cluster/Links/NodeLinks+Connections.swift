@@ -61,6 +61,8 @@ extension NodeLinks {
         let id = LinkTable.ConnectionID(rawValue: state.connectionNext)
         state.connectionNext &+= 1
         let stranger = ObjectIdentifier(channel)
+        // A closed connection has none.
+        let address = channel.remoteAddress?.ipAddress ?? "-"
         var hasHello = false
         var goodbye: LinkGoodbye?
         return LinkHandler(
@@ -83,7 +85,7 @@ extension NodeLinks {
                 },
                 refused: { [self] error in
                     shared.withLock { $0.counters.malformed &+= 1 }
-                    logger.notice("link refused", metadata: ["error": "\(error)"])
+                    logger.notice("link refused", metadata: ["error": "\(error)", "address": "\(address)"])
                     noteFlaw(of: id, state)
                 },
                 closed: { [self] in
@@ -91,6 +93,9 @@ extension NodeLinks {
                     state.connections[id] = nil
                     if !hasHello {
                         shared.withLock { $0.counters.strangers &+= 1 }
+                        if state.mayLogStranger(at: now) {
+                            logger.debug("connection without a hello ended", metadata: ["address": "\(address)"])
+                        }
                         if let dialed { state.table.dialFailed(dialed, at: now) }
                     }
                     guard !state.isStopped else { return }

@@ -37,8 +37,18 @@ package final class NodeLinks: ChannelLinks {
         var server: (any Channel)?
         var ticks: RepeatedTask?
         var isStopped = false
+        private var strangerLines = (since: Instant(nanoseconds: 0), count: 0)
+        private static let strangerLinesMax = 10
 
         init(_ table: LinkTable) { self.table = table }
+
+        /// Whether a stranger may have a line in the log: few of them in a second.
+        func mayLogStranger(at now: Instant) -> Bool {
+            if now - strangerLines.since >= .seconds(1) { strangerLines = (now, 0) }
+            guard strangerLines.count < Self.strangerLinesMax else { return false }
+            strangerLines.count += 1
+            return true
+        }
     }
 
     /// Bytes that may wait to be sent over one link.

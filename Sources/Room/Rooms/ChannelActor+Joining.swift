@@ -34,7 +34,11 @@ extension ChannelActor {
         let channelSession = nextSession
         do throws(RoomError) {
             let secret = request.keepsPlace ? environment.resumeSecret() : nil
-            perform(try model.joined(request, as: place, session: channelSession, resumeSecret: secret))
+            let effects = try model.joined(request, as: place, session: channelSession, resumeSecret: secret)
+            if let participant = model.participants[id] {
+                noteAttendance(of: participant, as: place.peer, hasJoined: false)
+            }
+            perform(effects)
         } catch {
             let now = model.now
             context.node.withModel { $0.left(id, reason: .setupFailed, at: now) }
@@ -176,7 +180,7 @@ extension ChannelActor {
         resources[reservation.resource] = resource
         resourceOf[id] = reservation.resource
         context.node.withModel { $0.resourceCreated(reservation.resource, of: id) }
-        noteJoin(of: participant, as: reservation.peer)
+        context.onEvent(.joined(noteAttendance(of: participant, as: reservation.peer, hasJoined: true)))
         let hasEventReader = mailboxes[id] != nil
         let video = media.send.filter { $0.kind == .video }
         let decodedVideo = video.isEmpty ? nil : Set(video.flatMap(\.codecs).map(\.name))
@@ -199,7 +203,13 @@ extension ChannelActor {
     }
 
     /// A participant that takes its place again has attended from its first join on.
-    private func noteJoin(of participant: Participant, as peer: PeerID) {
+    @discardableResult
+    private func noteAttendance(
+        of participant: Participant,
+        as peer: PeerID,
+        hasJoined: Bool
+    ) -> Rooms.Attendance {
+        let earlier = attendances[participant.id].flatMap { $0.hasJoined ? $0.start : nil }
         let attendance = Rooms.Attendance(
             participant: participant.id,
             peer: peer,
@@ -207,9 +217,10 @@ extension ChannelActor {
             role: participant.role,
             network: participant.network,
             agent: participant.agent,
-            start: attendances[participant.id]?.start ?? context.environment.clock.now().instant
+            hasJoined: hasJoined,
+            start: earlier ?? context.environment.clock.now().instant
         )
         attendances[participant.id] = attendance
-        context.onEvent(.joined(attendance))
+        return attendance
     }
 }

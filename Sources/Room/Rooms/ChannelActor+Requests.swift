@@ -127,8 +127,8 @@ extension ChannelActor {
 
     /// ``Rooms/codecsRefused(by:_:)``
     func codecsRefused(by id: ParticipantID, _ tracks: [UnsupportedTrack]) {
-        guard let peer = model.participants[id]?.peer else { return }
-        for track in tracks { context.onEvent(.formatUnsupported(peer, slot: track.mid, track.codec)) }
+        guard model.participants[id] != nil, let attendance = attendance(of: id) else { return }
+        for track in tracks { context.onEvent(.formatUnsupported(attendance, slot: track.mid, track.codec)) }
         let refused = tracks.compactMap { track in
             ParticipantID(track.streamID).map { Viewer.RefusedCodec(sender: $0, codec: track.codec) }
         }

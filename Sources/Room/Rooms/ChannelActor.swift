@@ -48,7 +48,7 @@ actor ChannelActor {
     /// Peers that have TURN credentials and are not added to their loop.
     var turnPeers: [ParticipantID: (peer: PeerID, location: MediaLocation)] = [:]
     var mailboxes: [ParticipantID: ParticipantMailbox] = [:]
-    /// The participants of this node that joined, for the log.
+    /// The participants of this node, for the log.
     var attendances: [ParticipantID: Rooms.Attendance] = [:]
     var listeners: [ListenerID: AsyncStream<Void>.Continuation] = [:]
 
@@ -102,7 +102,10 @@ actor ChannelActor {
                 if let id = model.participantOfPeer[peer], let attendance = attendance(of: id) {
                     context.onEvent(.connected(attendance))
                 }
-            case .formatUnsupported(let slot, let codec): context.onEvent(.formatUnsupported(peer, slot: slot, codec))
+            case .formatUnsupported(let slot, let codec):
+                if let id = model.participantOfPeer[peer], let attendance = attendance(of: id) {
+                    context.onEvent(.formatUnsupported(attendance, slot: slot, codec))
+                }
             default: break
             }
             apply { $0.received(event, from: peer) }

@@ -56,10 +56,10 @@ public final class Rooms: Sendable {
         case joined(Attendance)
         /// The transport came up.
         case connected(Attendance)
-        /// - Parameter attendance: `nil` for a participant that ended before it joined.
+        /// - Parameter attendance: `nil` for a participant of another node.
         case ended(ParticipantID, EndReason, attendance: Attendance?)
         /// A slot's source sends a codec that the viewer did not negotiate.
-        case formatUnsupported(PeerID, slot: MID, CodecName)
+        case formatUnsupported(Attendance, slot: MID, CodecName)
         /// The media plane refused a connection of a slot, for example because one end is leaving.
         case subscriptionFailed(slot: TrackID, String)
         /// For webhooks and statistics. The reports of one channel are in order.
@@ -74,7 +74,9 @@ public final class Rooms: Sendable {
         public let role: Role
         public let network: ClientNetwork
         public let agent: ClientAgent
-        /// When it joined.
+        /// Whether its media was negotiated. Before, it has a place only.
+        public internal(set) var hasJoined: Bool
+        /// When it joined, or got its place.
         let start: Instant
         /// The time from the join to the event.
         public internal(set) var duration = Interval.zero

@@ -20,11 +20,18 @@ extension Route {
 extension PublicResponder {
     /// Passes a request for a session of another node to that node.
     /// - Returns: `nil` for a request that this node answers itself.
-    func forwarded(_ request: Request, _ target: RequestTarget, _ route: Route) async throws -> Response? {
+    func forwarded(
+        _ request: Request,
+        _ target: RequestTarget,
+        _ route: Route,
+        from network: ClientNetwork
+    ) async throws -> Response? {
         guard let cluster, let node = route.session?.node, node != cluster.incarnation else { return nil }
         if case .sessionEvents = route {
             // A stream lasts as long as its session: the client reads it where the session is.
-            guard let address = cluster.status.address(of: node) else { throw try await unknownSession(request) }
+            guard let address = cluster.status.address(of: node) else {
+                throw try await unknownSession(request, from: network)
+            }
             return Self.redirect(to: address, target)
         }
         var body: [UInt8] = []
@@ -42,7 +49,7 @@ extension PublicResponder {
         } catch {
             statistics.refused(.forwarding)
             switch error {
-            case .nodeUnknown: throw try await unknownSession(request)
+            case .nodeUnknown: throw try await unknownSession(request, from: network)
             case .unreachable:
                 throw HTTPFailure(
                     .serviceUnavailable,
@@ -54,8 +61,8 @@ extension PublicResponder {
     }
 
     /// The failure for a session that does not exist. A client without a valid token does not learn which sessions exist.
-    private func unknownSession(_ request: Request) async throws -> HTTPFailure {
-        try await authorize(.probe, await credential(of: request))
+    private func unknownSession(_ request: Request, from network: ClientNetwork) async throws -> HTTPFailure {
+        try await authorize(.probe, await credential(of: request), from: network)
         return .sessionUnknown
     }
 
@@ -67,7 +74,7 @@ extension PublicResponder {
         )
     }
 
-    /// Answers a request that another node passed on. It is not passed on again.
+    /// Answers a request that another node passed on. It is not passed on again. The other node logs the client's address.
     func respond(to forwarded: ForwardedRequest) async -> ForwardedResponse {
         var response: Response
         do {
@@ -106,9 +113,9 @@ extension PublicResponder {
         let route = try Route(target: target)
         switch route {
         case .session(let id) where [.patch, .delete, .get, .head].contains(method):
-            return try await session(request, target, id)
+            return try await session(request, target, id, from: .unknown)
         case .sessionStatistics(let id) where [.get, .head].contains(method):
-            return try await sessionStatistics(request, id)
+            return try await sessionStatistics(request, id, from: .unknown)
         default: throw HTTPFailure.unknownPath
         }
     }

@@ -55,7 +55,7 @@ extension PublicResponder {
         [.contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no"]
     }
 
-    func eventStreamOutput(_ context: PublicContext) -> EventStreamOutput {
+    func eventStreamOutput(_ context: ClientContext) -> EventStreamOutput {
         EventStreamOutput(
             context.channel,
             network: context.network,

@@ -28,7 +28,7 @@ extension PublicResponder {
         of name: ChannelName,
         _ reader: Reader,
         _ request: Request,
-        _ context: PublicContext
+        _ context: ClientContext
     ) async throws -> Response {
         guard request.method == .get else {
             try await rooms.checkApp(reader.app, of: name)
@@ -50,7 +50,7 @@ extension PublicResponder {
     private func listen(
         to name: ChannelName,
         app: String?,
-        _ context: PublicContext
+        _ context: ClientContext
     ) async throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>) {
         do throws(RoomError) {
             return try await rooms.listen(to: name, from: context.network, app: app)

@@ -11,7 +11,7 @@ import Wire
 /// It routes requests itself, without Hummingbird's router: it percent-decodes names before comparing them, adds CORS
 /// headers to every response, and answers 405 for an unknown method of a known path.
 final class PublicResponder: HTTPResponder {
-    typealias Context = PublicContext
+    typealias Context = ClientContext
 
     let rooms: Rooms
     let authorizer: any Authorizer
@@ -26,6 +26,7 @@ final class PublicResponder: HTTPResponder {
     let traces: JoinTracer?
     private let limiter: AddressLimiter
     private let clients: ClientAddresses
+    private let logger: Logger
 
     init(
         rooms: Rooms,
@@ -37,7 +38,8 @@ final class PublicResponder: HTTPResponder {
         joins: JoinGate?,
         traces: JoinTracer?,
         limiter: AddressLimiter,
-        clients: ClientAddresses
+        clients: ClientAddresses,
+        logger: Logger
     ) {
         self.rooms = rooms
         self.authorizer = authorizer
@@ -49,9 +51,10 @@ final class PublicResponder: HTTPResponder {
         self.traces = traces
         self.limiter = limiter
         self.clients = clients
+        self.logger = logger
     }
 
-    func respond(to request: Request, context: PublicContext) async throws -> Response {
+    func respond(to request: Request, context: ClientContext) async throws -> Response {
         var context = context
         if clients.isProxy(context.channel) {
             let address = clients.address(
@@ -67,7 +70,7 @@ final class PublicResponder: HTTPResponder {
         } catch {
             let failure = HTTPFailure(error)
             if failure.status.kind == .serverError {
-                context.logger.debug("request failed", metadata: ["error": "\(failure.sentence.printable)"])
+                logger.debug("request failed", metadata: ["error": "\(failure.sentence.printable)"])
             }
             logRefusal(failure, request, context)
             response = failure.response
@@ -79,12 +82,22 @@ final class PublicResponder: HTTPResponder {
         return closes ? response.closingConnection() : response
     }
 
-    /// Logs who was refused, where and why. The rate of requests is limited for each address, and so is this. The path of a
-    /// session is a secret, so it is not logged.
-    private func logRefusal(_ failure: HTTPFailure, _ request: Request, _ context: PublicContext) {
-        guard [.unauthorized, .forbidden, .conflict, .serviceUnavailable].contains(failure.status) else { return }
+    /// Logs who was refused, where and why. The rate of requests is limited for each address, and so is this: what exceeds
+    /// the rate, and what is refused before the rate is checked, is not at level `notice`. The path of a session is a secret,
+    /// so it is not logged.
+    private func logRefusal(_ failure: HTTPFailure, _ request: Request, _ context: ClientContext) {
         let route = try? Route(target: RequestTarget(request.head.path ?? "/"))
-        context.logger.notice(
+        let isOffer = request.method == .post && route?.methods.contains(.post) == true
+        let level: Logger.Level
+        switch failure.status {
+        case .tooManyRequests: level = .debug
+        case .unauthorized, .forbidden, .conflict, .serviceUnavailable: level = .notice
+        default:
+            guard isOffer, failure.status.kind == .clientError else { return }
+            level = .notice
+        }
+        logger.log(
+            level: level,
             "request refused",
             metadata: [
                 "channel": "\(route?.channel?.value.printable ?? "-")", "protocol": "\(route?.protocolName ?? "http")",
@@ -94,7 +107,7 @@ final class PublicResponder: HTTPResponder {
         )
     }
 
-    private func route(_ request: Request, _ context: PublicContext) async throws -> Response {
+    private func route(_ request: Request, _ context: ClientContext) async throws -> Response {
         let target = RequestTarget(request.head.path ?? "/")
         let route = try Route(target: target)
         let methods = route.methods
@@ -104,7 +117,7 @@ final class PublicResponder: HTTPResponder {
         if case .asset(let asset) = route { return page(asset, request) }
         // All other requests may present a token, and verifying it is the expensive part.
         try checkRate(request.method == .delete ? .ending : .request, context)
-        if let response = try await forwarded(request, target, route) { return response }
+        if let response = try await forwarded(request, target, route, from: context.network) { return response }
         switch route {
         case .asset(let asset):
             return page(asset, request)
@@ -118,9 +131,9 @@ final class PublicResponder: HTTPResponder {
             let endpoint = EndpointRequest.watch(.participant(participant), height: try videoHeight(of: target))
             return try await tracedEndpoint(endpoint, request, target, channel, context)
         case .session(let id):
-            return try await session(request, target, id)
+            return try await session(request, target, id, from: context.network)
         case .sessionStatistics(let id):
-            return try await sessionStatistics(request, id)
+            return try await sessionStatistics(request, id, from: context.network)
         case .sessionEvents(let id):
             return try await sessionEvents(request, id, context)
         case .channel(let channel):
@@ -152,7 +165,7 @@ final class PublicResponder: HTTPResponder {
         _ request: Request,
         _ target: RequestTarget,
         _ channel: ChannelName,
-        _ context: PublicContext,
+        _ context: ClientContext,
         receivedAt: Instant,
         _ trace: JoinTrace?
     ) async throws -> Response {
@@ -161,7 +174,7 @@ final class PublicResponder: HTTPResponder {
         if credential == nil, let signature = target.queryValue(URLSignature.parameter) {
             credential = authorizer.verify(signature: signature, ofPath: String(target.path), for: action)
         }
-        try await authorize(action, credential)
+        try await authorize(action, credential, from: context.network)
         if request.method == .post, let response = await redirected(target, to: channel) { return response }
         return try await self.endpoint(
             endpoint,
@@ -193,12 +206,12 @@ final class PublicResponder: HTTPResponder {
     private func authorizeReader(
         of channel: ChannelName,
         _ request: Request,
-        _ context: PublicContext
+        _ context: ClientContext
     ) async throws -> Reader {
         let receivedAt = DeadlineTimer.now
         let credential = await credential(of: request)
-        guard case .asViewer = await authorizer.authorize(.observe(channel), credential) else {
-            try await authorize(.observe(channel), credential)
+        guard case .asViewer = await authorizer.authorize(.observe(channel), credential, from: context.network) else {
+            try await authorize(.observe(channel), credential, from: context.network)
             return Reader(expiry: credential?.expiry, app: credential?.app)
         }
         let (_, grants) = try await admit(
@@ -213,14 +226,17 @@ final class PublicResponder: HTTPResponder {
         return Reader(expiry: grants.permissions.expiry, app: grants.app)
     }
 
-    /// - Parameter owner: The token that opened the WHIP or WHEP session of the request.
+    /// - Parameters:
+    ///   - owner: The token that opened the WHIP or WHEP session of the request.
+    ///   - network: The client's, for the log.
     /// - Throws: 401 or 403.
     func authorize(
         _ action: AuthorizedAction,
         _ credential: Credential?,
-        owner: OwnerProof? = nil
+        owner: OwnerProof? = nil,
+        from network: ClientNetwork
     ) async throws(HTTPFailure) {
-        var authorization = await authorizer.authorize(action, credential)
+        var authorization = await authorizer.authorize(action, credential, from: network)
         if authorization == .asOwner {
             let isOwner = owner == nil || owner == credential?.ownerProof
             authorization = isOwner ? .allowed : credential == nil ? .unauthenticated : .forbidden
@@ -251,7 +267,7 @@ final class PublicResponder: HTTPResponder {
         }
     }
 
-    private func checkRate(_ kind: AddressLimiter.Kind, _ context: PublicContext) throws(HTTPFailure) {
+    private func checkRate(_ kind: AddressLimiter.Kind, _ context: ClientContext) throws(HTTPFailure) {
         guard let wait = limiter.take(kind, for: context.network) else { return }
         throw HTTPFailure.overRate(wait)
     }

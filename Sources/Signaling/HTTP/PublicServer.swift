@@ -57,9 +57,11 @@ public struct PublicServer: Service {
         self.configuration = configuration
         self.rooms = rooms
         let limits = configuration.limits
-        let limiter = AddressLimiter(limits, statistics: signalingStatistics)
+        // That of the HTTP server has no lines below level notice.
+        let ownLogger = signalingLogger ?? logger
+        let limiter = AddressLimiter(limits, statistics: signalingStatistics, logger: ownLogger)
         let clients = ClientAddresses(configuration.proxies)
-        let shares = ConnectionShares(limits, statistics: signalingStatistics)
+        let shares = ConnectionShares(limits, statistics: signalingStatistics, logger: ownLogger)
         let outbound = OutboundBudget(bytesMax: limits.waitingBytesMax, statistics: signalingStatistics)
         let joins =
             cluster == nil
@@ -74,7 +76,8 @@ public struct PublicServer: Service {
             joins: joins,
             traces: traces,
             limiter: limiter,
-            clients: clients
+            clients: clients,
+            logger: ownLogger
         )
         let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
         let ayame = AyameContext(
@@ -85,12 +88,12 @@ public struct PublicServer: Service {
                 configuration: configuration.ayame,
                 turn: configuration.sora.turn,
                 transport: webhookClient,
-                logger: signalingLogger ?? logger
+                logger: ownLogger
             ),
             rooms: rooms,
             calls: relayCalls,
             statistics: signalingStatistics,
-            logger: signalingLogger ?? logger,
+            logger: ownLogger,
             limiter: limiter,
             clients: clients,
             work: work
@@ -103,7 +106,7 @@ public struct PublicServer: Service {
                 configuration: configuration.sora,
                 clientStatistics: clientStatistics,
                 signalingStatistics: signalingStatistics,
-                logger: signalingLogger ?? logger,
+                logger: ownLogger,
                 cluster: cluster,
                 joins: joins,
                 traces: traces,

@@ -1,3 +1,4 @@
+import Logging
 import Room
 import Synchronization
 
@@ -69,9 +70,13 @@ final class AddressLimiter: Sendable {
     }
     private let state: Mutex<State>
     private let statistics: SignalingStatistics
+    private let logger: Logger
 
-    /// - Parameter statistics: Counts refusals.
-    init(_ limits: HTTPLimits, statistics: SignalingStatistics) {
+    /// - Parameters:
+    ///   - statistics: Counts refusals.
+    ///   - logger: Has the address of each refusal, at level debug.
+    init(_ limits: HTTPLimits, statistics: SignalingStatistics, logger: Logger) {
+        self.logger = logger
         let requests = RateLimiter(burst: limits.requestBurst, perSecond: limits.requestsPerSecond)
         let messages = RateLimiter(burst: limits.messageBurst, perSecond: limits.messagesPerSecond)
         let memberMessages = RateLimiter(
@@ -94,8 +99,18 @@ final class AddressLimiter: Sendable {
             case .memberMessage: state.memberMessages.take(for: network, cost: cost, at: .now)
             }
         }
-        if wait != nil { statistics.refused(kind.refusal) }
+        if wait != nil {
+            statistics.refused(kind.refusal)
+            logger.logLimit(kind.refusal, exceededBy: network)
+        }
         return wait
+    }
+}
+
+extension Logger {
+    /// Tells which client exceeds a limit of its address. There may be very many lines, so they are for debugging only.
+    func logLimit(_ limit: SignalingStatistics.Refusal, exceededBy network: ClientNetwork) {
+        debug("client exceeds a limit", metadata: ["limit": "\(limit.rawValue)", "address": "\(network)"])
     }
 }
 

@@ -41,24 +41,22 @@ private struct NoticeLog: Sendable {
             let milliseconds = Int(attendance.duration.seconds * 1_000)
             logger.info("peer connected", metadata: metadata(attendance, ["milliseconds": "\(milliseconds)"]))
         case .ended(let participant, let reason, let attendance):
+            let details: Logger.Metadata = ["reason": "\(reason.sentence.printable)"]
             guard let attendance else {
-                logger.info(
-                    "participant ended before it joined",
-                    metadata: ["participant": "\(participant)", "reason": "\(reason.sentence.printable)"]
-                )
+                let metadata = details.merging(["participant": "\(participant)"]) { $1 }
+                logger.info("participant ended before it joined", metadata: metadata)
                 return
             }
-            logger.info(
-                "participant ended",
-                metadata: metadata(
-                    attendance,
-                    ["seconds": "\(Int(attendance.duration.seconds))", "reason": "\(reason.sentence.printable)"]
-                )
-            )
-        case .formatUnsupported(let peer, let slot, let codec):
+            guard attendance.hasJoined else {
+                logger.info("participant ended before it joined", metadata: metadata(attendance, details))
+                return
+            }
+            let seconds: Logger.Metadata = ["seconds": "\(Int(attendance.duration.seconds))"]
+            logger.info("participant ended", metadata: metadata(attendance, details.merging(seconds) { $1 }))
+        case .formatUnsupported(let attendance, let slot, let codec):
             logger.warning(
                 "viewer cannot play the publisher's codec, so it sees nothing",
-                metadata: ["peer": "\(peer)", "slot": "\(slot)", "codec": "\(codec.rawValue)"]
+                metadata: metadata(attendance, ["slot": "\(slot)", "codec": "\(codec.rawValue)"])
             )
         case .subscriptionFailed(let slot, let error):
             logger.debug("subscription refused", metadata: ["slot": "\(slot)", "error": "\(error)"])

@@ -68,6 +68,7 @@ extension OperatorsAPI {
         answer: .object([
             APIProperty("token", .string(1...65_536), "The token."),
             APIProperty("url", .string(1...4_096), "The signed URL."),
+            APIProperty("jti", .string(1...64), "The ID of a JWT. The log names it where the token is refused."),
             APIProperty("expires_at", .integer(0...secondsMax), required: true, "In seconds since 1970."),
         ]),
         problems: [.keyMissing, .refusedValue]
@@ -93,7 +94,8 @@ extension OperatorsAPI {
             if let value = fields.value(name) { claims[name] = value }
         }
         claims["iat"] = .integer(now)
-        claims["jti"] = .string(makeID())
+        let id = makeID()
+        claims["jti"] = .string(id)
         claims["exp"] = .integer(expiry)
         if let wait = try fields.integer("not_before_in", 0...Int(Self.blockSecondsMax)) {
             claims["nbf"] = .integer(now + Int64(wait))
@@ -106,7 +108,7 @@ extension OperatorsAPI {
         guard let token = key?.token(claims: claims) else {
             throw Problem(.keyMissing, "No such key of --jwt-key can sign; a public key only verifies tokens.")
         }
-        return ["token": .string(token), "expires_at": .integer(expiry)]
+        return ["token": .string(token), "jti": .string(id), "expires_at": .integer(expiry)]
     }
 
     private func appToken(_ fields: JSONFields, expiry: Int64) throws -> JSONValue {

@@ -11,7 +11,7 @@ extension PublicResponder {
         _ request: Request,
         _ target: RequestTarget,
         _ channel: ChannelName,
-        _ context: PublicContext
+        _ context: ClientContext
     ) async throws -> Response {
         let trace = request.method == .post ? beginTrace(endpoint, request, channel) : nil
         let receivedAt = DeadlineTimer.now

@@ -15,7 +15,12 @@ extension PublicResponder {
     /// The new token is `access_token` of the JSON body, else the signature in the query, else the Bearer token.
     ///
     /// - Throws: 401 or 403 when the new one is not valid, or expires no later than the old one, which then stays.
-    func refresh(_ session: Rooms.Resource, _ request: Request, _ target: RequestTarget) async throws -> Response {
+    func refresh(
+        _ session: Rooms.Resource,
+        _ request: Request,
+        _ target: RequestTarget,
+        from network: ClientNetwork
+    ) async throws -> Response {
         let action: AuthorizedAction = session.role.publishes ? .publish(session.channel) : .watch(session.channel)
         var credential = await credential(of: request)
         if let signature = target.queryValue(URLSignature.parameter), let path = session.endpointPath {
@@ -26,7 +31,9 @@ extension PublicResponder {
             credential = if let token = presented.string { await authorizer.verify(token) } else { nil }
         }
         // The authorizer's sentence about an object in the body comes with its decision.
-        if credential != nil || metadata?["access_token"] == nil { try await authorize(action, credential) }
+        if credential != nil || metadata?["access_token"] == nil {
+            try await authorize(action, credential, from: network)
+        }
         guard let connection = await rooms.connection(of: session.participant) else { throw HTTPFailure.sessionUnknown }
         let decision = await authorizer.refresh(
             RefreshRequest(connection, credential: credential, metadata: metadata)

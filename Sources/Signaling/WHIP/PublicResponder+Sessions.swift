@@ -111,10 +111,15 @@ extension TURNAccess {
 // MARK: - The session resource
 
 extension PublicResponder {
-    func session(_ request: Request, _ target: RequestTarget, _ id: ResourceID?) async throws -> Response {
-        let (id, session) = try await authorizedSession(request, id)
+    func session(
+        _ request: Request,
+        _ target: RequestTarget,
+        _ id: ResourceID?,
+        from network: ClientNetwork
+    ) async throws -> Response {
+        let (id, session) = try await authorizedSession(request, id, from: network)
         switch request.method {
-        case .patch where request.isRefresh: return try await refresh(session, request, target)
+        case .patch where request.isRefresh: return try await refresh(session, request, target, from: network)
         case .patch: return try await patch(request, id)
         case .delete:
             guard await rooms.end(id) else { throw HTTPFailure.sessionUnknown }
@@ -124,8 +129,12 @@ extension PublicResponder {
     }
 
     /// `GET /sessions/{id}/statistics`.
-    func sessionStatistics(_ request: Request, _ id: ResourceID?) async throws -> Response {
-        let (_, session) = try await authorizedSession(request, id)
+    func sessionStatistics(
+        _ request: Request,
+        _ id: ResourceID?,
+        from network: ClientNetwork
+    ) async throws -> Response {
+        let (_, session) = try await authorizedSession(request, id, from: network)
         guard let statistics = await rooms.statistics(of: session.participant) else { throw HTTPFailure.sessionUnknown }
         let response = Response(
             status: .ok,
@@ -137,14 +146,20 @@ extension PublicResponder {
 
     func authorizedSession(
         _ request: Request,
-        _ id: ResourceID?
+        _ id: ResourceID?,
+        from network: ClientNetwork
     ) async throws -> (id: ResourceID, session: Rooms.Resource) {
         guard let id, let session = await rooms.resource(id) else {
             // A client without a valid token does not learn which sessions exist.
-            try await authorize(.probe, await credential(of: request))
+            try await authorize(.probe, await credential(of: request), from: network)
             throw HTTPFailure.sessionUnknown
         }
-        try await authorize(.control(session.channel), await credential(of: request), owner: session.owner)
+        try await authorize(
+            .control(session.channel),
+            await credential(of: request),
+            owner: session.owner,
+            from: network
+        )
         return (id, session)
     }
 

@@ -8,8 +8,8 @@ import Synchronization
 extension PublicResponder {
     /// `GET /sessions/{id}/events`: server-sent events about the session itself. A session has one stream: a new one ends
     /// the one before.
-    func sessionEvents(_ request: Request, _ id: ResourceID?, _ context: PublicContext) async throws -> Response {
-        let (id, _) = try await authorizedSession(request, id)
+    func sessionEvents(_ request: Request, _ id: ResourceID?, _ context: ClientContext) async throws -> Response {
+        let (id, _) = try await authorizedSession(request, id, from: context.network)
         guard request.method == .get else { return Response(status: .ok, headers: Self.eventStreamHeaders) }
         guard let events = await rooms.events(of: id) else { throw HTTPFailure.sessionUnknown }
         let stream = SessionEventStream(

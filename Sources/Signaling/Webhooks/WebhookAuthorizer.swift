@@ -1,7 +1,7 @@
 public import Access
 import JSON
 public import Logging
-import Room
+public import Room
 import Synchronization
 
 #if canImport(FoundationEssentials)
@@ -65,7 +65,11 @@ public final class WebhookAuthorizer: Authorizer {
 
     /// ``admit(_:)`` decides on publishers and viewers, and also on readers of a channel's participants, as on viewers. The
     /// token that opened a session controls it.
-    public func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+    public func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization {
         switch action {
         case .publish, .watch, .probe: .allowed
         case .control: .asOwner

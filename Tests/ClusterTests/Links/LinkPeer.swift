@@ -95,7 +95,7 @@ final class LinkPeer: LinkDelegate {
 
 private struct LineLog: LogHandler {
     let write: @Sendable (String) -> Void
-    var logLevel = Logger.Level.info
+    var logLevel = Logger.Level.debug
     var metadata: Logger.Metadata = [:]
 
     init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
@@ -105,7 +105,7 @@ private struct LineLog: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) { write("\(event.level) \(event.message)") }
+    func log(event: LogEvent) { write("\(event.level) \(event.message) \(event.metadata ?? [:])") }
 }
 
 /// A connection to a link listener that sends whatever it is told to.

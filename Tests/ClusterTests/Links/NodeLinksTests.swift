@@ -110,7 +110,19 @@ import Wire
             await wait { node.links.counters.strangers == UInt64(number + 1) && link.isClosed }
         }
         #expect(node.upCount == 1 && node.links.counters.malformed == 0)
+        // The clock stands still, so the number of lines is limited.
+        let lines = { node.lines(with: "connection without a hello ended") }
+        await wait { lines().count == inputs.count }
+        #expect(lines().allSatisfy { $0.hasPrefix("debug") && $0.contains("127.0.0.1") })
+        for _ in 0..<10 {
+            let before = node.links.counters.strangers
+            let link = try await RawLink(node.port, security: nil)
+            link.close()
+            await wait { node.links.counters.strangers > before }
+        }
+        await wait { lines().count == 10 }
         await node.links.stop()
+        #expect(lines().count == 10)
     }
 
     static let hello = LinkFrame.hello(LinkPeer.hello("b", 2)).encoded()
@@ -129,6 +141,7 @@ import Wire
         link.send(bytes)
         await wait { link.isClosed }
         #expect(node.links.counters.malformed == 1)
+        await wait { node.lines(with: "link refused").contains { $0.contains("127.0.0.1") } }
         await node.links.stop()
     }
 

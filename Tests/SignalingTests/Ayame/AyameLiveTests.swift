@@ -256,7 +256,11 @@ struct AyameLiveTests {
 
     /// Admits everybody as a client of the app that the key is.
     private struct AppAuthorizer: Authorizer {
-        func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+        func authorize(
+            _ action: AuthorizedAction,
+            _ credential: Credential?,
+            from network: ClientNetwork
+        ) async -> Authorization { .allowed }
         func admit(_ request: AccessRequest) async -> AccessDecision {
             var grants = Grants()
             grants.app = request.presentedToken
@@ -288,7 +292,11 @@ struct AyameLiveTests {
 
     /// Admits everybody under the name that the key is. The permission of `late` has expired.
     private struct NamingAuthorizer: Authorizer {
-        func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+        func authorize(
+            _ action: AuthorizedAction,
+            _ credential: Credential?,
+            from network: ClientNetwork
+        ) async -> Authorization { .allowed }
         func admit(_ request: AccessRequest) async -> AccessDecision {
             var grants = Grants()
             grants.clientID = request.presentedToken

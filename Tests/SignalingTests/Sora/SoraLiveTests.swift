@@ -325,7 +325,11 @@ private final class Hesitant: Authorizer {
         (givenUp, isGivenUp) = AsyncStream.makeStream()
     }
 
-    func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+    func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization { .allowed }
     func admit(_ request: AccessRequest) async -> AccessDecision {
         isAsked.yield()
         let (never, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -22,7 +22,11 @@ struct JoinTraceTests {
 
         init(_ decision: AccessDecision = .allowed(Grants())) { self.decision = decision }
 
-        func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+        func authorize(
+            _ action: AuthorizedAction,
+            _ credential: Credential?,
+            from network: ClientNetwork
+        ) async -> Authorization { .allowed }
         func admit(_ request: AccessRequest) async -> AccessDecision {
             contexts.withLock { $0.append(TraceContext.current) }
             return decision
@@ -38,7 +42,11 @@ struct JoinTraceTests {
             while DeadlineTimer.now - start < Self.delay { await Task.yield() }
             return Credential(token: token)
         }
-        func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+        func authorize(
+            _ action: AuthorizedAction,
+            _ credential: Credential?,
+            from network: ClientNetwork
+        ) async -> Authorization { .allowed }
         func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
     }
 

@@ -24,7 +24,11 @@ final class Doorkeeper: Authorizer {
         tokens.withLock { $0.append(token) }
         return Credential(token: token)
     }
-    func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization { .allowed }
+    func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization { .allowed }
     func admit(_ request: AccessRequest) async -> AccessDecision {
         questions.withLock { $0.append(request) }
         return answer
@@ -38,7 +42,11 @@ private final class Hook: Authorizer {
 
     init(_ answer: AccessDecision) { doorkeeper = Doorkeeper(answer) }
 
-    func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+    func authorize(
+        _ action: AuthorizedAction,
+        _ credential: Credential?,
+        from network: ClientNetwork
+    ) async -> Authorization {
         switch action {
         case .publish, .watch, .probe: .allowed
         case .control: .asOwner

@@ -10,7 +10,11 @@ import Testing
 struct AuthorizationTests {
     /// Permits all but publishing.
     struct ViewersOnly: Authorizer {
-        func authorize(_ action: AuthorizedAction, _ credential: Credential?) async -> Authorization {
+        func authorize(
+            _ action: AuthorizedAction,
+            _ credential: Credential?,
+            from network: ClientNetwork
+        ) async -> Authorization {
             if case .publish = action { .forbidden } else { .allowed }
         }
         func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }

@@ -1,6 +1,7 @@
 import Access
 import HTTPTypes
 import HummingbirdTesting
+import JSON
 import Logging
 import Room
 import Synchronization
@@ -81,6 +82,62 @@ struct LogTests {
                 #expect(!text.contains("s3cret") && !text.contains("guess") && !text.contains(session.path))
             }
         }
+    }
+
+    @Test
+    func `the refusal of a signed token names the token, the claim and the client, and the client learns the claim`()
+        async throws
+    {
+        let log = Log()
+        let key = try JWTKey(.hs256, text: OperatorsBench.jwtSecret)
+        let other = try JWTKey(.hs256, text: String(OperatorsBench.jwtSecret.reversed()))
+        let authorizer = SignatureAuthorizer(
+            keys: AccessKeys(jwt: [key]),
+            logger: log.logger,
+            now: { 1_500_000_000 }
+        )
+        let bench = try SignalingBench(authorizer: authorizer, logger: log.logger)
+        try await bench.test { http in
+            for (id, claims, status, sentence) in [
+                ("a", ["exp": 1_400_000_000], 401, "The token expired."),
+                ("b", ["nbf": 1_600_000_000], 401, "The token is not valid yet."),
+                ("c", ["channel_id": "other"], 403, "The token is for another channel."),
+                ("d", ["role": "recvonly"], 403, "The token's role does not permit to publish."),
+            ] as [(String, [String: JSONValue], Int, String)] {
+                let common: [String: JSONValue] = ["channel_id": "lobby", "jti": .string(id)]
+                let token = try #require(key.token(claims: common.merging(claims) { $1 }))
+                let refused = try await http.post("/whip/lobby", Offers.publish, token: token)
+                #expect(Int(refused.status.code) == status && refused.text.contains(sentence))
+                let line = try #require(log.entries("token refused").last)
+                #expect(line.level == .notice && line.fields["token_id"] == id && line.fields["reason"] == sentence)
+                #expect(line.fields["address"] != nil && line.fields["action"] == "publish to lobby")
+            }
+            let forged = try #require(other.token(claims: ["channel_id": "lobby", "jti": "e", "exp": 1]))
+            let refused = try await http.post("/whip/lobby", Offers.publish, token: forged)
+            #expect(refused.status == .unauthorized && refused.text.contains("The token is not valid."))
+            let line = try #require(log.entries("token refused").last)
+            #expect(line.fields["token_id"] == "-", "the signature is not valid, so anybody may have written it")
+        }
+    }
+
+    @Test func `a refused offer is logged with its reason, and what exceeds the rate at level debug`() async throws {
+        let log = Log()
+        let bench = try SignalingBench(
+            http: HTTPLimits(requestBurst: 2, requestsPerSecond: 0.001),
+            logger: log.logger
+        )
+        try await bench.test { http in
+            let malformed = try await http.post("/whip/lobby", "v=0")
+            #expect(malformed.status == .badRequest)
+            let mistyped = try await http.send(.post, "/whip/lobby", type: "text/plain", body: "v=0")
+            #expect(mistyped.status == .unsupportedMediaType)
+            #expect(try await http.post("/whip/lobby", Offers.publish).status == .tooManyRequests)
+            #expect(try await http.post("/nowhere", Offers.publish).status == .notFound)
+        }
+        let lines = log.entries("request refused")
+        #expect(lines.map { $0.fields["status"] } == ["400", "415", "429"])
+        #expect(lines.map(\.level) == [.notice, .notice, .debug])
+        #expect(lines.allSatisfy { $0.fields["reason"]?.isEmpty == false && $0.fields["address"] != nil })
     }
 
     @Test func `each change of an operator is logged, and nothing that only reads`() async throws {

@@ -1,3 +1,4 @@
+import Logging
 import NIOCore
 import Room
 import Synchronization
@@ -58,9 +59,11 @@ extension ClientNetwork {
 final class ConnectionShares: Sendable {
     private let limits: HTTPLimits
     private let statistics: SignalingStatistics
+    private let logger: Logger
     private let counts = Mutex<[ClientNetwork: Int]>([:])
 
-    init(_ limits: HTTPLimits, statistics: SignalingStatistics) {
+    init(_ limits: HTTPLimits, statistics: SignalingStatistics, logger: Logger) {
+        self.logger = logger
         self.limits = limits
         self.statistics = statistics
     }
@@ -76,6 +79,7 @@ final class ConnectionShares: Sendable {
         }
         guard isWithin else {
             statistics.refused(.connectionShare)
+            logger.logLimit(.connectionShare, exceededBy: network)
             return false
         }
         closed.whenComplete { _ in

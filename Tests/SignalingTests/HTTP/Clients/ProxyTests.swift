@@ -155,7 +155,8 @@ import Wire
         let statistics = SignalingStatistics()
         let shares = ConnectionShares(
             HTTPLimits(connectionsMax: 100, connectionsPerNetworkMax: 2),
-            statistics: statistics
+            statistics: statistics,
+            logger: SignalingBench.quiet
         )
         let (one, other) = (ClientNetwork(IPAddress(v4: 1)), ClientNetwork(IPAddress(v4: 2)))
         let closed = (0..<3).map { _ in loop.makePromise(of: Void.self) }

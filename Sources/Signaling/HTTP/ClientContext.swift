@@ -4,7 +4,7 @@ import NIOCore
 import Room
 
 /// The context of a request: its connection and the client's network.
-struct PublicContext: RequestContext {
+struct ClientContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let channel: any Channel
 
