@@ -84,7 +84,7 @@ public struct AdminServer: Service {
 
 /// Answers the requests of the admin listener.
 struct AdminResponder: HTTPResponder {
-    typealias Context = BasicRequestContext
+    typealias Context = ClientContext
 
     /// The maximum length of a body, in bytes: enough for the longest `push` message.
     static let bodyBytesMax = 1 << 20
@@ -101,7 +101,7 @@ struct AdminResponder: HTTPResponder {
     /// The time limit for receiving a body.
     var bodyTimeout = Duration.seconds(10)
 
-    func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+    func respond(to request: Request, context: ClientContext) async throws -> Response {
         if let hosts, !hosts.permit(request.head.authority) {
             api?.statistics.refused(.host)
             return Self.text(
@@ -112,9 +112,10 @@ struct AdminResponder: HTTPResponder {
         let target = RequestTarget(request.head.path ?? "/")
         let path = target.segments
         if let api, path.first == "v1" {
-            let response = await operate(request, target, api)
+            var audit = AuditDetails()
+            let response = await operate(request, target, api, &audit)
             if ![.get, .head, .options].contains(request.method) {
-                logChange("\(request.method.rawValue) \(target.path)", request, response, context)
+                logChange("\(request.method.rawValue) \(target.path)", audit, request, response, context)
             }
             return response
         }
@@ -124,10 +125,11 @@ struct AdminResponder: HTTPResponder {
         if api != nil, path == ["ui"] { return Response(status: .found, headers: [.location: "/ui/"]) }
         if api != nil, path.count == 2, path[0] == "ui" { return page(path[1], request) }
         if let api, path.isEmpty {
-            let response = await command(request, api)
+            var audit = AuditDetails()
+            let response = await command(request, api, &audit)
             let operation = request.headers[.soraTarget]
             if request.method == .post, AdminAPI.role(of: operation) == .operate {
-                logChange(operation ?? "", request, response, context)
+                logChange(operation ?? "", audit, request, response, context)
             }
             return addingCORS(to: response, request)
         }
@@ -161,7 +163,7 @@ struct AdminResponder: HTTPResponder {
 
     // MARK: The API
 
-    private func command(_ request: Request, _ api: AdminAPI) async -> Response {
+    private func command(_ request: Request, _ api: AdminAPI, _ audit: inout AuditDetails) async -> Response {
         if request.method == .options { return Response(status: .noContent, headers: [.allow: "POST, OPTIONS"]) }
         guard request.method == .post else { return HTTPFailure.methodNotAllowed([.post, .options]).response }
         guard let credential = access.credential(of: request.headers) else { return Self.unauthenticated }
@@ -189,6 +191,7 @@ struct AdminResponder: HTTPResponder {
         case .tooLong: return Self.bodyRefused
         case .unreadable, .late, nil: return Self.bodyRefused.closingConnection()
         }
+        audit.take(body: body)
         let answer = await api.answer(target: target, body: body)
         return Self.json(answer.status, answer.body)
     }

@@ -6,9 +6,14 @@ import Logging
 
 extension AdminResponder {
     /// Answers a request to `/v1`.
-    func operate(_ request: Request, _ target: RequestTarget, _ api: AdminAPI) async -> Response {
+    func operate(
+        _ request: Request,
+        _ target: RequestTarget,
+        _ api: AdminAPI,
+        _ audit: inout AuditDetails
+    ) async -> Response {
         do {
-            let response = try await operation(request, target, api)
+            let response = try await operation(request, target, api, &audit)
             return request.method == .head ? response.createHeadResponse() : response
         } catch {
             var response = Problem(error).response
@@ -17,7 +22,12 @@ extension AdminResponder {
         }
     }
 
-    private func operation(_ request: Request, _ target: RequestTarget, _ api: AdminAPI) async throws -> Response {
+    private func operation(
+        _ request: Request,
+        _ target: RequestTarget,
+        _ api: AdminAPI,
+        _ audit: inout AuditDetails
+    ) async throws -> Response {
         // Who has no token learns nothing about paths.
         let found = Result { () throws(Problem) in
             try OperatorsAPI.operation(request.method, Array(target.segments.dropFirst()))
@@ -38,6 +48,7 @@ extension AdminResponder {
         }
         let (operation, path) = try found.get()
         let body = try await body(of: request)
+        audit.take(body: body)
         if !body.isEmpty, operation.body != nil, !Self.isJSON(request.headers[.contentType]) {
             throw Problem(.mediaTypeUnsupported, "Send the body as JSON, with Content-Type: application/json.")
         }
@@ -48,6 +59,7 @@ extension AdminResponder {
             body: body,
             role: access.credential(of: request.headers)?.role ?? .read
         )
+        audit.take(answer: answer)
         guard let answer else {
             return Response(
                 status: HTTPResponse.Status(code: operation.status),
@@ -80,14 +92,21 @@ extension AdminResponder {
         return name == "application/json"
     }
 
-    /// Logs what an operator changed, or was refused because of its role. Bodies and tokens are secrets, so they are not
-    /// logged.
-    func logChange(_ operation: String, _ request: Request, _ response: Response, _ context: BasicRequestContext) {
+    /// Logs what an operator changed, of whom and from where, or was refused because of its role. Tokens are secrets, and
+    /// bodies may have some, so they are not logged.
+    func logChange(
+        _ operation: String,
+        _ audit: AuditDetails,
+        _ request: Request,
+        _ response: Response,
+        _ context: ClientContext
+    ) {
         guard let credential = access.credential(of: request.headers) else { return }
-        let metadata: Logger.Metadata = [
+        let metadata = audit.metadata.merging([
             "operation": "\(operation.printable)", "status": "\(response.status.code)",
             "role": "\(credential.role.rawValue)", "token": "\(credential.rawValue)",
-        ]
+            "address": "\(context.network)",
+        ]) { $1 }
         if response.status.code < 400 {
             context.logger.notice("operator made a change", metadata: metadata)
         } else if response.status == .forbidden, !credential.role.permits(.operate) {

@@ -134,11 +134,16 @@ struct OperatorsBench {
     }
 
     /// Sends an operation of Sora's API.
-    func command(_ target: String, token: String?) async throws -> TestResponse {
+    func command(_ target: String, _ body: JSONValue? = nil, token: String?) async throws -> TestResponse {
         var headers = HTTPFields()
         headers[.authorization] = token.map { "Bearer \($0)" }
         headers[.soraTarget] = target
-        return try await http.execute(uri: "/", method: .post, headers: headers, body: nil)
+        return try await http.execute(
+            uri: "/",
+            method: .post,
+            headers: headers,
+            body: body.map { ByteBuffer(bytes: $0.bytes) }
+        )
     }
 
     /// The answer of an operation that succeeds. It must follow the operation's schema.

@@ -153,13 +153,37 @@ struct LogTests {
             #expect(reader.status == .forbidden && log.entries("operator made a change").isEmpty)
             let changed = try await bench.send(.put, "/v1/blocks/users/x")
             #expect(changed.status.code < 300)
+            let (channel, users) = (JSONValue.string("lobby"), JSONValue.array(["alice", "bob\n"]))
+            _ = try await bench.publish(as: "alice")
+            let made = try await bench.call(
+                .post,
+                "/v1/tokens",
+                ["kind": "jwt", "channel": channel, "role": "recvonly", "claims": ["metadata": "s3cret"]]
+            )
+            let kicked = try await bench.send(.post, "/v1/channels/lobby/kick", ["users": users])
+            #expect(kicked.status.code < 300)
+            _ = try await bench.publish(as: "carol")
+            let sora = try await bench.command(
+                "Sora_20201013.DisconnectChannel",
+                ["channel_id": channel, "metadata": "s3cret"],
+                token: OperatorsBench.token
+            )
+            #expect(sora.status == .ok)
+            let lines = log.entries("operator made a change")
+            #expect(lines.allSatisfy { $0.fields["address"] != nil && $0.fields["role"] == "operate" })
+            let token = try #require(lines.first { $0.fields["token_id"] == made["jti"]?.string })
+            #expect(token.fields["channel"] == "lobby" && token.fields["member_role"] == "recvonly")
+            let kick = try #require(lines.first { $0.fields["operation"] == "POST /v1/channels/lobby/kick" })
+            #expect(kick.fields["users"] == "alice bob\u{FFFD}")
+            let end = try #require(lines.first { $0.fields["operation"] == "Sora_20201013.DisconnectChannel" })
+            #expect(end.fields["channel_id"] == "lobby" && end.fields["metadata"] == nil)
         }
         let change = try #require(log.entries("operator made a change").first)
         #expect(change.level == .notice && change.fields["operation"] == "PUT /v1/blocks/users/x")
         #expect(change.fields["role"] == "operate" && change.fields["token"] == "admin-token")
         let attempt = try #require(log.entries("operator may not make a change").first)
         #expect(attempt.fields["role"] == "read" && attempt.fields["token"] == "admin-read-token")
-        for token in [OperatorsBench.token, OperatorsBench.readToken] {
+        for token in [OperatorsBench.token, OperatorsBench.readToken, "s3cret"] {
             #expect(!log.values.contains { $0.contains(token) })
         }
     }
