@@ -7,6 +7,8 @@ import Synchronization
 struct NodeAccess: Sendable {
     /// They verify and sign tokens and URLs. ``Operations`` adds the ones at a URL.
     var keys: AccessKeys
+    /// The one Bearer token of all clients, if set.
+    let token: Token?
     /// The Bearer token of the admin listener's APIs, if set.
     let adminToken: Token?
     /// The one that permits reading only, if set.
@@ -30,6 +32,7 @@ struct NodeAccess: Sendable {
         keys.apps = AppKeys(apps)
         keys.urls = try configuration.urlKeys.keys()
         self.keys = keys
+        token = try configuration.token?.read().token
         adminToken = try configuration.adminToken?.read().token
         adminReadToken = try configuration.adminReadToken?.read().token
         if let source = configuration.adminReadToken, adminReadToken == adminToken {

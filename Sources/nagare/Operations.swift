@@ -81,21 +81,21 @@ struct Operations: Sendable {
         }
         relayCalls = AyameCalls(rooms, cluster: relayCluster)
         authorizer = ReplaceableAuthorizer(OpenAuthorizer())
-        authorizer.replace(with: makeAuthorizer(configuration, access.keys))
+        authorizer.replace(with: makeAuthorizer(configuration, access))
         if let remote = access.keys.remote { Task { await remote.start() } }
     }
 
     /// What decides on clients with these settings.
-    private func makeAuthorizer(_ configuration: NodeConfiguration, _ keys: AccessKeys) -> any Authorizer {
+    private func makeAuthorizer(_ configuration: NodeConfiguration, _ access: NodeAccess) -> any Authorizer {
         var settings = configuration.webhooks.configuration
         settings.limits = limits
         if let asked = WebhookAuthorizer(settings, client: client, node: node, counters: counters, logger: logger) {
             return asked
         }
-        if !keys.isEmpty { return SignatureAuthorizer(keys: keys, logger: logger) }
-        guard let token = configuration.token else { return OpenAuthorizer() }
+        if !access.keys.isEmpty { return SignatureAuthorizer(keys: access.keys, logger: logger) }
+        guard let token = access.token else { return OpenAuthorizer() }
         guard let known = StaticTokenAuthorizer(token: token.secret) else {
-            preconditionFailure("a token's characters are checked when the configuration is read")
+            preconditionFailure("a token's characters are checked when it is read")
         }
         return known
     }
@@ -109,7 +109,7 @@ struct Operations: Sendable {
         webhooks.setURLs(event: settings.eventURL, session: settings.sessionURL)
         let previous = self.access.access.keys.remote
         self.access.access = access
-        authorizer.replace(with: makeAuthorizer(configuration, access.keys))
+        authorizer.replace(with: makeAuthorizer(configuration, access))
         guard previous !== access.keys.remote else { return }
         Task {
             await previous?.stop()

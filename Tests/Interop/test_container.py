@@ -101,7 +101,7 @@ def test_an_array_is_json(name: str) -> None:
 
 
 def test_the_image_runs_a_node_that_is_healthy(root: Path, artifacts: Path) -> None:
-    assert the("USER") == "nagare" and not (root / "etc/nagare/environment").exists()
+    assert the("USER") == "nagare" and not (root / "etc/nagare/token").exists()
     command = json.loads(the("ENTRYPOINT")) + json.loads(the("CMD"))
     check = json.loads(re.search(r"CMD (\[.*)", the("HEALTHCHECK")).group(1))
     with InstalledNode(root, artifacts / "node-image.log", command) as node:

@@ -38,7 +38,7 @@ def root(packages: Path, minimal_system: Path, tmp_path_factory: pytest.TempPath
 
 
 def token(root: Path) -> str:
-    return (root / "etc/nagare/environment").read_text().strip().removeprefix("NAGARE_TOKEN=")
+    return (root / "etc/nagare/token").read_text().strip()
 
 
 def test_a_build_in_another_environment_has_the_same_bytes(packages: Path, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_service_is_valid(unpacked: Path, tmp_path: Path) -> None:
 
 def test_what_is_secret_is_not_readable_for_other_users(root: Path) -> None:
     group = int(in_system(root, "id", "-g", "nagare"))
-    for name, owner, mode in (("nagare.yaml", group, 0o640), ("environment", 0, 0o600), (".", group, 0o750)):
+    for name, owner, mode in (("nagare.yaml", group, 0o640), ("token", group, 0o640), (".", group, 0o750)):
         status = (root / "etc/nagare" / name).stat()
         assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (0, owner, mode), name
     assert len(token(root)) == 32, "the token of the installation"
@@ -118,7 +118,7 @@ def test_what_is_secret_is_not_readable_for_other_users(root: Path) -> None:
 def test_the_node_starts_as_it_is_installed_and_needs_the_token(root: Path, artifacts: Path) -> None:
     """The command, the user and the files of the service."""
     log = artifacts / "node-package.log"
-    with InstalledNode(root, log, service_command(root), NAGARE_TOKEN=token(root)) as node:
+    with InstalledNode(root, log, service_command(root)) as node:
         assert httpx.get(node.origin).status_code == 200
         refused = httpx.post(f"{node.origin}/whip/demo", headers=SDP, content=offer("sendonly"))
         assert refused.status_code == 401, refused.text
@@ -137,6 +137,16 @@ def test_a_new_installation_keeps_what_the_operator_changed_and_a_purge_leaves_n
     assert configuration.read_text() == changed
     assert configuration.stat().st_mode & 0o777 == 0o640
     assert token(root) == old_token
+    # An operator may remove what the configuration does not need.
+    configuration.unlink()
+    (root / "etc/nagare/token").unlink()
+    in_system(root, "dpkg", "--install", f"/packages/{deb.name}")
+    assert not configuration.exists() and not (root / "etc/nagare/token").exists()
+    # An installation whose environment has the token keeps it.
+    configuration.write_text(changed)
+    (root / "etc/nagare/environment").write_text("NAGARE_TOKEN=of-the-environment\n")
+    in_system(root, "dpkg", "--install", f"/packages/{deb.name}")
+    assert token(root) == "of-the-environment"
     in_system(root, "dpkg", "--remove", "nagare")
     assert configuration.read_text() == changed and not (root / "usr/bin/nagare").exists()
     in_system(root, "dpkg", "--purge", "nagare")

@@ -218,7 +218,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         turnTLS: TURNTLSListener(port: 5349, name: "turn.example"),
         tls: TLSFiles(certificatePath: "/etc/c.pem", keyPath: "/etc/k.pem"),
         proxies: proxies,
-        token: Token(secret: "s3cret="),
+        token: try? CheckedSecretSource("s3cret=", origin: "--token"),
         jwtKeys: [],
         webhooks: webhooks,
         adminOrigins: ["https://ops.example"],

@@ -54,6 +54,30 @@ struct ReloadTests {
         #expect(await development.exitStatus() == 128 + SIGHUP)
     }
 
+    @Test(
+        arguments: [
+            (.token, true, true), (.clusterSecret, true, false), (.webhookCA, false, false), (.jwksCA, false, false),
+            (.clusterStoreCA, false, false),
+        ] as [(Setting, Bool, Bool)]
+    )
+    func `other contents of a file are a change of its setting`(
+        setting: Setting,
+        hasAt: Bool,
+        isReloadable: Bool
+    ) throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: file) }
+        func snapshot(_ contents: String) throws -> SettingSnapshot {
+            try contents.write(to: file, atomically: true, encoding: .utf8)
+            let value = (hasAt ? "@" : "") + file.path
+            return try SettingSnapshot(SettingReader(layers: [.commandLine([setting: [value]])]))
+        }
+        let first = try snapshot("one")
+        #expect(try snapshot("one").changes(since: first).isEmpty)
+        #expect(try snapshot("two").changes(since: first) == [setting])
+        #expect(setting.isReloadable == isReloadable)
+    }
+
     @Test func `SIGHUP puts tokens, limits and the log level of the file in force, and names what needs a restart`()
         async throws
     {
@@ -61,6 +85,7 @@ struct ReloadTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let (file, key) = (folder.appending(path: "nagare.yaml"), folder.appending(path: "key"))
+        let token = folder.appending(path: "token")
         func write(_ text: String) throws { try text.write(to: file, atomically: true, encoding: .utf8) }
         func writeKey(_ text: String) throws { try text.write(to: key, atomically: true, encoding: .utf8) }
         try writeKey("0123456789abcdef0123456789abcdef")
@@ -75,10 +100,11 @@ struct ReloadTests {
         #expect(try status("/v1/channels", port: ports.admin, token: "0123456789abcdef0123456789abcdef") == "200")
 
         try writeKey("fedcba9876543210fedcba9876543210")
+        try "0123456789abcdef\n".write(to: token, atomically: true, encoding: .utf8)
         try write(
             """
             admin-token: "@\(key.path)"
-            token: 0123456789abcdef
+            token: "@\(token.path)"
             loops: 1
             log-level: debug
             limit: [channels=7, connections=100]
@@ -94,11 +120,18 @@ struct ReloadTests {
         #expect(try status("/v1/channels", port: ports.admin, token: "0123456789abcdef0123456789abcdef") == "401")
         #expect(try status("/v1/channels", port: ports.admin, token: "fedcba9876543210fedcba9876543210") == "200")
 
+        try "fedcba9876543210\n".write(to: token, atomically: true, encoding: .utf8)
+        node.send(SIGHUP)
+        let rotated = try #require(await node.errors.first { $0.contains("reloaded the settings") })
+        #expect(rotated.contains("changed=token") && !rotated.contains("fedcba9876543210"))
+        #expect(try status("/api/channels/a", port: ports.page, token: "0123456789abcdef") == "401")
+        #expect(try status("/api/channels/a", port: ports.page, token: "fedcba9876543210") == "200")
+
         try write("tokn: x\n")
         node.send(SIGHUP)
         let refused = try #require(await node.errors.first { $0.contains("Nothing has changed") })
         #expect(refused.contains("unknown key") && refused.contains("do you mean"))
-        #expect(try status("/api/channels/a", port: ports.page, token: "0123456789abcdef") == "200")
+        #expect(try status("/api/channels/a", port: ports.page, token: "fedcba9876543210") == "200")
         node.send(SIGTERM)
         #expect(await node.exitStatus() == 0)
     }

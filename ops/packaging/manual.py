@@ -28,14 +28,15 @@ configuration file. The command line overrides the environment, and the environm
 
 FILES = {
     "/etc/nagare/nagare.yaml": "The configuration of the service \\fInagare.service\\fR.",
-    "/etc/nagare/environment": "Environment variables of the service, for secrets: NAGARE_TOKEN=...",
+    "/etc/nagare/token": "The token that clients need, unless the configuration says otherwise.",
+    "/etc/nagare/environment": "Environment variables of the service. They override the configuration until a restart.",
     "/usr/share/doc/nagare/examples/nagare.example.yaml": "A configuration file with all settings.",
 }
 
 SIGNALS = {
     "SIGTERM, SIGINT": "Stop: refuse new clients, wait up to \\fBdrain-deadline\\fR for the others to leave, close all "
     "connections within \\fBgrace\\fR, and exit with status 0. A second signal ends the wait.",
-    "SIGHUP": "Read the TLS certificate and its key again, for new connections. With \\fB--dev\\fR, stop.",
+    "SIGHUP": "Read the settings and their files again, such as certificates and tokens. With \\fB--dev\\fR, stop.",
 }
 
 STATUSES = {

@@ -35,6 +35,21 @@ struct CheckedSecretSource<Secret: CheckedSecret>: Equatable, Sendable {
     }
 }
 
+/// The Bearer token of all clients.
+struct ClientToken: CheckedSecret, Equatable {
+    static let noun = "token"
+    private static let bytesMax = 4_096
+
+    let token: Token
+
+    init(checking text: String, _ name: String) throws(StartupError) {
+        guard text.utf8.count <= Self.bytesMax, isBearerToken(text) else {
+            throw .usage("\(name) may hold letters, digits and -._~+/= only.")
+        }
+        token = Token(secret: text)
+    }
+}
+
 /// A Bearer token of operators.
 struct AdminToken: CheckedSecret, Equatable {
     static let noun = "token"

@@ -22,11 +22,13 @@ struct SettingSnapshot: Sendable {
         }
     }
 
-    /// The file that a value names; `nil` for one that is no file, or is read only once.
+    /// The file that a value names; `nil` for one that is no file.
     private static func file(_ value: String, of setting: Setting) -> String? {
         switch setting {
-        case .tlsCertificate, .tlsKey, .adminTLSCertificate, .adminTLSKey: return value
-        case .adminToken, .adminReadToken, .webhookSecret: return value.hasPrefix("@") ? String(value.dropFirst()) : nil
+        case .tlsCertificate, .tlsKey, .adminTLSCertificate, .adminTLSKey, .webhookCA, .jwksCA, .clusterStoreCA:
+            return value
+        case .token, .adminToken, .adminReadToken, .webhookSecret, .clusterSecret:
+            return value.hasPrefix("@") ? String(value.dropFirst()) : nil
         case .jwtKey, .app, .urlKey:
             let parts = value.split(separator: ":", maxSplits: 1)
             return parts.count == 2 && parts[1].hasPrefix("@") ? String(parts[1].dropFirst()) : nil

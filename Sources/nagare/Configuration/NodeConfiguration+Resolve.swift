@@ -43,7 +43,7 @@ extension NodeConfiguration {
             turnTLS: try TURNTLSListener(reader),
             tls: try tls(reader, .tlsCertificate, .tlsKey),
             proxies: try reader.proxies(),
-            token: try reader.token(),
+            token: try reader.secret(.token),
             jwtKeys: try reader.jwtKeys(),
             keySet: try reader.keySet(),
             keySetAuthorityPath: try reader.keySetAuthority(try reader.keySet()),

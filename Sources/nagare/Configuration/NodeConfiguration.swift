@@ -57,7 +57,7 @@ struct NodeConfiguration: Equatable, Sendable {
     /// The reverse proxies in front of the public listener.
     var proxies: ProxyConfiguration
     /// The one Bearer token of all clients, if set.
-    var token: Token?
+    var token: CheckedSecretSource<ClientToken>?
     /// The keys that verify signed tokens; empty without them.
     var jwtKeys: [JWTKeySource]
     /// Further keys of signed tokens, if any.

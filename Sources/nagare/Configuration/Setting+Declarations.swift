@@ -279,9 +279,9 @@ extension Setting {
                 isSecret: true,
                 "Admit only clients that present this Bearer token.",
                 notes: """
-                    Letters, digits and -._~+/= only. Make this file readable for the server's user only, or use NAGARE_TOKEN.
+                    Letters, digits and -._~+/= only, or @ and the file that has them, which a reload reads again.
                     """,
-                examples: ["change-me"]
+                examples: ["\"@/etc/nagare/token\""]
             )
         case .jwtKey:
             SettingDeclaration(

@@ -107,14 +107,6 @@ struct SettingReader {
         return proxies
     }
 
-    func token() throws(StartupError) -> Token? {
-        guard let entry = try entry(.token) else { return nil }
-        guard entry.value.utf8.count <= 4_096, isBearerToken(entry.value) else {
-            throw .usage("\(entry.origin) may hold letters, digits and -._~+/= only.")
-        }
-        return Token(secret: entry.value)
-    }
-
     func address(_ setting: Setting) throws(StartupError) -> TransportAddress? {
         guard let entry = try entry(setting) else { return nil }
         return try Self.address(entry.value, entry.origin)
