@@ -70,6 +70,11 @@ private struct ClusterBench {
         await nodes[node].bench.plane.sources[TrackID(peer: viewer.peer, mid: RoomsBench.mid)]
     }
 
+    /// The channel as a node sees it.
+    func model(at node: Int) async -> ChannelModel? {
+        await nodes[node].rooms.node.actor(of: RoomsBench.channel)?.model
+    }
+
     func track(of publisher: Rooms.Resource) -> PlacedTrack {
         PlacedTrack(track: TrackID(peer: publisher.peer, mid: RoomsBench.mid), location: publisher.location)
     }
@@ -334,6 +339,31 @@ struct ClusterRoomsTests {
             #expect(await bench.source(of: viewer, at: 1) == source)
             #expect(await bench.nodes[0].rooms.connection(of: host.participant)?.channelRole == role)
         }
+    }
+
+    @Test func `a node tells of its own members and peers only`() async throws {
+        let bench = ClusterBench(3)
+        let own = try await bench.join(.recvonly, at: 0)
+        let foreign = try await bench.join(.sendonly, at: 1)
+        let hostile = try await bench.join(.sendonly, at: 2)
+        await bench.settle()
+        let (victim, hostileNode) = (bench.nodes[0], bench.nodes[2].incarnation)
+        // The peer that the node makes next.
+        var claiming = try #require(await bench.model(at: 2)?.participants[hostile.participant])
+        claiming.peer = PeerID(node: victim.incarnation, number: own.peer.number + 1)
+        // The member of a third node.
+        var impersonating = try #require(await bench.model(at: 1)?.participants[foreign.participant])
+        impersonating.peer = PeerID(node: hostileNode, number: 99)
+        impersonating.location = hostile.location
+        for participant in [claiming, impersonating] {
+            let news = ChannelNews.changed([MemberRecord(participant)])
+            await victim.rooms.received(news, of: Self.channel, from: hostileNode)
+        }
+        let late = try await bench.join(.recvonly, at: 0)
+        await bench.settle()
+        #expect(late.peer == claiming.peer)
+        #expect(await bench.model(at: 0)?.participants[foreign.participant]?.peer == foreign.peer)
+        #expect(await bench.members(at: 0).count == 4)
     }
 
     @Test func `the members of a lost node leave, and are back when it is`() async throws {

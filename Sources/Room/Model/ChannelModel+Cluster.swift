@@ -55,13 +55,14 @@ extension ChannelModel {
     ///
     /// - Parameter order: for a new one, see ``ParticipantPlace/order``.
     package mutating func remoteChanged(_ record: MemberRecord, order: () -> UInt64) -> [Effect] {
-        guard state.session != nil else { return [] }
+        // A node names its own peers only: those that other nodes are about to make may not be taken.
+        guard state.session != nil, record.peer.node == record.node else { return [] }
         let owner = participantOfPeer[record.peer]
         guard owner == nil || owner == record.id else { return [] }
         var effects: [Effect] = []
         let wasConnected = participants[record.id]?.isConnected == true
         if let before = participants[record.id] {
-            guard before.isRemote else { return [] }
+            guard before.isRemote, before.location.node == record.node else { return [] }
             update(before, to: record, into: &effects)
         } else {
             guard state.remote.members.count < Self.remoteMembersMax else { return [] }
